@@ -1,0 +1,5 @@
+//! The cyclescope command line.
+
+fn main() {
+    println!("cyclescope {}", env!("CARGO_PKG_VERSION"));
+}

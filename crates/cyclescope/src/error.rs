@@ -1,0 +1,108 @@
+//! The library's three kinds of failure. Each says what happened and what helps.
+
+use std::fmt;
+
+/// Something that was asked for does not exist on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// What was asked for: a clock, a counter, an executor, a CPU feature.
+    pub what: String,
+    /// Why it is not available here.
+    pub why: String,
+    /// What the user can do about it; empty when nothing can be done on this machine.
+    pub remedy: String,
+}
+
+/// The measured code did not come to its end, or the machinery around it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunError {
+    /// The measured code raised a fault.
+    Fault {
+        /// The signal by its usual name, such as `SIGSEGV`.
+        signal: &'static str,
+        /// The address that the fault reports (for `SIGILL` and `SIGFPE` that of the instruction).
+        address: u64,
+        /// The instruction that faulted, as text with its offset in the snippet, where it can be named.
+        instruction: Option<String>,
+    },
+    /// The measured code did not end before its deadline.
+    Hung {
+        /// The deadline in milliseconds.
+        deadline_ms: u64,
+    },
+    /// The measured code wrote outside its own memory areas.
+    DirtyCanary {
+        /// Which fence was found damaged.
+        fence: &'static str,
+    },
+    /// The worker ended without a word, for example killed from outside.
+    WorkerLost {
+        /// How it ended.
+        how: String,
+    },
+    /// A system call of the harness failed.
+    System {
+        /// What was being done.
+        doing: &'static str,
+        /// The operating system's error number.
+        errno: i32,
+    },
+}
+
+/// A snippet that can't be turned into machine code, with the place of the error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSnippet {
+    /// Line in the snippet's text, from 1.
+    pub line: u32,
+    /// Column in that line, in characters, from 1.
+    pub column: u32,
+    /// What is wrong there.
+    pub message: String,
+    /// What would fit instead, where that can be told.
+    pub expected: Option<String>,
+}
+
+impl fmt::Display for Unavailable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not available here: {}", self.what, self.why)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Fault { signal, address, instruction } => {
+                write!(f, "the snippet raised {signal} at address {address:#x}")?;
+                match instruction {
+                    Some(text) => write!(f, ", in `{text}`"),
+                    None => Ok(()),
+                }
+            }
+            RunError::Hung { deadline_ms } => {
+                write!(f, "the snippet did not end within {deadline_ms} ms")
+            }
+            RunError::DirtyCanary { fence } => {
+                write!(f, "the snippet wrote outside its memory areas ({fence} is damaged)")
+            }
+            RunError::WorkerLost { how } => write!(f, "the worker process was lost: {how}"),
+            RunError::System { doing, errno } => {
+                let reason = std::io::Error::from_raw_os_error(*errno);
+                write!(f, "{doing} failed: {reason}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for BadSnippet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)?;
+        match &self.expected {
+            Some(expected) => write!(f, "; {expected}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Unavailable {}
+impl std::error::Error for RunError {}
+impl std::error::Error for BadSnippet {}
