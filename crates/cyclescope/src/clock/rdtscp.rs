@@ -1,0 +1,19 @@
+//! Bare RDTSCP: waits for earlier instructions, holds no later one back.
+
+use super::{Clock, Counts, Promises, Step};
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "rdtscp",
+    about: "waits for what comes before; the body may begin before the start is read",
+    source: "Intel SDM vol. 2, RDTSCP",
+    counts: Counts::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: false,
+        body_done: true,
+        following_waits: false,
+        stores_drained: false,
+    },
+    start: &[Step::Rdtscp, Step::Store],
+    end: &[Step::Rdtscp, Step::Store],
+};

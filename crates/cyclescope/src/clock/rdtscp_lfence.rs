@@ -1,0 +1,19 @@
+//! RDTSCP, then LFENCE.
+
+use super::{Clock, Counts, Promises, Step};
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "rdtscp-lfence",
+    about: "fully fenced; RDTSCP waits for what comes before, LFENCE holds back what comes after",
+    source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
+    counts: Counts::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: true,
+        body_done: true,
+        following_waits: true,
+        stores_drained: false,
+    },
+    start: &[Step::Rdtscp, Step::Lfence, Step::Store],
+    end: &[Step::Rdtscp, Step::Lfence, Step::Store],
+};

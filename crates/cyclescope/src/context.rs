@@ -1,0 +1,121 @@
+//! The context of a program: what one call reads and leaves, in one block of memory beside the code.
+//!
+//! A program is position-independent code `fn(ctx*)`. Every address, register image and sample lives here
+//! and is reached RIP-relative, so that the same program bytes run wherever an executor puts them, in user
+//! mode or in ring 0. The layout is an interface between this library and every executor.
+
+/// Registers that an executor points into the middle of the snippet's memory areas, by encoding number, in
+/// the order of the areas: R14, RDI, RSI, RSP, RBP.
+pub const AREA_REGISTERS: [usize; 5] = [14, 7, 6, 4, 5];
+
+/// The power-on value of MXCSR: all exceptions masked, round to nearest (Intel SDM vol. 1, 10.2.3).
+pub const MXCSR_DEFAULT: u32 = 0x1f80;
+
+/// One block of memory, read and written by every program.
+#[repr(C, align(64))]
+#[derive(Clone)]
+pub struct Context {
+    /// The clock's raw reading before the body.
+    pub start: u64,
+    /// The clock's raw reading after the body.
+    pub end: u64,
+    /// How often a looped body runs: R15 at its entry.
+    pub loop_count: u64,
+    /// The caller's stack pointer, kept here while RSP belongs to the snippet.
+    pub return_rsp: u64,
+    /// Registers of the snippet while a clock uses them.
+    pub spill: [u64; 10],
+    /// MXCSR at the snippet's entry.
+    pub mxcsr: u32,
+    /// Index of the hardware counter for clocks that read one with RDPMC.
+    pub counter_index: u32,
+    /// Address of the system's `clock_gettime`, for the clock that calls it.
+    pub clock_gettime: u64,
+    /// Room for the `timespec` of that call.
+    pub timespec: [u64; 2],
+    /// General purpose registers at the snippet's entry, by encoding number.
+    pub gpr: [u64; 16],
+    /// Mask registers at the snippet's entry.
+    pub mask: [u64; 8],
+    /// Vector registers at the snippet's entry.
+    pub vector: [[u64; 8]; 32],
+}
+
+/// The element type of the floating point numbers that registers and memory areas hold at first.
+///
+/// Each element is one, with its lowest mantissa bit set: long products neither grow nor vanish, and the
+/// same bytes read as integers are not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Element {
+    /// 64-bit floating point; also for code without floating point.
+    #[default]
+    F64,
+    /// 32-bit floating point.
+    F32,
+    /// 16-bit floating point.
+    F16,
+}
+
+impl Element {
+    /// Eight bytes of elements.
+    pub const fn pattern(self) -> u64 {
+        match self {
+            Element::F64 => 0x3ff0_0000_0000_0001,
+            Element::F32 => 0x3f80_0001_3f80_0001,
+            Element::F16 => 0x3c01_3c01_3c01_3c01,
+        }
+    }
+}
+
+impl Context {
+    /// The snippet's world but for the registers that point to memory areas, which an executor sets.
+    ///
+    /// RDX is below every other register, so that `div` by any of them does not overflow; all are odd, so
+    /// that products do not drift to zero.
+    pub fn new(element: Element) -> Context {
+        let mut gpr = [0; 16];
+        for (number, value) in gpr.iter_mut().enumerate() {
+            *value = 0x1_0001 + 2 * number as u64;
+        }
+        gpr[0] = 0x1_0001;
+        gpr[1] = 3;
+        gpr[2] = 1;
+        Context {
+            start: 0,
+            end: 0,
+            loop_count: 1,
+            return_rsp: 0,
+            spill: [0; 10],
+            mxcsr: MXCSR_DEFAULT,
+            counter_index: 0,
+            clock_gettime: 0,
+            timespec: [0; 2],
+            gpr,
+            mask: [u64::MAX; 8],
+            vector: [[element.pattern(); 8]; 32],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_a_little_above_one() {
+        let f64_bits = f64::from_bits(Element::F64.pattern());
+        assert!(f64_bits > 1.0 && f64_bits.powi(1000) < 1.01);
+        let f32_bits = f32::from_bits(Element::F32.pattern() as u32);
+        assert!(f32_bits > 1.0 && f32_bits.powi(1000) < 1.01);
+    }
+
+    #[test]
+    fn no_register_is_zero_and_division_cannot_overflow() {
+        let context = Context::new(Element::F64);
+        for (number, value) in context.gpr.iter().enumerate() {
+            assert_ne!(*value, 0);
+            assert!(number == 2 || *value > context.gpr[2]);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Executors run programs and return raw readings. They know nothing of statistics.
+
+use crate::context::Element;
+use crate::error::RunError;
+use crate::program::Program;
+use std::time::Duration;
+
+/// Where one layout puts code and data.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Layout {
+    /// The offset of each program in the executor's code arena, in the batch's order.
+    pub code: Vec<u32>,
+    /// By how many bytes each area's register is moved from the middle of its area.
+    pub data: [i32; 5],
+    /// Seeds the delays between calls.
+    pub seed: u64,
+}
+
+/// One call of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// Which program of the batch.
+    pub program: usize,
+    /// R15 at the entry of a looped body.
+    pub loop_count: u64,
+}
+
+/// Programs to run together, interleaved, in several layouts.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The programs.
+    pub programs: Vec<Program>,
+    /// One round: the calls that follow each other.
+    pub round: Vec<Call>,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: u32,
+    /// Rounds that are kept in each layout.
+    pub rounds: u32,
+    /// The layouts, one after another.
+    pub layouts: Vec<Layout>,
+    /// What the memory areas hold.
+    pub element: Element,
+    /// How long the whole batch may take.
+    pub deadline: Duration,
+}
+
+/// One sample: the raw readings before and after a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[repr(C)]
+pub struct Sample {
+    /// The reading before the body.
+    pub start: u64,
+    /// The reading after the body.
+    pub end: u64,
+}
+
+/// Runs batches.
+pub trait Executor {
+    /// Bytes of the code arena.
+    fn arena_len(&self) -> usize;
+
+    /// Runs a batch: its samples by layout, then round, then call.
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError>;
+}

@@ -1,0 +1,104 @@
+//! Writes a program's instructions and remembers where they refer to the context.
+//!
+//! References to the context are RIP-relative. While a program is written the context stands at a nominal
+//! distance; [`super::Program::place`] corrects each displacement once both addresses are known.
+
+use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
+
+/// Where the context stands, relative to the program's first byte, until the program is placed.
+pub(super) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
+
+/// Collects machine code.
+pub struct Emitter {
+    encoder: Encoder,
+    /// Offsets of the 32-bit displacements that refer to the context.
+    relocations: Vec<u32>,
+    length: usize,
+}
+
+impl Emitter {
+    pub(super) fn new() -> Emitter {
+        Emitter { encoder: Encoder::new(64), relocations: Vec::new(), length: 0 }
+    }
+
+    /// Bytes written so far.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether nothing was written so far.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Appends an instruction that this library made up itself.
+    pub fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
+        let instruction = instruction.expect("the library's own instructions have fitting operands");
+        let at = self.length;
+        let length = self
+            .encoder
+            .encode(&instruction, at as u64)
+            .expect("the library's own instructions can be encoded");
+        if instruction.is_ip_rel_memory_operand() {
+            let offset = at + self.encoder.get_constant_offsets().displacement_offset();
+            self.relocations.push(offset as u32);
+        }
+        self.length += length;
+    }
+
+    /// Appends an instruction without operands.
+    pub fn plain(&mut self, code: Code) {
+        self.push(Ok(Instruction::with(code)));
+    }
+
+    /// Appends finished machine code.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.encoder.write_u8(*byte);
+        }
+        self.length += bytes.len();
+    }
+
+    /// `op register, [context + field]`
+    pub fn load(&mut self, code: Code, register: Register, field: usize) {
+        self.push(Instruction::with2(code, register, in_context(field)));
+    }
+
+    /// `op [context + field], register`
+    pub fn store(&mut self, code: Code, field: usize, register: Register) {
+        self.push(Instruction::with2(code, in_context(field), register));
+    }
+
+    /// `op [context + field]`
+    pub fn memory(&mut self, code: Code, field: usize) {
+        self.push(Instruction::with1(code, in_context(field)));
+    }
+
+    /// `op to, from`
+    pub fn registers(&mut self, code: Code, to: Register, from: Register) {
+        self.push(Instruction::with2(code, to, from));
+    }
+
+    /// `op register`
+    pub fn register(&mut self, code: Code, register: Register) {
+        self.push(Instruction::with1(code, register));
+    }
+
+    /// `op register, immediate`
+    pub fn immediate(&mut self, code: Code, register: Register, value: i32) {
+        self.push(Instruction::with2(code, register, value));
+    }
+
+    /// A branch to an offset in this program.
+    pub fn branch(&mut self, code: Code, target: usize) {
+        self.push(Instruction::with_branch(code, target as u64));
+    }
+
+    pub(super) fn finish(mut self) -> (Vec<u8>, Vec<u32>) {
+        (self.encoder.take_buffer(), self.relocations)
+    }
+}
+
+fn in_context(field: usize) -> MemoryOperand {
+    MemoryOperand::with_base_displ(Register::RIP, NOMINAL_CONTEXT + field as i64)
+}

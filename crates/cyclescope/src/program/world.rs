@@ -1,0 +1,77 @@
+//! The processor state that a snippet finds beside its general purpose registers.
+
+use super::Emitter;
+use crate::context::{Context, Element};
+use iced_x86::{Code, Register};
+use std::mem::offset_of;
+
+/// Which vector registers a snippet uses, and in which encoding.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Vectors {
+    /// None.
+    #[default]
+    None,
+    /// XMM registers by legacy SSE code, their upper parts clean.
+    Legacy,
+    /// XMM or YMM registers by VEX code.
+    Ymm,
+    /// ZMM registers or any vector register by EVEX code.
+    Zmm,
+}
+
+/// What is set up before a snippet runs. Only what it uses is loaded, for wide registers can slow a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct World {
+    /// The vector registers to load.
+    pub vectors: Vectors,
+    /// Whether the CPU has AVX, so that upper parts can be dirty.
+    pub avx: bool,
+    /// Whether mask registers are loaded, 64 bits each.
+    pub masks: bool,
+    /// Whether the x87 and MMX state is emptied.
+    pub x87: bool,
+    /// The numbers that vector registers and memory areas hold.
+    pub element: Element,
+}
+
+impl World {
+    /// Emits the loads.
+    pub(super) fn emit(&self, emitter: &mut Emitter) {
+        emitter.memory(Code::Ldmxcsr_m32, offset_of!(Context, mxcsr));
+        if self.x87 {
+            emitter.plain(Code::Fninit);
+        }
+        let vector = |number: u32| offset_of!(Context, vector) + 64 * number as usize;
+        match self.vectors {
+            Vectors::None => {}
+            Vectors::Legacy => {
+                if self.avx {
+                    emitter.plain(Code::VEX_Vzeroall);
+                }
+                for number in 0..16 {
+                    emitter.load(Code::Movups_xmm_xmmm128, Register::XMM0 + number, vector(number));
+                }
+            }
+            Vectors::Ymm => {
+                for number in 0..16 {
+                    emitter.load(Code::VEX_Vmovups_ymm_ymmm256, Register::YMM0 + number, vector(number));
+                }
+            }
+            Vectors::Zmm => {
+                for number in 0..32 {
+                    let code = Code::EVEX_Vmovups_zmm_k1z_zmmm512;
+                    emitter.load(code, Register::ZMM0 + number, vector(number));
+                }
+            }
+        }
+        if self.masks {
+            for number in 0..8usize {
+                let field = offset_of!(Context, mask) + 8 * number;
+                emitter.load(Code::VEX_Kmovq_kr_km64, Register::K0 + number as u32, field);
+            }
+        }
+    }
+}

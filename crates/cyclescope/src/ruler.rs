@@ -1,0 +1,79 @@
+//! The ruler: chains of known length in core cycles that run beside the samples.
+//!
+//! A chain of dependent `imul` or `add` takes a fixed number of core cycles whatever the clock's frequency
+//! does, so a sample divided by the ruler is in core cycles. Each chain is measured at two lengths whose
+//! difference is free of the reading's overhead. The two differ by the size of the loop's body, not by the
+//! number of iterations: doubling iterations moved the loop's exit, and the difference with it, by up to one
+//! cycle in 900, while equal iteration counts agreed with unrolled chains within 1 in 10 000.
+//!
+//! `imul` is the primary chain. On a core shared with a busy sibling both run late, `add` up to three times
+//! more per cycle, since each of its links competes for a port every cycle. The ratio of the two checks the
+//! ruler; the *width sentinel*, a burst of independent adds, sees the sibling.
+//!
+//! Each loop is at most 64 bytes and stands in one cache line, and touches no memory.
+
+use crate::clock::Clock;
+use crate::program::{Program, Recipe, World};
+
+/// `add eax, eax`: register operands, for some cores fold the addition of an immediate at rename.
+pub const ADD: &[u8] = &[0x01, 0xc0];
+
+/// `imul eax, eax`
+pub const IMUL: &[u8] = &[0x0f, 0xaf, 0xc0];
+
+/// Twelve additions that do not depend on each other:
+/// `add edx, ecx; add ebx, ecx; add ebp, ecx; add esi, ecx; add edi, ecx; add r8d, ecx; … add r14d, ecx`.
+pub const SENTINEL: &[u8] = &[
+    0x01, 0xca, 0x01, 0xcb, 0x01, 0xcd, 0x01, 0xce, 0x01, 0xcf, 0x41, 0x01, 0xc8, 0x41, 0x01, 0xc9, 0x41,
+    0x01, 0xca, 0x41, 0x01, 0xcb, 0x41, 0x01, 0xcc, 0x41, 0x01, 0xcd, 0x41, 0x01, 0xce,
+];
+
+/// Additions in one copy of [`SENTINEL`].
+pub const SENTINEL_ADDS: usize = 12;
+
+/// Links in the short and the long loop body of the `add` chain.
+pub const ADD_LINKS: [usize; 2] = [8, 24];
+
+/// Links in the short and the long loop body of the `imul` chain.
+pub const IMUL_LINKS: [usize; 2] = [4, 14];
+
+/// The ruler's programs.
+#[derive(Debug, Clone)]
+pub struct Ruler {
+    /// The `imul` chain, short and long.
+    pub imul: [Program; 2],
+    /// The `add` chain, short and long.
+    pub add: [Program; 2],
+    /// The width sentinel.
+    pub sentinel: Program,
+}
+
+impl Ruler {
+    /// The ruler as read by `clock`.
+    pub fn new(clock: &Clock) -> Ruler {
+        let chain = |snippet: &[u8], copies: usize| {
+            let world = World::default();
+            Recipe { clock, world, init: &[], snippet, copies, looped: true }.build()
+        };
+        Ruler {
+            imul: IMUL_LINKS.map(|links| chain(IMUL, links)),
+            add: ADD_LINKS.map(|links| chain(ADD, links)),
+            sentinel: chain(SENTINEL, 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_loop_fits_in_one_cache_line() {
+        for clock in crate::clock::ALL {
+            let ruler = Ruler::new(clock);
+            for program in ruler.imul.iter().chain(&ruler.add).chain([&ruler.sentinel]) {
+                assert!(program.body().len() <= 64, "{} bytes with {}", program.body().len(), clock.name);
+            }
+        }
+    }
+}
