@@ -1,9 +1,16 @@
 //! What a piece of x86 code costs, in true core clock cycles with an error bar.
 
+pub mod caveat;
 pub mod clock;
 pub mod context;
 pub mod error;
+pub mod estimate;
 pub mod executor;
+pub mod measure;
+pub mod placement;
 pub mod program;
 pub mod ruler;
+pub mod samples;
+pub mod snippet;
+pub mod statistics;
 pub mod unit;

@@ -5,11 +5,22 @@ use crate::error::RunError;
 use crate::program::Program;
 use std::time::Duration;
 
-/// Where one layout puts code and data.
+/// A program's place in a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Place {
+    /// Which program of the batch.
+    pub program: usize,
+    /// Its offset in the executor's code arena.
+    pub offset: u32,
+}
+
+/// Where one layout puts code and data, and in which order it calls.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Layout {
-    /// The offset of each program in the executor's code arena, in the batch's order.
-    pub code: Vec<u32>,
+    /// The programs that this layout uses.
+    pub code: Vec<Place>,
+    /// One round: the calls that follow each other.
+    pub round: Vec<Call>,
     /// By how many bytes each area's register is moved from the middle of its area.
     pub data: [i32; 5],
     /// Seeds the delays between calls.
@@ -17,10 +28,10 @@ pub struct Layout {
 }
 
 /// One call of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Call {
-    /// Which program of the batch.
-    pub program: usize,
+    /// Which of the layout's places.
+    pub place: usize,
     /// R15 at the entry of a looped body.
     pub loop_count: u64,
 }
@@ -30,8 +41,6 @@ pub struct Call {
 pub struct Batch {
     /// The programs.
     pub programs: Vec<Program>,
-    /// One round: the calls that follow each other.
-    pub round: Vec<Call>,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
     /// Rounds that are kept in each layout.
@@ -59,6 +68,6 @@ pub trait Executor {
     /// Bytes of the code arena.
     fn arena_len(&self) -> usize;
 
-    /// Runs a batch: its samples by layout, then round, then call.
+    /// Runs a batch: its samples by layout, then round, then call of the round.
     fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError>;
 }

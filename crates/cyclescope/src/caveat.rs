@@ -1,0 +1,185 @@
+//! What a reader must know before believing a number: a closed list of caveats.
+
+use crate::estimate::Estimate;
+use crate::measure::{Measurement, Precision};
+use crate::statistics::Interval;
+use serde::Serialize;
+
+/// The kinds of caveat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The interval is wider than was asked for.
+    IntervalNotReached,
+    /// The core clock's frequency changed while the snippet was measured.
+    FrequencyMoved,
+    /// The worker changed its CPU.
+    Migrated,
+    /// The cost depends on where code and data stand.
+    LayoutDependent,
+    /// The layouts form two clusters.
+    TwoModes,
+    /// The two chains of the ruler do not stand in the ratio of their latencies.
+    RulersDisagree,
+    /// The cost is not proportional to the number of copies.
+    Nonlinear,
+    /// The number is an upper bound.
+    UpperBound,
+    /// Something else uses the core's execution units.
+    SiblingBusy,
+    /// The cost kept changing from round to round.
+    NotRepeatable,
+    /// The machine is emulated: its cycles are not those of a core.
+    Emulated,
+    /// Many rounds were disturbed.
+    Noisy,
+}
+
+/// A caveat and its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Caveat {
+    /// Which of the closed list.
+    pub code: Code,
+    /// What was found, with figures.
+    pub text: String,
+}
+
+/// The core clock counts as moved when its extremes differ by more than this share.
+const FREQUENCY_SHARE: f64 = 0.02;
+/// The rulers disagree when their ratio is off by more than this share.
+const RULER_SHARE: f64 = 0.01;
+/// A core that adds less than this share of its best is shared.
+const WIDTH_SHARE: f64 = 0.75;
+/// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
+const WIDTH_LEAST: f64 = 1.5;
+/// Layouts that differ by more than this share of the cost, as a standard deviation, and this many cycles.
+const LAYOUT_SHARE: f64 = 0.03;
+const LAYOUT_CYCLES: f64 = 0.02;
+/// A machine is noisy where more than this share of the rounds was dropped.
+const DROPPED_SHARE: f64 = 0.2;
+
+/// The caveats of a measurement, against the precision that was asked for.
+pub fn caveats(measurement: &Measurement, asked: Precision) -> Vec<Caveat> {
+    let Some(estimate) = &measurement.estimate else {
+        let text = "fewer than two layouts had undisturbed rounds".to_string();
+        return vec![Caveat { code: Code::Noisy, text }];
+    };
+    let found = [
+        nonlinear(measurement, estimate),
+        not_repeatable(measurement, estimate),
+        interval_not_reached(estimate, asked),
+        modes(estimate),
+        layout_dependent(estimate),
+        rulers_disagree(estimate),
+        sibling_busy(estimate),
+        frequency_moved(estimate),
+        noisy(estimate),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn caveat(code: Code, text: String) -> Option<Caveat> {
+    Some(Caveat { code, text })
+}
+
+fn nonlinear(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
+    if measurement.linear {
+        return None;
+    }
+    let text = format!(
+        "the cost is not proportional to the number of copies: from 2u to 4u copies each takes {:+.3} core \
+         cycles against u to 2u, with u = {}",
+        estimate.bend.value, measurement.acquisition.unit
+    );
+    caveat(Code::Nonlinear, text)
+}
+
+fn not_repeatable(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
+    if measurement.settled {
+        return None;
+    }
+    let text = format!(
+        "the cost was still moving after {} untimed rounds: {:+.3} core cycles from the first half of the \
+         rounds to the second",
+        measurement.acquisition.warm_up, estimate.trend.value
+    );
+    caveat(Code::NotRepeatable, text)
+}
+
+fn interval_not_reached(estimate: &Estimate, asked: Precision) -> Option<Caveat> {
+    if asked.met_by(&estimate.cost) {
+        return None;
+    }
+    let text = format!(
+        "the interval's half width is {:.4} core cycles, {:.2} % of the cost",
+        estimate.cost.half_width(),
+        100.0 * estimate.cost.half_width() / estimate.cost.value.abs()
+    );
+    caveat(Code::IntervalNotReached, text)
+}
+
+fn modes(estimate: &Estimate) -> Option<Caveat> {
+    if estimate.modes.len() != 2 {
+        return None;
+    }
+    let mode = |index: usize| {
+        let mode = &estimate.modes[index];
+        format!("{:.3} in {:.0} %", mode.cost.value, 100.0 * mode.share)
+    };
+    caveat(Code::TwoModes, format!("the layouts form two clusters: {}, {}", mode(0), mode(1)))
+}
+
+fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
+    let costs: Vec<f64> = estimate.layouts.iter().map(|layout| layout.cost).collect();
+    let spread = crate::statistics::variance(&costs).sqrt();
+    if estimate.modes.len() < 2 && spread <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs()) {
+        return None;
+    }
+    let [low, high] = range(&costs);
+    let text = format!("the cost depends on where code and data stand: {low:.3} to {high:.3} core cycles");
+    caveat(Code::LayoutDependent, text)
+}
+
+fn range(values: &[f64]) -> [f64; 2] {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    [low, high]
+}
+
+fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
+    let Interval { value, low, high } = estimate.add_link;
+    if low <= 1.0 + RULER_SHARE && high >= 1.0 - RULER_SHARE {
+        return None;
+    }
+    let text = format!("an add takes {value:.3} cycles by the imul ruler; it should take 1");
+    caveat(Code::RulersDisagree, text)
+}
+
+fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
+    let [_, median, best] = estimate.width;
+    if median >= WIDTH_SHARE * best && median >= WIDTH_LEAST {
+        return None;
+    }
+    let text = format!("the core adds {median:.1} numbers a cycle; at its best it added {best:.1}");
+    caveat(Code::SiblingBusy, text)
+}
+
+fn frequency_moved(estimate: &Estimate) -> Option<Caveat> {
+    let [low, mean, high] = estimate.rate;
+    if high - low <= FREQUENCY_SHARE * mean {
+        return None;
+    }
+    let text = format!(
+        "the core clock moved by {:.1} % between layouts; the ruler follows it",
+        100.0 * (high - low) / mean
+    );
+    caveat(Code::FrequencyMoved, text)
+}
+
+fn noisy(estimate: &Estimate) -> Option<Caveat> {
+    let share = estimate.dropped as f64 / (estimate.kept + estimate.dropped) as f64;
+    if share <= DROPPED_SHARE {
+        return None;
+    }
+    caveat(Code::Noisy, format!("{:.0} % of the rounds were disturbed and dropped", 100.0 * share))
+}

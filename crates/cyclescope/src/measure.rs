@@ -1,0 +1,338 @@
+//! The main path: a snippet, programs, samples, an estimate, until the interval is narrow enough.
+//!
+//! The unit u is grown until the cost is proportional to the number of copies, the warm-up until the cost has
+//! stopped moving; then layouts are added until the interval that was asked for is reached or the budget is
+//! spent.
+
+use crate::clock::Clock;
+use crate::error::RunError;
+use crate::estimate::{Estimate, LayoutData, Shape, call, estimate};
+use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::placement::{self, Random};
+use crate::program::{Program, Recipe};
+use crate::ruler::Ruler;
+use crate::samples::LayoutSamples;
+use crate::snippet::{Outline, Snippet};
+use crate::statistics::Interval;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// How narrow an interval has to be: its half width, absolute or relative, whichever is wider.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Half width in core cycles a copy.
+    pub cycles: f64,
+    /// Half width as a share of the cost.
+    pub share: f64,
+}
+
+impl Precision {
+    /// Whether an interval is at least this narrow.
+    pub fn met_by(self, interval: &Interval) -> bool {
+        interval.half_width() <= self.cycles.max(self.share * interval.value.abs())
+    }
+}
+
+/// What is asked of a measurement.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The timing method.
+    pub clock: &'static Clock,
+    /// The step of its readings, in its raw units.
+    pub step: f64,
+    /// Latency of `imul r32, r32` in core cycles, a whole number.
+    pub imul_latency: f64,
+    /// Whether the CPU has AVX.
+    pub avx: bool,
+    /// u, where it is fixed.
+    pub unit: Option<usize>,
+    /// Iterations of the loop around the copies; none without a loop.
+    pub loop_count: Option<u64>,
+    /// Untimed rounds at the start of each layout, where they are fixed.
+    pub warm_up: Option<u32>,
+    /// Timed rounds in each layout.
+    pub rounds: u32,
+    /// Layouts of the first batch; more follow until the precision is reached.
+    pub layouts: usize,
+    /// The precision at which to stop.
+    pub precision: Precision,
+    /// The level of the intervals.
+    pub confidence: f64,
+    /// Time after which no further batch is begun.
+    pub budget: Duration,
+    /// Seeds everything that is random.
+    pub seed: u64,
+    /// Whether batches and raw readings are kept.
+    pub keep_evidence: bool,
+}
+
+/// The samples of one unit and warm-up, and where they come from.
+#[derive(Debug, Clone)]
+pub struct Acquisition {
+    /// u.
+    pub unit: usize,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: u32,
+    /// Iterations of the ruler's loops, about.
+    pub ruler_loops: u64,
+    /// How to read the rounds.
+    pub shape: Shape,
+    /// What each layout's calls took.
+    pub layouts: Vec<LayoutData>,
+    /// What ran and what was read, where the plan asks to keep it.
+    pub evidence: Vec<(Batch, Vec<Sample>)>,
+}
+
+/// A finished measurement.
+#[derive(Debug, Clone)]
+pub struct Measurement {
+    /// The estimate; none where too few rounds were undisturbed.
+    pub estimate: Option<Estimate>,
+    /// Whether the cost was proportional to the number of copies.
+    pub linear: bool,
+    /// Whether the cost had stopped moving after the warm-up.
+    pub settled: bool,
+    /// The samples of the last unit and warm-up that were tried.
+    pub acquisition: Acquisition,
+    /// Time spent.
+    pub elapsed: Duration,
+}
+
+/// Untimed rounds at first: two runs fill the caches and, on cores that need it, wake the wide vector units.
+const WARM_UP: u32 = 3;
+/// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
+const WARM_UP_MOST: u32 = 96;
+/// Instructions in the shortest body at least, so that the out-of-order window is filled by the longest.
+const INSTRUCTIONS: usize = 100;
+/// Memory accesses in the shortest body at least: more than any store buffer holds (Intel and AMD
+/// optimisation manuals: at most 112 entries), else a whole sample hides in it.
+const MEMORY_ACCESSES: usize = 128;
+/// Bytes of the longest body at first, inside every op cache and half of a level 1 instruction cache.
+const BODY_BYTES: usize = 12 << 10;
+/// Bytes of the longest body when the unit was grown.
+const BODY_BYTES_MOST: usize = 128 << 10;
+/// Core cycles of the longest body at first and when the unit was grown: well below a scheduler's time slice.
+const BODY_CYCLES: f64 = 400_000.0;
+const BODY_CYCLES_MOST: f64 = 4_000_000.0;
+/// Iterations of the ruler's loops.
+const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
+/// A slope that bends, or a cost that moves, by less than this share or this many core cycles is accepted.
+const BEND_SHARE: f64 = 0.01;
+const BEND_CYCLES: f64 = 0.003;
+/// How long any batch may take before its snippet counts as hung, beside the time that it should take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Measures a snippet.
+pub fn measure(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> Result<Measurement, RunError> {
+    Session::new(executor, snippet, plan).run()
+}
+
+/// One measurement under way.
+struct Session<'a> {
+    executor: &'a mut dyn Executor,
+    snippet: &'a Snippet,
+    plan: &'a Plan,
+    outline: Outline,
+    ruler: [Program; RULERS],
+    random: Random,
+    started: Instant,
+}
+
+impl<'a> Session<'a> {
+    fn new(executor: &'a mut dyn Executor, snippet: &'a Snippet, plan: &'a Plan) -> Session<'a> {
+        Session {
+            executor,
+            snippet,
+            plan,
+            outline: snippet.outline(plan.avx),
+            ruler: Ruler::new(plan.clock).programs(),
+            random: Random::new(plan.seed),
+            started: Instant::now(),
+        }
+    }
+
+    fn run(mut self) -> Result<Measurement, RunError> {
+        let guess = self.pilot()?;
+        let mut unit = self.plan.unit.unwrap_or_else(|| self.first_unit(guess));
+        let mut warm_up = self.plan.warm_up.unwrap_or(WARM_UP);
+        loop {
+            let mut acquisition = self.acquisition(unit, warm_up, guess);
+            self.batch(&mut acquisition, self.plan.layouts, self.plan.rounds)?;
+            let (linear, settled) = verdict(&self.estimate(&acquisition));
+            if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
+                warm_up *= 4;
+            } else if !linear && self.may_grow(unit, guess) && self.has_time() {
+                unit *= 2;
+            } else {
+                return self.refine(acquisition);
+            }
+        }
+    }
+
+    /// Adds layouts until the precision is reached.
+    fn refine(mut self, mut acquisition: Acquisition) -> Result<Measurement, RunError> {
+        loop {
+            let result = self.estimate(&acquisition);
+            let reached = result.as_ref().is_some_and(|result| self.plan.precision.met_by(&result.cost));
+            if reached || !self.has_time() {
+                let (linear, settled) = verdict(&result);
+                let elapsed = self.started.elapsed();
+                return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
+            }
+            let more = acquisition.layouts.len();
+            self.batch(&mut acquisition, more, self.plan.rounds)?;
+        }
+    }
+
+    fn has_time(&self) -> bool {
+        self.started.elapsed() < self.plan.budget
+    }
+
+    fn estimate(&self, acquisition: &Acquisition) -> Option<Estimate> {
+        estimate(&acquisition.layouts, &acquisition.shape, self.plan.confidence)
+    }
+
+    /// A rough cost in core cycles a copy, from a few copies.
+    fn pilot(&mut self) -> Result<f64, RunError> {
+        let mut acquisition = self.acquisition(1, 1, 0.0);
+        self.batch(&mut acquisition, 1, 2)?;
+        let samples = &acquisition.layouts[0].samples;
+        let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
+        let rate = (least(call::IMUL_LONG) - least(call::IMUL_SHORT)).max(1.0);
+        let cycles = self.ruler_span() * acquisition.layouts[0].ruler_loops as f64;
+        let copies = 3.0 * acquisition.shape.loop_count as f64;
+        let guess = (least(call::FOUR) - least(call::ONE)) / copies * cycles / rate;
+        Ok(if guess.is_finite() { guess.max(0.05) } else { 1.0 })
+    }
+
+    /// Core cycles by which the ruler's two lengths differ in each iteration.
+    fn ruler_span(&self) -> f64 {
+        let [short, long] = crate::ruler::IMUL_LINKS;
+        (long - short) as f64 * self.plan.imul_latency
+    }
+
+    fn first_unit(&self, guess: f64) -> usize {
+        let by_count = INSTRUCTIONS.div_ceil(self.outline.instructions.max(1));
+        let by_memory = match self.outline.memory_accesses {
+            0 => 1,
+            accesses => MEMORY_ACCESSES.div_ceil(accesses),
+        };
+        let by_bytes = BODY_BYTES / 4 / self.snippet.code().len().max(1);
+        let loops = self.plan.loop_count.unwrap_or(1) as f64;
+        let by_time = BODY_CYCLES / 4.0 / (guess * loops);
+        by_count.max(by_memory).min(by_bytes).min(by_time as usize).max(1)
+    }
+
+    fn may_grow(&self, unit: usize, guess: f64) -> bool {
+        let loops = self.plan.loop_count.unwrap_or(1) as f64;
+        self.plan.unit.is_none()
+            && 8 * unit * self.snippet.code().len() <= BODY_BYTES_MOST
+            && 8.0 * unit as f64 * guess * loops <= BODY_CYCLES_MOST
+    }
+
+    /// The shape for one unit, without samples.
+    fn acquisition(&self, unit: usize, warm_up: u32, guess: f64) -> Acquisition {
+        let loop_count = self.plan.loop_count.unwrap_or(1);
+        let span = 3.0 * unit as f64 * loop_count as f64 * guess;
+        let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
+        let shape = Shape { loop_count, imul_latency: self.plan.imul_latency, step: self.plan.step };
+        Acquisition { unit, warm_up, ruler_loops, shape, layouts: Vec::new(), evidence: Vec::new() }
+    }
+
+    /// Runs further layouts.
+    fn batch(&mut self, acquisition: &mut Acquisition, layouts: usize, rounds: u32) -> Result<(), RunError> {
+        let mut programs = self.ruler.to_vec();
+        let mut lengths = Vec::new();
+        let mut placed = Vec::new();
+        for _ in 0..layouts {
+            let copies = self.copies(acquisition.unit);
+            let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
+            placed.push(self.layout(&mut programs, &copies, ruler_loops));
+            lengths.push((copies, ruler_loops));
+        }
+        let batch = Batch {
+            programs,
+            warm_up: acquisition.warm_up,
+            rounds,
+            layouts: placed,
+            element: self.outline.world.element,
+            deadline: PATIENCE + 4 * self.plan.budget,
+        };
+        let samples = self.executor.run(&batch)?;
+        let per_layout = samples.chunks_exact(rounds as usize * call::COUNT);
+        for ((layout, (copies, ruler_loops)), samples) in batch.layouts.iter().zip(lengths).zip(per_layout) {
+            let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
+            let samples = LayoutSamples::new(samples, &order);
+            acquisition.layouts.push(LayoutData { copies, ruler_loops, samples });
+        }
+        if self.plan.keep_evidence {
+            acquisition.evidence.push((batch, samples));
+        }
+        Ok(())
+    }
+
+    /// How many copies the three bodies of a layout hold: u, 2u, 4u, each moved by up to u/4 unless u is fixed.
+    fn copies(&mut self, unit: usize) -> [usize; 3] {
+        if self.plan.unit.is_some() {
+            return [unit, 2 * unit, 4 * unit];
+        }
+        [0, 1, 3].map(|more| more * unit + self.about(unit))
+    }
+
+    /// A random number no further from `middle` than a quarter of it.
+    fn about(&mut self, middle: usize) -> usize {
+        let spread = middle / 4;
+        middle - spread + self.random.below(2 * spread + 1)
+    }
+
+    /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
+    fn layout(&mut self, programs: &mut Vec<Program>, copies: &[usize; 3], ruler_loops: u64) -> Layout {
+        let first = programs.len();
+        for copies in copies {
+            let recipe = Recipe {
+                clock: self.plan.clock,
+                world: self.outline.world,
+                init: self.snippet.init(),
+                snippet: self.snippet.code(),
+                copies: *copies,
+                looped: self.plan.loop_count.is_some(),
+            };
+            programs.push(recipe.build());
+        }
+        let (fixed, end) = placement::fixed(&programs[..RULERS]);
+        let numbers = [first, first + 1, first + 2];
+        let bodies = placement::random(programs, &numbers, end, self.executor.arena_len(), &mut self.random)
+            .expect("bodies are limited to a fraction of the arena");
+        let ruler = |program: usize| Place { program, offset: fixed[program] };
+        let mut code = vec![Place { program: 0, offset: 0 }; call::COUNT];
+        for (call, body) in [call::ONE, call::TWO, call::FOUR].into_iter().zip(bodies) {
+            code[call] = body;
+        }
+        let rulers = [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
+        for (program, call) in rulers.into_iter().enumerate() {
+            code[call] = ruler(program);
+        }
+        let loop_count = |call: usize| match call {
+            call::ONE | call::TWO | call::FOUR => self.plan.loop_count.unwrap_or(1),
+            call::SENTINEL => crate::ruler::SENTINEL_LOOPS,
+            _ => ruler_loops,
+        };
+        let mut round: Vec<Call> =
+            (0..call::COUNT).map(|place| Call { place, loop_count: loop_count(place) }).collect();
+        self.random.shuffle(&mut round);
+        Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() }
+    }
+}
+
+/// Programs of the ruler.
+const RULERS: usize = 5;
+
+/// Whether the cost is proportional to the number of copies, and whether it has stopped moving.
+fn verdict(estimate: &Option<Estimate>) -> (bool, bool) {
+    let Some(estimate) = estimate else { return (true, true) };
+    let tolerance = (BEND_SHARE * estimate.cost.value.abs()).max(BEND_CYCLES);
+    let small = |interval: &Interval| {
+        interval.value.abs() <= tolerance || (interval.low <= 0.0 && interval.high >= 0.0)
+    };
+    (small(&estimate.bend), small(&estimate.trend))
+}

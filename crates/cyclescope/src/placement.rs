@@ -1,0 +1,161 @@
+//! Chooses layouts: where code and data stand.
+//!
+//! Code placement moves results further than sampling noise does, so the layout is what is replicated. Each
+//! layout has another code address, another alignment of the body against the cache line, other data
+//! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
+//! their bodies, so that their difference is that of the added copies. The ruler stands still.
+
+use crate::executor::Place;
+use crate::program::Program;
+
+/// A small random number generator: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator that repeats itself for the same seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is not zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
+    }
+
+    /// Puts the items in random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+const LINE: usize = 64;
+const PAGE: usize = 4096;
+
+/// How far data may move from the middle of its area, in bytes; a multiple of the cache line.
+const DATA_SPREAD: usize = 16 * PAGE;
+
+/// The next place after `end` where the program's body is `alignment` bytes past the start of a cache line.
+fn stack(program: &Program, end: &mut usize, alignment: usize) -> u32 {
+    let body = *end + program.body().start;
+    let offset = *end + (alignment + LINE - body % LINE) % LINE;
+    *end = offset + program.len();
+    offset as u32
+}
+
+/// Puts programs at the start of the arena, each body at the start of a cache line. Returns their offsets and
+/// the end of the last.
+pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
+    let mut end = 0;
+    let offsets = programs.iter().map(|program| stack(program, &mut end, 0)).collect();
+    (offsets, end)
+}
+
+/// Chooses places in the arena between `from` and `arena_len` for some of the programs, by their numbers:
+/// a random address, one random alignment for all bodies, a random order in memory.
+///
+/// Returns `None` where the arena is too small for them.
+pub fn random(
+    programs: &[Program],
+    numbers: &[usize],
+    from: usize,
+    arena_len: usize,
+    random: &mut Random,
+) -> Option<Vec<Place>> {
+    let needed: usize = numbers.iter().map(|number| programs[*number].len() + LINE).sum();
+    let first = from.next_multiple_of(PAGE);
+    let room = arena_len.checked_sub(first + needed)?;
+    let mut end = first + random.below(room + 1);
+    let alignment = random.below(LINE);
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    random.shuffle(&mut order);
+    let mut places = vec![Place { program: 0, offset: 0 }; numbers.len()];
+    for index in order {
+        let program = numbers[index];
+        places[index] = Place { program, offset: stack(&programs[program], &mut end, alignment) };
+    }
+    Some(places)
+}
+
+/// Chooses by how many bytes each area's register is moved: whole cache lines, so that nothing starts to
+/// straddle two of them.
+pub fn data(random: &mut Random) -> [i32; 5] {
+    [(); 5].map(|()| (random.below(2 * DATA_SPREAD / LINE) * LINE) as i32 - DATA_SPREAD as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::program::{Recipe, World};
+    use crate::ruler::Ruler;
+
+    fn programs() -> Vec<Program> {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        [100, 200, 400]
+            .map(|copies| {
+                Recipe { clock, world: World::default(), init: &[], snippet: &[0x90], copies, looped: false }
+                    .build()
+            })
+            .into()
+    }
+
+    #[test]
+    fn bodies_of_one_layout_share_their_alignment_and_do_not_overlap() {
+        let programs = programs();
+        let mut generator = Random::new(1);
+        let mut alignments = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            let places = random(&programs, &[0, 1, 2], 5000, 1 << 20, &mut generator).unwrap();
+            let place = |index: usize| places[index].offset as usize;
+            let alignment = |index: usize| (place(index) + programs[index].body().start) % LINE;
+            assert!(alignment(0) == alignment(1) && alignment(1) == alignment(2));
+            alignments.insert(alignment(0));
+            let mut spans: Vec<_> =
+                (0..3).map(|index| (place(index), place(index) + programs[index].len())).collect();
+            spans.sort();
+            assert!(spans[0].0 >= 5000 && spans[0].1 <= spans[1].0 && spans[1].1 <= spans[2].0);
+            assert!(spans[2].1 <= 1 << 20);
+        }
+        assert_eq!(alignments.len(), LINE);
+    }
+
+    #[test]
+    fn ruler_bodies_start_at_a_cache_line() {
+        let ruler = Ruler::new(Clock::named("rdtscp-lfence").unwrap());
+        let programs: Vec<_> = ruler.imul.iter().chain(&ruler.add).cloned().collect();
+        let (offsets, end) = fixed(&programs);
+        for (offset, program) in offsets.iter().zip(&programs) {
+            assert_eq!((*offset as usize + program.body().start) % LINE, 0);
+        }
+        assert!(end < PAGE);
+    }
+
+    #[test]
+    fn a_full_arena_is_refused() {
+        assert!(random(&programs(), &[0, 1, 2], 0, 1000, &mut Random::new(1)).is_none());
+    }
+
+    #[test]
+    fn shuffle_reaches_every_order() {
+        let mut generator = Random::new(7);
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let mut items = [0, 1, 2];
+            generator.shuffle(&mut items);
+            seen.insert(items);
+        }
+        assert_eq!(seen.len(), 6);
+    }
+}

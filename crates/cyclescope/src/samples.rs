@@ -1,0 +1,64 @@
+//! Raw readings put in order: which layout, which round, which call of the round.
+
+use crate::executor::Sample;
+
+/// The durations of one layout: a row a round, a column a call, in raw units of the clock.
+///
+/// Columns are in the order of the calls' meaning, not in that in which the layout ran them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayoutSamples {
+    columns: usize,
+    durations: Vec<f64>,
+}
+
+impl LayoutSamples {
+    /// Orders one layout's readings; `order` tells the column of each of a round's readings. A reading that ends before it starts, as when the counter was reset by a
+    /// migration, becomes an infinite duration, which no filter keeps.
+    pub fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
+        let duration = |sample: &Sample| match sample.end.checked_sub(sample.start) {
+            Some(raw) => raw as f64,
+            None => f64::INFINITY,
+        };
+        let mut durations = vec![0.0; samples.len()];
+        for (row, round) in durations.chunks_exact_mut(order.len()).zip(samples.chunks_exact(order.len())) {
+            for (column, sample) in order.iter().zip(round) {
+                row[*column] = duration(sample);
+            }
+        }
+        LayoutSamples { columns: order.len(), durations }
+    }
+
+    /// The rounds, each a slice of the durations of its calls.
+    pub fn rounds(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.durations.chunks_exact(self.columns)
+    }
+
+    /// The durations of one call over all rounds.
+    pub fn column(&self, call: usize) -> impl Iterator<Item = f64> + '_ {
+        self.rounds().map(move |round| round[call])
+    }
+
+    /// How many calls a round has.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_calls_whatever_the_order_they_ran_in() {
+        let samples: Vec<_> = (0..6).map(|n| Sample { start: 100, end: 100 + n }).collect();
+        let layout = LayoutSamples::new(&samples, &[2, 0, 1]);
+        assert_eq!(layout.rounds().collect::<Vec<_>>(), [[1.0, 2.0, 0.0], [4.0, 5.0, 3.0]]);
+        assert_eq!(layout.column(2).collect::<Vec<_>>(), [0.0, 3.0]);
+    }
+
+    #[test]
+    fn a_reading_that_runs_backwards_is_infinite() {
+        let layout = LayoutSamples::new(&[Sample { start: 9, end: 3 }], &[0]);
+        assert_eq!(layout.column(0).next(), Some(f64::INFINITY));
+    }
+}
