@@ -1,0 +1,4 @@
+//! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
+
+pub mod fact;
+pub mod leaves;
