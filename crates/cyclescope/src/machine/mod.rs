@@ -1,4 +1,6 @@
 //! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
 
+pub mod cpu;
 pub mod fact;
 pub mod leaves;
+pub mod microarch;
