@@ -2,5 +2,7 @@
 
 pub mod cpu;
 pub mod fact;
+mod feature_table;
+pub mod features;
 pub mod leaves;
 pub mod microarch;
