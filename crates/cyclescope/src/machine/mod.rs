@@ -1,8 +1,122 @@
 //! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
+//!
+//! [`Machine::detect`] collects what can be known at once; [`TscStudy`](study::TscStudy) adds what takes
+//! experiments. Both are values that are handed on: nothing here is global, and every source may be missing
+//! (a container without `/sys`, a hypervisor without CPUID leaves), which is a [`Fact`] with a reason.
 
+pub mod cache;
 pub mod cpu;
 pub mod fact;
 mod feature_table;
 pub mod features;
 pub mod leaves;
 pub mod microarch;
+pub mod power;
+pub mod reading;
+pub mod topology;
+pub mod tsc;
+
+use serde::Serialize;
+
+use cpu::{Cpu, Hypervisor};
+use fact::{Fact, Files};
+use features::Features;
+use leaves::Leaves;
+use power::Power;
+use topology::{Topology, numa_node, siblings};
+use tsc::TscFacts;
+
+/// All that is known about the machine without an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Machine {
+    /// The processor.
+    pub cpu: Cpu,
+    /// Instruction-set features that this process can use.
+    pub features: Features,
+    /// The time stamp counter.
+    pub tsc: TscFacts,
+    /// The CPUs.
+    pub topology: Topology,
+    /// The hypervisor, where CPUID admits to one.
+    pub hypervisor: Option<Hypervisor>,
+    /// The kernel's version.
+    pub kernel: String,
+    /// The CPU that would be measured on, and its surroundings; `None` where the affinity is unknown.
+    pub default_cpu: Option<CpuFacts>,
+    /// CPUID as it was read.
+    pub cpuid: Leaves,
+}
+
+/// What belongs to one CPU.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CpuFacts {
+    /// Its number.
+    pub cpu: u32,
+    /// Other CPUs on the same core, as the kernel believes.
+    pub siblings: Fact<Vec<u32>>,
+    /// Its NUMA node.
+    pub node: Fact<u32>,
+    /// Its power management.
+    pub power: Power,
+}
+
+impl CpuFacts {
+    /// Reads the facts of `cpu` from `/sys`.
+    pub fn detect(files: &Files, cpu: u32) -> CpuFacts {
+        let power = Power::detect(files, cpu);
+        CpuFacts { cpu, siblings: siblings(files, cpu), node: numa_node(files, cpu), power }
+    }
+}
+
+impl Machine {
+    /// Reads everything that takes no experiment; about a millisecond.
+    pub fn detect() -> Machine {
+        Machine::from_sources(Leaves::read(), &Files::system())
+    }
+
+    /// The same from a CPUID table and a folder of files. What only the running kernel can answer (affinity,
+    /// XCR0, `prctl`) is still asked of it.
+    pub fn from_sources(cpuid: Leaves, files: &Files) -> Machine {
+        let cpu = Cpu::detect(&cpuid, files);
+        let features = Features::detect(&cpuid, &cpu, files);
+        let tsc = TscFacts::detect(&cpuid, &cpu, &features, files);
+        let topology = Topology::detect(&cpuid, files);
+        Machine {
+            hypervisor: Hypervisor::detect(&cpuid),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            default_cpu: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
+            cpu,
+            features,
+            tsc,
+            topology,
+            cpuid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detects_without_any_file() {
+        let machine = Machine::from_sources(Leaves::read(), &Files::below("/nonexistent"));
+        assert!(machine.default_cpu.is_some());
+        assert!(machine.tsc.clocksource.why().is_some());
+        assert!(
+            machine
+                .tsc
+                .sources
+                .iter()
+                .all(|source| source.rate.known().is_some() != source.rate.why().is_some())
+        );
+    }
+
+    #[test]
+    fn is_one_line_of_json() {
+        let text = serde_json::to_string(&Machine::detect()).unwrap();
+        assert!(text.starts_with('{') && !text.contains('\n'));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(value["features"]["usable"].as_array().unwrap().iter().any(|name| name == "sse2"));
+    }
+}
