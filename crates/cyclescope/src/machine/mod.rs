@@ -1,6 +1,6 @@
 //! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
 //!
-//! [`Machine::detect`] collects what can be known at once; [`TscStudy`](study::TscStudy) adds what takes
+//! [`Machine::detect`] collects what can be known at once; [`TscStudy`](tsc_study::TscStudy) adds what takes
 //! experiments. Both are values that are handed on: nothing here is global, and every source may be missing
 //! (a container without `/sys`, a hypervisor without CPUID leaves), which is a [`Fact`] with a reason.
 
@@ -13,6 +13,7 @@ pub mod leaves;
 pub mod microarch;
 pub mod power;
 pub mod reading;
+pub mod step;
 pub mod topology;
 pub mod tsc;
 
