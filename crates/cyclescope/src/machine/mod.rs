@@ -5,10 +5,12 @@
 //! (a container without `/sys`, a hypervisor without CPUID leaves), which is a [`Fact`] with a reason.
 
 pub mod cache;
+pub mod calibrate;
 pub mod cpu;
 pub mod fact;
 mod feature_table;
 pub mod features;
+pub mod kernel_log;
 pub mod leaves;
 pub mod microarch;
 pub mod power;
