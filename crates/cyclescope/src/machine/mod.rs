@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod calibrate;
+pub mod counters;
 pub mod cpu;
 pub mod fact;
 mod feature_table;
@@ -21,6 +22,7 @@ pub mod tsc;
 
 use serde::Serialize;
 
+use counters::Counters;
 use cpu::{Cpu, Hypervisor};
 use fact::{Fact, Files};
 use features::Features;
@@ -42,6 +44,8 @@ pub struct Machine {
     pub topology: Topology,
     /// The hypervisor, where CPUID admits to one.
     pub hypervisor: Option<Hypervisor>,
+    /// Performance counters.
+    pub counters: Counters,
     /// The kernel's version.
     pub kernel: String,
     /// The CPU that would be measured on, and its surroundings; `None` where the affinity is unknown.
@@ -88,6 +92,7 @@ impl Machine {
             hypervisor: Hypervisor::detect(&cpuid),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             default_cpu: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
+            counters: Counters::detect(&features, files),
             cpu,
             features,
             tsc,
