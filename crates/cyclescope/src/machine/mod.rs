@@ -18,7 +18,9 @@ pub mod power;
 pub mod reading;
 pub mod step;
 pub mod topology;
+pub mod traps;
 pub mod tsc;
+pub mod tsc_study;
 
 use serde::Serialize;
 
