@@ -6,6 +6,7 @@
 
 pub mod cache;
 pub mod calibrate;
+pub mod cgroup;
 pub mod counters;
 pub mod cpu;
 pub mod fact;
@@ -14,6 +15,7 @@ pub mod features;
 pub mod kernel_log;
 pub mod leaves;
 pub mod microarch;
+pub mod noise;
 pub mod power;
 pub mod reading;
 pub mod step;
