@@ -75,7 +75,7 @@ impl Cpu {
         let vendor_text = leaves.vendor_text();
         let vendor = Vendor::from_text(&vendor_text);
         let (family, model, stepping) = signature(leaves.register(1, 0, Register::Eax));
-        let core_type = core_type(leaves);
+        let core_type = core_type(leaves.register(0x1A, 0, Register::Eax));
         let found = microarchitecture(vendor, family, model, stepping, core_type.known().copied());
         Cpu {
             vendor,
@@ -128,8 +128,9 @@ fn brand(leaves: &Leaves) -> Fact<String> {
     }
 }
 
-fn core_type(leaves: &Leaves) -> Fact<CoreType> {
-    match leaves.register(0x1A, 0, Register::Eax) >> 24 {
+/// The core type from CPUID 1Ah EAX.
+pub(super) fn core_type(eax: u32) -> Fact<CoreType> {
+    match eax >> 24 {
         0x40 => Fact::Known(CoreType::Performance),
         0x20 => Fact::Known(CoreType::Efficient),
         0 => Fact::unknown("CPUID 1Ah is zero or does not exist"),

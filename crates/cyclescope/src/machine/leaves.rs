@@ -78,6 +78,11 @@ impl Leaves {
         })
     }
 
+    /// Executes CPUID on `cpu`, from a thread of its own so that the caller's affinity stays as it is.
+    pub fn read_on(cpu: u32) -> Result<Leaves, String> {
+        on_cpu(cpu, Leaves::read)
+    }
+
     /// Takes every leaf from `cpuid(leaf, subleaf)`, asking only for those that exist.
     pub fn from_reader(cpuid: impl Fn(u32, u32) -> [u32; 4]) -> Leaves {
         let mut leaves = Leaves::default();
@@ -163,6 +168,25 @@ impl Leaves {
     }
 }
 
+/// Runs `work` on `cpu` in a thread of its own.
+pub(super) fn on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU));
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    std::thread::scope(|scope| {
+        let pinned = move || match sched_setaffinity(None, &set) {
+            Ok(()) => Ok(work()),
+            Err(error) => Err(format!("this process may not run on CPU {cpu}: {error}")),
+        };
+        let thread = std::thread::Builder::new().spawn_scoped(scope, pinned);
+        let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("the thread that reads CPUID panicked".to_string()))
+    })
+}
+
 /// Zhaoxin continues Centaur's range of leaves at C000_0000h.
 fn is_centaur(vendor: &str) -> bool {
     matches!(vendor, "CentaurHauls" | "  Shanghai  ")
@@ -230,6 +254,12 @@ pub(super) mod tests {
         assert!(leaves.is_empty());
         assert!(!leaves.bit(7, 0, Register::Ebx, 5));
         assert_eq!(leaves.vendor_text(), "");
+    }
+
+    #[test]
+    fn a_cpu_that_may_not_be_used_is_a_reason() {
+        assert!(Leaves::read_on(1_000_000).is_err());
+        assert!(Leaves::read_on(1023).is_err_and(|why| why.contains("1023")));
     }
 
     #[test]

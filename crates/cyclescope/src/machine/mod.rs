@@ -26,6 +26,7 @@ pub mod tsc_study;
 
 use serde::Serialize;
 
+use crate::error::Unavailable;
 use counters::Counters;
 use cpu::{Cpu, Hypervisor};
 use fact::{Fact, Files};
@@ -52,8 +53,11 @@ pub struct Machine {
     pub counters: Counters,
     /// The kernel's version.
     pub kernel: String,
-    /// The CPU that would be measured on, and its surroundings; `None` where the affinity is unknown.
-    pub default_cpu: Option<CpuFacts>,
+    /// The CPU to measure on, and its surroundings; `None` where the affinity is unknown. `cpu` and `cpuid`
+    /// describe this CPU on a hybrid processor.
+    pub target: Option<CpuFacts>,
+    /// The tightest CPU quota of this process's control groups, in CPUs; the value is `None` without one.
+    pub quota: Fact<Option<f64>>,
     /// CPUID as it was read.
     pub cpuid: Leaves,
 }
@@ -80,26 +84,43 @@ impl CpuFacts {
 }
 
 impl Machine {
-    /// Reads everything that takes no experiment; about a millisecond.
+    /// Reads everything that takes no experiment; about a third of a millisecond. The target is the default CPU.
     pub fn detect() -> Machine {
-        Machine::from_sources(Leaves::read(), &Files::system())
+        let cpuid = Leaves::read();
+        let machine = Machine::from_sources(cpuid, &Files::system());
+        match &machine.target {
+            Some(target) if machine.cpu.hybrid => Machine::detect_on(target.cpu).unwrap_or(machine),
+            _ => machine,
+        }
+    }
+
+    /// The same with `cpu` as the target.
+    pub fn detect_on(cpu: u32) -> Result<Machine, Unavailable> {
+        let files = Files::system();
+        let cpuid = Leaves::read_on(cpu).map_err(|why| Unavailable {
+            what: format!("CPU {cpu}"),
+            why,
+            remedy: "choose one of the allowed CPUs, or widen the set with taskset or the container's cpuset"
+                .to_string(),
+        })?;
+        Ok(Machine { target: Some(CpuFacts::detect(&files, cpu)), ..Machine::from_sources(cpuid, &files) })
     }
 
     /// The same from a CPUID table and a folder of files. What only the running kernel can answer (affinity,
-    /// XCR0, `prctl`) is still asked of it.
+    /// XCR0, `prctl`, counters) is still asked of it.
     pub fn from_sources(cpuid: Leaves, files: &Files) -> Machine {
         let cpu = Cpu::detect(&cpuid, files);
         let features = Features::detect(&cpuid, &cpu, files);
-        let tsc = TscFacts::detect(&cpuid, &cpu, &features, files);
         let topology = Topology::detect(&cpuid, files);
         Machine {
+            tsc: TscFacts::detect(&cpuid, &cpu, &features, files),
             hypervisor: Hypervisor::detect(&cpuid),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
-            default_cpu: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
             counters: Counters::detect(&features, files),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            target: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
+            quota: cgroup::quota(files),
             cpu,
             features,
-            tsc,
             topology,
             cpuid,
         }
@@ -113,15 +134,25 @@ mod tests {
     #[test]
     fn detects_without_any_file() {
         let machine = Machine::from_sources(Leaves::read(), &Files::below("/nonexistent"));
-        assert!(machine.default_cpu.is_some());
-        assert!(machine.tsc.clocksource.why().is_some());
-        assert!(
-            machine
-                .tsc
-                .sources
-                .iter()
-                .all(|source| source.rate.known().is_some() != source.rate.why().is_some())
-        );
+        assert!(machine.target.is_some());
+        assert!(machine.tsc.clocksource.why().is_some() && machine.quota.why().is_some());
+        let silent = |source: &tsc::Source| source.rate.known().is_some() != source.rate.why().is_some();
+        assert!(machine.tsc.sources.iter().all(silent));
+    }
+
+    #[test]
+    fn detects_without_cpuid() {
+        let machine = Machine::from_sources(Leaves::default(), &Files::below("/nonexistent"));
+        assert_eq!(machine.features.usable().count(), 0);
+        assert!(machine.hypervisor.is_none() && !machine.tsc.invariant);
+    }
+
+    #[test]
+    fn a_named_cpu_is_the_target_or_refused() {
+        let allowed = Machine::detect().topology.allowed;
+        let first = allowed.known().unwrap()[0];
+        assert_eq!(Machine::detect_on(first).unwrap().target.unwrap().cpu, first);
+        assert_eq!(Machine::detect_on(1_000_000).unwrap_err().what, "CPU 1000000");
     }
 
     #[test]

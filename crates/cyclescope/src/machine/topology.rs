@@ -5,8 +5,9 @@
 use serde::Serialize;
 
 use super::cache::{Cache, caches};
+use super::cpu::{CoreType, core_type};
 use super::fact::{Fact, Files};
-use super::leaves::Leaves;
+use super::leaves::{Leaves, Register, on_cpu};
 
 /// CPUs and how they hang together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,7 +20,8 @@ pub struct Topology {
     pub isolated: Fact<Vec<u32>>,
     /// CPUs without a timer tick while one task runs (`nohz_full=`).
     pub tickless: Fact<Vec<u32>>,
-    /// CPUs of the efficient kind on a hybrid processor, as the kernel's `cpu_atom` event source lists them.
+    /// CPUs of the efficient kind: none but on hybrid processors. From the kernel's `cpu_atom` event source,
+    /// else by asking CPUID 1Ah on each allowed CPU.
     pub efficient: Fact<Vec<u32>>,
     /// Whether hyper-threading is `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
     pub smt: Fact<String>,
@@ -31,12 +33,19 @@ impl Topology {
     /// Reads `/sys` and asks for the process's affinity.
     pub fn detect(leaves: &Leaves, files: &Files) -> Topology {
         let list = |path: &str| files.text(path).and_then(|text| Fact::from(parse_cpu_list(&text)));
+        let allowed = allowed_cpus();
+        let hybrid = leaves.bit(7, 0, Register::Edx, 15);
+        let efficient = if hybrid {
+            list("/sys/bus/event_source/devices/cpu_atom/cpus").or_else(|| efficient_cpus(&allowed))
+        } else {
+            Fact::Known(Vec::new())
+        };
         Topology {
-            allowed: allowed_cpus(),
+            allowed,
             online: list("/sys/devices/system/cpu/online"),
             isolated: list("/sys/devices/system/cpu/isolated"),
             tickless: list("/sys/devices/system/cpu/nohz_full"),
-            efficient: list("/sys/bus/event_source/devices/cpu_atom/cpus"),
+            efficient,
             smt: files.text("/sys/devices/system/cpu/smt/control"),
             caches: caches(leaves),
         }
@@ -98,6 +107,21 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
 
 /// NR_CPUS of the largest kernels (arch/x86/Kconfig, MAXSMP).
 const MOST_CPUS: u32 = 8192;
+
+/// Asks each CPU for its type.
+fn efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
+    let Fact::Known(cpus) = allowed else { return allowed.clone() };
+    let mut efficient = Vec::new();
+    for &cpu in cpus {
+        let answer = on_cpu(cpu, || raw_cpuid::native_cpuid::cpuid_count(0x1A, 0).eax);
+        match answer.map(core_type) {
+            Ok(Fact::Known(CoreType::Efficient)) => efficient.push(cpu),
+            Ok(Fact::Known(CoreType::Performance)) => {}
+            Ok(Fact::Unknown(why)) | Err(why) => return Fact::Unknown(why),
+        }
+    }
+    Fact::Known(efficient)
+}
 
 fn allowed_cpus() -> Fact<Vec<u32>> {
     // The kernel refuses a mask smaller than its own, so this one fits the largest.
