@@ -63,7 +63,7 @@ pub struct Cpu {
     pub microcode: Fact<u32>,
     /// Names of the design, or that it is not in the table.
     pub microarchitecture: Fact<Microarchitecture>,
-    /// Whether it mixes core types (CPUID 07h EDX[15]).
+    /// Whether it mixes core types (CPUID 07h EDX bit 15).
     pub hybrid: bool,
     /// The type of the core that the reading thread ran on; unknown where the processor doesn't tell.
     pub core_type: Fact<CoreType>,
@@ -176,7 +176,7 @@ pub struct Hypervisor {
 }
 
 impl Hypervisor {
-    /// The hypervisor that CPUID admits to (leaf 1 ECX[31]); `None` on bare metal or under one that hides.
+    /// The hypervisor that CPUID admits to (leaf 1 ECX bit 31); `None` on bare metal or under one that hides.
     pub fn detect(leaves: &Leaves) -> Option<Hypervisor> {
         if !leaves.bit(1, 0, Register::Ecx, 31) {
             return None;

@@ -12,15 +12,15 @@ use super::leaves::Register::{self, Eax, Ebx, Ecx, Edx};
 pub(super) enum State {
     /// No more than every 64-bit system has.
     Base,
-    /// XMM and YMM: XCR0[2:1].
+    /// XMM and YMM: XCR0 bits 2:1.
     Ymm,
-    /// Opmask and ZMM besides: XCR0[7:5].
+    /// Opmask and ZMM besides: XCR0 bits 7:5.
     Zmm,
-    /// AMX tile configuration and data: XCR0[18:17], and a permission for the process.
+    /// AMX tile configuration and data: XCR0 bits 18:17, and a permission for the process.
     Tile,
-    /// Bound registers: XCR0[4:3].
+    /// Bound registers: XCR0 bits 4:3.
     Bounds,
-    /// AMD's lightweight profiling: XCR0[62].
+    /// AMD's lightweight profiling: XCR0 bit 62.
     Profiling,
 }
 

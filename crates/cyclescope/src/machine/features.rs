@@ -18,9 +18,9 @@ use crate::error::Unavailable;
 pub enum LfenceOrder {
     /// Its definition (Intel SDM vol. 2A, LFENCE).
     Architectural,
-    /// CPUID 8000_0021h EAX[2], LfenceAlwaysSerializing (AMD APM vol. 3).
+    /// CPUID 8000_0021h EAX bit 2, LfenceAlwaysSerializing (AMD APM vol. 3).
     AlwaysSerializing,
-    /// The kernel set MSR C001_1029h[1]; `/proc/cpuinfo` then shows `lfence_rdtsc`.
+    /// The kernel set MSR C001_1029h bit 1; `/proc/cpuinfo` then shows `lfence_rdtsc`.
     SetByKernel,
 }
 
@@ -164,22 +164,22 @@ impl Features {
         })
     }
 
-    /// RDTSCP exists (CPUID 8000_0001h EDX[27]).
+    /// RDTSCP exists (CPUID 8000_0001h EDX bit 27).
     pub fn rdtscp(&self) -> bool {
         self.has(CpuidFeature::RDTSCP)
     }
 
-    /// The TSC runs at a constant rate in all power states (CPUID 8000_0007h EDX[8]).
+    /// The TSC runs at a constant rate in all power states (CPUID 8000_0007h EDX bit 8).
     pub fn invariant_tsc(&self) -> bool {
         self.invariant_tsc
     }
 
-    /// SERIALIZE exists (CPUID 07h EDX[14]).
+    /// SERIALIZE exists (CPUID 07h EDX bit 14).
     pub fn serialize_instruction(&self) -> bool {
         self.has(CpuidFeature::SERIALIZE)
     }
 
-    /// RDPRU exists (AMD, CPUID 8000_0008h EBX[4]); user mode may still be barred by CR4.TSD.
+    /// RDPRU exists (AMD, CPUID 8000_0008h EBX bit 4); user mode may still be barred by CR4.TSD.
     pub fn rdpru(&self) -> bool {
         self.has(CpuidFeature::RDPRU)
     }

@@ -1,8 +1,10 @@
 //! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
 //!
-//! [`Machine::detect`] collects what can be known at once; [`TscStudy`](tsc_study::TscStudy) adds what takes
-//! experiments. Both are values that are handed on: nothing here is global, and every source may be missing
-//! (a container without `/sys`, a hypervisor without CPUID leaves), which is a [`Fact`] with a reason.
+//! [`Machine::detect`] collects what can be known at once; [`Counters`](counters::Counters) adds what takes
+//! slow system calls, [`TscStudy`](tsc_study::TscStudy) what takes experiments, and
+//! a later step says what all of it means. These are values that are handed on: nothing
+//! here is global, and every source may be missing (a container without `/sys`, a hypervisor without CPUID
+//! leaves), which is a [`Fact`] with a reason.
 
 pub mod cache;
 pub mod calibrate;
@@ -27,7 +29,6 @@ pub mod tsc_study;
 use serde::Serialize;
 
 use crate::error::Unavailable;
-use counters::Counters;
 use cpu::{Cpu, Hypervisor};
 use fact::{Fact, Files};
 use features::Features;
@@ -49,8 +50,6 @@ pub struct Machine {
     pub topology: Topology,
     /// The hypervisor, where CPUID admits to one.
     pub hypervisor: Option<Hypervisor>,
-    /// Performance counters.
-    pub counters: Counters,
     /// The kernel's version.
     pub kernel: String,
     /// The CPU to measure on, and its surroundings; `None` where the affinity is unknown. `cpu` and `cpuid`
@@ -107,7 +106,7 @@ impl Machine {
     }
 
     /// The same from a CPUID table and a folder of files. What only the running kernel can answer (affinity,
-    /// XCR0, `prctl`, counters) is still asked of it.
+    /// XCR0, `prctl`) is still asked of it.
     pub fn from_sources(cpuid: Leaves, files: &Files) -> Machine {
         let cpu = Cpu::detect(&cpuid, files);
         let features = Features::detect(&cpuid, &cpu, files);
@@ -115,7 +114,6 @@ impl Machine {
         Machine {
             tsc: TscFacts::detect(&cpuid, &cpu, &features, files),
             hypervisor: Hypervisor::detect(&cpuid),
-            counters: Counters::detect(&features, files),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             target: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
             quota: cgroup::quota(files),

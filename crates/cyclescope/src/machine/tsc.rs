@@ -14,7 +14,7 @@ use crate::unit::Hertz;
 pub struct TscFacts {
     /// Why RDTSC would fault in this process; `None` when it may be executed.
     pub disabled: Option<String>,
-    /// Runs at one rate in all power states (CPUID 8000_0007h EDX[8], SDM vol. 3B, 19.17.1).
+    /// Runs at one rate in all power states (CPUID 8000_0007h EDX bit 8, SDM vol. 3B, 19.17.1).
     pub invariant: bool,
     /// The kernel's `constant_tsc`: the rate does not follow the core clock.
     pub constant: Fact<bool>,
@@ -22,7 +22,7 @@ pub struct TscFacts {
     pub nonstop: Fact<bool>,
     /// The kernel took the rate from CPUID, an MSR or the hypervisor instead of measuring it.
     pub rate_was_told: Fact<bool>,
-    /// IA32_TSC_ADJUST exists (CPUID 07h EBX[1]).
+    /// IA32_TSC_ADJUST exists (CPUID 07h EBX bit 1).
     pub adjust: bool,
     /// RDTSCP exists; Linux keeps the CPU's number in its TSC_AUX ([`super::reading::cpu_of_aux`]).
     pub rdtscp: bool,

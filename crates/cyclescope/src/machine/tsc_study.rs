@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Machine;
 use super::calibrate::{Calibration, calibrate};
+use super::counters::Counters;
 use super::fact::Fact;
 use super::kernel_log::KernelLog;
 use super::reading::Reading;
@@ -54,13 +55,17 @@ const PAIRS: usize = 100_000;
 impl TscStudy {
     /// Makes the experiments: calibration within `budget`, then about 50 ms for the rest. The caller pins the
     /// thread to the CPU of interest.
-    pub fn measure(machine: &Machine, budget: Duration) -> Result<TscStudy, Unavailable> {
+    pub fn measure(
+        machine: &Machine,
+        counters: &Counters,
+        budget: Duration,
+    ) -> Result<TscStudy, Unavailable> {
         let calibration = calibrate(&machine.tsc, budget)?;
         let log = KernelLog::read();
         let mut sources = machine.tsc.sources.clone();
         sources.push(Source { name: "kernel log, detected", rate: log.detected });
         sources.push(Source { name: "kernel log, refined", rate: log.refined });
-        sources.push(Source { name: "perf page", rate: machine.counters.page_rate.clone() });
+        sources.push(Source { name: "perf page", rate: counters.page_rate.clone() });
         let compare = |source: Source| {
             let ppm = source.ppm_above(calibration.hertz);
             ComparedSource { source, ppm }
@@ -93,12 +98,14 @@ fn step(machine: &Machine, reading: Reading) -> ReadingStep {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fact::Files;
     use super::*;
 
     #[test]
     fn this_machine_is_studied_or_says_why() {
         let machine = Machine::detect();
-        match TscStudy::measure(&machine, Duration::from_millis(20)) {
+        let counters = Counters::detect(&machine.features, &Files::system());
+        match TscStudy::measure(&machine, &counters, Duration::from_millis(20)) {
             Err(refused) => eprintln!("skipped: {refused}"),
             Ok(study) => {
                 assert!(
