@@ -2,7 +2,7 @@
 //!
 //! [`Machine::detect`] collects what can be known at once; [`Counters`](counters::Counters) adds what takes
 //! slow system calls, [`TscStudy`](tsc_study::TscStudy) what takes experiments, and
-//! a later step says what all of it means. These are values that are handed on: nothing
+//! [`findings`](finding::findings) says what all of it means. These are values that are handed on: nothing
 //! here is global, and every source may be missing (a container without `/sys`, a hypervisor without CPUID
 //! leaves), which is a [`Fact`] with a reason.
 
@@ -14,6 +14,7 @@ pub mod cpu;
 pub mod fact;
 mod feature_table;
 pub mod features;
+pub mod finding;
 pub mod kernel_log;
 pub mod leaves;
 pub mod microarch;
