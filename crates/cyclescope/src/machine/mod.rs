@@ -154,6 +154,46 @@ mod tests {
         assert_eq!(Machine::detect_on(1_000_000).unwrap_err().what, "CPU 1000000");
     }
 
+    /// `prctl` and `arch_prctl` act on the thread alone, so a thread stands for a process that was started so.
+    fn in_thread_with(call: impl FnOnce() -> bool + Send + 'static, check: fn()) {
+        let worked = std::thread::spawn(move || {
+            let worked = call();
+            if worked {
+                check();
+            }
+            worked
+        });
+        if !worked.join().unwrap() {
+            eprintln!("skipped: the system can't forbid the instruction");
+        }
+    }
+
+    #[test]
+    fn a_forbidden_tsc_is_unavailable_and_not_a_signal() {
+        // SAFETY: PR_SET_TSC takes a number and no pointer.
+        let forbid = || unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) == 0 };
+        in_thread_with(forbid, || {
+            let machine = Machine::detect();
+            assert!(machine.tsc.disabled.is_some());
+            let counters = counters::Counters::detect(&machine.features, &Files::system());
+            let budget = std::time::Duration::from_millis(1);
+            let refused = tsc_study::TscStudy::measure(&machine, &counters, budget).unwrap_err();
+            assert_eq!(refused.what, "the time stamp counter");
+        });
+    }
+
+    #[test]
+    fn a_forbidden_cpuid_is_no_signal() {
+        const ARCH_SET_CPUID: libc::c_int = 0x1012;
+        // SAFETY: ARCH_SET_CPUID takes a number and no pointer.
+        let forbid = || unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0 };
+        in_thread_with(forbid, || {
+            let machine = Machine::detect();
+            assert!(machine.cpuid.is_empty() && machine.features.usable().count() == 0);
+            assert!(traps::Traps::measure(&machine.tsc, &machine.features).unwrap().cpuid.why().is_some());
+        });
+    }
+
     #[test]
     fn is_one_line_of_json() {
         let text = serde_json::to_string(&Machine::detect()).unwrap();
