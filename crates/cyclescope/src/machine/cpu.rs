@@ -76,7 +76,6 @@ impl Cpu {
         let vendor = Vendor::from_text(&vendor_text);
         let (family, model, stepping) = signature(leaves.register(1, 0, Register::Eax));
         let core_type = core_type(leaves.register(0x1A, 0, Register::Eax));
-        let found = microarchitecture(vendor, family, model, stepping, core_type.known().copied());
         Cpu {
             vendor,
             vendor_text,
@@ -85,10 +84,7 @@ impl Cpu {
             stepping,
             brand: brand(leaves),
             microcode: microcode(files),
-            microarchitecture: match found {
-                Some(found) => Fact::Known(found),
-                None => Fact::unknown(format!("family {family:#x}, model {model:#x} is not in the table")),
-            },
+            microarchitecture: design(vendor, (family, model, stepping), core_type.known().copied()),
             hybrid: leaves.bit(7, 0, Register::Edx, 15),
             core_type,
         }
@@ -106,6 +102,22 @@ impl Cpu {
     /// Latency of `imul r64, r64` in units of that of `add r64, r64`, where it is certain.
     pub fn imul_latency(&self) -> Option<u32> {
         self.microarchitecture.known().and_then(|found| found.imul_latency)
+    }
+}
+
+fn design(
+    vendor: Vendor,
+    (family, model, stepping): (u32, u32, u32),
+    core: Option<CoreType>,
+) -> Fact<Microarchitecture> {
+    let found = |core| microarchitecture(vendor, family, model, stepping, core);
+    match (found(core), found(Some(CoreType::Performance))) {
+        (Some(found), _) => Fact::Known(found),
+        (None, Some(hybrid)) => Fact::unknown(format!(
+            "{} mixes two core types, and CPUID 1Ah doesn't tell which one this is",
+            hybrid.product
+        )),
+        (None, None) => Fact::unknown(format!("family {family:#x}, model {model:#x} is not in the table")),
     }
 }
 
@@ -228,6 +240,13 @@ mod tests {
         assert_eq!(cpu.imul_latency(), Some(3));
         assert_eq!(cpu.microcode.why(), Some("/proc/cpuinfo does not exist"));
         assert_eq!(Hypervisor::detect(&leaves).unwrap().name, "KVM");
+    }
+
+    #[test]
+    fn a_hybrid_processor_that_hides_its_core_type() {
+        let why = design(Vendor::Intel, (6, 0x97, 2), None);
+        assert!(why.why().unwrap().starts_with("Alder Lake mixes two core types"));
+        assert!(design(Vendor::Amd, (0x19, 0xFE, 2), None).why().unwrap().contains("not in the table"));
     }
 
     #[test]
