@@ -6,6 +6,7 @@ pub mod context;
 pub mod error;
 pub mod estimate;
 pub mod executor;
+pub mod machine;
 pub mod measure;
 pub mod placement;
 pub mod program;

@@ -1,0 +1,84 @@
+//! Cache sizes from CPUID 04h (Intel) and 8000_001Dh (AMD), whose formats agree.
+
+use serde::Serialize;
+
+use super::leaves::Leaves;
+
+/// What a cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// One cache as CPUID describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Cache {
+    /// Level, from 1.
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Line size in bytes.
+    pub line: u32,
+    /// Associativity, in ways.
+    pub ways: u32,
+}
+
+/// All caches that the table's CPU sees (SDM vol. 2A, CPUID 04h; APM vol. 3, CPUID 8000_001Dh).
+pub fn caches(leaves: &Leaves) -> Vec<Cache> {
+    let list = |leaf: u32| -> Vec<Cache> {
+        (0..).map_while(|subleaf| leaves.get(leaf, subleaf)).map_while(cache).collect()
+    };
+    let amd = list(0x8000_001D);
+    if amd.is_empty() { list(4) } else { amd }
+}
+
+fn cache([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
+    let kind = match eax & 0x1F {
+        1 => CacheKind::Data,
+        2 => CacheKind::Instruction,
+        3 => CacheKind::Unified,
+        _ => return None,
+    };
+    let ways = (ebx >> 22) + 1;
+    let partitions = (ebx >> 12 & 0x3FF) + 1;
+    let line = (ebx & 0xFFF) + 1;
+    let sets = u64::from(ecx) + 1;
+    let bytes = u64::from(ways) * u64::from(partitions) * u64::from(line) * sets;
+    Some(Cache { level: eax >> 5 & 7, kind, bytes, line, ways })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaves::tests::emerald_rapids_vm;
+    use super::*;
+
+    #[test]
+    fn caches_of_a_recorded_vm() {
+        let sizes: Vec<_> = caches(&emerald_rapids_vm())
+            .iter()
+            .map(|cache| (cache.level, cache.kind, cache.bytes >> 10, cache.line))
+            .collect();
+        assert_eq!(
+            sizes,
+            [
+                (1, CacheKind::Data, 48, 64),
+                (1, CacheKind::Instruction, 32, 64),
+                (2, CacheKind::Unified, 2048, 64),
+                (3, CacheKind::Unified, 266_240, 64),
+            ]
+        );
+    }
+
+    #[test]
+    fn no_leaf_no_cache() {
+        assert!(caches(&Leaves::default()).is_empty());
+    }
+}

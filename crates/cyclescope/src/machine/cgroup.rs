@@ -1,0 +1,111 @@
+//! CPU quotas of control groups. A quota stops a task for up to 100 ms at a time, which looks like a very
+//! long interrupt.
+
+use super::fact::{Fact, Files};
+
+/// The tightest CPU quota of this process's groups, in CPUs; `None` without one.
+///
+/// Sources: `cpu.max` (Documentation/admin-guide/cgroup-v2.rst), `cpu.cfs_quota_us`
+/// (Documentation/scheduler/sched-bwc.rst).
+pub fn quota(files: &Files) -> Fact<Option<f64>> {
+    folders(files).map(|folders| {
+        let quotas = folders.iter().filter_map(|folder| quota_of(files, folder));
+        quotas.min_by(f64::total_cmp)
+    })
+}
+
+/// How often a quota stopped this process's own group since it exists (`nr_throttled` of `cpu.stat`).
+pub fn throttled(files: &Files) -> Fact<u64> {
+    folders(files).and_then(|folders| {
+        let stats =
+            folders.iter().filter_map(|folder| files.text(&format!("{folder}/cpu.stat")).known().cloned());
+        let counts = stats.filter_map(|stat| parse_throttled(&stat));
+        counts.max().map_or_else(|| Fact::unknown("no cpu.stat counts throttling"), Fact::Known)
+    })
+}
+
+/// The folders of this process's groups up to the root, of both versions.
+fn folders(files: &Files) -> Fact<Vec<String>> {
+    files.text("/proc/self/cgroup").map(|text| {
+        let mut folders = Vec::new();
+        for (mount, group) in text.lines().filter_map(parse_group) {
+            let mut group = group.trim_end_matches('/');
+            loop {
+                folders.push(format!("{mount}{group}"));
+                match group.rsplit_once('/') {
+                    Some((parent, _)) => group = parent,
+                    None => break,
+                }
+            }
+        }
+        folders
+    })
+}
+
+/// Where the groups are mounted, and the group, from a line of `/proc/self/cgroup` (cgroups(7)): `0::/group`
+/// for version 2, `4:cpu,cpuacct:/group` for version 1.
+fn parse_group(line: &str) -> Option<(&'static str, &str)> {
+    let mut parts = line.splitn(3, ':');
+    let (number, controllers, group) = (parts.next()?, parts.next()?, parts.next()?);
+    if number == "0" && controllers.is_empty() {
+        return Some(("/sys/fs/cgroup", group));
+    }
+    controllers.split(',').any(|name| name == "cpu").then_some(("/sys/fs/cgroup/cpu", group))
+}
+
+fn quota_of(files: &Files, folder: &str) -> Option<f64> {
+    if let Fact::Known(text) = files.text(&format!("{folder}/cpu.max")) {
+        return parse_max(&text);
+    }
+    let number = |name: &str| files.number::<f64>(&format!("{folder}/{name}")).known().copied();
+    let (quota, period) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// `max 100000` or `50000 100000`: microseconds of time in microseconds.
+fn parse_max(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
+}
+
+fn parse_throttled(stat: &str) -> Option<u64> {
+    stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_versions() {
+        assert_eq!(parse_group("0::/user.slice/a"), Some(("/sys/fs/cgroup", "/user.slice/a")));
+        assert_eq!(parse_group("4:cpu,cpuacct:/docker/x"), Some(("/sys/fs/cgroup/cpu", "/docker/x")));
+        assert_eq!(parse_group("3:cpuset:/"), None);
+        assert_eq!(parse_group("nonsense"), None);
+    }
+
+    #[test]
+    fn quotas_as_cpus() {
+        assert_eq!(parse_max("150000 100000\n"), Some(1.5));
+        assert_eq!(parse_max("max 100000"), None);
+        assert_eq!(parse_throttled("nr_periods 8\nnr_throttled 3\nthrottled_usec 9"), Some(3));
+    }
+
+    #[test]
+    fn the_tightest_group_decides() {
+        let root = std::env::temp_dir().join(format!("cyclescope-cgroup-{}", std::process::id()));
+        let file = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("proc/self/cgroup", "0::/a/b\n");
+        file("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+        let files = Files::below(&root);
+        assert_eq!(quota(&files), Fact::Known(None));
+        file("sys/fs/cgroup/a/cpu.max", "50000 100000\n");
+        assert_eq!(quota(&files), Fact::Known(Some(0.5)));
+        std::fs::remove_dir_all(root).unwrap();
+        assert!(quota(&files).why().is_some());
+    }
+}

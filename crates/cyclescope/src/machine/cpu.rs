@@ -1,0 +1,272 @@
+//! Which processor this is: vendor, family, model, stepping, names, microcode, hypervisor, core types.
+
+use serde::Serialize;
+
+use super::fact::{Fact, Files};
+use super::leaves::{Leaves, Register, text_of};
+use super::microarch::{Microarchitecture, microarchitecture};
+
+/// Who designed the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Vendor {
+    /// Intel.
+    Intel,
+    /// AMD.
+    Amd,
+    /// Hygon, whose cores derive from AMD's Zen.
+    Hygon,
+    /// Zhaoxin and its forerunner Centaur (VIA).
+    Zhaoxin,
+    /// Anyone else, or CPUID is hidden.
+    Other,
+}
+
+impl Vendor {
+    fn from_text(text: &str) -> Vendor {
+        match text {
+            "GenuineIntel" => Vendor::Intel,
+            "AuthenticAMD" => Vendor::Amd,
+            "HygonGenuine" => Vendor::Hygon,
+            "  Shanghai  " | "CentaurHauls" => Vendor::Zhaoxin,
+            _ => Vendor::Other,
+        }
+    }
+}
+
+/// Kind of core on a hybrid processor (Intel SDM vol. 2A, CPUID 1Ah, EAX bits 31:24).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CoreType {
+    /// A Core (P) core, type 40h.
+    Performance,
+    /// An Atom (E) core, type 20h.
+    Efficient,
+}
+
+/// The processor that the reading thread ran on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cpu {
+    /// Who designed it.
+    pub vendor: Vendor,
+    /// The vendor's twelve characters, as CPUID gives them.
+    pub vendor_text: String,
+    /// Family with the extended family added (SDM vol. 2A, CPUID 01h).
+    pub family: u32,
+    /// Model with the extended model in its upper digit.
+    pub model: u32,
+    /// Stepping, 0 to 15.
+    pub stepping: u32,
+    /// The marketing name, which hypervisors may shorten.
+    pub brand: Fact<String>,
+    /// Microcode revision. Behaviour such as the loop buffer and LFENCE depends on it.
+    pub microcode: Fact<u32>,
+    /// Names of the design, or that it is not in the table.
+    pub microarchitecture: Fact<Microarchitecture>,
+    /// Whether it mixes core types (CPUID 07h EDX bit 15).
+    pub hybrid: bool,
+    /// The type of the core that the reading thread ran on; unknown where the processor doesn't tell.
+    pub core_type: Fact<CoreType>,
+}
+
+impl Cpu {
+    /// Reads the facts out of the CPUID table and `/proc/cpuinfo`.
+    pub fn detect(leaves: &Leaves, files: &Files) -> Cpu {
+        let vendor_text = leaves.vendor_text();
+        let vendor = Vendor::from_text(&vendor_text);
+        let (family, model, stepping) = signature(leaves.register(1, 0, Register::Eax));
+        let core_type = core_type(leaves.register(0x1A, 0, Register::Eax));
+        Cpu {
+            vendor,
+            vendor_text,
+            family,
+            model,
+            stepping,
+            brand: brand(leaves),
+            microcode: microcode(files),
+            microarchitecture: design(vendor, (family, model, stepping), core_type.known().copied()),
+            hybrid: leaves.bit(7, 0, Register::Edx, 15),
+            core_type,
+        }
+    }
+
+    /// The micro-architecture's name, or `unknown (family 0x6, model 0xff)`.
+    pub fn name(&self) -> String {
+        match self.microarchitecture.known() {
+            Some(found) if found.name == found.product => found.name.to_string(),
+            Some(found) => format!("{} ({})", found.name, found.product),
+            None => format!("unknown (family {:#x}, model {:#x})", self.family, self.model),
+        }
+    }
+
+    /// Latency of `imul r64, r64` in units of that of `add r64, r64`, where it is certain.
+    pub fn imul_latency(&self) -> Option<u32> {
+        self.microarchitecture.known().and_then(|found| found.imul_latency)
+    }
+}
+
+fn design(
+    vendor: Vendor,
+    (family, model, stepping): (u32, u32, u32),
+    core: Option<CoreType>,
+) -> Fact<Microarchitecture> {
+    let found = |core| microarchitecture(vendor, family, model, stepping, core);
+    match (found(core), found(Some(CoreType::Performance))) {
+        (Some(found), _) => Fact::Known(found),
+        (None, Some(hybrid)) => Fact::unknown(format!(
+            "{} mixes two core types, and CPUID 1Ah doesn't tell which one this is",
+            hybrid.product
+        )),
+        (None, None) => Fact::unknown(format!("family {family:#x}, model {model:#x} is not in the table")),
+    }
+}
+
+/// Family, model and stepping from CPUID 01h EAX (SDM vol. 2A, CPUID; APM vol. 3, appendix E.3.2). The
+/// extended model counts for families 6 and 15 and above, the extended family for family 15 only.
+fn signature(eax: u32) -> (u32, u32, u32) {
+    let base_family = eax >> 8 & 0xF;
+    let family = if base_family == 0xF { 0xF + (eax >> 20 & 0xFF) } else { base_family };
+    let base_model = eax >> 4 & 0xF;
+    let model = if base_family >= 6 { base_model | eax >> 12 & 0xF0 } else { base_model };
+    (family, model, eax & 0xF)
+}
+
+fn brand(leaves: &Leaves) -> Fact<String> {
+    let parts: Vec<u32> =
+        (0x8000_0002..=0x8000_0004).filter_map(|leaf| leaves.get(leaf, 0)).flatten().collect();
+    match text_of(&parts).trim() {
+        "" => Fact::unknown("CPUID has no brand string"),
+        text => Fact::Known(text.to_string()),
+    }
+}
+
+/// The core type from CPUID 1Ah EAX.
+pub(super) fn core_type(eax: u32) -> Fact<CoreType> {
+    match eax >> 24 {
+        0x40 => Fact::Known(CoreType::Performance),
+        0x20 => Fact::Known(CoreType::Efficient),
+        0 => Fact::unknown("CPUID 1Ah is zero or does not exist"),
+        other => Fact::unknown(format!("CPUID 1Ah gives core type {other:#x}")),
+    }
+}
+
+fn microcode(files: &Files) -> Fact<u32> {
+    files.first_record("/proc/cpuinfo").and_then(|record| parse_microcode(&record))
+}
+
+/// The `microcode` line of a `/proc/cpuinfo` record. Hypervisors put 1 or ffff_ffff there when they hide the
+/// revision.
+fn parse_microcode(record: &str) -> Fact<u32> {
+    let Some(text) = cpuinfo_field(record, "microcode") else {
+        return Fact::unknown("/proc/cpuinfo has no microcode line");
+    };
+    match u32::from_str_radix(text.trim_start_matches("0x"), 16) {
+        Ok(hidden @ (1 | u32::MAX)) => Fact::unknown(format!(
+            "the revision is {hidden:#x}, which hypervisors put in place of the real one"
+        )),
+        Ok(revision) => Fact::Known(revision),
+        Err(_) => Fact::unknown(format!("/proc/cpuinfo gives the microcode revision as {text:?}")),
+    }
+}
+
+/// The value of `key` in a `/proc/cpuinfo` record.
+pub(super) fn cpuinfo_field<'a>(record: &'a str, key: &str) -> Option<&'a str> {
+    record
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.trim() == key)
+        .map(|(_, value)| value.trim())
+}
+
+/// What stands between this system and the processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hypervisor {
+    /// Its signature from CPUID 4000_0000h, such as `KVMKVMKVM`; empty where it hides that too.
+    pub signature: String,
+    /// Its usual name.
+    pub name: String,
+}
+
+impl Hypervisor {
+    /// The hypervisor that CPUID admits to (leaf 1 ECX bit 31); `None` on bare metal or under one that hides.
+    pub fn detect(leaves: &Leaves) -> Option<Hypervisor> {
+        if !leaves.bit(1, 0, Register::Ecx, 31) {
+            return None;
+        }
+        let [_, ebx, ecx, edx] = leaves.get(0x4000_0000, 0).unwrap_or_default();
+        let signature = text_of(&[ebx, ecx, edx]).trim().to_string();
+        let name = hypervisor_name(&signature).to_string();
+        Some(Hypervisor { signature, name })
+    }
+}
+
+fn hypervisor_name(signature: &str) -> &str {
+    match signature {
+        "KVMKVMKVM" | "Linux KVM Hv" => "KVM",
+        "Microsoft Hv" => "Hyper-V",
+        "VMwareVMware" => "VMware",
+        "XenVMMXenVMM" => "Xen",
+        "TCGTCGTCGTCG" => "QEMU's emulator (TCG)",
+        "bhyve bhyve" => "bhyve",
+        "ACRNACRNACRN" => "ACRN",
+        "prl hyperv" | "lrpepyh vr" => "Parallels",
+        "VBoxVBoxVBox" => "VirtualBox",
+        "QNXQVMBSQG" => "QNX",
+        "VirtualApple" => "Rosetta 2",
+        "IntelTDX" => "TDX module",
+        "" => "unnamed hypervisor",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaves::tests::emerald_rapids_vm;
+    use super::*;
+
+    #[test]
+    fn signatures_of_both_vendors() {
+        assert_eq!(signature(0x000c06f2), (6, 0xCF, 2));
+        assert_eq!(signature(0x00a10f11), (0x19, 0x11, 1));
+        assert_eq!(signature(0x00100f42), (0x10, 4, 2));
+        assert_eq!(signature(0x00000f4a), (0xF, 4, 10));
+    }
+
+    #[test]
+    fn a_recorded_vm() {
+        let leaves = emerald_rapids_vm();
+        let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
+        assert_eq!(cpu.name(), "Raptor Cove (Emerald Rapids)");
+        assert_eq!(cpu.imul_latency(), Some(3));
+        assert_eq!(cpu.microcode.why(), Some("/proc/cpuinfo does not exist"));
+        assert_eq!(Hypervisor::detect(&leaves).unwrap().name, "KVM");
+    }
+
+    #[test]
+    fn a_hybrid_processor_that_hides_its_core_type() {
+        let why = design(Vendor::Intel, (6, 0x97, 2), None);
+        assert!(why.why().unwrap().starts_with("Alder Lake mixes two core types"));
+        assert!(design(Vendor::Amd, (0x19, 0xFE, 2), None).why().unwrap().contains("not in the table"));
+    }
+
+    #[test]
+    fn nothing_known_is_no_error() {
+        let leaves = Leaves::default();
+        let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
+        assert_eq!(cpu.vendor, Vendor::Other);
+        assert_eq!(cpu.name(), "unknown (family 0x0, model 0x0)");
+        assert_eq!(cpu.imul_latency(), None);
+        assert_eq!(Hypervisor::detect(&leaves), None);
+    }
+
+    #[test]
+    fn microcode_revisions() {
+        let revision =
+            |value: &str| parse_microcode(&format!("model\t\t: 17\nmicrocode\t: {value}\nfpu : yes"));
+        assert_eq!(revision("0xa101148").known(), Some(&0xa101148));
+        assert!(revision("0x1").why().unwrap().contains("hypervisors"));
+        assert!(revision("0xffffffff").why().unwrap().contains("hypervisors"));
+        assert!(revision("none").why().unwrap().contains("none"));
+        assert!(parse_microcode("model : 17").why().unwrap().contains("no microcode line"));
+    }
+}

@@ -1,0 +1,184 @@
+//! A fact about the machine that may be unknown, with the reason; and the small files that facts come from.
+//!
+//! Containers hide `/sys` or `/proc`, hypervisors hide CPUID leaves, kernels restrict their log: a missing
+//! source is an ordinary answer here, never an error.
+
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+/// A value, or why this machine doesn't tell it.
+///
+/// In JSON: `{"value": …}`, or `{"value": null, "why": "…"}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact<T> {
+    /// The value.
+    Known(T),
+    /// Why there is none.
+    Unknown(String),
+}
+
+impl<T> Fact<T> {
+    /// An unknown value with its reason.
+    pub fn unknown(why: impl Into<String>) -> Fact<T> {
+        Fact::Unknown(why.into())
+    }
+
+    /// The value, if it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Fact::Known(value) => Some(value),
+            Fact::Unknown(_) => None,
+        }
+    }
+
+    /// Why the value is unknown; `None` when it is known.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Fact::Known(_) => None,
+            Fact::Unknown(why) => Some(why),
+        }
+    }
+
+    /// Turns the value into another one.
+    pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Fact::Known(value) => Fact::Known(into(value)),
+            Fact::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+
+    /// Derives a fact from the value, which may itself be unknown.
+    pub fn and_then<U>(self, into: impl FnOnce(T) -> Fact<U>) -> Fact<U> {
+        match self {
+            Fact::Known(value) => into(value),
+            Fact::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+
+    /// Itself when known, else the other source's answer.
+    pub fn or_else(self, other: impl FnOnce() -> Fact<T>) -> Fact<T> {
+        match self {
+            Fact::Known(value) => Fact::Known(value),
+            Fact::Unknown(_) => other(),
+        }
+    }
+}
+
+impl<T> From<Result<T, String>> for Fact<T> {
+    fn from(result: Result<T, String>) -> Fact<T> {
+        match result {
+            Ok(value) => Fact::Known(value),
+            Err(why) => Fact::Unknown(why),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Fact<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Fact", 2)?;
+        match self {
+            Fact::Known(value) => {
+                object.serialize_field("value", value)?;
+                object.skip_field("why")?;
+            }
+            Fact::Unknown(why) => {
+                object.serialize_field("value", &None::<()>)?;
+                object.serialize_field("why", why)?;
+            }
+        }
+        object.end()
+    }
+}
+
+/// Where `/proc` and `/sys` are read from: the running system, or a folder that imitates one.
+#[derive(Debug, Clone)]
+pub struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    /// The running system's own files.
+    pub fn system() -> Files {
+        Files { root: PathBuf::from("/") }
+    }
+
+    /// Files below `root`, which then stands for `/`: a recorded or an invented machine.
+    pub fn below(root: impl Into<PathBuf>) -> Files {
+        Files { root: root.into() }
+    }
+
+    /// Where `path` (absolute, such as `/proc/stat`) lies.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The whole text of a small file without the white space at its end.
+    pub fn text(&self, path: &str) -> Fact<String> {
+        Fact::from(
+            std::fs::read(self.path(path))
+                .map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_string())
+                .map_err(|error| cannot_read(path, &error)),
+        )
+    }
+
+    /// The number that a file holds and nothing else.
+    pub fn number<T: std::str::FromStr>(&self, path: &str) -> Fact<T> {
+        self.text(path).and_then(|text| {
+            Fact::from(text.trim().parse().map_err(|_| format!("{path} holds {text:?}, not a number")))
+        })
+    }
+
+    /// The text of a file up to its first empty line.
+    ///
+    /// `/proc/cpuinfo` interrupts each CPU whose record is read, so one record is read and no more.
+    pub fn first_record(&self, path: &str) -> Fact<String> {
+        Fact::from(first_record(&self.path(path)).map_err(|error| cannot_read(path, &error)))
+    }
+}
+
+fn first_record(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    let mut chunk = [0u8; 4096];
+    loop {
+        let count = file.read(&mut chunk)?;
+        bytes.extend_from_slice(&chunk[..count]);
+        let end = bytes.windows(2).position(|pair| pair == b"\n\n");
+        if count == 0 || end.is_some() {
+            bytes.truncate(end.unwrap_or(bytes.len()));
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+}
+
+fn cannot_read(path: &str, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => format!("{path} does not exist"),
+        ErrorKind::PermissionDenied => format!("{path} may not be read"),
+        _ => format!("{path} can't be read: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_is_a_value_or_a_reason_in_json() {
+        let known: Fact<u32> = Fact::Known(3);
+        let unknown: Fact<u32> = Fact::unknown("hidden");
+        assert_eq!(serde_json::to_string(&known).unwrap(), r#"{"value":3}"#);
+        assert_eq!(serde_json::to_string(&unknown).unwrap(), r#"{"value":null,"why":"hidden"}"#);
+    }
+
+    #[test]
+    fn a_missing_file_is_a_reason() {
+        let files = Files::below("/nonexistent");
+        assert_eq!(files.text("/proc/stat").why(), Some("/proc/stat does not exist"));
+        assert!(files.number::<u32>("/proc/stat").known().is_none());
+        assert!(files.first_record("/proc/cpuinfo").known().is_none());
+    }
+}

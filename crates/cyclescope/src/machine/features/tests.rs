@@ -1,0 +1,131 @@
+use std::collections::BTreeSet;
+
+use super::super::leaves::tests::emerald_rapids_vm;
+use super::*;
+use CpuidFeature as F;
+
+fn emerald_rapids(enabled: Enabled) -> Features {
+    let leaves = emerald_rapids_vm();
+    let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
+    Features::from_leaves(&leaves, &cpu, enabled, Fact::Known(LfenceOrder::Architectural))
+}
+
+fn all_enabled() -> Enabled {
+    Enabled { xcr0: 0x600E7, tile_permission: true, fsgsbase: true, shadow_stack: true }
+}
+
+#[test]
+fn every_feature_is_decided_once() {
+    let mut seen = BTreeSet::new();
+    let special =
+        [F::HLE_or_RTM, F::SKINIT_or_SVM, F::TDX, F::XSAVE, F::PKU, F::FSGSBASE, F::CET_SS].into_iter();
+    let listed = BITS
+        .iter()
+        .map(|row| row.feature)
+        .chain(ALWAYS.iter().copied())
+        .chain(NEVER.iter().map(|row| row.0))
+        .chain(PADLOCK.iter().map(|row| row.0))
+        .chain(special);
+    for feature in listed {
+        assert!(seen.insert(feature), "{feature:?} is listed twice");
+    }
+    for feature in F::values() {
+        assert!(seen.contains(&feature), "{feature:?} is not decided");
+    }
+}
+
+#[test]
+fn a_recorded_vm_has_what_it_says() {
+    let features = emerald_rapids(all_enabled());
+    for feature in
+        [F::X64, F::SSE2, F::AVX2, F::AVX512F, F::AVX512_FP16, F::AVX_VNNI, F::RDTSCP, F::SERIALIZE]
+    {
+        assert!(features.has(feature), "{feature:?}");
+    }
+    for feature in [F::AMX_TILE, F::SSE4A, F::XOP, F::MPX, F::RDPRU, F::KNC, F::WAITPKG, F::PADLOCK_RNG] {
+        assert!(!features.has(feature) && features.why_not(feature).is_some(), "{feature:?}");
+    }
+    assert!(features.invariant_tsc());
+}
+
+#[test]
+fn state_that_the_system_left_off_takes_features_away() {
+    let without_zmm = emerald_rapids(Enabled { xcr0: 0b111, ..all_enabled() });
+    assert!(without_zmm.has(F::AVX2) && !without_zmm.has(F::AVX512F));
+    let without_ymm = emerald_rapids(Enabled { xcr0: 0b11, ..all_enabled() });
+    assert!(!without_ymm.has(F::AVX) && !without_ymm.has(F::VAES) && without_ymm.has(F::SSE4_2));
+    let without_fsgsbase = emerald_rapids(Enabled { fsgsbase: false, ..all_enabled() });
+    assert!(!without_fsgsbase.fsgsbase());
+}
+
+#[test]
+fn missing_features_are_named_in_lower_case() {
+    let features = emerald_rapids(all_enabled());
+    assert_eq!(features.missing(&[F::AVX2, F::SSE4A, F::AMX_TILE]), [F::SSE4A, F::AMX_TILE]);
+    let refused = features.require(&[F::SSE4A, F::AMX_TILE]).unwrap_err();
+    assert_eq!(refused.what, "CPU feature sse4a, amx_tile");
+    assert!(features.require(&[F::AVX2]).is_ok());
+}
+
+#[test]
+fn without_cpuid_there_is_no_feature() {
+    let leaves = Leaves::default();
+    let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
+    let features = Features::from_leaves(&leaves, &cpu, Enabled::default(), Fact::unknown("hidden"));
+    assert_eq!(features.usable().count(), 0);
+}
+
+/// Features that include one another by definition must do so on the machine that runs the test.
+#[test]
+fn this_machine_is_consistent() {
+    let features = this_machine();
+    let implied = [(F::AVX, F::SSE4_2), (F::AVX2, F::AVX), (F::AVX512F, F::AVX2), (F::AVX512BW, F::AVX512F)];
+    for (feature, needs) in implied {
+        assert!(!features.has(feature) || features.has(needs), "{feature:?} without {needs:?}");
+    }
+}
+
+/// `/proc/cpuinfo` is the kernel's own reading of the same bits: what it shows must be usable. It may show
+/// less than there is (a boot parameter can hide a flag), so the reverse is not asked for.
+#[test]
+fn this_machine_agrees_with_the_kernel() {
+    let Fact::Known(record) = Files::system().first_record("/proc/cpuinfo") else {
+        eprintln!("skipped: /proc/cpuinfo can't be read");
+        return;
+    };
+    let features = this_machine();
+    let flags = cpuinfo_field(&record, "flags").unwrap_or_default();
+    for flag in flags.split_whitespace() {
+        if let Some(feature) = feature_of_flag(flag) {
+            assert!(features.has(feature), "the kernel shows {flag}: {:?}", features.why_not(feature));
+        }
+    }
+}
+
+fn this_machine() -> Features {
+    let (leaves, files) = (Leaves::read(), Files::system());
+    Features::detect(&leaves, &Cpu::detect(&leaves, &files), &files)
+}
+
+/// The feature behind a flag of the kernel. Flags that stand for more than usability by this process (AMX,
+/// shadow stacks) are left out.
+fn feature_of_flag(flag: &str) -> Option<F> {
+    let renamed = match flag {
+        "lm" => "x64",
+        "pni" => "sse3",
+        "cx16" => "cmpxchg16b",
+        "clflush" => "clfsh",
+        "abm" => "lzcnt",
+        "3dnowprefetch" => "prefetchw",
+        "3dnow" => "d3now",
+        "3dnowext" => "d3nowext",
+        "sha_ni" => "sha",
+        "avx512ifma" => "avx512_ifma",
+        "avx512vbmi" => "avx512_vbmi",
+        "mwaitx" => "monitorx",
+        "pku" | "user_shstk" => return None,
+        _ if flag.starts_with("amx") => return None,
+        other => other,
+    };
+    F::values().find(|&feature| name(feature) == renamed)
+}

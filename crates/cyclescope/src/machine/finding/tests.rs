@@ -1,0 +1,129 @@
+use std::time::Duration;
+
+use super::super::counters::CycleCounter;
+use super::super::fact::{Fact, Files};
+use super::super::leaves::Leaves;
+use super::*;
+
+/// A machine of which nothing is known but a target CPU.
+fn blank() -> Machine {
+    Machine::from_sources(Leaves::default(), &Files::below("/nonexistent"))
+}
+
+fn find(machine: &Machine, name: &str) -> Option<Finding> {
+    findings(&Evidence::of(machine)).into_iter().find(|finding| finding.name == name)
+}
+
+#[test]
+fn unknown_facts_make_no_findings() {
+    let machine = blank();
+    for name in ["governor", "turbo", "isolation", "cpu_quota", "steal", "load", "tsc_rate", "tsc_step"] {
+        assert_eq!(find(&machine, name), None, "{name}");
+    }
+    assert_eq!(find(&machine, "invariant_tsc").unwrap().state, State::Problem);
+    assert_eq!(find(&machine, "microarchitecture").unwrap().state, State::Advice);
+}
+
+#[test]
+fn power_management_has_remedies() {
+    let mut machine = blank();
+    let power = &mut machine.target.as_mut().unwrap().power;
+    power.governor = Fact::Known("powersave".to_string());
+    power.turbo = Fact::Known(true);
+    power.turbo_switch = Some(("/sys/devices/system/cpu/intel_pstate/no_turbo", "1"));
+    power.huge_pages = Fact::Known("always".to_string());
+    let remedy = |name| find(&machine, name).unwrap().remedy.unwrap();
+    assert_eq!(remedy("governor"), "sudo cpupower frequency-set -g performance");
+    assert_eq!(remedy("turbo"), "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo");
+    assert!(remedy("huge_pages").starts_with("echo madvise"));
+    machine.target.as_mut().unwrap().power.governor = Fact::Known("performance".to_string());
+    assert_eq!(find(&machine, "governor").unwrap().state, State::Ok);
+}
+
+#[test]
+fn quotas_below_one_cpu_are_problems() {
+    let mut machine = blank();
+    for (quota, state) in [(None, State::Ok), (Some(2.0), State::Advice), (Some(0.5), State::Problem)] {
+        machine.quota = Fact::Known(quota);
+        assert_eq!(find(&machine, "cpu_quota").unwrap().state, state, "{quota:?}");
+    }
+}
+
+#[test]
+fn counters_tell_what_stands_against_them() {
+    let machine = blank();
+    let mut counters = Counters::detect(&machine.features, &Files::below("/nonexistent"));
+    let find = |counters: &Counters| {
+        let evidence = Evidence { counters: Some(counters), ..Evidence::of(&machine) };
+        findings(&evidence).into_iter().find(|finding| finding.name == "counters").unwrap()
+    };
+    counters.core_cycles = Fact::unknown("kernel.perf_event_paranoid is 4");
+    counters.remedy = Some("sudo sysctl kernel.perf_event_paranoid=1".to_string());
+    let finding = find(&counters);
+    assert!(finding.text.contains("paranoid is 4") && finding.remedy.is_some());
+    counters.core_cycles = Fact::Known(CycleCounter { rdpmc: true, width: 48 });
+    assert_eq!(find(&counters).state, State::Ok);
+}
+
+#[test]
+fn a_sibling_can_be_taken_offline_and_isolated_cpus_are_named() {
+    let mut machine = blank();
+    let target = machine.target.as_mut().unwrap();
+    target.cpu = 3;
+    target.siblings = Fact::Known(vec![7]);
+    machine.topology.isolated = Fact::Known(vec![5]);
+    let remedy = |name| find(&machine, name).unwrap().remedy.unwrap();
+    assert_eq!(remedy("smt_sibling"), "echo 0 | sudo tee /sys/devices/system/cpu/cpu7/online");
+    assert_eq!(remedy("isolation"), "cyclescope doctor --cpu 5");
+}
+
+#[test]
+fn noise_is_weighed() {
+    let machine = blank();
+    let nothing = || Fact::unknown("not counted");
+    let mut between = NoiseBetween {
+        steal: Fact::Known(50),
+        interrupts: nothing(),
+        switches: nothing(),
+        preempted: nothing(),
+        throttled: nothing(),
+    };
+    let steal = |between: &NoiseBetween| {
+        let evidence =
+            Evidence { between: Some((between, 1.0)), runnable: Some(2), ..Evidence::of(&machine) };
+        let found = findings(&evidence);
+        assert_eq!(found.last().unwrap().name, "neighbours");
+        found.into_iter().find(|finding| finding.name == "steal").unwrap()
+    };
+    assert_eq!(steal(&between).text, "the hypervisor took away 50.0 % of the time");
+    assert_eq!(steal(&between).state, State::Advice);
+    between.steal = Fact::Known(0);
+    assert_eq!(steal(&between).state, State::Ok);
+}
+
+/// The findings about the clock, from a real study with invented changes.
+#[test]
+fn disagreements_about_the_rate_are_found() {
+    let machine = Machine::detect();
+    let counters = Counters::detect(&machine.features, &Files::system());
+    let Ok(mut study) = TscStudy::measure(&machine, &counters, Duration::from_millis(10)) else {
+        eprintln!("skipped: the TSC can't be read here");
+        return;
+    };
+    let find = |study: &TscStudy, name: &str| {
+        let evidence = Evidence { study: Some(study), ..Evidence::of(&machine) };
+        findings(&evidence).into_iter().find(|finding| finding.name == name).unwrap()
+    };
+    study.calibration.agreed = true;
+    for compared in &mut study.sources {
+        compared.ppm = (compared.source.name == "perf page").then_some(-250.0);
+    }
+    let finding = find(&study, "tsc_rate");
+    assert!(finding.state == State::Advice && finding.text.contains("perf page -250 ppm"), "{finding:?}");
+    study.calibration.agreed = false;
+    assert_eq!(find(&study, "tsc_rate").state, State::Problem);
+    study.traps.cpuid = Fact::Known(17_032.0);
+    assert_eq!(find(&study, "cpuid_exit").state, State::Advice);
+    study.traps.lfence.waits = false;
+    assert_eq!(find(&study, "lfence").state, State::Problem);
+}

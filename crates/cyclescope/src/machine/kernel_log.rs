@@ -1,0 +1,110 @@
+//! The TSC's rate as the kernel reported it at boot.
+//!
+//! The log needs `CAP_SYSLOG` where `kernel.dmesg_restrict` is 1, and forgets its oldest lines.
+
+use super::fact::Fact;
+use crate::unit::Hertz;
+
+/// The rates in the log: as detected first, and as refined against HPET or the ACPI timer a second later.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelLog {
+    /// `tsc: Detected … MHz`.
+    pub detected: Fact<Hertz>,
+    /// `tsc: Refined TSC clocksource calibration: … MHz`.
+    pub refined: Fact<Hertz>,
+    /// Why the kernel gave up the TSC as a clock (`Marking TSC unstable due to …`).
+    pub unstable: Option<String>,
+}
+
+// syslog(2)
+const SYSLOG_ACTION_READ_ALL: libc::c_int = 3;
+const SYSLOG_ACTION_SIZE_BUFFER: libc::c_int = 10;
+
+impl KernelLog {
+    /// Reads the whole log (a few milliseconds).
+    pub fn read() -> KernelLog {
+        match read_log() {
+            Ok(text) => KernelLog::parse(&text),
+            Err(why) => KernelLog {
+                detected: Fact::unknown(why.clone()),
+                refined: Fact::unknown(why),
+                unstable: None,
+            },
+        }
+    }
+
+    /// Takes the rates out of a log's text.
+    pub fn parse(text: &str) -> KernelLog {
+        let rate = |marks: &[&str]| {
+            let found = text.lines().rev().find_map(|line| {
+                let rest = marks.iter().find_map(|mark| Some(line.split_once(mark)?.1))?;
+                rest.trim_start_matches(':').split_whitespace().next()?.parse::<f64>().ok()
+            });
+            match found {
+                Some(megahertz) => Fact::Known(Hertz(megahertz * 1e6)),
+                None => Fact::unknown("the kernel's log has no such line"),
+            }
+        };
+        let unstable = text.lines().find_map(|line| Some(line.split_once("Marking TSC unstable due to ")?.1));
+        KernelLog {
+            detected: rate(&["tsc: Detected "]),
+            refined: rate(&["Refined TSC clocksource calibration"]),
+            unstable: unstable.map(|why| why.trim().to_string()),
+        }
+    }
+}
+
+fn read_log() -> Result<String, String> {
+    let denied = || match std::io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::EPERM) => {
+            "the kernel's log is for root only (kernel.dmesg_restrict)".to_string()
+        }
+        error => format!("the kernel's log can't be read: {error}"),
+    };
+    // SAFETY: this action takes no buffer.
+    let size = unsafe { libc::klogctl(SYSLOG_ACTION_SIZE_BUFFER, std::ptr::null_mut(), 0) };
+    if size <= 0 {
+        return Err(denied());
+    }
+    let mut buffer = vec![0u8; size as usize];
+    // SAFETY: the kernel writes at most `size` bytes into the buffer of that size.
+    let length = unsafe { libc::klogctl(SYSLOG_ACTION_READ_ALL, buffer.as_mut_ptr().cast(), size) };
+    if length < 0 {
+        return Err(denied());
+    }
+    Ok(String::from_utf8_lossy(&buffer[..length as usize]).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_a_bare_metal_log() {
+        let log = KernelLog::parse(
+            "<6>[    0.000000] tsc: Fast TSC calibration using PIT\n\
+             <6>[    0.000000] tsc: Detected 3600.163 MHz processor\n\
+             <6>[    1.530139] tsc: Refined TSC clocksource calibration: 3599.998 MHz\n",
+        );
+        assert_eq!(log.detected.known(), Some(&Hertz(3600.163e6)));
+        assert_eq!(log.refined.known(), Some(&Hertz(3599.998e6)));
+        assert_eq!(log.unstable, None);
+    }
+
+    #[test]
+    fn later_lines_count_and_absent_ones_are_reasons() {
+        let log = KernelLog::parse(
+            "[0.0] tsc: Detected 2400.000 MHz processor\n[0.1] tsc: Detected 2592.000 MHz TSC\n\
+             [9.0] tsc: Marking TSC unstable due to clocksource watchdog\n",
+        );
+        assert_eq!(log.detected.known(), Some(&Hertz(2592.0e6)));
+        assert!(log.refined.why().is_some());
+        assert_eq!(log.unstable.as_deref(), Some("clocksource watchdog"));
+    }
+
+    #[test]
+    fn this_machine_answers_or_says_why() {
+        let log = KernelLog::read();
+        assert!(log.detected.known().is_some() != log.detected.why().is_some());
+    }
+}

@@ -1,0 +1,168 @@
+//! The CPUs of this system as its kernel believes them to be, and which of them this process may use.
+//!
+//! In a VM the siblings and caches told here may be invented; only a measurement shows a busy sibling.
+
+use serde::Serialize;
+
+use super::cache::{Cache, caches};
+use super::cpu::{CoreType, core_type};
+use super::fact::{Fact, Files};
+use super::leaves::{Leaves, Register, on_cpu};
+
+/// CPUs and how they hang together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Topology {
+    /// CPUs that this process may run on (sched_getaffinity), ascending.
+    pub allowed: Fact<Vec<u32>>,
+    /// CPUs that are online.
+    pub online: Fact<Vec<u32>>,
+    /// CPUs kept free of other tasks at boot (`isolcpus=`).
+    pub isolated: Fact<Vec<u32>>,
+    /// CPUs without a timer tick while one task runs (`nohz_full=`).
+    pub tickless: Fact<Vec<u32>>,
+    /// CPUs of the efficient kind: none but on hybrid processors. From the kernel's `cpu_atom` event source,
+    /// else by asking CPUID 1Ah on each allowed CPU.
+    pub efficient: Fact<Vec<u32>>,
+    /// Whether hyper-threading is `on`, `off`, `forceoff`, `notsupported` or `notimplemented`.
+    pub smt: Fact<String>,
+    /// Caches that the reading thread's CPU sees, from CPUID.
+    pub caches: Vec<Cache>,
+}
+
+impl Topology {
+    /// Reads `/sys` and asks for the process's affinity.
+    pub fn detect(leaves: &Leaves, files: &Files) -> Topology {
+        let list = |path: &str| files.text(path).and_then(|text| Fact::from(parse_cpu_list(&text)));
+        let allowed = allowed_cpus();
+        let hybrid = leaves.bit(7, 0, Register::Edx, 15);
+        let efficient = if hybrid {
+            list("/sys/bus/event_source/devices/cpu_atom/cpus").or_else(|| efficient_cpus(&allowed))
+        } else {
+            Fact::Known(Vec::new())
+        };
+        Topology {
+            allowed,
+            online: list("/sys/devices/system/cpu/online"),
+            isolated: list("/sys/devices/system/cpu/isolated"),
+            tickless: list("/sys/devices/system/cpu/nohz_full"),
+            efficient,
+            smt: files.text("/sys/devices/system/cpu/smt/control"),
+            caches: caches(leaves),
+        }
+    }
+
+    /// The CPU to measure on unless the user names one: the last allowed one, since systems put their
+    /// interrupts and start their tasks on the first.
+    pub fn default_cpu(&self) -> Option<u32> {
+        self.allowed.known().and_then(|cpus| cpus.last().copied())
+    }
+
+    /// Whether this process may run on `cpu`.
+    pub fn allows(&self, cpu: u32) -> bool {
+        self.allowed.known().is_some_and(|cpus| cpus.contains(&cpu))
+    }
+}
+
+/// The other CPUs that share a core with `cpu`, as the kernel believes.
+pub fn siblings(files: &Files, cpu: u32) -> Fact<Vec<u32>> {
+    files
+        .text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+        .and_then(|text| Fact::from(parse_cpu_list(&text)))
+        .map(|cpus| cpus.into_iter().filter(|&other| other != cpu).collect())
+}
+
+/// The NUMA node that `cpu` belongs to.
+pub fn numa_node(files: &Files, cpu: u32) -> Fact<u32> {
+    let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
+    let node = std::fs::read_dir(files.path(&folder)).ok().and_then(|entries| {
+        entries.flatten().find_map(|entry| {
+            entry.file_name().to_str().and_then(|name| name.strip_prefix("node")?.parse().ok())
+        })
+    });
+    node.map_or_else(|| Fact::unknown(format!("{folder} names no node")), Fact::Known)
+}
+
+/// The kernel's list format, such as `0-3,8,10-11`; empty for no CPU (Documentation/admin-guide/cputopology.rst).
+/// A `cpuset` may write `(null)` for an empty list.
+pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
+    let text = text.trim();
+    if text.is_empty() || text == "(null)" {
+        return Ok(Vec::new());
+    }
+    let bad = || format!("{text:?} is no list of CPUs");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: u32 = first.trim().parse().map_err(|_| bad())?;
+        let last: u32 = last.trim().parse().map_err(|_| bad())?;
+        if last < first || last - first > MOST_CPUS {
+            return Err(bad());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// NR_CPUS of the largest kernels (arch/x86/Kconfig, MAXSMP).
+const MOST_CPUS: u32 = 8192;
+
+/// Asks each CPU for its type.
+fn efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
+    let Fact::Known(cpus) = allowed else { return allowed.clone() };
+    let mut efficient = Vec::new();
+    for &cpu in cpus {
+        let answer = on_cpu(cpu, || raw_cpuid::native_cpuid::cpuid_count(0x1A, 0).eax);
+        match answer.map(core_type) {
+            Ok(Fact::Known(CoreType::Efficient)) => efficient.push(cpu),
+            Ok(Fact::Known(CoreType::Performance)) => {}
+            Ok(Fact::Unknown(why)) | Err(why) => return Fact::Unknown(why),
+        }
+    }
+    Fact::Known(efficient)
+}
+
+fn allowed_cpus() -> Fact<Vec<u32>> {
+    // The kernel refuses a mask smaller than its own, so this one fits the largest.
+    let mut mask = [0u64; MOST_CPUS as usize / 64];
+    // SAFETY: the kernel writes at most the given number of bytes into the array.
+    let written = unsafe {
+        libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr())
+    };
+    if written < 0 {
+        return Fact::unknown(format!("sched_getaffinity failed: {}", std::io::Error::last_os_error()));
+    }
+    Fact::Known((0..MOST_CPUS).filter(|cpu| mask[*cpu as usize / 64] >> (cpu % 64) & 1 == 1).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(parse_cpu_list("0-3,8,10-11\n").unwrap(), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(parse_cpu_list("5").unwrap(), [5]);
+        assert_eq!(parse_cpu_list(" \n").unwrap(), [0u32; 0]);
+        assert_eq!(parse_cpu_list("(null)").unwrap(), [0u32; 0]);
+        for wrong in ["a", "3-1", "1,,2", "0-99999999", "-1"] {
+            assert!(parse_cpu_list(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn this_process_may_run_somewhere() {
+        let topology = Topology::detect(&Leaves::read(), &Files::system());
+        let cpu = topology.default_cpu().unwrap();
+        assert!(topology.allows(cpu));
+        assert!(!topology.allows(MOST_CPUS));
+    }
+
+    #[test]
+    fn a_container_without_sys_still_has_allowed_cpus() {
+        let topology = Topology::detect(&Leaves::default(), &Files::below("/nonexistent"));
+        assert!(topology.default_cpu().is_some());
+        assert!(topology.online.why().is_some() && topology.caches.is_empty());
+    }
+}

@@ -1,0 +1,201 @@
+//! Facts about the time stamp counter that need no measurement, and what each source says its rate is.
+
+use serde::Serialize;
+
+use super::cpu::{Cpu, Vendor, cpuinfo_field};
+use super::fact::{Fact, Files};
+use super::features::Features;
+use super::leaves::{Leaves, Register};
+use crate::error::Unavailable;
+use crate::unit::Hertz;
+
+/// What CPUID and the kernel say of the TSC.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TscFacts {
+    /// Why RDTSC would fault in this process; `None` when it may be executed.
+    pub disabled: Option<String>,
+    /// Runs at one rate in all power states (CPUID 8000_0007h EDX bit 8, SDM vol. 3B, 19.17.1).
+    pub invariant: bool,
+    /// The kernel's `constant_tsc`: the rate does not follow the core clock.
+    pub constant: Fact<bool>,
+    /// The kernel's `nonstop_tsc`: it does not stop in deep sleep.
+    pub nonstop: Fact<bool>,
+    /// The kernel took the rate from CPUID, an MSR or the hypervisor instead of measuring it.
+    pub rate_was_told: Fact<bool>,
+    /// IA32_TSC_ADJUST exists (CPUID 07h EBX bit 1).
+    pub adjust: bool,
+    /// RDTSCP exists; Linux keeps the CPU's number in its TSC_AUX ([`super::reading::cpu_of_aux`]).
+    pub rdtscp: bool,
+    /// What the kernel keeps time with, such as `tsc` or `kvm-clock`.
+    pub clocksource: Fact<String>,
+    /// The rate from every source that needs no time to ask.
+    pub sources: Vec<Source>,
+}
+
+/// One source's word on the rate of the TSC.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Source {
+    /// The source, such as `cpuid 15h` or `kernel log, refined`.
+    pub name: &'static str,
+    /// The rate in hertz.
+    pub rate: Fact<Hertz>,
+}
+
+impl Source {
+    /// How far the source lies above the calibration, in parts per million; `None` where it is silent.
+    pub fn ppm_above(&self, calibrated: Hertz) -> Option<f64> {
+        self.rate.known().map(|rate| rate.ppm_above(calibrated))
+    }
+}
+
+impl TscFacts {
+    /// Asks CPUID, `prctl` and the kernel's files. Reads no TSC.
+    pub fn detect(leaves: &Leaves, cpu: &Cpu, features: &Features, files: &Files) -> TscFacts {
+        let record = files.first_record("/proc/cpuinfo");
+        let flag = |name: &str| match &record {
+            Fact::Known(record) => {
+                let flags = cpuinfo_field(record, "flags").unwrap_or_default();
+                Fact::Known(flags.split_whitespace().any(|flag| flag == name))
+            }
+            Fact::Unknown(why) => Fact::unknown(why.clone()),
+        };
+        TscFacts {
+            disabled: why_disabled(leaves),
+            invariant: features.invariant_tsc(),
+            constant: flag("constant_tsc"),
+            nonstop: flag("nonstop_tsc"),
+            rate_was_told: flag("tsc_known_freq"),
+            adjust: leaves.bit(7, 0, Register::Ebx, 1),
+            rdtscp: features.rdtscp(),
+            clocksource: files.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            sources: vec![
+                Source { name: "cpuid 15h", rate: crystal_rate(leaves, cpu) },
+                Source { name: "cpuid 16h", rate: base_rate(leaves, cpu) },
+                Source { name: "hypervisor leaf", rate: hypervisor_rate(leaves) },
+                Source { name: "bogomips", rate: record.and_then(|record| bogomips_rate(&record)) },
+                Source { name: "cpufreq base", rate: cpufreq_base(files) },
+            ],
+        }
+    }
+
+    /// Fails where RDTSC would fault, with the reason.
+    pub fn require(&self) -> Result<(), Unavailable> {
+        match &self.disabled {
+            None => Ok(()),
+            Some(why) => Err(Unavailable {
+                what: "the time stamp counter".to_string(),
+                why: why.clone(),
+                remedy: "start cyclescope from a process without PR_TSC_SIGSEGV".to_string(),
+            }),
+        }
+    }
+}
+
+/// A process inherits PR_TSC_SIGSEGV (CR4.TSD) from its parent; seccomp's old strict mode sets it too.
+fn why_disabled(leaves: &Leaves) -> Option<String> {
+    if !leaves.is_empty() && !leaves.bit(1, 0, Register::Edx, 4) {
+        return Some("the processor has no TSC (CPUID 01h EDX[4])".to_string());
+    }
+    let mut mode: libc::c_int = 0;
+    // SAFETY: PR_GET_TSC writes one int through the pointer, or fails and writes nothing.
+    let result = unsafe { libc::prctl(libc::PR_GET_TSC, &mut mode as *mut libc::c_int) };
+    (result == 0 && mode == libc::PR_TSC_SIGSEGV)
+        .then(|| "this process was started with prctl(PR_SET_TSC, PR_TSC_SIGSEGV)".to_string())
+}
+
+/// CPUID 15h: TSC = crystal × EBX / EAX (SDM vol. 3B, 19.7.3). Where the crystal is left out, Linux takes
+/// it from the base frequency in 16h (arch/x86/kernel/tsc.c, native_calibrate_tsc).
+fn crystal_rate(leaves: &Leaves, cpu: &Cpu) -> Fact<Hertz> {
+    if cpu.vendor != Vendor::Intel {
+        return Fact::unknown("only Intel defines this leaf");
+    }
+    let Some([denominator, numerator, crystal, _]) = leaves.get(0x15, 0) else {
+        return Fact::unknown("the processor has no such leaf");
+    };
+    if denominator == 0 || numerator == 0 {
+        return Fact::unknown("the leaf is zero");
+    }
+    if crystal == 0 {
+        return Fact::unknown("the leaf gives the ratio and not the crystal's rate");
+    }
+    Fact::Known(Hertz(f64::from(crystal) * f64::from(numerator) / f64::from(denominator)))
+}
+
+/// CPUID 16h EAX: the base frequency in MHz, which the TSC's rate is rounded to.
+fn base_rate(leaves: &Leaves, cpu: &Cpu) -> Fact<Hertz> {
+    if cpu.vendor != Vendor::Intel {
+        return Fact::unknown("only Intel defines this leaf");
+    }
+    match leaves.get(0x16, 0).map(|[eax, ..]| eax & 0xFFFF) {
+        None => Fact::unknown("the processor has no such leaf"),
+        Some(0) => Fact::unknown("the leaf is zero"),
+        Some(megahertz) => Fact::Known(Hertz(f64::from(megahertz) * 1e6)),
+    }
+}
+
+/// Hypervisor leaf 4000_0010h EAX: the TSC's rate in kHz, VMware's convention that KVM users may set too
+/// (Linux arch/x86/kernel/cpu/vmware.c; QEMU `vmware-cpuid-freq`).
+fn hypervisor_rate(leaves: &Leaves) -> Fact<Hertz> {
+    match leaves.get(0x4000_0010, 0).map(|[eax, ..]| eax) {
+        None => Fact::unknown("there is no leaf 4000_0010h"),
+        Some(0) => Fact::unknown("leaf 4000_0010h is zero"),
+        Some(kilohertz) => Fact::Known(Hertz(f64::from(kilohertz) * 1e3)),
+    }
+}
+
+/// With a TSC the kernel does not time its delay loop but sets it from the TSC's rate, and prints twice that
+/// rate in MHz as "bogomips", cut to two digits (init/calibrate.c, arch/x86/kernel/cpu/proc.c). The middle of
+/// the cut interval is at most 2.5 kHz off.
+fn bogomips_rate(record: &str) -> Fact<Hertz> {
+    let Some(text) = cpuinfo_field(record, "bogomips") else {
+        return Fact::unknown("/proc/cpuinfo has no bogomips line");
+    };
+    match text.parse::<f64>() {
+        Ok(bogomips) if bogomips > 0.0 => Fact::Known(Hertz((bogomips + 0.005) / 2.0 * 1e6)),
+        _ => Fact::unknown(format!("/proc/cpuinfo gives bogomips as {text:?}")),
+    }
+}
+
+/// The base frequency that intel_pstate or amd_pstate reports, in kHz (Documentation/admin-guide/pm).
+fn cpufreq_base(files: &Files) -> Fact<Hertz> {
+    files.number("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency").map(|khz: f64| Hertz(khz * 1e3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::leaves::tests::emerald_rapids_vm;
+    use super::*;
+
+    fn intel() -> Cpu {
+        Cpu::detect(&emerald_rapids_vm(), &Files::below("/nonexistent"))
+    }
+
+    #[test]
+    fn rates_from_cpuid() {
+        let leaves = Leaves::from_table(&[
+            (0x15, 0, [2, 216, 24_000_000, 0]),
+            (0x16, 0, [2600, 4500, 100, 0]),
+            (0x4000_0010, 0, [2_599_994, 1_000_000, 0, 0]),
+        ]);
+        assert_eq!(crystal_rate(&leaves, &intel()).known(), Some(&Hertz(2.592e9)));
+        assert_eq!(base_rate(&leaves, &intel()).known(), Some(&Hertz(2.6e9)));
+        assert_eq!(hypervisor_rate(&leaves).known(), Some(&Hertz(2.599994e9)));
+    }
+
+    #[test]
+    fn silent_sources_say_why() {
+        let leaves = emerald_rapids_vm();
+        assert_eq!(crystal_rate(&leaves, &intel()).why(), Some("the leaf is zero"));
+        assert_eq!(base_rate(&leaves, &intel()).why(), Some("the processor has no such leaf"));
+        assert!(hypervisor_rate(&leaves).why().is_some());
+        assert!(cpufreq_base(&Files::below("/nonexistent")).why().is_some());
+    }
+
+    #[test]
+    fn rate_from_bogomips() {
+        let rate = bogomips_rate("fpu : yes\nbogomips\t: 4599.99\nclflush size\t: 64");
+        assert!(rate.known().unwrap().ppm_above(Hertz(2.299_998e9)).abs() < 3.0);
+        assert!(bogomips_rate("fpu : yes").why().is_some());
+        assert!(bogomips_rate("bogomips : many").why().is_some());
+    }
+}
