@@ -70,9 +70,8 @@ const INTEGER: [&[&str]; 8] =
 /// Predicates of XOP integer comparisons.
 const XOP: [&[&str]; 8] = [&["lt"], &["le"], &["gt"], &["ge"], &["eq"], &["neq"], &["false"], &["true"]];
 
-const NAMES: [(&str, &[&str]); 31] = [
-    ("pushfw", &["pushf"]),
-    ("popfw", &["popf"]),
+const NAMES: [(&str, &[&str]); 30] = [
+    ("iret", &["iretd"]),
     ("pushf", &["pushfq"]),
     ("popf", &["popfq"]),
     ("sal", &["shl"]),

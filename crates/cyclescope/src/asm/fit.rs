@@ -12,8 +12,8 @@ use super::reader::{Prefix, Statement};
 use super::suggest;
 use crate::error::BadSnippet;
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, OpCodeOperandKind,
-    OpKind, Register, RoundingControl,
+    Code, CpuidFeature, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, MandatoryPrefix,
+    OpCodeInfo, OpCodeOperandKind, OpKind, Register, RoundingControl,
 };
 
 /// A statement's instruction.
@@ -74,12 +74,17 @@ fn choose(mut candidates: Vec<Candidate>, statement: &Statement) -> Fit {
 
 /// VEX before EVEX, but for extensions that came to EVEX first: GNU as does the same.
 fn encoding_rank(code: Code) -> u32 {
-    let late = [CpuidFeature::AVX_VNNI, CpuidFeature::AVX_IFMA, CpuidFeature::AVX_NE_CONVERT];
     match code.op_code().encoding() {
         EncodingKind::EVEX => 1,
-        EncodingKind::VEX if code.cpuid_features().iter().any(|f| late.contains(f)) => 2,
+        _ if is_late_vex(code) => 2,
         _ => 0,
     }
+}
+
+/// Whether this VEX encoding was added to an instruction that had an EVEX one.
+pub(super) fn is_late_vex(code: Code) -> bool {
+    let late = [CpuidFeature::AVX_VNNI, CpuidFeature::AVX_IFMA, CpuidFeature::AVX_NE_CONVERT];
+    code.op_code().encoding() == EncodingKind::VEX && code.cpuid_features().iter().any(|f| late.contains(f))
 }
 
 /// A memory operand without a size must have one only.
@@ -234,8 +239,11 @@ fn prefixes(statement: &Statement, placing: &mut Placing) -> Result<(), (Why, Po
         let fits = match prefix {
             Prefix::Lock => info.can_use_lock_prefix() && i.op0_kind() == OpKind::Memory,
             Prefix::Rep => {
-                info.can_use_rep_prefix() || matches!(info.code(), Code::Retnq | Code::Retnq_imm16)
+                let returns = matches!(info.code(), Code::Retnq | Code::Retnq_imm16);
+                info.can_use_rep_prefix() || returns || has_own_rep(info)
             }
+            Prefix::Data(bits) => info.operand_size() == *bits,
+            Prefix::Addr32 => info.address_size() == 32,
             Prefix::Repne => info.can_use_repne_prefix(),
             Prefix::Xacquire => info.can_use_xacquire_prefix() && in_memory,
             Prefix::Xrelease => info.can_use_xrelease_prefix() && in_memory,
@@ -255,7 +263,7 @@ fn prefixes(statement: &Statement, placing: &mut Placing) -> Result<(), (Why, Po
         }
         match prefix {
             Prefix::Lock => i.set_has_lock_prefix(true),
-            Prefix::Rep => i.set_has_rep_prefix(true),
+            Prefix::Rep if !has_own_rep(info) => i.set_has_rep_prefix(true),
             Prefix::Repne | Prefix::Bnd => i.set_has_repne_prefix(true),
             Prefix::Xacquire => i.set_has_xacquire_prefix(true),
             Prefix::Xrelease => i.set_has_xrelease_prefix(true),
@@ -265,6 +273,11 @@ fn prefixes(statement: &Statement, placing: &mut Placing) -> Result<(), (Why, Po
         }
     }
     Ok(())
+}
+
+/// Whether `rep` is part of the opcode, as in the instructions of VIA's PadLock.
+fn has_own_rep(info: &OpCodeInfo) -> bool {
+    info.mandatory_prefix() == MandatoryPrefix::PF3 && info.op_count() == 0
 }
 
 fn is_immediate(kind: OpKind) -> bool {

@@ -29,6 +29,19 @@ pub(super) struct Pattern {
     pub(super) immediate: Option<u8>,
 }
 
+/// Names of our own where the formatter's name means another instruction to assemblers, or needs a prefix.
+pub(super) const OWN_NAMES: [(Code, &str); 9] = [
+    (Code::Iretw, "iretw"),
+    (Code::Pushfw, "pushfw"),
+    (Code::Popfw, "popfw"),
+    (Code::Retfw, "retfw"),
+    (Code::Retfd, "retf"),
+    (Code::Retfq, "retfq"),
+    (Code::Retfw_imm16, "retfw"),
+    (Code::Retfd_imm16, "retf"),
+    (Code::Retfq_imm16, "retfq"),
+];
+
 static TABLE: LazyLock<HashMap<String, Vec<Pattern>>> = LazyLock::new(build);
 
 /// All ways to write that mnemonic (in lower case); empty for an unknown one.
@@ -62,7 +75,11 @@ fn build() -> HashMap<String, Vec<Pattern>> {
     for code in Code::values().filter(|code| usable(*code)) {
         let name = format!("{:?}", code.mnemonic()).to_lowercase();
         let (printed, shown) = as_printed(&mut formatter, code);
-        for name in [&name, &printed] {
+        let own = OWN_NAMES
+            .iter()
+            .find(|(own, _)| *own == code)
+            .map_or(printed.clone(), |(_, name)| name.to_string());
+        for name in [&name, &printed, &own] {
             let entry = table.entry(name.clone()).or_default();
             let all = (0..code.op_code().op_count()).map(Target::Operand).collect();
             for targets in std::iter::once(all).chain(shown.clone()).chain(shortened(code)) {

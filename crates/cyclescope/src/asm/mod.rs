@@ -5,8 +5,10 @@
 //! macros and no directives.
 
 mod aliases;
+mod choice;
 mod expression;
 mod fit;
+pub mod forms;
 mod kinds;
 mod layout;
 mod lexer;

@@ -77,6 +77,11 @@ const SIZES: [(&str, u32); 16] = [
     ("dqword", 16),
 ];
 
+/// The bytes that a size keyword stands for.
+pub(super) fn size_bytes(keyword: &str) -> Option<u32> {
+    SIZES.iter().find(|(name, _)| *name == keyword).map(|(_, bytes)| *bytes)
+}
+
 /// The size keyword for so many bytes.
 pub(super) fn size_name(bytes: u32) -> Option<&'static str> {
     SIZES.iter().find(|(_, size)| *size == bytes).map(|(name, _)| *name)
@@ -122,9 +127,8 @@ impl Reader<'_> {
         let mut found = Keywords::default();
         while self.peek().kind == Kind::Word {
             let (word, at) = (self.peek().text.to_ascii_lowercase(), self.peek().at);
-            let size = SIZES.iter().find(|(name, _)| *name == word);
-            match (word.as_str(), size) {
-                (_, Some((_, bytes))) => found.size = Some(*bytes),
+            match (word.as_str(), size_bytes(&word)) {
+                (_, Some(bytes)) => found.size = Some(bytes),
                 ("ptr", _) => {}
                 ("bcst", _) => found.broadcast = true,
                 ("far", _) => found.far = true,

@@ -3,7 +3,7 @@
 use super::kinds::{Class, Imm, Slot};
 use super::lexer::Position;
 use super::operand::{Memory, Operand, Place, Value};
-use iced_x86::{Code, Instruction, OpCodeInfo, OpKind, Register};
+use iced_x86::{Code, Instruction, MemorySize, OpCodeInfo, OpKind, Register};
 
 /// Why an operand does not fit; ordered from the most to the least telling.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -291,6 +291,8 @@ impl Placing {
         let size = self.info.memory_size().size() as u32;
         let named = super::operand::size_name(size).is_some();
         match memory.size {
+            // Descriptor tables have 10 bytes in 64-bit mode, but are called fword all the same.
+            Some(6) if self.info.memory_size() == MemorySize::Fword10 => Ok(()),
             Some(wanted) if named && wanted != size => Err((Why::Size(size), operand.at)),
             Some(_) => Ok(()),
             None => {

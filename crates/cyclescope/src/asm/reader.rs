@@ -17,6 +17,10 @@ pub(super) enum Prefix {
     Bnd,
     Notrack,
     Segment(Register),
+    /// `data16` or `data64`: operands of so many bits.
+    Data(u32),
+    /// `addr32`: addresses of 32 bits.
+    Addr32,
     Vex,
     Vex3,
     Evex,
@@ -178,6 +182,9 @@ fn prefix(word: &str) -> Option<Prefix> {
         "xrelease" => Prefix::Xrelease,
         "bnd" => Prefix::Bnd,
         "notrack" => Prefix::Notrack,
+        "data16" => Prefix::Data(16),
+        "data64" => Prefix::Data(64),
+        "addr32" => Prefix::Addr32,
         other => Prefix::Segment(named(other).filter(|r| r.is_segment_register())?),
     })
 }
