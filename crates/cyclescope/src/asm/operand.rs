@@ -215,7 +215,7 @@ impl Reader<'_> {
             linear.registers.push((Register::RIP, 1, open, false));
         }
         if !self.at_punct(']') {
-            return Err(if matches!(self.peek().kind, Kind::End | Kind::Punct(',')) {
+            return Err(if matches!(self.peek().kind, Kind::End | Kind::Punct(',') | Kind::Decorator(_)) {
                 open.error_expecting("this `[` is not closed", "a `]` belongs at the end of the address")
             } else {
                 self.unexpected("an operator or `]`")
