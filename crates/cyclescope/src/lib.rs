@@ -1,5 +1,6 @@
 //! What a piece of x86 code costs, in true core clock cycles with an error bar.
 
+pub mod asm;
 pub mod caveat;
 pub mod clock;
 pub mod context;

@@ -1,0 +1,263 @@
+//! Every form of every instruction that 64-bit mode has: a Code with one kind of operand in each place.
+//!
+//! A form fixes what an instruction table has a row for (register or memory, masking, broadcast, rounding,
+//! high byte registers, the shape of LEA's address); which registers it uses is a [`Choice`]. Forms are
+//! enumerated from the instruction database, and only those exist whose encoding decodes to the same Code.
+
+use super::choice::{Picker, is_lea};
+use super::kinds::{Class, Imm, Slot};
+use super::mnemonic::{slots, usable};
+use iced_x86::{Code, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction};
+use std::sync::LazyLock;
+
+pub use super::choice::Choice;
+
+/// What a register-or-memory operand is in a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// A register, or whatever else the operand always is.
+    Plain,
+    /// One of ah, bh, ch, dh.
+    HighByte,
+    /// Memory.
+    Memory,
+    /// One element in memory, repeated.
+    Broadcast,
+}
+
+/// How an EVEX form is masked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Masking {
+    /// Not at all.
+    None,
+    /// `{k}`: masked-off elements stay.
+    Merge,
+    /// `{k}{z}`: masked-off elements become zero.
+    Zero,
+}
+
+/// Embedded rounding of an EVEX form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// As MXCSR says.
+    None,
+    /// `{er}`: in the instruction.
+    Embedded,
+    /// `{sae}`: exceptions are suppressed.
+    Suppressed,
+}
+
+/// The shape of LEA's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// `[b]`, and the shape of all other instructions' addresses.
+    Base,
+    /// `[b+d8]`
+    BaseDisp8,
+    /// `[b+d32]`
+    BaseDisp32,
+    /// `[b+i]`
+    BaseIndex,
+    /// `[b+i*s]`
+    BaseIndexScale,
+    /// `[b+i+d8]`
+    BaseIndexDisp8,
+    /// `[b+i*s+d8]`
+    BaseIndexScaleDisp8,
+    /// `[b+i*s+d32]`
+    BaseIndexScaleDisp32,
+    /// `[i*s+d32]`
+    IndexScaleDisp32,
+    /// `[rip+d32]`
+    Rip,
+}
+
+impl Address {
+    const LEA: [(Address, &'static str); 10] = [
+        (Address::Base, "[b]"),
+        (Address::BaseDisp8, "[b+d8]"),
+        (Address::BaseDisp32, "[b+d32]"),
+        (Address::BaseIndex, "[b+i]"),
+        (Address::BaseIndexScale, "[b+i*s]"),
+        (Address::BaseIndexDisp8, "[b+i+d8]"),
+        (Address::BaseIndexScaleDisp8, "[b+i*s+d8]"),
+        (Address::BaseIndexScaleDisp32, "[b+i*s+d32]"),
+        (Address::IndexScaleDisp32, "[i*s+d32]"),
+        (Address::Rip, "[rip+d32]"),
+    ];
+
+    fn name(self) -> &'static str {
+        Self::LEA.iter().find(|(shape, _)| *shape == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// One form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Form {
+    /// The instruction.
+    pub code: Code,
+    /// What each operand is.
+    pub variants: [Variant; 5],
+    /// Masking.
+    pub masking: Masking,
+    /// Embedded rounding.
+    pub rounding: Rounding,
+    /// Shape of the address.
+    pub address: Address,
+}
+
+static ALL: LazyLock<Vec<Form>> = LazyLock::new(|| {
+    let codes = Code::values().filter(|code| usable(*code) && !code.op_code().fwait());
+    codes.flat_map(of).filter(|form| form.instruction(&Choice::default()).is_some()).collect()
+});
+
+/// All forms, in the order of the instruction database.
+pub fn all() -> impl Iterator<Item = Form> {
+    ALL.iter().copied()
+}
+
+/// All combinations for one Code; some of them do not exist.
+fn of(code: Code) -> Vec<Form> {
+    let info = code.op_code();
+    let plain = Form {
+        code,
+        variants: [Variant::Plain; 5],
+        masking: Masking::None,
+        rounding: Rounding::None,
+        address: Address::Base,
+    };
+    let mut forms = vec![plain];
+    for (operand, slot) in slots(code).enumerate() {
+        let others: &[Variant] = match slot {
+            Slot::RegMem(Class::Gpr8) if info.encoding() == EncodingKind::Legacy => {
+                &[Variant::HighByte, Variant::Memory]
+            }
+            Slot::Reg(Class::Gpr8) if info.encoding() == EncodingKind::Legacy => &[Variant::HighByte],
+            Slot::RegMem(_) if info.can_broadcast() => &[Variant::Memory, Variant::Broadcast],
+            Slot::RegMem(_) => &[Variant::Memory],
+            Slot::Mem if info.can_broadcast() => &[Variant::Broadcast],
+            _ => &[],
+        };
+        let before = forms.clone();
+        for variant in others {
+            forms.extend(before.iter().map(|form| {
+                let mut form = *form;
+                form.variants[operand] = *variant;
+                form
+            }));
+        }
+    }
+    multiply(&mut forms, |form| {
+        let masked = info.can_use_op_mask_register();
+        let zeroed = info.can_use_zeroing_masking();
+        let none = (!info.require_op_mask_register()).then_some(Masking::None);
+        let kinds =
+            none.into_iter().chain(masked.then_some(Masking::Merge)).chain(zeroed.then_some(Masking::Zero));
+        kinds.map(|masking| Form { masking, ..form }).collect()
+    });
+    multiply(&mut forms, |form| {
+        let registers = form.variants.iter().all(|v| *v == Variant::Plain);
+        let rounding = match (info.can_use_rounding_control(), info.can_suppress_all_exceptions()) {
+            (true, _) if registers => Some(Rounding::Embedded),
+            (false, true) if registers => Some(Rounding::Suppressed),
+            _ => None,
+        };
+        let kinds = std::iter::once(Rounding::None).chain(rounding);
+        kinds.map(|rounding| Form { rounding, ..form }).collect()
+    });
+    if is_lea(code) {
+        multiply(&mut forms, |form| {
+            Address::LEA.iter().map(|(address, _)| Form { address: *address, ..form }).collect()
+        });
+    }
+    forms
+}
+
+fn multiply(forms: &mut Vec<Form>, more: impl Fn(Form) -> Vec<Form>) {
+    *forms = forms.iter().flat_map(|form| more(*form)).collect();
+}
+
+impl Form {
+    /// A legal instruction of this form, or none where it does not exist with that choice (a high byte
+    /// register beside an address in r14, for one).
+    ///
+    /// Registers are distinct, and distinct from the registers that the instruction implies where that is
+    /// possible. Branches go to address 0.
+    pub fn instruction(&self, choice: &Choice) -> Option<Instruction> {
+        let instruction = Picker::new(self, choice).build()?;
+        let mut encoder = Encoder::new(64);
+        encoder.encode(&instruction, 0).ok()?;
+        let bytes = encoder.take_buffer();
+        let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
+        (decoded.code() == self.code).then_some(decoded)
+    }
+
+    /// The mnemonic in lower case.
+    pub fn mnemonic(&self) -> String {
+        format!("{:?}", self.code.mnemonic()).to_lowercase()
+    }
+
+    /// `legacy`, `vex`, `evex`, `xop` or `3dnow`.
+    pub fn encoding(&self) -> &'static str {
+        match self.code.op_code().encoding() {
+            EncodingKind::VEX => "vex",
+            EncodingKind::EVEX => "evex",
+            EncodingKind::XOP => "xop",
+            EncodingKind::D3NOW => "3dnow",
+            _ => "legacy",
+        }
+    }
+
+    /// The explicit operands as instruction tables write them, such as `zmm{k}{z}, zmm, m32{1to16}`.
+    pub fn operands(&self) -> String {
+        let mut names: Vec<String> = slots(self.code)
+            .zip(self.variants)
+            .map(|(slot, variant)| self.operand(slot, variant))
+            .filter(|name| !name.is_empty())
+            .collect();
+        let masking = match self.masking {
+            Masking::None => "",
+            Masking::Merge => "{k}",
+            Masking::Zero => "{k}{z}",
+        };
+        if let Some(first) = names.first_mut() {
+            first.push_str(masking);
+        }
+        let rounding = match self.rounding {
+            Rounding::None => "",
+            Rounding::Embedded => "{er}",
+            Rounding::Suppressed => "{sae}",
+        };
+        if let Some(last) = names.iter_mut().rfind(|name| !name.starts_with("imm")) {
+            last.push_str(rounding);
+        }
+        names.join(", ")
+    }
+
+    fn operand(&self, slot: Slot, variant: Variant) -> String {
+        let info = self.code.op_code();
+        let memory = |bytes: usize| if bytes == 0 { String::from("m") } else { format!("m{}", bytes * 8) };
+        match (slot, variant) {
+            (_, Variant::HighByte) => String::from("r8h"),
+            (_, Variant::Broadcast) => {
+                let element = info.broadcast_memory_size().size();
+                format!("{}{{1to{}}}", memory(element), info.memory_size().size() / element.max(1))
+            }
+            (Slot::Mem, _) if is_lea(self.code) => self.address.name().to_string(),
+            (Slot::Mem, _) | (_, Variant::Memory) => memory(info.memory_size().size()),
+            (Slot::Reg(class) | Slot::RegMem(class) | Slot::Group(class, _), _) => class.name().to_string(),
+            (Slot::Fixed(register), _) => match Class::of(register) {
+                Some(Class::St) => String::from("st"),
+                _ => format!("{register:?}").to_lowercase(),
+            },
+            (Slot::Vsib(class, bits), _) => format!("vm{bits}{}", &class.name()[..1]),
+            (Slot::Absolute, _) => format!("moffs{}", info.memory_size().size() * 8),
+            (Slot::Imm(Imm::One), _) => String::from("1"),
+            (Slot::Imm(imm), _) => format!("imm{}", imm.stored()),
+            (Slot::Branch(bits), _) => format!("rel{bits}"),
+            (Slot::Source | Slot::Destination | Slot::MaskedStore | Slot::Table | Slot::Unusable, _) => {
+                String::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Which instructions a mnemonic may mean, and how their operands may be written.
+//!
+//! The table is built once from the instruction database: each Code gives the pattern with all of its
+//! operands and the one that the Intel formatter prints (which adds implied registers, such as the `xmm0` of
+//! `blendvps`), and patterns with the operands left out that assemblers let one leave out. Aliases and
+//! pseudo-operations are derived from those.
+
+use super::kinds::{Class, Imm, Slot, slot};
+use super::registers::named;
+use iced_x86::{Code, Formatter, Instruction, IntelFormatter, OpKind, Register};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Where an operand as written goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// An operand of the instruction.
+    Operand(u32),
+    /// Nowhere: the instruction implies this register.
+    Implied(Register),
+}
+
+/// One way to write an instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern {
+    pub(super) code: Code,
+    pub(super) targets: Vec<Target>,
+    /// The immediate of a pseudo-operation such as `cmpltps`.
+    pub(super) immediate: Option<u8>,
+}
+
+/// Names of our own where the formatter's name means another instruction to assemblers, or needs a prefix.
+pub(super) const OWN_NAMES: [(Code, &str); 9] = [
+    (Code::Iretw, "iretw"),
+    (Code::Pushfw, "pushfw"),
+    (Code::Popfw, "popfw"),
+    (Code::Retfw, "retfw"),
+    (Code::Retfd, "retf"),
+    (Code::Retfq, "retfq"),
+    (Code::Retfw_imm16, "retfw"),
+    (Code::Retfd_imm16, "retf"),
+    (Code::Retfq_imm16, "retfq"),
+];
+
+static TABLE: LazyLock<HashMap<String, Vec<Pattern>>> = LazyLock::new(build);
+
+/// All ways to write that mnemonic (in lower case); empty for an unknown one.
+pub(super) fn patterns(mnemonic: &str) -> &'static [Pattern] {
+    TABLE.get(mnemonic).map_or(&[], Vec::as_slice)
+}
+
+/// All mnemonics.
+pub(super) fn all() -> impl Iterator<Item = &'static str> {
+    TABLE.keys().map(String::as_str)
+}
+
+/// The slots of a Code.
+pub(super) fn slots(code: Code) -> impl Iterator<Item = Slot> {
+    code.op_code().op_kinds().iter().map(|kind| slot(*kind))
+}
+
+/// Whether an assembler for 64-bit mode should know it: it exists there, and a decoder with default options
+/// finds it again.
+pub(super) fn usable(code: Code) -> bool {
+    let info = code.op_code();
+    info.is_instruction()
+        && info.mode64()
+        && info.decoder_option() == 0
+        && slots(code).all(|slot| slot != Slot::Unusable)
+}
+
+fn build() -> HashMap<String, Vec<Pattern>> {
+    let mut table: HashMap<String, Vec<Pattern>> = HashMap::new();
+    let mut formatter = IntelFormatter::new();
+    for code in Code::values().filter(|code| usable(*code)) {
+        let name = format!("{:?}", code.mnemonic()).to_lowercase();
+        let (printed, shown) = as_printed(&mut formatter, code);
+        let own = OWN_NAMES
+            .iter()
+            .find(|(own, _)| *own == code)
+            .map_or(printed.clone(), |(_, name)| name.to_string());
+        for name in [&name, &printed, &own] {
+            let entry = table.entry(name.clone()).or_default();
+            let all = (0..code.op_code().op_count()).map(Target::Operand).collect();
+            for targets in std::iter::once(all).chain(shown.clone()).chain(shortened(code)) {
+                let pattern = Pattern { code, targets, immediate: None };
+                if !entry.contains(&pattern) {
+                    entry.push(pattern);
+                }
+            }
+        }
+    }
+    super::aliases::add(&mut table);
+    table
+}
+
+/// The mnemonic and the operands as the Intel formatter shows them.
+fn as_printed(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec<Target>>) {
+    let instruction = placeholder(code);
+    let mut name = String::new();
+    formatter.format_mnemonic_options(&instruction, &mut name, iced_x86::FormatMnemonicOptions::NO_PREFIXES);
+    let name = name.trim_end_matches(" far").to_string();
+    let mut targets = Vec::new();
+    for shown in 0..formatter.operand_count(&instruction) {
+        let mut text = String::new();
+        match formatter.get_instruction_operand(&instruction, shown) {
+            Ok(Some(operand)) => targets.push(Target::Operand(operand)),
+            _ if formatter.format_operand(&instruction, &mut text, shown).is_ok() => match named(&text) {
+                Some(register) => targets.push(Target::Implied(register)),
+                None => return (name, None),
+            },
+            _ => return (name, None),
+        }
+    }
+    (name, Some(targets))
+}
+
+/// An instruction good enough to be formatted.
+fn placeholder(code: Code) -> Instruction {
+    let mut instruction = Instruction::default();
+    instruction.set_code(code);
+    instruction.set_code_size(iced_x86::CodeSize::Code64);
+    for (operand, slot) in (0..).zip(slots(code)) {
+        let register = match slot {
+            Slot::Reg(class) | Slot::RegMem(class) | Slot::Group(class, _) => class.register(1),
+            Slot::Fixed(register) => register,
+            Slot::Imm(_) => {
+                instruction.set_op_kind(operand, OpKind::Immediate8);
+                // Above any predicate, so that no pseudo-operation is printed.
+                instruction.set_immediate8(if slot == Slot::Imm(Imm::One) { 1 } else { 0x77 });
+                continue;
+            }
+            Slot::Branch(_) => {
+                instruction.set_op_kind(operand, OpKind::NearBranch64);
+                continue;
+            }
+            Slot::Source => {
+                instruction.set_op_kind(operand, OpKind::MemorySegRSI);
+                continue;
+            }
+            Slot::Destination => {
+                instruction.set_op_kind(operand, OpKind::MemoryESRDI);
+                continue;
+            }
+            Slot::MaskedStore => {
+                instruction.set_op_kind(operand, OpKind::MemorySegRDI);
+                continue;
+            }
+            _ => {
+                instruction.set_op_kind(operand, OpKind::Memory);
+                instruction.set_memory_base(Register::RBX);
+                continue;
+            }
+        };
+        instruction.set_op_kind(operand, OpKind::Register);
+        instruction.set_op_register(operand, register);
+    }
+    instruction
+}
+
+/// Patterns with operands left out, or in the other order where the instruction is symmetric.
+fn shortened(code: Code) -> Vec<Vec<Target>> {
+    let slots: Vec<Slot> = slots(code).collect();
+    let keep = |wanted: &dyn Fn(Slot) -> bool| -> Vec<Target> {
+        (0..).zip(&slots).filter(|(_, slot)| wanted(**slot)).map(|(i, _)| Target::Operand(i)).collect()
+    };
+    let name = format!("{:?}", code.mnemonic()).to_lowercase();
+    let implied_memory =
+        |s: Slot| matches!(s, Slot::Source | Slot::Destination | Slot::MaskedStore | Slot::Table);
+    let fixed = |s: Slot| matches!(s, Slot::Fixed(_));
+    let st0 = Slot::Fixed(Register::ST0);
+    let mut found = Vec::new();
+    if slots.iter().any(|s| implied_memory(*s)) {
+        found.push(keep(&|s| !implied_memory(s) && !fixed(s)));
+        found.push(keep(&|s| !fixed(s)));
+    }
+    if slots.contains(&Slot::Imm(Imm::One)) {
+        found.push(keep(&|s| s != Slot::Imm(Imm::One)));
+    }
+    if slots.contains(&st0) && slots.contains(&Slot::Reg(Class::St)) {
+        found.push(keep(&|s| s != st0));
+        if name.ends_with('p') || name.starts_with("fcom") || name.starts_with("fucom") || name == "fxch" {
+            found.push(Vec::new());
+        }
+    }
+    if name == "imul" && slots.len() == 3 {
+        found.push(vec![Target::Operand(0), Target::Operand(2)]);
+    }
+    let symmetric = matches!(slots[..], [Slot::RegMem(_) | Slot::Reg(_), Slot::Reg(_) | Slot::Fixed(_)]);
+    if matches!(name.as_str(), "test" | "xchg") && symmetric {
+        found.push(vec![Target::Operand(1), Target::Operand(0)]);
+    }
+    let blends = matches!(name.as_str(), "blendvps" | "blendvpd" | "pblendvb" | "sha256rnds2");
+    if blends && slots.len() == 2 {
+        found.push(vec![Target::Operand(0), Target::Operand(1), Target::Implied(Register::XMM0)]);
+    }
+    if name.ends_with("stsw") && fixed(slots[0]) {
+        found.push(Vec::new());
+    }
+    found
+}

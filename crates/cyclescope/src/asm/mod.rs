@@ -1,0 +1,26 @@
+//! Intel-syntax text to machine code and back, instruction forms and register sets.
+//!
+//! The instruction database is iced's; the parser is our own, because every form that the database knows has
+//! to be writable: masks, broadcasts, rounding and encodings included. Its limits: 64-bit mode only, no
+//! macros and no directives.
+
+mod aliases;
+mod choice;
+mod expression;
+mod fit;
+pub mod forms;
+mod kinds;
+mod layout;
+mod lexer;
+mod listing;
+mod mnemonic;
+mod operand;
+mod place;
+mod reader;
+pub mod registers;
+mod suggest;
+mod text;
+
+pub use layout::parse;
+pub use lexer::Position;
+pub use listing::{Listing, features, hex};

@@ -1,0 +1,208 @@
+//! Tokens to statements: labels, prefixes, the mnemonic and its operands.
+
+use super::lexer::{Kind, Position, Token, tokens};
+use super::operand::{Operand, Value};
+use super::registers::named;
+use crate::error::BadSnippet;
+use iced_x86::Register;
+
+/// What a prefix word or an encoding hint asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    Lock,
+    Rep,
+    Repne,
+    Xacquire,
+    Xrelease,
+    Bnd,
+    Notrack,
+    Segment(Register),
+    /// `data16` or `data64`: operands of so many bits.
+    Data(u32),
+    /// `addr32`: addresses of 32 bits.
+    Addr32,
+    Vex,
+    Vex3,
+    Evex,
+    Load,
+    Store,
+    Disp8,
+    Disp32,
+}
+
+/// One instruction as written.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    pub(super) mnemonic: String,
+    pub(super) at: Position,
+    pub(super) prefixes: Vec<(Prefix, Position)>,
+    pub(super) operands: Vec<Operand>,
+    /// `{...}` in a place of its own.
+    pub(super) decorators: Vec<(String, Position)>,
+}
+
+/// An item of a snippet, in order.
+#[derive(Debug, Clone)]
+pub(super) enum Item {
+    Label(String, Position),
+    Local(u32),
+    Statement(Statement),
+}
+
+/// Walks over the tokens.
+pub(super) struct Reader<'a> {
+    tokens: &'a [Token],
+    next: usize,
+}
+
+/// Reads a whole snippet.
+pub(super) fn items(text: &str) -> Result<Vec<Item>, BadSnippet> {
+    let tokens = tokens(text)?;
+    let mut reader = Reader { tokens: &tokens, next: 0 };
+    let mut items = Vec::new();
+    while reader.next < tokens.len() {
+        match reader.peek().kind {
+            Kind::End => drop(reader.take()),
+            Kind::Word if reader.peek_second().kind == Kind::Punct(':') => {
+                let label = reader.take();
+                reader.take();
+                if named(&label.text).is_some() {
+                    return Err(label.at.error(format!("`{}` is a register, not a label", label.text)));
+                }
+                items.push(Item::Label(label.text, label.at));
+            }
+            Kind::Number(number) if reader.peek_second().kind == Kind::Punct(':') => {
+                let label = reader.take();
+                reader.take();
+                let number = u32::try_from(number).map_err(|_| label.at.error("this label is too large"))?;
+                items.push(Item::Local(number));
+            }
+            _ => items.push(Item::Statement(reader.statement()?)),
+        }
+    }
+    Ok(items)
+}
+
+impl Reader<'_> {
+    pub(super) fn peek(&self) -> &Token {
+        &self.tokens[self.next.min(self.tokens.len() - 1)]
+    }
+
+    pub(super) fn peek_second(&self) -> &Token {
+        &self.tokens[(self.next + 1).min(self.tokens.len() - 1)]
+    }
+
+    pub(super) fn take(&mut self) -> Token {
+        let token = self.peek().clone();
+        self.next += 1;
+        token
+    }
+
+    pub(super) fn at_punct(&self, punct: char) -> bool {
+        self.peek().kind == Kind::Punct(punct)
+    }
+
+    pub(super) fn at_operand_end(&self) -> bool {
+        matches!(self.peek().kind, Kind::End | Kind::Punct(','))
+    }
+
+    /// The error that something else than the next token belongs here.
+    pub(super) fn unexpected(&self, expected: &str) -> BadSnippet {
+        let token = self.peek();
+        let message = match token.kind {
+            Kind::End => String::from("the instruction ends too early"),
+            _ => format!("`{}` does not belong here", token.text),
+        };
+        token.at.error_expecting(message, format!("{expected} was expected"))
+    }
+
+    fn statement(&mut self) -> Result<Statement, BadSnippet> {
+        let mut prefixes = Vec::new();
+        loop {
+            let token = self.peek().clone();
+            match &token.kind {
+                Kind::Decorator(text) => {
+                    prefixes.push((hint(text, token.at)?, token.at));
+                    self.take();
+                }
+                Kind::Word => match prefix(&token.text) {
+                    Some(prefix) if self.peek_second().kind == Kind::Word => {
+                        prefixes.push((prefix, token.at));
+                        self.take();
+                    }
+                    Some(prefix) if token.text.len() > 2 => {
+                        let what = format!("the prefix `{}` ({prefix:?}) stands alone", token.text);
+                        return Err(token.at.error_expecting(what, "an instruction belongs behind it"));
+                    }
+                    _ => break,
+                },
+                _ => return Err(self.unexpected("an instruction")),
+            }
+        }
+        let mnemonic = self.take();
+        let mut statement = Statement {
+            mnemonic: mnemonic.text.to_ascii_lowercase(),
+            at: mnemonic.at,
+            prefixes,
+            operands: Vec::new(),
+            decorators: Vec::new(),
+        };
+        self.operands(&mut statement)?;
+        Ok(statement)
+    }
+
+    fn operands(&mut self, statement: &mut Statement) -> Result<(), BadSnippet> {
+        while self.peek().kind != Kind::End {
+            let operand = self.operand()?;
+            match operand.value {
+                Value::Nothing => statement.decorators.extend(operand.decorators),
+                _ => statement.operands.push(operand),
+            }
+            match self.peek().kind {
+                Kind::End => break,
+                Kind::Punct(',') => {
+                    self.take();
+                    if self.peek().kind == Kind::End {
+                        return Err(self.unexpected("an operand"));
+                    }
+                }
+                _ => return Err(self.unexpected("a comma or the end of the instruction")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn prefix(word: &str) -> Option<Prefix> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "lock" => Prefix::Lock,
+        "rep" | "repe" | "repz" => Prefix::Rep,
+        "repne" | "repnz" => Prefix::Repne,
+        "xacquire" => Prefix::Xacquire,
+        "xrelease" => Prefix::Xrelease,
+        "bnd" => Prefix::Bnd,
+        "notrack" => Prefix::Notrack,
+        "data16" => Prefix::Data(16),
+        "data64" => Prefix::Data(64),
+        "addr32" => Prefix::Addr32,
+        other => Prefix::Segment(named(other).filter(|r| r.is_segment_register())?),
+    })
+}
+
+fn hint(text: &str, at: Position) -> Result<Prefix, BadSnippet> {
+    Ok(match text {
+        "vex" | "vex2" => Prefix::Vex,
+        "vex3" => Prefix::Vex3,
+        "evex" => Prefix::Evex,
+        "load" => Prefix::Load,
+        "store" => Prefix::Store,
+        "disp8" => Prefix::Disp8,
+        "disp32" => Prefix::Disp32,
+        _ => {
+            return Err(at.error_expecting(
+                format!("`{{{text}}}` is not an encoding hint"),
+                "one of {vex}, {vex3}, {evex}, {load}, {store}, {disp8}, {disp32}",
+            ));
+        }
+    })
+}
