@@ -18,9 +18,9 @@ use crate::error::Unavailable;
 pub enum LfenceOrder {
     /// Its definition (Intel SDM vol. 2A, LFENCE).
     Architectural,
-    /// CPUID 8000_0021h EAX bit 2, LfenceAlwaysSerializing (AMD APM vol. 3).
+    /// CPUID 8000_0021h EAX bit 2, LfenceAlwaysSerializing (AMD APM vol. 3), or a family that knows no other.
     AlwaysSerializing,
-    /// The kernel set MSR C001_1029h bit 1; `/proc/cpuinfo` then shows `lfence_rdtsc`.
+    /// The kernel set MSR C001_1029h bit 1; older ones then show `lfence_rdtsc` in `/proc/cpuinfo`.
     SetByKernel,
 }
 
@@ -244,7 +244,10 @@ fn lfence_order(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Fact<LfenceOrder> 
     if matches!(cpu.vendor, Vendor::Intel) {
         return Fact::Known(LfenceOrder::Architectural);
     }
-    if leaves.bit(0x8000_0021, 0, Register::Eax, 2) {
+    // Families 0Fh and 11h have no such switch: LFENCE always waits (AMD, "Software techniques for managing
+    // speculation on AMD processors", mitigation G-2).
+    let old_amd = cpu.vendor == Vendor::Amd && matches!(cpu.family, 0x0F | 0x11);
+    if old_amd || leaves.bit(0x8000_0021, 0, Register::Eax, 2) {
         return Fact::Known(LfenceOrder::AlwaysSerializing);
     }
     files.first_record("/proc/cpuinfo").and_then(|record| {
@@ -252,7 +255,7 @@ fn lfence_order(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Fact<LfenceOrder> 
         if flags.split_whitespace().any(|flag| flag == "lfence_rdtsc") {
             Fact::Known(LfenceOrder::SetByKernel)
         } else {
-            Fact::unknown("neither CPUID 8000_0021h nor the kernel's flags promise it")
+            Fact::unknown("CPUID 8000_0021h does not promise it, and newer kernels set it without telling")
         }
     })
 }

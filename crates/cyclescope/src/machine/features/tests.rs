@@ -129,3 +129,22 @@ fn feature_of_flag(flag: &str) -> Option<F> {
     };
     F::values().find(|&feature| name(feature) == renamed)
 }
+
+#[test]
+fn lfence_is_promised_in_several_ways() {
+    let nothing = Files::below("/nonexistent");
+    let order = |vendor: [u32; 3], signature: u32, bits: u32| {
+        let leaves = Leaves::from_table(&[
+            (0, 0, [1, vendor[0], vendor[1], vendor[2]]),
+            (1, 0, [signature, 0, 0, 0]),
+            (0x8000_0021, 0, [bits, 0, 0, 0]),
+        ]);
+        lfence_order(&leaves, &Cpu::detect(&leaves, &nothing), &nothing).known().copied()
+    };
+    const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
+    const INTEL: [u32; 3] = [0x756e_6547, 0x6c65_746e, 0x4965_6e69];
+    assert_eq!(order(INTEL, 0x000c_06f2, 0), Some(LfenceOrder::Architectural));
+    assert_eq!(order(AMD, 0x00a1_0f11, 4), Some(LfenceOrder::AlwaysSerializing));
+    assert_eq!(order(AMD, 0x0000_0f4a, 0), Some(LfenceOrder::AlwaysSerializing));
+    assert_eq!(order(AMD, 0x0080_0f11, 0), None);
+}

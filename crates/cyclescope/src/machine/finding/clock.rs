@@ -40,26 +40,32 @@ pub(super) fn unstable(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn lfence(evidence: &Evidence) -> Option<Finding> {
     let promise = match evidence.machine.features.lfence().known() {
-        Some(LfenceOrder::Architectural) => "by its definition",
-        Some(LfenceOrder::AlwaysSerializing) => "as CPUID says",
-        Some(LfenceOrder::SetByKernel) => "since the kernel switched that on",
-        None => "though nothing promises it",
+        Some(LfenceOrder::Architectural) => Some("by its definition"),
+        Some(LfenceOrder::AlwaysSerializing) => Some("as the processor promises"),
+        Some(LfenceOrder::SetByKernel) => Some("since the kernel switched that on"),
+        None => None,
     };
-    let promised = evidence.machine.features.lfence().known().is_some();
-    let finding = match evidence.study.map(|study| study.traps.lfence.waits) {
-        Some(true) => Finding::ok(
+    let proof = evidence.study.map(|study| study.traps.lfence.waits);
+    let finding = match (promise, proof) {
+        (Some(promise), Some(true)) => Finding::ok(
             "lfence",
             format!("LFENCE waits for earlier instructions, {promise} and in an experiment"),
         ),
-        Some(false) if promised => Finding::problem(
+        (Some(promise), Some(false)) => Finding::problem(
             "lfence",
             format!("LFENCE should wait for earlier instructions {promise}, but did not in an experiment"),
         ),
-        Some(false) => Finding::problem("lfence", "LFENCE does not wait for earlier instructions"),
-        None if promised => {
+        (Some(promise), None) => {
             Finding::ok("lfence", format!("LFENCE waits for earlier instructions, {promise}"))
         }
-        None => Finding::advice("lfence", "nothing promises that LFENCE waits for earlier instructions"),
+        (None, Some(true)) => Finding::ok(
+            "lfence",
+            "LFENCE waits for earlier instructions in an experiment, though nothing promises it",
+        ),
+        (None, Some(false)) => Finding::problem("lfence", "LFENCE does not wait for earlier instructions"),
+        (None, None) => {
+            Finding::advice("lfence", "nothing promises that LFENCE waits for earlier instructions")
+        }
     };
     Some(finding)
 }
