@@ -68,8 +68,7 @@ impl LayoutData {
 
     /// Core cycles by which the long `imul` ruler exceeds the short one.
     fn ruler_cycles(&self, imul_latency: f64) -> f64 {
-        let [short, long] = crate::ruler::IMUL_LINKS;
-        (long - short) as f64 * imul_latency * self.ruler_loops as f64
+        crate::ruler::IMUL_SPAN * imul_latency * self.ruler_loops as f64
     }
 
     /// Independent additions a core cycle: the sentinel's sample less the pair's overhead, which is what the
@@ -83,8 +82,7 @@ impl LayoutData {
 
     /// Raw units a link of the `add` chain.
     fn add_link(&self, mean: &[f64; call::COUNT]) -> f64 {
-        let [short, long] = crate::ruler::ADD_LINKS;
-        (mean[call::ADD_LONG] - mean[call::ADD_SHORT]) / ((long - short) as f64 * self.ruler_loops as f64)
+        (mean[call::ADD_LONG] - mean[call::ADD_SHORT]) / (crate::ruler::ADD_SPAN * self.ruler_loops as f64)
     }
 }
 

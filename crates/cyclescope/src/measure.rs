@@ -40,8 +40,9 @@ pub struct Plan {
     pub clock: &'static Clock,
     /// The step of its readings, in its raw units.
     pub step: f64,
-    /// Latency of `imul r32, r32` in core cycles, a whole number.
-    pub imul_latency: f64,
+    /// Latency of `imul r32, r32` in core cycles, where data for the micro-architecture tell it; else the whole
+    /// number next to the ratio of the two rulers, whose disagreement would show in the estimate.
+    pub imul_latency: Option<f64>,
     /// Whether the CPU has AVX.
     pub avx: bool,
     /// u, where it is fixed.
@@ -134,6 +135,7 @@ struct Session<'a> {
     plan: &'a Plan,
     outline: Outline,
     ruler: [Program; RULERS],
+    imul_latency: f64,
     random: Random,
     started: Instant,
 }
@@ -146,6 +148,7 @@ impl<'a> Session<'a> {
             plan,
             outline: snippet.outline(plan.avx),
             ruler: Ruler::new(plan.clock).programs(),
+            imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
             started: Instant::now(),
         }
@@ -199,6 +202,11 @@ impl<'a> Session<'a> {
         let samples = &acquisition.layouts[0].samples;
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
         let rate = (least(call::IMUL_LONG) - least(call::IMUL_SHORT)).max(1.0);
+        if self.plan.imul_latency.is_none() {
+            let add = (least(call::ADD_LONG) - least(call::ADD_SHORT)).max(1.0);
+            self.imul_latency =
+                (rate / add * crate::ruler::ADD_SPAN / crate::ruler::IMUL_SPAN).round().max(1.0);
+        }
         let cycles = self.ruler_span() * acquisition.layouts[0].ruler_loops as f64;
         let copies = 3.0 * acquisition.shape.loop_count as f64;
         let guess = (least(call::FOUR) - least(call::ONE)) / copies * cycles / rate;
@@ -207,8 +215,7 @@ impl<'a> Session<'a> {
 
     /// Core cycles by which the ruler's two lengths differ in each iteration.
     fn ruler_span(&self) -> f64 {
-        let [short, long] = crate::ruler::IMUL_LINKS;
-        (long - short) as f64 * self.plan.imul_latency
+        crate::ruler::IMUL_SPAN * self.imul_latency
     }
 
     fn first_unit(&self, guess: f64) -> usize {
@@ -235,7 +242,7 @@ impl<'a> Session<'a> {
         let loop_count = self.plan.loop_count.unwrap_or(1);
         let span = 3.0 * unit as f64 * loop_count as f64 * guess;
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
-        let shape = Shape { loop_count, imul_latency: self.plan.imul_latency, step: self.plan.step };
+        let shape = Shape { loop_count, imul_latency: self.imul_latency, step: self.plan.step };
         Acquisition { unit, warm_up, ruler_loops, shape, layouts: Vec::new(), evidence: Vec::new() }
     }
 

@@ -40,6 +40,11 @@ pub const ADD_LINKS: [usize; 2] = [8, 24];
 /// Links in the short and the long loop body of the `imul` chain.
 pub const IMUL_LINKS: [usize; 2] = [4, 14];
 
+/// Links by which the two bodies of each chain differ.
+pub const ADD_SPAN: f64 = (ADD_LINKS[1] - ADD_LINKS[0]) as f64;
+/// See [`ADD_SPAN`].
+pub const IMUL_SPAN: f64 = (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
+
 /// The ruler's programs.
 #[derive(Debug, Clone)]
 pub struct Ruler {

@@ -4,6 +4,7 @@
 //! the CPU features that it needs, the registers that it clobbers, whether it runs in user mode, follows
 //! from the steps. Each method has a file of its own that exports `CLOCK`; [`ALL`] lists them by name.
 
+mod choice;
 mod clock_gettime;
 mod cpuid_rdtsc;
 mod cpuid_rdtsc_cr0_rdtsc;
@@ -20,6 +21,7 @@ mod rdtscp_lfence;
 mod serialize_rdtsc;
 mod step;
 
+pub use choice::{choose, find, require};
 pub use step::Step;
 
 use crate::program::Emitter;

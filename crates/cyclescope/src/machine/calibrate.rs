@@ -63,6 +63,35 @@ const MOST_WINDOWS: u32 = 4;
 /// Below this a window is shorter than a scheduler's time slice and its interval useless.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
 
+/// Calibrates across a span that something else fills: a measurement's own duration.
+#[derive(Debug)]
+pub struct Stopwatch {
+    start: (u64, u64, u64),
+}
+
+impl Stopwatch {
+    /// Begins the span.
+    pub fn start(tsc: &TscFacts) -> Result<Stopwatch, Unavailable> {
+        tsc.require()?;
+        Ok(Stopwatch { start: tightest() })
+    }
+
+    /// The rate since the start, with the bounds that the widths of the two brackets set.
+    pub fn rate(&self) -> [Hertz; 3] {
+        let (ticks, nanos, width) = self.start;
+        let (end_ticks, end_nanos, end_width) = tightest();
+        let span = end_nanos.saturating_sub(nanos) as f64 / 1e9;
+        let passed = end_ticks.wrapping_sub(ticks) as f64;
+        let error = (width + end_width) as f64 / 2.0;
+        [passed - error, passed, passed + error].map(|ticks| Hertz(ticks / span))
+    }
+}
+
+/// The tightest of some brackets.
+fn tightest() -> (u64, u64, u64) {
+    (0..BRACKETS).map(|_| bracket()).min_by_key(|found| found.2).unwrap_or_default()
+}
+
 /// Calibrates in at most about `budget` (half of it when the first two windows agree).
 ///
 /// 100 ms give an interval of about ± 0.1 ppm.
@@ -176,8 +205,7 @@ fn take_window(origin: &Origin, length: Duration) -> Vec<Point> {
             // The first point is taken at once, the last one at the window's end.
             let due = length * index as u32 / (POINTS as u32 - 1);
             std::thread::sleep(due.saturating_sub(start.elapsed()));
-            let (ticks, nanos, width) =
-                (0..BRACKETS).map(|_| bracket()).min_by_key(|found| found.2).unwrap_or_default();
+            let (ticks, nanos, width) = tightest();
             Point {
                 ticks: ticks.wrapping_sub(origin.ticks) as f64,
                 nanos: nanos.saturating_sub(origin.nanos) as f64,

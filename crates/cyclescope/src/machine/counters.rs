@@ -9,6 +9,7 @@ use sys::bindings as abi;
 
 use super::fact::{Fact, Files};
 use super::features::Features;
+use crate::error::Unavailable;
 use crate::unit::Hertz;
 
 /// What can be counted here.
@@ -57,6 +58,21 @@ impl Counters {
             paranoid,
         }
     }
+}
+
+/// Succeeds when user mode can read the core-cycles counter with RDPMC, else says why not and what helps.
+pub fn require_rdpmc(features: &Features) -> Result<(), Unavailable> {
+    let counters = Counters::detect(features, &Files::system());
+    let (why, remedy) = match counters.core_cycles {
+        Fact::Known(CycleCounter { rdpmc: true, .. }) => return Ok(()),
+        Fact::Known(_) => {
+            let remedy = "echo 2 | sudo tee /sys/bus/event_source/devices/cpu/rdpmc";
+            ("the kernel does not let user mode execute RDPMC".to_string(), Some(remedy.to_string()))
+        }
+        Fact::Unknown(why) => (why, counters.remedy),
+    };
+    let what = "the core-cycles counter".to_string();
+    Err(Unavailable { what, why, remedy: remedy.unwrap_or_default() })
 }
 
 const CYCLES: u64 = abi::PERF_COUNT_HW_CPU_CYCLES as u64;

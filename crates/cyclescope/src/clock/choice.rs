@@ -1,0 +1,81 @@
+//! Which timing method suits this machine, and whether one that was asked for can be used.
+
+use super::{ALL, Clock, Counts, Step};
+use crate::error::Unavailable;
+use crate::machine::Machine;
+
+/// Methods from the most preferred down: fenced on both sides, and cheap.
+///
+/// LFENCE comes first where it waits for earlier instructions; SERIALIZE orders on every processor that has
+/// it; RDTSCP waits everywhere, and what follows it is held back only by LFENCE. Methods with CPUID are never
+/// chosen: in a virtual machine it leaves the guest, at thousands of ticks and with their variance.
+const PREFERRED: [&str; 3] = ["lfence-rdtsc-lfence", "serialize-rdtsc", "rdtscp-lfence"];
+
+/// The default method for this machine.
+pub fn choose(machine: &Machine) -> Result<&'static Clock, Unavailable> {
+    let lfence_waits = machine.features.lfence().known().is_some();
+    let mut candidates: Vec<&Clock> = PREFERRED.iter().filter_map(|name| Clock::named(name)).collect();
+    if !lfence_waits {
+        candidates.rotate_left(1);
+    }
+    let mut refused = None;
+    for clock in candidates {
+        match require(clock, machine) {
+            Ok(()) => return Ok(clock),
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(refused.expect("there is at least one candidate"))
+}
+
+/// Finds a method by name, or says which names there are.
+pub fn find(name: &str) -> Result<&'static Clock, Vec<&'static str>> {
+    Clock::named(name).ok_or_else(|| ALL.iter().map(|clock| clock.name).collect())
+}
+
+/// Whether the method can be used on this machine in user mode.
+pub fn require(clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
+    let unavailable = |why: String, remedy: &str| Unavailable {
+        what: format!("clock {}", clock.name),
+        why,
+        remedy: remedy.to_string(),
+    };
+    if clock.needs_ring0() {
+        return Err(unavailable(
+            "it writes a control register, which only ring 0 may".to_string(),
+            "choose another clock (--clock list); this one runs in kernel mode only",
+        ));
+    }
+    if clock.counts == Counts::TscTicks {
+        machine.tsc.require()?;
+    }
+    if clock.steps().any(|step| *step == Step::Rdpmc) {
+        crate::machine::counters::require_rdpmc(&machine.features)?;
+    }
+    machine
+        .features
+        .require(&clock.features())
+        .map_err(|error| unavailable(error.why, "choose another clock (--clock list)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_fenced_on_both_sides_and_leaves_no_guest() {
+        for name in PREFERRED {
+            let clock = Clock::named(name).expect("preferred clocks exist");
+            let promises = clock.promises;
+            assert!(promises.leading_done && promises.body_waits && promises.body_done);
+            assert!(promises.following_waits && !clock.executes_cpuid() && !clock.needs_ring0());
+        }
+    }
+
+    #[test]
+    fn ring0_clocks_are_refused_with_a_reason() {
+        let clock = Clock::named("cpuid-rdtsc-cr0-rdtsc").unwrap();
+        let error = require(clock, &Machine::detect()).unwrap_err();
+        assert!(error.why.contains("ring 0") && !error.remedy.is_empty());
+    }
+}

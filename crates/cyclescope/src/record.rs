@@ -1,0 +1,233 @@
+//! Results as JSON: one object a line, schema `cyclescope/1`.
+
+use crate::caveat::Caveat;
+use crate::error::{BadSnippet, RunError, Unavailable};
+use crate::statistics::Interval;
+use serde::Serialize;
+
+/// The schema that every line names.
+pub const SCHEMA: &str = "cyclescope/1";
+
+/// A line: an object with its schema and kind.
+#[derive(Debug, Serialize)]
+pub struct Line<'a, T> {
+    schema: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+impl<'a, T: Serialize> Line<'a, T> {
+    /// A line of this kind.
+    pub fn new(kind: &'static str, content: &'a T) -> Line<'a, T> {
+        Line { schema: SCHEMA, kind, content }
+    }
+}
+
+/// A measured quantity with its interval. A part that is not known, or not finite, is null.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Quantity {
+    /// The value; null where it was refused.
+    pub value: Option<f64>,
+    /// Lower end of the interval.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// The unit: `core_cycles`, `tsc_ticks`, `ns`.
+    pub unit: &'static str,
+}
+
+impl Quantity {
+    /// A quantity that is known.
+    pub fn new(interval: Interval, unit: &'static str) -> Quantity {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        Quantity {
+            value: finite(interval.value),
+            low: finite(interval.low),
+            high: finite(interval.high),
+            unit,
+        }
+    }
+
+    /// A quantity that was refused or does not apply.
+    pub fn refused(unit: &'static str) -> Quantity {
+        Quantity { value: None, low: None, high: None, unit }
+    }
+}
+
+/// The ruler's part of a result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RulerRecord {
+    /// Core cycles that an `imul` of the ruler takes.
+    pub imul_latency: f64,
+    /// Core cycles of an `add` by the `imul` ruler; 1 where the two agree.
+    pub add_link: Quantity,
+    /// Independent additions a core cycle: lowest, median and highest over the layouts.
+    pub width: [f64; 3],
+    /// The core clock in MHz: lowest, mean and highest over the layouts; null where the clock counts cycles.
+    pub core_mhz: Option<[f64; 3]>,
+}
+
+/// One of several modes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModeRecord {
+    /// Core cycles a copy.
+    pub cost: Quantity,
+    /// The share of the layouts in this mode.
+    pub share: f64,
+}
+
+/// The result of measuring a snippet, kind `run`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// Core cycles a copy of the snippet.
+    pub cost: Quantity,
+    /// TSC ticks a copy; refused where the clock counts something else.
+    pub ticks: Quantity,
+    /// Time a copy.
+    pub time: Quantity,
+    /// The level of the intervals.
+    pub confidence: f64,
+    /// The snippet as text.
+    pub snippet: String,
+    /// The machine code of one copy, in hexadecimal.
+    pub bytes: String,
+    /// The init code, in hexadecimal.
+    pub init: String,
+    /// The timing method.
+    pub clock: &'static str,
+    /// The executor.
+    pub executor: &'static str,
+    /// u: copies in the shortest body, about; the others have 2u and 4u.
+    pub unroll: usize,
+    /// Iterations of the loop around them; null without a loop.
+    #[serde(rename = "loop")]
+    pub loop_count: Option<u64>,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: u32,
+    /// Layouts that the estimate rests on.
+    pub layouts: usize,
+    /// Rounds that were kept, each one sample of every length.
+    pub samples: usize,
+    /// Rounds that were dropped as disturbed.
+    pub dropped: usize,
+    /// What the ruler showed.
+    pub ruler: Option<RulerRecord>,
+    /// The CPU that it ran on.
+    pub cpu: u32,
+    /// The CPU's model.
+    pub cpu_model: String,
+    /// The seed of all that was random.
+    pub seed: u64,
+    /// Clusters of layouts, where there are several.
+    pub modes: Vec<ModeRecord>,
+    /// What to know before believing it.
+    pub caveats: Vec<Caveat>,
+    /// Seconds that the measurement took.
+    pub elapsed_s: f64,
+    /// The command that repeats it.
+    pub repro: String,
+}
+
+/// A failure, kind `error`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ErrorRecord {
+    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `internal`.
+    pub code: &'static str,
+    /// The exit code.
+    pub exit: u8,
+    /// What happened.
+    pub text: String,
+    /// What helps.
+    pub remedy: Option<String>,
+    /// The signal's name.
+    pub signal: Option<&'static str>,
+    /// The address that a fault reports.
+    pub address: Option<String>,
+    /// The instruction that faulted.
+    pub instruction: Option<String>,
+    /// Line of a bad snippet, from 1.
+    pub line: Option<u32>,
+    /// Column of a bad snippet, from 1.
+    pub column: Option<u32>,
+}
+
+/// Exit codes of the command line.
+pub mod exit {
+    /// Done.
+    pub const DONE: u8 = 0;
+    /// Internal or input and output error.
+    pub const INTERNAL: u8 = 1;
+    /// Bad usage or bad snippet.
+    pub const USAGE: u8 = 2;
+    /// Something that was asked for is not available here.
+    pub const UNAVAILABLE: u8 = 3;
+    /// The snippet faulted or hung.
+    pub const FAULT: u8 = 4;
+    /// Measured, but too noisy for the interval asked for.
+    pub const NOISY: u8 = 5;
+}
+
+impl From<&Unavailable> for ErrorRecord {
+    fn from(error: &Unavailable) -> ErrorRecord {
+        ErrorRecord {
+            code: "unavailable",
+            exit: exit::UNAVAILABLE,
+            text: error.to_string(),
+            remedy: Some(error.remedy.clone()).filter(|remedy| !remedy.is_empty()),
+            ..ErrorRecord::default()
+        }
+    }
+}
+
+impl From<&BadSnippet> for ErrorRecord {
+    fn from(error: &BadSnippet) -> ErrorRecord {
+        ErrorRecord {
+            code: "bad_snippet",
+            exit: exit::USAGE,
+            text: error.message.clone(),
+            remedy: error.expected.clone(),
+            line: Some(error.line),
+            column: Some(error.column),
+            ..ErrorRecord::default()
+        }
+    }
+}
+
+impl From<&RunError> for ErrorRecord {
+    fn from(error: &RunError) -> ErrorRecord {
+        let record = ErrorRecord { text: error.to_string(), exit: exit::FAULT, ..ErrorRecord::default() };
+        match error {
+            RunError::Fault { signal, address, instruction } => ErrorRecord {
+                code: "fault",
+                signal: Some(signal),
+                address: Some(format!("{address:#x}")),
+                instruction: instruction.clone(),
+                ..record
+            },
+            RunError::Hung { .. } => ErrorRecord { code: "hang", ..record },
+            RunError::DirtyCanary { .. } => ErrorRecord { code: "dirty_canary", ..record },
+            RunError::WorkerLost { .. } => ErrorRecord { code: "worker_lost", ..record },
+            RunError::System { .. } => ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn infinities_become_null() {
+        let wide = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let json = serde_json::to_string(&Quantity::new(wide, "core_cycles")).unwrap();
+        assert_eq!(json, r#"{"value":1.0,"low":null,"high":null,"unit":"core_cycles"}"#);
+    }
+
+    #[test]
+    fn a_line_names_its_schema_and_kind() {
+        let error = ErrorRecord { code: "usage", exit: exit::USAGE, ..ErrorRecord::default() };
+        let json = serde_json::to_string(&Line::new("error", &error)).unwrap();
+        assert!(json.starts_with(r#"{"schema":"cyclescope/1","kind":"error","code":"usage","exit":2,"#));
+    }
+}

@@ -1,0 +1,240 @@
+//! The question `run` asks: what does this snippet cost on this machine?
+
+use crate::caveat::{Caveat, Code, caveats};
+use crate::clock::{self, Clock, Counts, Step};
+use crate::error::{RunError, Unavailable};
+use crate::estimate::Estimate;
+use crate::executor::Executor;
+use crate::machine::Machine;
+use crate::machine::calibrate::Stopwatch;
+use crate::machine::reading::Reading;
+use crate::machine::step::measure_step;
+use crate::measure::{Measurement, Plan, Precision, measure};
+use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
+use crate::snippet::Snippet;
+use crate::statistics::Interval;
+use crate::unit::Hertz;
+use std::time::Duration;
+
+/// What a user can ask of a run. What is none is chosen for the machine and the snippet.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The timing method.
+    pub clock: Option<&'static Clock>,
+    /// Copies in the shortest body.
+    pub unroll: Option<usize>,
+    /// Iterations of a loop around the copies.
+    pub loop_count: Option<u64>,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: Option<u32>,
+    /// Timed rounds in each layout.
+    pub samples: Option<u32>,
+    /// Layouts of the first batch.
+    pub layouts: Option<usize>,
+    /// The precision without which a result is too noisy.
+    pub precision: Option<Precision>,
+    /// The level of the intervals.
+    pub confidence: Option<f64>,
+    /// Time after which no further batch is begun.
+    pub budget: Option<Duration>,
+    /// Seeds everything that is random.
+    pub seed: u64,
+    /// Fewer layouts and a short budget.
+    pub quick: bool,
+    /// Whether batches and raw readings are kept.
+    pub keep_evidence: bool,
+}
+
+/// The precision that a run stops at: at 16 layouts most snippets reach it at once.
+const AIM: Precision = Precision { cycles: 0.002, share: 0.0025 };
+/// The precision without which a result counts as too noisy, unless the user asks for another.
+const ASKED: Precision = Precision { cycles: 0.01, share: 0.02 };
+const CONFIDENCE: f64 = 0.95;
+const ROUNDS: u32 = 12;
+const LAYOUTS: usize = 16;
+const LAYOUTS_QUICK: usize = 8;
+const BUDGET: Duration = Duration::from_millis(120);
+const BUDGET_QUICK: Duration = Duration::from_millis(20);
+/// Pairs of readings from which the clock's step is told, in about a millisecond.
+const STEP_PAIRS: usize = 8_000;
+
+impl Request {
+    /// The precision without which a result counts as too noisy.
+    pub fn asked(&self) -> Precision {
+        self.precision.unwrap_or(ASKED)
+    }
+
+    /// Turns the request into a plan for this machine.
+    pub fn plan(&self, machine: &Machine) -> Result<Plan, Unavailable> {
+        let clock = match self.clock {
+            Some(clock) => clock,
+            None => clock::choose(machine)?,
+        };
+        clock::require(clock, machine)?;
+        let (layouts, budget) = if self.quick { (LAYOUTS_QUICK, BUDGET_QUICK) } else { (LAYOUTS, BUDGET) };
+        Ok(Plan {
+            clock,
+            step: step(clock),
+            imul_latency: machine.cpu.imul_latency().map(f64::from),
+            avx: machine.features.has(iced_x86::CpuidFeature::AVX),
+            unit: self.unroll,
+            loop_count: self.loop_count,
+            warm_up: self.warm_up,
+            rounds: self.samples.unwrap_or(ROUNDS),
+            layouts: self.layouts.unwrap_or(layouts),
+            precision: self.precision.unwrap_or(AIM),
+            confidence: self.confidence.unwrap_or(CONFIDENCE),
+            budget: self.budget.unwrap_or(budget),
+            seed: self.seed,
+            keep_evidence: self.keep_evidence,
+        })
+    }
+}
+
+/// The step of a clock's readings in its raw units; one where it counts single units or the step is unknown.
+fn step(clock: &Clock) -> f64 {
+    if clock.counts != Counts::TscTicks {
+        return 1.0;
+    }
+    let reading = if clock.end.contains(&Step::Rdtscp) { Reading::Rdtscp } else { Reading::LfenceRdtsc };
+    // SAFETY: `clock::require` has made sure that the TSC can be read, and RDTSCP where the clock has it.
+    let step = unsafe { measure_step(reading, STEP_PAIRS) };
+    step.known().map_or(1.0, |step| step.ticks)
+}
+
+/// A run's outcome.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The measurement.
+    pub measurement: Measurement,
+    /// What to know before believing it.
+    pub caveats: Vec<Caveat>,
+    /// The TSC's rate across the measurement: low, value, high. None where the clock does not count it.
+    pub tsc: Option<[Hertz; 3]>,
+}
+
+/// Measures a snippet.
+pub fn run(
+    machine: &Machine,
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    plan: &Plan,
+    asked: Precision,
+) -> Result<Run, RunError> {
+    let stopwatch = Stopwatch::start(&machine.tsc).ok();
+    let measurement = measure(executor, snippet, plan)?;
+    let mut caveats = caveats(&measurement, asked);
+    if emulated(machine) {
+        let text = "the machine is emulated: its clock does not count the cycles of a core".to_string();
+        caveats.insert(0, Caveat { code: Code::Emulated, text });
+    }
+    let ticks = plan.clock.counts == Counts::TscTicks;
+    let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());
+    Ok(Run { measurement, caveats, tsc })
+}
+
+/// Whether the processor is QEMU's emulation.
+fn emulated(machine: &Machine) -> bool {
+    machine.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.signature == "TCGTCGTCGTCG")
+}
+
+impl Run {
+    /// Whether there is a number to give at all.
+    fn refused(&self) -> bool {
+        let refusing = [Code::Nonlinear, Code::Emulated];
+        self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
+    }
+
+    /// Whether the result falls short of what was asked for.
+    pub fn is_noisy(&self) -> bool {
+        let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable];
+        self.measurement.estimate.is_none() || self.caveats.iter().any(|caveat| short.contains(&caveat.code))
+    }
+
+    /// The estimate, where its number may be given.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        self.measurement.estimate.as_ref().filter(|_| !self.refused())
+    }
+
+    /// Raw units of the clock, and time, a copy.
+    fn ticks_and_time(&self, clock: &Clock) -> [Quantity; 2] {
+        let refused = [Quantity::refused("tsc_ticks"), Quantity::refused("ns")];
+        let Some(estimate) = self.estimate() else { return refused };
+        let raw = estimate.raw;
+        match (clock.counts, self.tsc) {
+            (Counts::TscTicks, Some([low, rate, high])) => {
+                // Low cost at a high rate is the least time.
+                let time = Interval {
+                    value: raw.value / rate.0 * 1e9,
+                    low: raw.low / high.0 * 1e9,
+                    high: raw.high / low.0 * 1e9,
+                };
+                [Quantity::new(raw, "tsc_ticks"), Quantity::new(time, "ns")]
+            }
+            (Counts::TscTicks, None) => [Quantity::new(raw, "tsc_ticks"), Quantity::refused("ns")],
+            (Counts::Nanos, _) => [Quantity::refused("tsc_ticks"), Quantity::new(raw, "ns")],
+            (Counts::CoreCycles, _) => refused,
+        }
+    }
+
+    /// The result as a record.
+    pub fn record(
+        &self,
+        machine: &Machine,
+        snippet: &Snippet,
+        plan: &Plan,
+        executor: &'static str,
+    ) -> RunRecord {
+        let Measurement { acquisition, estimate, .. } = &self.measurement;
+        let [ticks, time] = self.ticks_and_time(plan.clock);
+        let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, "core_cycles"));
+        let mode = |mode: &crate::estimate::Mode| ModeRecord {
+            cost: Quantity::new(mode.cost, "core_cycles"),
+            share: mode.share,
+        };
+        RunRecord {
+            cost: cost.unwrap_or(Quantity::refused("core_cycles")),
+            ticks,
+            time,
+            confidence: plan.confidence,
+            snippet: snippet.text().to_string(),
+            bytes: hex(snippet.code()),
+            init: hex(snippet.init()),
+            clock: plan.clock.name,
+            executor,
+            unroll: acquisition.unit,
+            loop_count: plan.loop_count,
+            warm_up: acquisition.warm_up,
+            layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
+            samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
+            dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
+            ruler: estimate.as_ref().map(|estimate| self.ruler(estimate, acquisition.shape.imul_latency)),
+            cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
+            cpu_model: machine.cpu.name(),
+            seed: plan.seed,
+            modes: self.estimate().map_or(Vec::new(), |estimate| estimate.modes.iter().map(mode).collect()),
+            caveats: self.caveats.clone(),
+            elapsed_s: self.measurement.elapsed.as_secs_f64(),
+            repro: String::new(),
+        }
+    }
+
+    fn ruler(&self, estimate: &Estimate, imul_latency: f64) -> RulerRecord {
+        RulerRecord {
+            imul_latency,
+            add_link: Quantity::new(estimate.add_link, "core_cycles"),
+            width: estimate.width,
+            core_mhz: self.tsc.map(|[_, rate, _]| {
+                let [low, mean, high] = estimate.rate.map(|ticks| rate.megahertz() / ticks);
+                // The most ticks a cycle is the slowest core.
+                [high, mean, low]
+            }),
+        }
+    }
+}
+
+/// Bytes in hexadecimal, separated by spaces.
+pub fn hex(bytes: &[u8]) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(" ")
+}
