@@ -60,7 +60,10 @@ fn choose(mut candidates: Vec<Candidate>, statement: &Statement) -> Fit {
     if candidates.iter().any(stack) {
         candidates.retain(stack);
     }
-    candidates.sort_by_key(|c| (encoding_rank(c.placing.info.code()), c.length));
+    // FMA4 has two encodings for registers alone; GNU as takes the one with W set.
+    let fma4 = |code: Code| code.cpuid_features().contains(&CpuidFeature::FMA4);
+    let second = |c: &Candidate| fma4(c.placing.info.code()) && c.placing.info.w() == 0;
+    candidates.sort_by_key(|c| (encoding_rank(c.placing.info.code()), c.length, second(c)));
     let branch = |c: &Candidate, bits: u32| slots(c.placing.info.code()).any(|s| s == Slot::Branch(bits));
     let far_reach = candidates.iter().find(|c| branch(c, 32)).map(|c| c.placing.instruction);
     let first = candidates.swap_remove(0);
