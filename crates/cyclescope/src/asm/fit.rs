@@ -60,7 +60,10 @@ fn choose(mut candidates: Vec<Candidate>, statement: &Statement) -> Fit {
     if candidates.iter().any(stack) {
         candidates.retain(stack);
     }
-    candidates.sort_by_key(|c| (encoding_rank(c.placing.info.code()), c.length));
+    // FMA4 has two encodings for registers alone; GNU as takes the one with W set.
+    let fma4 = |code: Code| code.cpuid_features().contains(&CpuidFeature::FMA4);
+    let second = |c: &Candidate| fma4(c.placing.info.code()) && c.placing.info.w() == 0;
+    candidates.sort_by_key(|c| (encoding_rank(c.placing.info.code()), c.length, second(c)));
     let branch = |c: &Candidate, bits: u32| slots(c.placing.info.code()).any(|s| s == Slot::Branch(bits));
     let far_reach = candidates.iter().find(|c| branch(c, 32)).map(|c| c.placing.instruction);
     let first = candidates.swap_remove(0);
@@ -304,11 +307,10 @@ fn direction(code: Code) -> Option<Prefix> {
 
 /// Encodes and decodes; the length if the same Code comes back.
 fn verify(placing: &Placing, statement: &Statement) -> Result<usize, (Why, Position)> {
-    let refused = |why| Err((Why::Encoding(why), suggest::blame(statement)));
     let mut encoder = Encoder::new(64);
     encoder.set_prevent_vex2(statement.prefixes.iter().any(|(prefix, _)| *prefix == Prefix::Vex3));
     if encoder.encode(&placing.instruction, 0).is_err() {
-        return refused("these operands cannot be encoded together");
+        return Err(suggest::blame(statement, false));
     }
     let bytes = encoder.take_buffer();
     let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
@@ -317,8 +319,6 @@ fn verify(placing: &Placing, statement: &Statement) -> Result<usize, (Why, Posit
     if decoded.code() == placing.info.code() || waiting {
         return Ok(bytes.len());
     }
-    if placing.info.requires_unique_reg_nums() || placing.info.requires_unique_dest_reg_num() {
-        return refused("these registers must be distinct");
-    }
-    refused("the processor does not accept this combination")
+    let distinct = placing.info.requires_unique_reg_nums() || placing.info.requires_unique_dest_reg_num();
+    Err(suggest::blame(statement, distinct))
 }

@@ -184,6 +184,12 @@ impl Form {
     /// Registers are distinct, and distinct from the registers that the instruction implies where that is
     /// possible. Branches go to address 0.
     pub fn instruction(&self, choice: &Choice) -> Option<Instruction> {
+        // Some registers turn a reserved no-operation into an instruction (0F 1C /0 is CLDEMOTE).
+        let tries = if self.code.op_code().is_reserved_nop() { 8 } else { 1 };
+        (0..tries).find_map(|n| self.checked(&Choice { seed: choice.seed.wrapping_add(n), ..*choice }))
+    }
+
+    fn checked(&self, choice: &Choice) -> Option<Instruction> {
         let instruction = Picker::new(self, choice).build()?;
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, 0).ok()?;
@@ -257,6 +263,80 @@ impl Form {
             (Slot::Branch(bits), _) => format!("rel{bits}"),
             (Slot::Source | Slot::Destination | Slot::MaskedStore | Slot::Table | Slot::Unusable, _) => {
                 String::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{HashMap, HashSet};
+
+    #[test]
+    fn code_and_operands_name_one_form() {
+        let mut seen = HashMap::new();
+        for form in all() {
+            if let Some(other) = seen.insert((form.code, form.operands()), form) {
+                panic!("{form:?} and {other:?} are both `{} {}`", form.mnemonic(), form.operands());
+            }
+        }
+    }
+
+    #[test]
+    fn operands_are_written_as_tables_write_them() {
+        let names: HashSet<String> =
+            all().map(|form| format!("{:?} {}", form.code, form.operands()).trim().to_string()).collect();
+        for name in [
+            "Add_rm64_r64 r64, r64",
+            "Add_rm64_r64 m64, r64",
+            "Add_rm8_r8 r8h, r8",
+            "Movsb_m8_m8",
+            "Shl_rm32_CL r32, cl",
+            "Fadd_st0_sti st, st",
+            "Imul_r64_rm64_imm8 r64, r64, imm8",
+            "Jne_rel8_64 rel8",
+            "Lea_r64_m r64, [b+i*s+d8]",
+            "Addps_xmm_xmmm128 xmm, m128",
+            "EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er zmm{k}{z}, zmm, zmm",
+            "EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er zmm, zmm, m32{1to16}",
+            "EVEX_Vaddps_zmm_k1z_zmm_zmmm512b32_er zmm, zmm, zmm{er}",
+            "EVEX_Vcmpps_kr_k1_zmm_zmmm512b32_imm8_sae k{k}, zmm, zmm{sae}, imm8",
+            "EVEX_Vpgatherdd_zmm_k1_vm32z zmm{k}, vm32z",
+        ] {
+            assert!(names.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn choices_change_registers_and_addresses() {
+        let form = all().find(|f| f.code == Code::Add_rm64_r64 && f.variants[0] == Variant::Memory).unwrap();
+        let choice = Choice { base: iced_x86::Register::R14, displacement: 0x40, ..Choice::default() };
+        let instruction = form.instruction(&choice).unwrap();
+        assert_eq!(instruction.memory_base(), iced_x86::Register::R14);
+        assert_eq!(instruction.memory_displacement64(), 0x40);
+        let next = form.instruction(&Choice { seed: 1, ..choice }).unwrap();
+        assert_ne!(instruction.op1_register(), next.op1_register());
+        let high = all().find(|f| f.code == Code::Add_rm8_r8 && f.variants[0] == Variant::HighByte).unwrap();
+        assert!(high.instruction(&choice).is_some());
+        let both = all()
+            .find(|f| f.code == Code::Add_rm8_r8 && f.variants[..2] == [Variant::Memory, Variant::HighByte]);
+        assert!(both.unwrap().instruction(&choice).is_none(), "r14 takes a REX prefix");
+    }
+
+    #[test]
+    fn registers_of_a_form_are_distinct() {
+        for seed in 0..7 {
+            for form in all() {
+                let Some(instruction) = form.instruction(&Choice { seed, ..Choice::default() }) else {
+                    panic!("{form:?} does not exist with seed {seed}");
+                };
+                let mut seen = HashSet::new();
+                for n in 0..instruction.op_count() {
+                    let register = instruction.op_register(n).full_register();
+                    let named = register != iced_x86::Register::None;
+                    assert!(!named || seen.insert(register), "{form:?}, seed {seed}: {register:?} twice");
+                }
             }
         }
     }

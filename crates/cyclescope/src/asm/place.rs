@@ -5,8 +5,8 @@ use super::lexer::Position;
 use super::operand::{Memory, Operand, Place, Value};
 use iced_x86::{Code, Instruction, MemorySize, OpCodeInfo, OpKind, Register};
 
-/// Why an operand does not fit; ordered from the most to the least telling.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// Why an operand does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
     /// The immediate has the right kind but is too large; bits, and whether only a sign-extended value fits.
     Range(u32, bool),
@@ -36,6 +36,23 @@ pub(super) enum Why {
     TooFew,
     /// Too many operands.
     TooMany,
+}
+
+impl Why {
+    /// The lower, the more it tells the writer.
+    pub(super) fn rank(&self) -> u32 {
+        match self {
+            Why::Range(..) => 0,
+            Why::Displacement => 1,
+            Why::Size(_) | Why::Broadcast(_) | Why::Index(_) => 2,
+            Why::NoBroadcast | Why::NeedsMask => 3,
+            Why::Encoding(_) => 4,
+            Why::Decorator | Why::Prefix => 5,
+            Why::Far => 6,
+            Why::Kind => 7,
+            Why::TooFew | Why::TooMany => 8,
+        }
+    }
 }
 
 /// Where and why a pattern does not fit.

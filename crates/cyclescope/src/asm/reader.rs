@@ -130,8 +130,8 @@ impl Reader<'_> {
                         prefixes.push((prefix, token.at));
                         self.take();
                     }
-                    Some(prefix) if token.text.len() > 2 => {
-                        let what = format!("the prefix `{}` ({prefix:?}) stands alone", token.text);
+                    Some(_) if token.text.len() > 2 => {
+                        let what = format!("the prefix `{}` stands alone", token.text);
                         return Err(token.at.error_expecting(what, "an instruction belongs behind it"));
                     }
                     _ => break,

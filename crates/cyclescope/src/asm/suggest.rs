@@ -81,15 +81,23 @@ pub(super) fn no_fit(
 ) -> BadSnippet {
     let counted = |why: &Why| matches!(why, Why::TooFew | Why::TooMany);
     let best = mismatches.iter().min_by_key(|(m, pattern)| {
-        // Of patterns that have fewer operands the longest one shows where the surplus starts.
-        let length = pattern.targets.len();
-        (counted(&m.why), usize::MAX - m.depth, m.why.clone(), usize::MAX - length)
+        // Of patterns that have fewer operands the longest one shows where the surplus starts, and of
+        // immediates the widest is the one that was meant.
+        let length = usize::MAX - pattern.targets.len();
+        let width = if let Why::Range(bits, _) = m.why { u32::MAX - bits } else { 0 };
+        (counted(&m.why), usize::MAX - m.depth, m.why.rank(), width, length)
     });
     let Some((mismatch, _)) = best else {
         return statement.at.error("this instruction does not exist in 64-bit mode");
     };
     let mut shown: Vec<String> = Vec::new();
-    for pattern in patterns {
+    // Patterns that took the operands before this one are what the writer may have meant.
+    let near = mismatches.iter().filter(|(m, _)| m.depth >= mismatch.depth && !counted(&m.why));
+    let mut meant: Vec<&Pattern> = near.map(|(_, pattern)| *pattern).collect();
+    if meant.is_empty() {
+        meant = patterns.iter().collect();
+    }
+    for pattern in meant {
         let text = describe(pattern);
         if !shown.contains(&text) {
             shown.push(text);
@@ -128,7 +136,12 @@ fn explain(why: &Why, statement: &Statement, at: Position) -> (String, Option<St
             (text("this address needs a vector register as index"), Some(format!("as in [rax+{class}1*4]")))
         }
         Why::Decorator => (format!("this decorator does not go with `{}` here", statement.mnemonic), None),
-        Why::Prefix => (format!("this prefix does not go with `{}` here", statement.mnemonic), None),
+        Why::Prefix => (
+            format!("this prefix does not go with `{}` here", statement.mnemonic),
+            Some(text(
+                "lock wants a memory destination, rep a string instruction, a hint an encoding that exists",
+            )),
+        ),
         Why::NeedsMask => (
             format!("`{}` needs a mask", statement.mnemonic),
             Some(text("one of {k1} to {k7} behind this operand")),
@@ -203,14 +216,24 @@ fn name(slot: Slot, memory: &str) -> String {
     }
 }
 
-/// The operand most likely to blame when the encoder refuses a combination.
-pub(super) fn blame(statement: &Statement) -> Position {
-    let high = |r: Register| matches!(r, Register::AH | Register::CH | Register::DH | Register::BH);
-    let special = |value: &Value| match value {
-        Value::Register(r) => high(*r) || (r.is_vector_register() && r.number() > 15),
-        _ => false,
+/// The operand most likely to blame when the encoder refuses a combination, and why it does.
+pub(super) fn blame(statement: &Statement, distinct: bool) -> (Why, Position) {
+    let operands = &statement.operands;
+    let place = |wanted: &dyn Fn(&Value) -> bool| operands.iter().find(|o| wanted(&o.value)).map(|o| o.at);
+    let zeroing =
+        operands.iter().flat_map(|o| &o.decorators).find(|(text, _)| text == "z").map(|(_, at)| *at);
+    let high_byte = place(&|value| {
+        matches!(value, Value::Register(Register::AH | Register::BH | Register::CH | Register::DH))
+    });
+    let beyond =
+        place(&|value| matches!(value, Value::Register(r) if r.is_vector_register() && r.number() > 15));
+    let memory = place(&|value| matches!(value, Value::Memory(_)));
+    let (why, at) = match (zeroing, high_byte, beyond) {
+        _ if distinct => ("these registers must be distinct", memory),
+        (Some(at), _, _) if memory.is_some() => ("`{z}` does not go with a memory destination", Some(at)),
+        (_, Some(at), _) => ("ah, bh, ch and dh do not go with registers that need a REX prefix", Some(at)),
+        (_, _, Some(at)) => ("registers from 16 on need an EVEX encoding", Some(at)),
+        _ => ("the processor does not accept this combination", None),
     };
-    let zeroing = statement.operands.iter().flat_map(|o| &o.decorators).find(|(text, _)| text == "z");
-    let operand = statement.operands.iter().find(|o| special(&o.value));
-    zeroing.map(|(_, at)| *at).or(operand.map(|o| o.at)).unwrap_or(statement.at)
+    (Why::Encoding(why), at.unwrap_or(statement.at))
 }
