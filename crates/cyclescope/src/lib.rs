@@ -6,4 +6,5 @@ pub mod error;
 pub mod executor;
 pub mod program;
 pub mod ruler;
+pub mod statistics;
 pub mod unit;
