@@ -131,7 +131,7 @@ fn modes(estimate: &Estimate) -> Option<Caveat> {
 
 fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
     let costs: Vec<f64> = estimate.layouts.iter().map(|layout| layout.cost).collect();
-    let spread = crate::statistics::variance(&costs).sqrt();
+    let spread = crate::statistics::sample_variance(&costs).sqrt();
     if estimate.modes.len() < 2 && spread <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs()) {
         return None;
     }

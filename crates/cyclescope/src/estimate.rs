@@ -164,6 +164,9 @@ const OUTLIER_SHARE: f64 = 0.1;
 /// Raw units that an interrupt costs at least, with its entry, exit and the cache lines that it evicted.
 const INTERRUPT: f64 = 1000.0;
 
+/// Clusters of layouts whose own spread is less than this share of the cost are not told apart as modes by it.
+const MODE_SHARE: f64 = 0.002;
+
 /// The durations above which a round is dropped, for each layout and call.
 fn limits(layouts: &[LayoutData], step: f64) -> Vec<Vec<f64>> {
     let mut limits = vec![vec![0.0; call::COUNT]; layouts.len()];
@@ -258,7 +261,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     let rounds: usize = layouts.iter().map(|layout| layout.samples.rounds().len()).sum();
     let kept = each.iter().map(|layout| layout.kept).sum();
     let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| {
-        statistics::t_interval(&each.iter().map(of).collect::<Vec<_>>(), confidence)
+        t_interval(&each.iter().map(of).collect::<Vec<_>>(), confidence)
     };
     let (cost, raw, modes) = costs(&each, confidence);
     Some(Estimate {
@@ -276,6 +279,12 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     })
 }
 
+/// Student's interval; of a single value one without bounds.
+fn t_interval(values: &[f64], confidence: f64) -> Interval {
+    statistics::t_interval(values, confidence)
+        .unwrap_or_else(|| Interval::around(statistics::mean(values), f64::INFINITY))
+}
+
 /// Lowest, middle and highest of a figure over the layouts.
 fn spread(
     layouts: &[LayoutEstimate],
@@ -291,11 +300,12 @@ fn spread(
 /// Cost and raw cost of the largest mode, and all modes where there are several.
 fn costs(layouts: &[LayoutEstimate], confidence: f64) -> (Interval, Interval, Vec<Mode>) {
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
-    let groups = statistics::clusters(&values);
+    let scale = MODE_SHARE * statistics::mean(&values).abs();
+    let groups = statistics::clusters(&values, scale);
     let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 2]| {
         let [figures, systematic] =
             [0, 1].map(|part| group.iter().map(|index| figure(&layouts[*index])[part]).collect::<Vec<_>>());
-        statistics::t_interval(&figures, confidence)
+        t_interval(&figures, confidence)
             .widened(statistics::normal_quantile(0.5 + confidence / 2.0) * statistics::mean(&systematic))
     };
     let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic];

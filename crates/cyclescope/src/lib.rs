@@ -11,6 +11,7 @@ pub mod machine;
 pub mod measure;
 pub mod placement;
 pub mod program;
+pub mod random;
 pub mod record;
 pub mod ruler;
 pub mod run;

@@ -7,38 +7,7 @@
 
 use crate::executor::Place;
 use crate::program::Program;
-
-/// A small random number generator: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
-
-impl Random {
-    /// A generator that repeats itself for the same seed.
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, which is not zero.
-    pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
-    }
-
-    /// Puts the items in random order.
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
-    }
-}
+use crate::random::Random;
 
 const LINE: usize = 64;
 const PAGE: usize = 4096;
@@ -145,17 +114,5 @@ mod tests {
     #[test]
     fn a_full_arena_is_refused() {
         assert!(random(&programs(), &[0, 1, 2], 0, 1000, &mut Random::new(1)).is_none());
-    }
-
-    #[test]
-    fn shuffle_reaches_every_order() {
-        let mut generator = Random::new(7);
-        let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..200 {
-            let mut items = [0, 1, 2];
-            generator.shuffle(&mut items);
-            seen.insert(items);
-        }
-        assert_eq!(seen.len(), 6);
     }
 }

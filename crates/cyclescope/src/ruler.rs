@@ -28,11 +28,14 @@ pub const SENTINEL: &[u8] = &[
     0x01, 0xca, 0x41, 0x01, 0xcb, 0x41, 0x01, 0xcc, 0x41, 0x01, 0xcd, 0x41, 0x01, 0xce,
 ];
 
+/// Additions in one copy of [`SENTINEL`].
+pub const SENTINEL_ADDS: usize = 12;
+
 /// Iterations of the sentinel's loop: some hundred core cycles.
 pub const SENTINEL_LOOPS: u64 = 40;
 
 /// Additions in one sample of the sentinel.
-pub const SENTINEL_TOTAL: f64 = 12.0 * SENTINEL_LOOPS as f64;
+pub const SENTINEL_TOTAL: f64 = SENTINEL_ADDS as f64 * SENTINEL_LOOPS as f64;
 
 /// Links in the short and the long loop body of the `add` chain.
 pub const ADD_LINKS: [usize; 2] = [8, 24];

@@ -1,0 +1,176 @@
+//! A simulated machine, whose truth is known: it proves estimators and tests what handles failures.
+//!
+//! It runs no code. What a call costs in core cycles follows from the program's snippet, copies and loop
+//! count and from a [`Scenario`]; simulated time passes accordingly, and the readings are those of a TSC that
+//! counts in steps. Everything is reproducible from the scenario and one seed. Its limits: every disturbance
+//! is independent of the others, a buffer has drained by the next call, and only the snippet under test has
+//! layout effects, never the ruler.
+
+mod cost;
+mod presets;
+mod scenario;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+pub use presets::recorded;
+pub use scenario::{
+    Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
+};
+
+use super::{Batch, Executor, Layout, Sample};
+use crate::error::RunError;
+use cost::Body;
+use crate::random::{Random, mix};
+use timeline::{Kind, Timeline};
+
+/// Bytes of the simulated code arena.
+const ARENA: usize = 1 << 20;
+
+/// Ticks between two calls at least: return, store of the sample, next call.
+const GAP: f64 = 60.0;
+
+/// A simulated machine as an executor.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    scenario: Scenario,
+    seed: u64,
+    timeline: Timeline,
+    random: Random,
+    /// The next of the replayed residuals.
+    replay: usize,
+    batches: u32,
+}
+
+impl Simulated {
+    /// The machine of a scenario. The seed decides on everything random, layout effects included.
+    pub fn new(scenario: Scenario, seed: u64) -> Simulated {
+        let mut random = Random::new(mix(seed, 0));
+        let replay = match &scenario.noise {
+            Noise::Replayed(residuals) if !residuals.is_empty() => random.bits() as usize % residuals.len(),
+            _ => 0,
+        };
+        let timeline = Timeline::new(&scenario, Random::new(mix(seed, 1)));
+        Simulated { scenario, seed, timeline, random, replay, batches: 0 }
+    }
+
+    /// The scenario, with its true costs.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    fn call(&mut self, body: &mut Body, loop_count: u64, delays: &mut Random) -> Sample {
+        let scenario = &self.scenario;
+        self.timeline.wait(GAP + scenario.delay * delays.unit(), scenario);
+        let start = read(&self.timeline, scenario, &mut self.random);
+        let mut fixed = scenario.overhead + body.boundary;
+        if body.calls < scenario.training.calls {
+            let left = f64::from(scenario.training.calls - body.calls);
+            fixed += scenario.training.extra * left / f64::from(scenario.training.calls);
+            body.calls += 1;
+        }
+        fixed += self.noise(body.kind) * self.timeline.speed();
+        let scenario = &self.scenario;
+        self.timeline.work(fixed.max(0.0), Kind::Fixed, scenario);
+        self.timeline.work(body.cycles(scenario, loop_count), body.kind, scenario);
+        let end = read(&self.timeline, scenario, &mut self.random).max(start);
+        self.timeline.wait(scenario.jitter, scenario);
+        Sample { start, end }
+    }
+
+    /// Ticks that this call takes longer.
+    fn noise(&mut self, kind: Kind) -> f64 {
+        let random = &mut self.random;
+        let mut ticks = match &self.scenario.noise {
+            Noise::None => 0.0,
+            Noise::LogNormal { probability, median, sigma } => {
+                if random.happens(*probability) {
+                    median * (sigma * random.normal()).exp()
+                } else {
+                    0.0
+                }
+            }
+            Noise::Replayed(residuals) => match residuals.get(self.replay) {
+                Some(residual) => {
+                    self.replay = (self.replay + 1) % residuals.len();
+                    *residual
+                }
+                None => 0.0,
+            },
+        };
+        let hits = self.scenario.ruler_hits;
+        if kind != Kind::Snippet && random.happens(hits.probability) {
+            ticks += timeline::length(hits.ticks, random);
+        }
+        ticks
+    }
+
+    fn run_layout(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        samples: &mut Vec<Sample>,
+        deadline: f64,
+    ) -> bool {
+        let mut bodies = cost::bodies(&self.scenario, batch, layout, self.seed);
+        let mut delays = Random::new(layout.seed);
+        for round in 0..batch.warm_up + batch.rounds {
+            for call in &layout.round {
+                let sample = self.call(&mut bodies[call.place], call.loop_count, &mut delays);
+                if round >= batch.warm_up {
+                    samples.push(sample);
+                }
+            }
+            if self.timeline.now() > deadline {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Executor for Simulated {
+    fn arena_len(&self) -> usize {
+        ARENA
+    }
+
+    /// # Panics
+    ///
+    /// Where a layout's programs overlap or leave the arena: the batch is wrong then, and
+    /// another executor would overwrite code.
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+        if let Some(fault) = self.scenario.fault.as_ref().filter(|fault| self.batches >= fault.after) {
+            return Err(fault.error.clone());
+        }
+        self.batches += 1;
+        let deadline = self.timeline.now() + batch.deadline.as_secs_f64() * self.scenario.hertz;
+        let calls = batch.layouts.len() * batch.rounds as usize * batch.layouts.first().map_or(0, |layout| layout.round.len());
+        let mut samples = Vec::with_capacity(calls);
+        for layout in &batch.layouts {
+            check_places(batch, layout);
+            if !self.run_layout(batch, layout, &mut samples, deadline) {
+                return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
+            }
+        }
+        Ok(samples)
+    }
+}
+
+/// Reads the TSC.
+fn read(timeline: &Timeline, scenario: &Scenario, random: &mut Random) -> u64 {
+    let late = if scenario.jitter > 0.0 { scenario.jitter * random.unit() } else { 0.0 };
+    let instant = (timeline.now() + late) as u64;
+    instant - instant % scenario.step
+}
+
+fn check_places(batch: &Batch, layout: &Layout) {
+    let mut places: Vec<_> = layout
+        .code
+        .iter()
+        .map(|place| (place.offset as usize, place.offset as usize + batch.programs[place.program].len()))
+        .collect();
+    places.sort_unstable();
+    let apart = places.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    let inside = places.last().is_none_or(|last| last.1 <= ARENA);
+    assert!(apart && inside, "programs overlap or leave the arena: {places:?}");
+}
