@@ -48,8 +48,6 @@ pub struct Caveat {
 const FREQUENCY_SHARE: f64 = 0.02;
 /// The rulers disagree when their ratio is off by more than this share.
 const RULER_SHARE: f64 = 0.01;
-/// A core that adds less than this share of its best is shared.
-const WIDTH_SHARE: f64 = 0.75;
 /// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
 const WIDTH_LEAST: f64 = 1.5;
 /// Layouts that differ by more than this share of the cost, as a standard deviation, and this many cycles.
@@ -157,10 +155,12 @@ fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
 
 fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
     let [_, median, best] = estimate.width;
-    if median >= WIDTH_SHARE * best && median >= WIDTH_LEAST {
+    if !estimate.shared && median >= WIDTH_LEAST {
         return None;
     }
-    let text = format!("the core adds {median:.1} numbers a cycle; at its best it added {best:.1}");
+    let text = format!(
+        "the core adds {median:.1} numbers a cycle, at its best {best:.1}: something else uses its execution units"
+    );
     caveat(Code::SiblingBusy, text)
 }
 

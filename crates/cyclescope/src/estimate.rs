@@ -36,6 +36,8 @@ pub mod call {
     pub const SENTINEL: usize = 7;
     /// Calls in a round.
     pub const COUNT: usize = 8;
+    /// The calls that no snippet has a part in.
+    pub const RULERS: [usize; 5] = [IMUL_SHORT, IMUL_LONG, ADD_SHORT, ADD_LONG, SENTINEL];
 }
 
 /// What must be known of a round to read its durations.
@@ -47,6 +49,8 @@ pub struct Shape {
     pub imul_latency: f64,
     /// The step of the clock's readings in its raw units.
     pub step: f64,
+    /// Independent additions a cycle that the sentinel reads on a core of its own, where that is known.
+    pub width: Option<f64>,
 }
 
 /// One layout's durations, and how many copies of the snippet its three bodies held.
@@ -72,12 +76,13 @@ impl LayoutData {
     }
 
     /// Independent additions a core cycle: the sentinel's sample less the pair's overhead, which is what the
-    /// short `imul` ruler takes beyond its chain.
-    fn width(&self, mean: &[f64; call::COUNT], imul_latency: f64) -> f64 {
-        let rate = self.rate(mean, imul_latency);
-        let chain = crate::ruler::IMUL_LINKS[0] as f64 * imul_latency * self.ruler_loops as f64;
-        let overhead = mean[call::IMUL_SHORT] / rate - chain;
-        crate::ruler::SENTINEL_TOTAL / (mean[call::SENTINEL] / rate - overhead)
+    /// short `add` ruler takes beyond its chain. The `imul` ruler has no part in it: layouts are left out by
+    /// this figure, and one that shared the cost's errors would bias what remains.
+    fn width(&self, mean: &[f64; call::COUNT]) -> f64 {
+        let link = self.add_link(mean);
+        let chain = crate::ruler::ADD_LINKS[0] as f64 * self.ruler_loops as f64;
+        let overhead = mean[call::ADD_SHORT] / link - chain;
+        crate::ruler::SENTINEL_TOTAL / (mean[call::SENTINEL] / link - overhead)
     }
 
     /// Raw units a link of the `add` chain.
@@ -136,9 +141,9 @@ pub struct Estimate {
     pub raw: Interval,
     /// The modes, by cost; empty where the layouts form one cluster.
     pub modes: Vec<Mode>,
-    /// Slope from 2u to 4u less slope from u to 2u, in core cycles a copy.
+    /// Slope from 2u to 4u less slope from u to 2u, in core cycles a copy, with a 99.9 % interval.
     pub bend: Interval,
-    /// The change of the cost from the first half of the rounds to the second.
+    /// The change of the cost from the first half of the rounds to the second, with a 99.9 % interval.
     pub trend: Interval,
     /// Core cycles of one link of the `add` chain.
     pub add_link: Interval,
@@ -146,6 +151,8 @@ pub struct Estimate {
     pub rate: [f64; 3],
     /// Independent additions a core cycle, over all layouts: lowest, median, highest.
     pub width: [f64; 3],
+    /// Whether most layouts found the core shared with a busy sibling.
+    pub shared: bool,
     /// Each layout's estimate.
     pub layouts: Vec<LayoutEstimate>,
     /// Rounds used, in all layouts.
@@ -157,20 +164,53 @@ pub struct Estimate {
 /// A duration beyond its layout's median by this many scales is an outlier.
 const OUTLIER_SCALES: f64 = 6.0;
 
-/// Where more than this share of a call's durations are outliers they are the snippet's own doing, not an
-/// interrupt's: on an idle machine a timer at 1 kHz hits a call of 2 µs once in 500.
-const OUTLIER_SHARE: f64 = 0.1;
+/// The share of outliers up to which they are put down to the machine: a timer at 1 kHz hits a call of 2 µs
+/// once in 500, so this leaves room for a busy one.
+const OUTLIER_SHARE: f64 = 0.05;
+
+/// The level at which a cost counts as bent or moving: a false alarm refuses a good number.
+const CERTAIN: f64 = 0.999;
+
+/// A layout with fewer undisturbed rounds is not used.
+const KEPT_LEAST: usize = 3;
+
+/// A core that adds fewer numbers a cycle than this share of its best is shared with a busy sibling.
+const ALONE_SHARE: f64 = 0.85;
+
+/// Layouts on an unshared core from which on shared ones are left out.
+const ALONE_LEAST: usize = 4;
 
 /// Raw units that an interrupt costs at least, with its entry, exit and the cache lines that it evicted.
 const INTERRUPT: f64 = 1000.0;
 
 /// Clusters of layouts whose own spread is less than this share of the cost are not told apart as modes by it.
-const MODE_SHARE: f64 = 0.002;
+const MODE_SHARE: f64 = 0.01;
 
 /// The durations above which a round is dropped, for each layout and call.
 fn limits(layouts: &[LayoutData], step: f64) -> Vec<Vec<f64>> {
-    let mut limits = vec![vec![0.0; call::COUNT]; layouts.len()];
-    for call in 0..call::COUNT {
+    let calls: Vec<Residuals> = (0..call::COUNT).map(|call| Residuals::of(layouts, call, step)).collect();
+    let disturbed = call::RULERS.iter().map(|call| calls[*call].outliers).fold(0.0, f64::max);
+    let limit = |layout: usize, call: &Residuals| {
+        let median = call.medians[layout];
+        // More outliers than the ruler meets are the snippet's own doing, not an interrupt's: a mispredicted
+        // branch, say. They belong to its cost.
+        let own = call.outliers > OUTLIER_SHARE.max(2.0 * disturbed);
+        median + if own { call.width.max(INTERRUPT + median / 2.0) } else { call.width }
+    };
+    (0..layouts.len()).map(|layout| calls.iter().map(|call| limit(layout, call)).collect()).collect()
+}
+
+/// How one call's durations lie about the median of their layout.
+struct Residuals {
+    medians: Vec<f64>,
+    /// Beyond the median by more than this is an outlier.
+    width: f64,
+    /// The share of outliers.
+    outliers: f64,
+}
+
+impl Residuals {
+    fn of(layouts: &[LayoutData], call: usize, step: f64) -> Residuals {
         let durations = |layout: &LayoutData| layout.samples.column(call).collect::<Vec<_>>();
         let medians: Vec<f64> =
             layouts.iter().map(|layout| statistics::median(&mut durations(layout))).collect();
@@ -182,14 +222,9 @@ fn limits(layouts: &[LayoutData], step: f64) -> Vec<Vec<f64>> {
         residuals.sort_by(f64::total_cmp);
         let range = statistics::quantile(&residuals, 0.75) - statistics::quantile(&residuals, 0.25);
         let width = OUTLIER_SCALES * range.max(step);
-        let outliers = residuals.iter().filter(|residual| **residual > width).count();
-        let own = outliers as f64 > OUTLIER_SHARE * residuals.len() as f64;
-        for (limit, median) in limits.iter_mut().zip(&medians) {
-            let width = if own { width.max(INTERRUPT + median / 2.0) } else { width };
-            limit[call] = median + width;
-        }
+        let outliers = residuals.len() - residuals.partition_point(|residual| *residual <= width);
+        Residuals { medians, width, outliers: outliers as f64 / residuals.len() as f64 }
     }
-    limits
 }
 
 /// The mean duration of each call over some rounds.
@@ -210,7 +245,7 @@ fn layout_estimate(layout: &LayoutData, limit: &[f64], shape: &Shape) -> Option<
         .filter(|round| round.iter().zip(limit).all(|(duration, limit)| duration <= limit))
         .collect();
     let total = layout.samples.rounds().len();
-    if kept.len() < 2 || kept.len() * 2 < total {
+    if kept.len() < KEPT_LEAST || kept.len() * 4 < total {
         return None;
     }
     let mean = means(&kept);
@@ -234,10 +269,27 @@ fn layout_estimate(layout: &LayoutData, limit: &[f64], shape: &Shape) -> Option<
         raw,
         rate,
         add_link: layout.add_link(&mean) / rate,
-        width: layout.width(&mean, shape.imul_latency),
+        width: layout.width(&mean),
         kept: kept.len(),
         dropped: total - kept.len(),
     })
+}
+
+/// Leaves out layouts during which the core was shared, as the width sentinel saw it, where enough remain;
+/// also tells whether what remains was shared.
+fn undisturbed(layouts: Vec<LayoutEstimate>, known: Option<f64>) -> (Vec<LayoutEstimate>, bool) {
+    let mut widths: Vec<f64> = layouts.iter().map(|layout| layout.width).collect();
+    widths.sort_by(f64::total_cmp);
+    // Not the widest: one layout's noise must not condemn the others.
+    let seen = if widths.is_empty() { 0.0 } else { statistics::quantile(&widths, 0.9) };
+    let best = seen.max(known.unwrap_or(0.0));
+    let alone = |layout: &LayoutEstimate| layout.width >= ALONE_SHARE * best;
+    let count = layouts.iter().filter(|layout| alone(layout)).count();
+    if count < ALONE_LEAST || count * 4 < layouts.len() {
+        let shared = count * 2 < layouts.len();
+        return (layouts, shared);
+    }
+    (layouts.into_iter().filter(alone).collect(), false)
 }
 
 /// The instrument's standard deviation for a cost over so many copies, against so many cycles of the ruler.
@@ -250,11 +302,9 @@ fn systematic(cost: f64, copies: f64, ruler_cycles: f64) -> f64 {
 /// `None` where fewer than two layouts had enough undisturbed rounds.
 pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Option<Estimate> {
     let limits = limits(layouts, shape.step);
-    let each: Vec<LayoutEstimate> = layouts
-        .iter()
-        .zip(&limits)
-        .filter_map(|(layout, limit)| layout_estimate(layout, limit, shape))
-        .collect();
+    let usable = layouts.iter().zip(&limits);
+    let usable = usable.filter_map(|(layout, limit)| layout_estimate(layout, limit, shape)).collect();
+    let (each, shared) = undisturbed(usable, shape.width);
     if each.len() < 2 {
         return None;
     }
@@ -263,16 +313,19 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| {
         t_interval(&each.iter().map(of).collect::<Vec<_>>(), confidence)
     };
+    let certain =
+        |of: &dyn Fn(&LayoutEstimate) -> f64| t_interval(&each.iter().map(of).collect::<Vec<_>>(), CERTAIN);
     let (cost, raw, modes) = costs(&each, confidence);
     Some(Estimate {
         cost,
         raw,
         modes,
-        bend: interval(&|layout| layout.slopes[1] - layout.slopes[0]),
-        trend: interval(&|layout| layout.trend),
+        bend: certain(&|layout| layout.slopes[1] - layout.slopes[0]),
+        trend: certain(&|layout| layout.trend),
         add_link: interval(&|layout| layout.add_link),
         rate: spread(&each, |layout| layout.rate, statistics::mean),
         width: spread(&each, |layout| layout.width, |values| statistics::median(&mut values.to_vec())),
+        shared,
         kept,
         dropped: rounds - kept,
         layouts: each,

@@ -44,6 +44,8 @@ pub struct Plan {
     /// Latency of `imul r32, r32` in core cycles, where data for the micro-architecture tell it; else the whole
     /// number next to the ratio of the two rulers, whose disagreement would show in the estimate.
     pub imul_latency: Option<f64>,
+    /// Units of the core that add integers, where data tell it.
+    pub adders: Option<u32>,
     /// Whether the CPU has AVX.
     pub avx: bool,
     /// u, where it is fixed.
@@ -56,6 +58,8 @@ pub struct Plan {
     pub rounds: u32,
     /// Layouts of the first batch; more follow until the precision is reached.
     pub layouts: usize,
+    /// Layouts at most.
+    pub layouts_most: usize,
     /// The precision at which to stop.
     pub precision: Precision,
     /// The level of the intervals.
@@ -177,8 +181,11 @@ impl<'a> Session<'a> {
     fn refine(mut self, mut acquisition: Acquisition) -> Result<Measurement, RunError> {
         loop {
             let result = self.estimate(&acquisition);
-            let reached = result.as_ref().is_some_and(|result| self.plan.precision.met_by(&result.cost));
-            if reached || !self.has_time() {
+            let reached = result
+                .as_ref()
+                .is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost));
+            let most = acquisition.layouts.len() >= self.plan.layouts_most;
+            if reached || most || !self.has_time() {
                 let (linear, settled) = verdict(&result);
                 let elapsed = self.started.elapsed();
                 return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
@@ -243,7 +250,8 @@ impl<'a> Session<'a> {
         let loop_count = self.plan.loop_count.unwrap_or(1);
         let span = 3.0 * unit as f64 * loop_count as f64 * guess;
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
-        let shape = Shape { loop_count, imul_latency: self.imul_latency, step: self.plan.step };
+        let width = self.plan.adders.map(crate::ruler::sentinel_width);
+        let shape = Shape { loop_count, imul_latency: self.imul_latency, step: self.plan.step, width };
         Acquisition { unit, warm_up, ruler_loops, shape, layouts: Vec::new(), evidence: Vec::new() }
     }
 

@@ -18,8 +18,8 @@ use crate::program::{Program, Recipe, World};
 /// `add eax, eax`: register operands, for some cores fold the addition of an immediate at rename.
 pub const ADD: &[u8] = &[0x01, 0xc0];
 
-/// `imul eax, eax`
-pub const IMUL: &[u8] = &[0x0f, 0xaf, 0xc0];
+/// `imul rax, rax`: 64 bits wide, for some cores multiply 32 bits faster, and the data are for 64.
+pub const IMUL: &[u8] = &[0x48, 0x0f, 0xaf, 0xc0];
 
 /// Twelve additions that do not depend on each other:
 /// `add edx, ecx; add ebx, ecx; add ebp, ecx; add esi, ecx; add edi, ecx; add r8d, ecx; … add r14d, ecx`.
@@ -31,11 +31,17 @@ pub const SENTINEL: &[u8] = &[
 /// Additions in one copy of [`SENTINEL`].
 pub const SENTINEL_ADDS: usize = 12;
 
-/// Iterations of the sentinel's loop: some hundred core cycles.
-pub const SENTINEL_LOOPS: u64 = 40;
+/// Iterations of the sentinel's loop: some two hundred core cycles.
+pub const SENTINEL_LOOPS: u64 = 80;
 
 /// Additions in one sample of the sentinel.
 pub const SENTINEL_TOTAL: f64 = SENTINEL_ADDS as f64 * SENTINEL_LOOPS as f64;
+
+/// Additions a core cycle that the sentinel reads on a core with so many adders to itself: each iteration also
+/// counts down, which takes an adder too.
+pub fn sentinel_width(adders: u32) -> f64 {
+    f64::from(adders) * SENTINEL_ADDS as f64 / (SENTINEL_ADDS + 1) as f64
+}
 
 /// Links in the short and the long loop body of the `add` chain.
 pub const ADD_LINKS: [usize; 2] = [8, 24];

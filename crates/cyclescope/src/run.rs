@@ -53,6 +53,8 @@ const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
 const LAYOUTS: usize = 16;
 const LAYOUTS_QUICK: usize = 8;
+/// More layouts than this tell no more than their spread.
+const LAYOUTS_MOST: usize = 1024;
 const BUDGET: Duration = Duration::from_millis(120);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
 /// Pairs of readings from which the clock's step is told, in about a millisecond.
@@ -76,12 +78,14 @@ impl Request {
             clock,
             step: step(clock),
             imul_latency: machine.cpu.imul_latency().map(f64::from),
+            adders: machine.cpu.microarchitecture.known().and_then(|core| core.adders()),
             avx: machine.features.has(iced_x86::CpuidFeature::AVX),
             unit: self.unroll,
             loop_count: self.loop_count,
             warm_up: self.warm_up,
             rounds: self.samples.unwrap_or(ROUNDS),
             layouts: self.layouts.unwrap_or(layouts),
+            layouts_most: LAYOUTS_MOST,
             precision: self.precision.unwrap_or(AIM),
             confidence: self.confidence.unwrap_or(CONFIDENCE),
             budget: self.budget.unwrap_or(budget),

@@ -22,6 +22,46 @@ pub struct Microarchitecture {
     pub imul_latency: Option<u32>,
 }
 
+/// Units that add integers, by the core's name: the most independent additions that it executes a cycle
+/// (Agner Fog, "The microarchitecture of Intel, AMD, and VIA CPUs"; vendors' optimisation manuals). A measured
+/// rate well below this means that something else uses the core.
+const ADDERS: &[(&str, u32)] = &[
+    ("Nehalem", 3),
+    ("Westmere", 3),
+    ("Sandy Bridge", 3),
+    ("Ivy Bridge", 3),
+    ("Haswell", 4),
+    ("Broadwell", 4),
+    ("Skylake", 4),
+    ("Palm Cove", 4),
+    ("Sunny Cove", 4),
+    ("Cypress Cove", 4),
+    ("Willow Cove", 4),
+    ("Golden Cove", 5),
+    ("Raptor Cove", 5),
+    ("Redwood Cove", 5),
+    ("K8", 3),
+    ("K10", 3),
+    ("Bulldozer", 2),
+    ("Piledriver", 2),
+    ("Steamroller", 2),
+    ("Excavator", 2),
+    ("Jaguar", 2),
+    ("Zen", 4),
+    ("Zen+", 4),
+    ("Zen 2", 4),
+    ("Zen 3", 4),
+    ("Zen 4", 4),
+    ("Zen 5", 6),
+];
+
+impl Microarchitecture {
+    /// Units that add integers; `None` where that isn't certain.
+    pub fn adders(&self) -> Option<u32> {
+        ADDERS.iter().find(|(name, _)| *name == self.name).map(|(_, adders)| *adders)
+    }
+}
+
 struct Row {
     vendor: Vendor,
     family: u32,

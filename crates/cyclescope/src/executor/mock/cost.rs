@@ -1,10 +1,10 @@
 //! What a program costs on the simulated machine, noise apart: the planted truth.
 
-use crate::random::{Random, mix};
 use super::scenario::{Mode, Scenario};
 use super::timeline::Kind;
 use crate::executor::{Batch, Layout};
 use crate::program::Program;
+use crate::random::{Random, mix};
 use crate::ruler;
 
 /// What an iteration of the width sentinel's loop costs beside its additions, in core cycles: `nop`, `dec`
@@ -50,10 +50,10 @@ impl Body {
             None => copies * self.copy,
         };
         if self.looped {
-            if self.kind == Kind::Sentinel {
-                cycles += SENTINEL_LOOP * iterations;
-            }
-            cycles = cycles.max(scenario.loop_floor * iterations);
+            cycles = match self.kind {
+                Kind::Sentinel => cycles + SENTINEL_LOOP * iterations,
+                _ => cycles.max(scenario.loop_floor * iterations),
+            };
         }
         (cycles - scenario.slack).max(0.0)
     }

@@ -20,8 +20,8 @@ pub use scenario::{
 
 use super::{Batch, Executor, Layout, Sample};
 use crate::error::RunError;
-use cost::Body;
 use crate::random::{Random, mix};
+use cost::Body;
 use timeline::{Kind, Timeline};
 
 /// Bytes of the simulated code arena.
@@ -144,7 +144,9 @@ impl Executor for Simulated {
         }
         self.batches += 1;
         let deadline = self.timeline.now() + batch.deadline.as_secs_f64() * self.scenario.hertz;
-        let calls = batch.layouts.len() * batch.rounds as usize * batch.layouts.first().map_or(0, |layout| layout.round.len());
+        let calls = batch.layouts.len()
+            * batch.rounds as usize
+            * batch.layouts.first().map_or(0, |layout| layout.round.len());
         let mut samples = Vec::with_capacity(calls);
         for layout in &batch.layouts {
             check_places(batch, layout);

@@ -3,8 +3,8 @@
 //! Time is a real number of TSC ticks and only moves forward. Between two events the core runs at a constant
 //! rate, so work is integrated piece by piece from event to event.
 
-use crate::random::Random;
 use super::scenario::{Gaps, Scenario};
+use crate::random::Random;
 
 /// What the core is doing, as far as a busy neighbour slows it differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
