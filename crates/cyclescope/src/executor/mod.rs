@@ -1,5 +1,7 @@
 //! Executors run programs and return raw readings. They know nothing of statistics.
 
+pub mod user;
+
 use crate::context::Element;
 use crate::error::RunError;
 use crate::program::Program;
