@@ -16,7 +16,7 @@ pub fn cpu() -> usize {
 }
 
 pub fn spawn() -> User {
-    User::spawn(&UserOptions { cpu: cpu() }).expect("a worker")
+    User::spawn(&UserOptions { cpu: cpu(), ..UserOptions::default() }).expect("a worker")
 }
 
 pub fn clock() -> &'static Clock {

@@ -12,6 +12,7 @@
 mod batch;
 mod command;
 mod faults;
+mod lock;
 mod memory;
 mod process;
 mod sandbox;
@@ -19,11 +20,13 @@ mod stub;
 mod worker;
 
 pub use faults::FaultReport;
+pub use lock::LockState;
 
 use super::{Batch, Executor, Sample};
 use crate::error::RunError;
 use batch::Chunk;
 use command::{Command, FENCES, Status, outcome};
+use lock::CpuLock;
 use memory::Memory;
 use process::{Waited, Worker};
 use std::ptr;
@@ -36,10 +39,18 @@ pub(crate) const MAX_CPUS: usize = 1024;
 const SETUP_TIME: Duration = Duration::from_secs(10);
 
 /// How to make a [`User`] executor.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOptions {
     /// The CPU that measured code runs on.
     pub cpu: usize,
+    /// How long a batch waits for another run on that CPU before it runs beside it.
+    pub patience: Duration,
+}
+
+impl Default for UserOptions {
+    fn default() -> UserOptions {
+        UserOptions { cpu: 0, patience: Duration::from_secs(30) }
+    }
 }
 
 /// Runs batches in a child process of its own.
@@ -49,6 +60,8 @@ pub struct User {
     worker: Option<Worker>,
     sequence: u32,
     fault: Option<FaultReport>,
+    lock: CpuLock,
+    lock_state: LockState,
 }
 
 impl User {
@@ -58,7 +71,15 @@ impl User {
             return Err(RunError::System { doing: sandbox::STEPS[1], errno: libc::EINVAL });
         }
         let memory = Memory::new()?;
-        let mut user = User { options: options.clone(), memory, worker: None, sequence: 0, fault: None };
+        let mut user = User {
+            options: options.clone(),
+            memory,
+            worker: None,
+            sequence: 0,
+            fault: None,
+            lock: CpuLock::open(options.cpu),
+            lock_state: LockState::Taken,
+        };
         user.ensure_worker()?;
         Ok(user)
     }
@@ -66,6 +87,11 @@ impl User {
     /// More about the fault that the last batch ended with.
     pub fn last_fault(&self) -> Option<&FaultReport> {
         self.fault.as_ref()
+    }
+
+    /// Whether the last batch had the CPU to itself, as far as other runs of this library go.
+    pub fn lock_state(&self) -> &LockState {
+        &self.lock_state
     }
 
     fn status(&self) -> &Status {
@@ -173,12 +199,13 @@ impl Executor for User {
         let chunks = batch::split(batch)?;
         self.memory.set_template(batch.element)?;
         self.ensure_worker()?;
+        self.lock_state = self.lock.take(self.options.patience);
         let until = Instant::now() + batch.deadline;
         let mut samples = Vec::new();
-        for chunk in &chunks {
-            samples.extend(self.run_chunk(batch, chunk, until)?);
-        }
-        Ok(samples)
+        let run = |chunk| self.run_chunk(batch, chunk, until).map(|new| samples.extend(new));
+        let result = chunks.iter().try_for_each(run);
+        self.lock.release();
+        result.map(|()| samples)
     }
 }
 
