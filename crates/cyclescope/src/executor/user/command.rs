@@ -73,7 +73,7 @@ pub(super) const FENCES: [&str; 5] = [
     "the status block's fence",
     "the samples' fence",
     "the context",
-    "a clock reading",
+    "a clock reading, skipped or overwritten,",
 ];
 /// Index in [`FENCES`] of constants of the context.
 pub(super) const FENCE_CONTEXT: u32 = 3;
