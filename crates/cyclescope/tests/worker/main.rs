@@ -2,6 +2,7 @@
 
 mod faults;
 mod figures;
+mod lifetime;
 mod support;
 
 use support::*;

@@ -19,6 +19,9 @@ mod sandbox;
 mod stub;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use faults::FaultReport;
 pub use lock::LockState;
 
