@@ -89,6 +89,9 @@ const CASES: &[Case] = &[
         Fault("SIGSYS", "syscall (system call 1073741824)")),
     // mov eax, 4; int 0x80
     case("int 0x80", &[0xb8, 4, 0, 0, 0, 0xcd, 0x80], Fault("SIGSYS", "int 0x80 (system call 4)")),
+    // mov eax, 228; int 0x80: the number is that of a call which 64-bit code may make
+    case("32-bit call with an allowed number", &[0xb8, 228, 0, 0, 0, 0xcd, 0x80],
+        Fault("SIGSYS", "int 0x80 (system call 228)")),
     // mov eax, 1; sysenter
     case("sysenter", &[0xb8, 1, 0, 0, 0, 0x0f, 0x34], Any),
     // mov rax, 0xffffffffff600000; call rax

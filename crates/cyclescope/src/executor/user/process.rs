@@ -98,9 +98,14 @@ impl Worker {
         }
     }
 
+    pub(super) fn signal(&self, signal: Signal) {
+        // The only failure is that the worker has ended.
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+    }
+
     /// Ends the worker if it still runs, reaps it, and says how it ended.
     pub(super) fn end(&mut self) -> String {
-        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        self.signal(Signal::KILL);
         self.reaped = true;
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let fd = self.pidfd.as_raw_fd() as u32;
@@ -179,7 +184,7 @@ impl Drop for BlockedSignals {
 }
 
 /// Whether user code may execute RDFSBASE and its kin: bit 1 of AT_HWCAP2 (Linux, x86 `hwcap2.h`).
-fn has_fsgsbase() -> bool {
+pub(super) fn has_fsgsbase() -> bool {
     // SAFETY: reads a number from the auxiliary vector.
     unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
 }

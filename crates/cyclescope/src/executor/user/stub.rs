@@ -7,16 +7,15 @@ use std::arch::naked_asm;
 pub(super) struct Restored {
     pub(super) fs_base: u64,
     pub(super) gs_base: u64,
-    pub(super) mxcsr: u32,
     pub(super) avx: u8,
     pub(super) fsgsbase: u8,
 }
 
 /// Waits for `delay` (at least 1) turns of a short loop, calls a program, and restores the processor state
-/// that it may have left behind: TF, AC, NT and DF in the flags, MXCSR, upper vector parts, FS and GS base.
+/// that it may have left behind: AC, NT and DF in the flags, upper vector parts, FS and GS base.
 ///
-/// The x87 state is no matter of the harness, and `fninit` costs as much as all of this: programs that use
-/// it reset it themselves.
+/// MXCSR and the x87 state are no matter of the harness, which does not compute with floating point; each
+/// program sets what it uses.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const Restored) {
     naked_asm!(
@@ -28,12 +27,11 @@ pub(super) unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *
         "pop rdx",
         "push 0x202",
         "popfq",
-        "ldmxcsr [rdx + 16]",
-        "cmp byte ptr [rdx + 20], 0",
+        "cmp byte ptr [rdx + 16], 0",
         "je 3f",
         "vzeroupper",
         "3:",
-        "cmp byte ptr [rdx + 21], 0",
+        "cmp byte ptr [rdx + 17], 0",
         "je 6f",
         "rdfsbase rax",
         "mov rcx, [rdx]",

@@ -26,7 +26,7 @@ fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
     let length = program.len().next_multiple_of(64) as u32;
     let layouts = (0..layouts as u32).map(|index| Layout {
         code: vec![index * length],
-        data: [64 * index as i32; 5],
+        data: [0; 5],
         seed: u64::from(index),
     });
     Batch {
@@ -75,6 +75,106 @@ fn a_store_to_each_fence_is_noticed() {
         assert!(user.worker.is_none(), "the worker is replaced");
         assert_still_runs(&mut user);
     }
+}
+
+/// Runs one snippet, then another in the same worker.
+fn run_after(first: &[u8], second: &[u8]) -> Result<Vec<Sample>, RunError> {
+    let mut user = spawn();
+    run(&mut user, first).expect("the first snippet ends");
+    run(&mut user, second)
+}
+
+#[track_caller]
+fn assert_cleared(dirty: &[u8], detect: &[u8]) {
+    let seen = run(&mut spawn(), &[dirty, detect].concat());
+    assert!(matches!(seen, Err(RunError::Fault { signal: "SIGILL", .. })), "not seen: {seen:?}");
+    assert_eq!(run_after(dirty, detect).map(|samples| samples.len()), Ok(1));
+}
+
+#[test]
+fn flags_do_not_outlive_a_call() {
+    for flag in [1u32 << 18, 1 << 14, 1 << 10] {
+        let flag = flag.to_le_bytes();
+        // pushfq; or dword [rsp], flag; popfq
+        let dirty = [&[0x9c, 0x81, 0x0c, 0x24][..], &flag, &[0x9d]].concat();
+        // pushfq; pop rax; test eax, flag; jz +2; ud2
+        let detect = [&[0x9c, 0x58, 0xa9][..], &flag, &[0x74, 0x02, 0x0f, 0x0b]].concat();
+        assert_cleared(&dirty, &detect);
+    }
+}
+
+#[test]
+fn segment_bases_do_not_outlive_a_call() {
+    if !super::process::has_fsgsbase() {
+        eprintln!("skipped: user code cannot set segment bases here");
+        return;
+    }
+    for (write, read) in [(0xd0, 0xc0), (0xd8, 0xc8)] {
+        // mov eax, 0x12345678; wrfsbase rax (or wrgsbase)
+        let dirty = [0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, write];
+        // rdfsbase rax (or rdgsbase); cmp eax, 0x12345678; jne +2; ud2
+        let detect = [0xf3, 0x48, 0x0f, 0xae, read, 0x3d, 0x78, 0x56, 0x34, 0x12, 0x75, 0x02, 0x0f, 0x0b];
+        assert_cleared(&dirty, &detect);
+    }
+}
+
+#[test]
+fn upper_vector_parts_do_not_outlive_a_call() {
+    if !std::is_x86_feature_detected!("avx2") {
+        eprintln!("skipped: no AVX2");
+        return;
+    }
+    // vpcmpeqd ymm0, ymm0, ymm0
+    let dirty = [0xc5, 0xfd, 0x76, 0xc0];
+    // vextractf128 xmm1, ymm0, 1; vptest xmm1, xmm1; jz +2; ud2
+    let detect = [0xc4, 0xe3, 0x7d, 0x19, 0xc1, 0x01, 0xc4, 0xe2, 0x79, 0x17, 0xc9, 0x74, 0x02, 0x0f, 0x0b];
+    assert_cleared(&dirty, &detect);
+}
+
+#[test]
+fn a_fault_on_the_signal_stack_is_reported() {
+    let mut user = spawn();
+    // Too near to its end for another frame.
+    let low = user.memory.in_worker(view::SIGNAL_STACK_AT) + 128;
+    // mov rsp, low; ud2
+    let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
+    let result = run(&mut user, &snippet);
+    assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
+}
+
+#[test]
+fn code_runs_on_the_cpu_that_was_asked_for() {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    for cpu in (0..1024).filter(|cpu| allowed.is_set(*cpu)).take(4) {
+        // rdtscp; and ecx, 0xfff; cmp ecx, cpu; je +2; ud2: Linux keeps the number in TSC_AUX
+        let snippet = [
+            &[0x0f, 0x01, 0xf9, 0x81, 0xe1, 0xff, 0x0f, 0, 0, 0x81, 0xf9][..],
+            &(cpu as u32).to_le_bytes(),
+            &[0x74, 0x02, 0x0f, 0x0b],
+        ]
+        .concat();
+        let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+        assert_eq!(run(&mut user, &snippet).map(|samples| samples.len()), Ok(1));
+    }
+}
+
+#[test]
+fn a_worker_keeps_no_files_and_ignores_ctrl_c() {
+    let (read, write) = rustix::pipe::pipe().expect("a pipe");
+    let user = spawn();
+    drop(write);
+    let mut end = [0];
+    rustix::io::ioctl_fionbio(&read, true).expect("a read that does not wait");
+    // Workers of other tests, forked meanwhile, have the pipe for a moment.
+    let closed = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        rustix::io::read(&read, &mut end) == Ok(0)
+    });
+    assert!(closed, "the worker keeps the pipe open");
+    let worker = user.worker.as_ref().expect("a worker");
+    worker.signal(rustix::process::Signal::INT);
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!worker.has_ended());
 }
 
 #[test]

@@ -138,13 +138,8 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
             })
         }
     }
-    let mut restored = Restored {
-        fs_base: 0,
-        gs_base: 0,
-        mxcsr: crate::context::MXCSR_DEFAULT,
-        avx: setup.avx as u8,
-        fsgsbase: setup.fsgsbase as u8,
-    };
+    let mut restored =
+        Restored { fs_base: 0, gs_base: 0, avx: setup.avx as u8, fsgsbase: setup.fsgsbase as u8 };
     if setup.fsgsbase {
         // SAFETY: the kernel says that these instructions are enabled.
         unsafe {
@@ -264,8 +259,6 @@ unsafe fn prepare(
         // SAFETY: a program's first byte is mapped for reading.
         unsafe { ((*calls.add(call)).entry as *const u8).read_volatile() };
     }
-    // SAFETY: resets the x87 state, which the harness does not use.
-    unsafe { std::arch::asm!("fninit", options(nomem, nostack)) };
 }
 
 unsafe fn run_layout(
