@@ -92,6 +92,11 @@ impl User {
         self.fault.as_ref()
     }
 
+    /// The process number of the worker, while there is one.
+    pub fn worker_pid(&self) -> Option<i32> {
+        self.worker.as_ref().map(Worker::pid)
+    }
+
     /// Whether the last batch had the CPU to itself, as far as other runs of this library go.
     pub fn lock_state(&self) -> &LockState {
         &self.lock_state

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 /// A running worker. Dropping it ends and reaps it.
 pub(super) struct Worker {
+    pid: i32,
     pidfd: OwnedFd,
     /// The kernel kills the worker when the thread that made it ends, so another thread makes its own.
     pub(super) made_by: ThreadId,
@@ -57,7 +58,12 @@ impl Worker {
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        Ok(Worker { pidfd, made_by: std::thread::current().id(), reaped: false })
+        Ok(Worker { pid: pid as i32, pidfd, made_by: std::thread::current().id(), reaped: false })
+    }
+
+    /// The worker's process number.
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
     }
 
     /// Waits until the status is that of a command.

@@ -135,7 +135,7 @@ fn upper_vector_parts_do_not_outlive_a_call() {
 fn a_fault_on_the_signal_stack_is_reported() {
     let mut user = spawn();
     // Too near to its end for another frame.
-    let low = user.memory.in_worker(view::SIGNAL_STACK_AT) + 128;
+    let low = user.memory.in_worker(view::SIGNAL_STACK_AT) + 512;
     // mov rsp, low; ud2
     let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
     let result = run(&mut user, &snippet);
@@ -155,6 +155,10 @@ fn code_runs_on_the_cpu_that_was_asked_for() {
         .concat();
         let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
         assert_eq!(run(&mut user, &snippet).map(|samples| samples.len()), Ok(1));
+        let pid = user.worker.as_ref().expect("a worker").pid();
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        let pinned = rustix::thread::sched_getaffinity(Some(pid)).expect("the worker's affinity");
+        assert!(pinned.count() == 1 && pinned.is_set(cpu));
     }
 }
 
