@@ -41,6 +41,9 @@ pub(crate) const MAX_CPUS: usize = 1024;
 /// How long a worker may take to set itself up.
 const SETUP_TIME: Duration = Duration::from_secs(10);
 
+/// What a deadline that no clock can hold is taken for.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
 /// How to make a [`User`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOptions {
@@ -208,7 +211,8 @@ impl Executor for User {
         self.memory.set_template(batch.element)?;
         self.ensure_worker()?;
         self.lock_state = self.lock.take(self.options.patience);
-        let until = Instant::now() + batch.deadline;
+        let now = Instant::now();
+        let until = now.checked_add(batch.deadline).unwrap_or(now + LONGEST);
         let mut samples = Vec::new();
         let run = |chunk| self.run_chunk(batch, chunk, until).map(|new| samples.extend(new));
         let result = chunks.iter().try_for_each(run);

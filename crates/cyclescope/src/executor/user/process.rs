@@ -77,6 +77,7 @@ impl Worker {
                 std::hint::spin_loop();
             }
         }
+        let mut slice = FIRST_SLICE;
         loop {
             let now = done.load(Ordering::Acquire);
             if now == sequence {
@@ -86,7 +87,11 @@ impl Worker {
             if left.is_zero() {
                 return Waited::Late;
             }
-            if !futex_wait(done, now, left.min(SLICE)) && self.has_ended() {
+            if futex_wait(done, now, left.min(slice)) {
+                continue;
+            }
+            slice = (slice * 2).min(LAST_SLICE);
+            if self.has_ended() {
                 let done = done.load(Ordering::Acquire) == sequence;
                 return if done { Waited::Done } else { Waited::Ended };
             }
@@ -147,8 +152,10 @@ impl Drop for Worker {
 
 /// Turns of active waiting, when the worker runs on another CPU: about 20 µs.
 const SPINS: u32 = 500;
-/// How often a sleeping caller looks whether the worker still lives.
-const SLICE: Duration = Duration::from_millis(2);
+/// How often a sleeping caller looks whether the worker still lives: seldom, since each time may interrupt
+/// what is being measured.
+const FIRST_SLICE: Duration = Duration::from_millis(2);
+const LAST_SLICE: Duration = Duration::from_millis(64);
 
 /// Waits on a shared word while it has a value; false after the timeout.
 fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {

@@ -273,7 +273,8 @@ unsafe fn run_layout(
     let unwritten = command.canary;
     // A state of zero would stay zero.
     let mut random = seed | 1;
-    for round in 0..command.warm_up + command.rounds {
+    let warm_up = u64::from(command.warm_up);
+    for round in 0..warm_up + u64::from(command.rounds) {
         for call in 0..command.calls as usize {
             random ^= random << 13;
             random ^= random >> 7;
@@ -291,7 +292,7 @@ unsafe fn run_layout(
                 if start == unwritten || end == unwritten {
                     return Err(FENCE_READING);
                 }
-                if round >= command.warm_up {
+                if round >= warm_up {
                     samples.write_volatile(Sample { start, end });
                     samples = samples.add(1);
                 }
