@@ -1,6 +1,7 @@
 //! Executors run programs and return raw readings. They know nothing of statistics.
 
 pub mod mock;
+pub mod user;
 
 use crate::context::Element;
 use crate::error::RunError;
@@ -53,6 +54,13 @@ pub struct Batch {
     pub element: Element,
     /// How long the whole batch may take.
     pub deadline: Duration,
+}
+
+impl Batch {
+    /// Calls in a round, the same in every layout.
+    pub fn calls(&self) -> usize {
+        self.layouts.first().map_or(0, |layout| layout.round.len())
+    }
 }
 
 /// One sample: the raw readings before and after a body.

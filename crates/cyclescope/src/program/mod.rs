@@ -162,6 +162,11 @@ impl Program {
         self.body.clone()
     }
 
+    /// The code before it is placed: references to the context are not filled in.
+    pub fn code(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The init code that it was made with.
     pub fn init(&self) -> &[u8] {
         &self.init

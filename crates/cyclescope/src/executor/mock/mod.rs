@@ -146,7 +146,7 @@ impl Executor for Simulated {
         let deadline = self.timeline.now() + batch.deadline.as_secs_f64() * self.scenario.hertz;
         let calls = batch.layouts.len()
             * batch.rounds as usize
-            * batch.layouts.first().map_or(0, |layout| layout.round.len());
+            * batch.calls();
         let mut samples = Vec::with_capacity(calls);
         for layout in &batch.layouts {
             check_places(batch, layout);

@@ -1,0 +1,125 @@
+//! An advisory lock per CPU, so that two runs do not measure on one CPU at the same time.
+//!
+//! It is held for one batch, not for the executor's life: several executors, of one process or of many,
+//! take turns on a CPU, and none can wait for itself. Whoever waits holds the queue's lock meanwhile, so that
+//! a run whose batches follow each other closely cannot starve another. `flock` lets go when a process dies,
+//! however it dies.
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How the lock was found when the last batch began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockState {
+    /// No other run used the CPU.
+    Taken,
+    /// Another run kept it for longer than this one would wait; both ran at the same time.
+    Busy,
+    /// There is no lock, for this reason; other runs were not looked for.
+    Missing(String),
+}
+
+/// The lock of one CPU.
+pub(super) struct CpuLock {
+    /// The queue and the CPU itself.
+    files: Result<[OwnedFd; 2], Errno>,
+}
+
+/// How often a waiting run looks again.
+const POLL: Duration = Duration::from_micros(200);
+
+impl CpuLock {
+    pub(super) fn open(cpu: usize) -> CpuLock {
+        let directories = ["/tmp".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
+        let open = |directory: &String| {
+            Ok([
+                open_file(&format!("{directory}/cyclescope-cpu-{cpu}.queue"))?,
+                open_file(&format!("{directory}/cyclescope-cpu-{cpu}.lock"))?,
+            ])
+        };
+        CpuLock { files: open(&directories[0]).or_else(|_| open(&directories[1])) }
+    }
+
+    /// Takes the lock, or gives up after a while.
+    pub(super) fn take(&self, patience: Duration) -> LockState {
+        let [queue, cpu] = match &self.files {
+            Ok(files) => files,
+            Err(errno) => return LockState::Missing(std::io::Error::from(*errno).to_string()),
+        };
+        let until = Instant::now() + patience;
+        let taken = wait_for(queue, until) && wait_for(cpu, until);
+        let _ = rustix::fs::flock(queue, FlockOperation::Unlock);
+        if taken { LockState::Taken } else { LockState::Busy }
+    }
+
+    /// Lets other runs have the CPU.
+    pub(super) fn release(&self) {
+        if let Ok([_, cpu]) = &self.files {
+            let _ = rustix::fs::flock(cpu, FlockOperation::Unlock);
+        }
+    }
+}
+
+fn wait_for(file: &OwnedFd, until: Instant) -> bool {
+    while rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(POLL);
+    }
+    true
+}
+
+/// Opens a lock file in a directory where anyone may have put anything by that name: no links, no pipes, and
+/// for reading only, which is enough for a lock on another user's file.
+fn open_file(path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    // First without CREATE: the kernel may refuse that on another user's file (fs.protected_regular).
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => {
+            let created = rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, Mode::from(0o666));
+            match created {
+                Err(Errno::EXIST) => rustix::fs::open(path, flags, Mode::empty())?,
+                other => other?,
+            }
+        }
+        other => other?,
+    };
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A CPU number that no machine has keeps the tests apart from real runs.
+    const NO_CPU: usize = 1_000_000;
+
+    #[test]
+    fn the_second_waits_until_the_first_lets_go() {
+        let (first, second) = (CpuLock::open(NO_CPU), CpuLock::open(NO_CPU));
+        assert_eq!(first.take(Duration::ZERO), LockState::Taken);
+        assert_eq!(second.take(Duration::from_millis(2)), LockState::Busy);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| second.take(Duration::from_secs(20)));
+            std::thread::sleep(Duration::from_millis(5));
+            first.release();
+            assert_eq!(waiting.join().expect("the waiting thread"), LockState::Taken);
+        });
+        second.release();
+    }
+
+    #[test]
+    fn a_link_in_place_of_the_file_is_refused() {
+        let path = format!("/tmp/cyclescope-test-{}.lock", std::process::id());
+        std::os::unix::fs::symlink("/etc/hostname", &path).expect("a link");
+        let opened = open_file(&path).map(|_| ());
+        std::fs::remove_file(&path).expect("the link is removed");
+        assert_eq!(opened, Err(Errno::LOOP));
+    }
+}

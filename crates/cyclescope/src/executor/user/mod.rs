@@ -1,0 +1,234 @@
+//! The user-mode executor: snippets run in a pinned child process behind a sandbox.
+//!
+//! The child is a worker. It is forked from the calling program, maps memory of its own at fixed addresses,
+//! gives up its files, signals and system calls, and then runs commands: all layouts of a batch in one
+//! round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
+//!
+//! A fault, a hang or a damaged fence ends the worker and is reported as what it was; the next batch gets a
+//! new one. This guards against random and careless code: stray stores, wild jumps, any instruction, any
+//! system call. It is no jail for an attacker: VMCALL and VMMCALL reach the hypervisor and nothing here
+//! sees them, and code that looks for the harness's own memory in its process will find it.
+
+mod batch;
+mod command;
+mod faults;
+mod lock;
+mod memory;
+mod process;
+mod sandbox;
+mod stub;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+pub use faults::FaultReport;
+pub use lock::LockState;
+
+use super::{Batch, Executor, Sample};
+use crate::error::RunError;
+use batch::Chunk;
+use command::{Command, FENCES, Status, outcome};
+use lock::CpuLock;
+use memory::Memory;
+use process::{Waited, Worker};
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// CPUs that can be named.
+pub(crate) const MAX_CPUS: usize = 1024;
+/// How long a worker may take to set itself up.
+const SETUP_TIME: Duration = Duration::from_secs(10);
+
+/// What a deadline that no clock can hold is taken for.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
+/// How to make a [`User`] executor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserOptions {
+    /// The CPU that measured code runs on.
+    pub cpu: usize,
+    /// How long a batch waits for another run on that CPU before it runs beside it.
+    pub patience: Duration,
+}
+
+impl Default for UserOptions {
+    fn default() -> UserOptions {
+        UserOptions { cpu: 0, patience: Duration::from_secs(30) }
+    }
+}
+
+/// Runs batches in a child process of its own.
+pub struct User {
+    options: UserOptions,
+    memory: Memory,
+    worker: Option<Worker>,
+    sequence: u32,
+    fault: Option<FaultReport>,
+    lock: CpuLock,
+    lock_state: LockState,
+}
+
+impl User {
+    /// Makes an executor and its first worker.
+    pub fn spawn(options: &UserOptions) -> Result<User, RunError> {
+        if options.cpu >= MAX_CPUS {
+            return Err(RunError::System { doing: sandbox::STEPS[1], errno: libc::EINVAL });
+        }
+        let memory = Memory::new()?;
+        let mut user = User {
+            options: options.clone(),
+            memory,
+            worker: None,
+            sequence: 0,
+            fault: None,
+            lock: CpuLock::open(options.cpu),
+            lock_state: LockState::Taken,
+        };
+        user.ensure_worker()?;
+        Ok(user)
+    }
+
+    /// More about the fault that the last batch ended with.
+    pub fn last_fault(&self) -> Option<&FaultReport> {
+        self.fault.as_ref()
+    }
+
+    /// The process number of the worker, while there is one.
+    pub fn worker_pid(&self) -> Option<i32> {
+        self.worker.as_ref().map(Worker::pid)
+    }
+
+    /// Whether the last batch had the CPU to itself, as far as other runs of this library go.
+    pub fn lock_state(&self) -> &LockState {
+        &self.lock_state
+    }
+
+    fn status(&self) -> &Status {
+        // SAFETY: mapped as long as `self`; read after `done` says that the worker has written it.
+        unsafe { &*self.memory.shared().status() }
+    }
+
+    /// Whether the worker runs on another CPU than this thread does now.
+    fn elsewhere(&self) -> bool {
+        // SAFETY: takes no pointers.
+        unsafe { libc::sched_getcpu() != self.options.cpu as i32 }
+    }
+
+    fn ensure_worker(&mut self) -> Result<(), RunError> {
+        let here = std::thread::current().id();
+        if self.worker.as_ref().is_some_and(|worker| worker.made_by == here && !worker.has_ended()) {
+            return Ok(());
+        }
+        self.worker = None;
+        let status = self.memory.shared().status();
+        // SAFETY: mapped, and no worker is running.
+        unsafe { (*status).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
+        let mut worker = Worker::start(&self.memory, self.options.cpu, self.sequence)?;
+        match worker.wait(self.status(), self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
+            Waited::Done if self.status().outcome == outcome::DONE => {}
+            Waited::Done => {
+                let status = self.status();
+                let step = sandbox::STEPS.get(status.detail as usize);
+                let doing = step.copied().unwrap_or("setting the worker up");
+                return Err(RunError::System { doing, errno: status.errno });
+            }
+            Waited::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIME.as_millis() as u64 }),
+            Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
+        }
+        self.worker = Some(worker);
+        Ok(())
+    }
+
+    /// Runs some layouts of a batch, until a point in time.
+    fn run_chunk(&mut self, batch: &Batch, chunk: &Chunk, until: Instant) -> Result<Vec<Sample>, RunError> {
+        let canary = random()?;
+        let samples = chunk.write(batch, &mut self.memory, canary);
+        let spin = self.elsewhere();
+        let sequence = self.sequence.wrapping_add(1);
+        self.sequence = sequence;
+        let command: *mut Command = self.memory.command();
+        // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new sequence number.
+        let word = unsafe {
+            ptr::addr_of_mut!((*command).spin).write(spin as u32);
+            (*self.memory.shared().status()).outcome = outcome::RUNNING;
+            &(*command).sequence
+        };
+        word.store(sequence, Ordering::Release);
+        process::futex_wake(word);
+        let Some(mut worker) = self.worker.take() else {
+            return Err(RunError::WorkerLost { how: "there is none".to_owned() });
+        };
+        match worker.wait(self.status(), sequence, spin, until) {
+            Waited::Done => {}
+            Waited::Late => {
+                worker.end();
+                return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
+            }
+            Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
+        }
+        self.check(batch, chunk, samples, canary)?;
+        self.worker = Some(worker);
+        // SAFETY: mapped as long as `self`; the worker has written so many samples and waits.
+        Ok(unsafe { std::slice::from_raw_parts(self.memory.shared().first_sample(), samples) }.to_vec())
+    }
+
+    /// Turns the worker's answer into an error, if it is one.
+    fn check(&mut self, batch: &Batch, chunk: &Chunk, samples: usize, canary: u64) -> Result<(), RunError> {
+        let status = self.status();
+        if status.outcome == outcome::FAULT {
+            let arena = self.memory.in_worker(memory::view::ARENA_AT);
+            let fault = faults::name(status, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
+            let (signal, address, instruction) = (fault.signal, fault.address, fault.instruction.clone());
+            self.fault = Some(fault);
+            return Err(RunError::Fault { signal, address, instruction });
+        }
+        if status.outcome == outcome::FENCE {
+            let fence = FENCES.get(status.detail as usize).copied().unwrap_or("the status block");
+            return Err(RunError::DirtyCanary { fence });
+        }
+        // SAFETY: mapped as long as `self`.
+        let damaged = unsafe { self.memory.shared().damaged_fence(samples, canary) };
+        match damaged {
+            Some(fence) => Err(RunError::DirtyCanary { fence: FENCES[fence as usize] }),
+            None if status.outcome != outcome::DONE => {
+                Err(RunError::DirtyCanary { fence: "the status block" })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Executor for User {
+    fn arena_len(&self) -> usize {
+        memory::ARENA
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+        self.fault = None;
+        let chunks = batch::split(batch)?;
+        self.memory.set_template(batch.element)?;
+        self.ensure_worker()?;
+        self.lock_state = self.lock.take(self.options.patience);
+        let now = Instant::now();
+        let until = now.checked_add(batch.deadline).unwrap_or(now + LONGEST);
+        let mut samples = Vec::new();
+        let run = |chunk| self.run_chunk(batch, chunk, until).map(|new| samples.extend(new));
+        let result = chunks.iter().try_for_each(run);
+        self.lock.release();
+        result.map(|()| samples)
+    }
+}
+
+/// A number that no snippet can know.
+fn random() -> Result<u64, RunError> {
+    let mut bytes = [0; 8];
+    // SAFETY: fills so many bytes.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled != bytes.len() as isize {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(RunError::System { doing: "drawing a random number", errno });
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}

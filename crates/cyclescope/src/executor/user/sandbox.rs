@@ -1,0 +1,206 @@
+//! What the worker gives up before it runs foreign code.
+//!
+//! The filter allows four system calls, and those only from one instruction of the harness;
+//! `clock_gettime` alone may come from anywhere, for the vDSO falls back to it. Everything else raises
+//! SIGSYS, 32-bit and x32 calls too, and is reported like any other fault.
+
+use super::memory::{SIGNAL_STACK, view};
+use super::stub;
+use super::worker::Setup;
+use std::ptr;
+
+/// Signals that a snippet can raise.
+pub(super) const FAULTS: [i32; 6] =
+    [libc::SIGILL, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+
+/// What a failed set-up was doing, by the number that the worker reports.
+pub(super) const STEPS: [&str; 10] = [
+    "tying the worker to its caller",
+    "pinning the worker to the CPU",
+    "limiting the worker's resources",
+    "closing the worker's files (Linux 5.9 or newer is needed)",
+    "unmapping what the host program shares",
+    "hiding the worker from other processes",
+    "setting the worker's signal stack",
+    "setting the worker's signal handlers",
+    "setting the worker's signal mask",
+    "closing the worker's sandbox (seccomp filters are needed)",
+];
+
+/// Instructions of the filter.
+pub(super) const FILTER_LEN: usize = 14;
+
+const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
+/// Offsets in `struct seccomp_data`.
+const DATA_NUMBER: u32 = 0;
+const DATA_ARCH: u32 = 4;
+const DATA_ADDRESS: u32 = 8;
+
+/// The filter. `allowed` is the address behind the one system call instruction of the harness.
+pub(super) fn filter() -> [libc::sock_filter; FILTER_LEN] {
+    const ALLOW_AT: u8 = 13;
+    const TRAP_AT: u8 = 12;
+    let load = |offset| libc::sock_filter {
+        code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
+        jt: 0,
+        jf: 0,
+        k: offset,
+    };
+    let equal = |k, jt, jf| libc::sock_filter {
+        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
+        jt,
+        jf,
+        k,
+    };
+    let answer = |k| libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k };
+    // A SYSCALL instruction has two bytes.
+    let allowed = stub::syscall_instruction as *const () as u64 + 2;
+    // Jumps count from the instruction after them.
+    [
+        load(DATA_ARCH),
+        equal(AUDIT_ARCH_X86_64, 0, TRAP_AT - 2),
+        load(DATA_NUMBER),
+        equal(libc::SYS_clock_gettime as u32, ALLOW_AT - 4, 0),
+        load(DATA_ADDRESS),
+        equal(allowed as u32, 0, TRAP_AT - 6),
+        load(DATA_ADDRESS + 4),
+        equal((allowed >> 32) as u32, 0, TRAP_AT - 8),
+        load(DATA_NUMBER),
+        equal(libc::SYS_futex as u32, ALLOW_AT - 10, 0),
+        equal(libc::SYS_exit_group as u32, ALLOW_AT - 11, 0),
+        equal(libc::SYS_madvise as u32, ALLOW_AT - 12, 0),
+        answer(libc::SECCOMP_RET_TRAP),
+        answer(libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+/// A system call, its arguments padded with zeros. An error is the step's number and that of the system.
+unsafe fn call(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, (u32, i32)> {
+    let [a, b, c, d, e] = arguments;
+    // SAFETY: the callers below pass what the system call asks for.
+    match unsafe { stub::syscall(number, a, b, c, d, e, 0) } {
+        answer @ -4095..=-1 => Err((step, -answer as i32)),
+        answer => Ok(answer),
+    }
+}
+
+/// Gives up all that the worker does not need. An error is the step that failed, and the system's error.
+///
+/// # Safety
+///
+/// Only in the worker, once.
+pub(super) unsafe fn close(setup: &Setup) -> Result<(), (u32, i32)> {
+    // SAFETY: each function passes arguments that live long enough, to a call that changes this process.
+    unsafe {
+        tie_to_caller(setup)?;
+        pin(setup)?;
+        limit_resources()?;
+        call(3, libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0])?;
+        for (start, bytes) in &setup.foreign {
+            call(4, libc::SYS_munmap, [*start, *bytes, 0, 0, 0])?;
+        }
+        call(5, libc::SYS_prctl, [libc::PR_SET_DUMPABLE as usize, 0, 0, 0, 0])?;
+        take_signals(setup)?;
+        close_filter(setup)
+    }
+}
+
+unsafe fn tie_to_caller(setup: &Setup) -> Result<(), (u32, i32)> {
+    // SAFETY: plain numbers, and a name that outlives the call.
+    unsafe {
+        let kill = libc::SIGKILL as usize;
+        call(0, libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, kill, 0, 0, 0])?;
+        // The caller may have died before the line above.
+        if call(0, libc::SYS_getppid, [0; 5])? != setup.caller as isize {
+            super::worker::exit();
+        }
+        let name = c"cyclescope-work".as_ptr() as usize;
+        call(0, libc::SYS_prctl, [libc::PR_SET_NAME as usize, name, 0, 0, 0])?;
+    }
+    Ok(())
+}
+
+unsafe fn pin(setup: &Setup) -> Result<(), (u32, i32)> {
+    let mut mask = [0u64; super::MAX_CPUS / 64];
+    for (index, word) in mask.iter_mut().enumerate() {
+        if index == setup.cpu / 64 {
+            *word = 1 << (setup.cpu % 64);
+        }
+    }
+    // SAFETY: the mask lives through the call.
+    unsafe {
+        call(1, libc::SYS_sched_setaffinity, [0, size_of_val(&mask), ptr::from_ref(&mask) as usize, 0, 0])?
+    };
+    Ok(())
+}
+
+unsafe fn limit_resources() -> Result<(), (u32, i32)> {
+    let none = [0u64; 2];
+    let limits = [
+        libc::RLIMIT_CORE,
+        libc::RLIMIT_FSIZE,
+        libc::RLIMIT_NOFILE,
+        libc::RLIMIT_NPROC,
+        libc::RLIMIT_MEMLOCK,
+    ];
+    for limit in limits {
+        let new = ptr::from_ref(&none) as usize;
+        // SAFETY: the limits live through the call.
+        unsafe { call(2, libc::SYS_prlimit64, [0, limit as usize, new, 0, 0])? };
+    }
+    Ok(())
+}
+
+/// `struct sigaction` as the kernel has it.
+#[repr(C)]
+struct KernelSigaction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// The kernel demands a restorer on x86-64; the handler never returns to it.
+const SA_RESTORER: u64 = 0x0400_0000;
+/// The alternate stack is used from its top whatever RSP is, inside that stack too.
+const SS_AUTODISARM: i32 = 1 << 31;
+
+unsafe fn take_signals(setup: &Setup) -> Result<(), (u32, i32)> {
+    let stack = libc::stack_t {
+        ss_sp: (setup.view + view::SIGNAL_STACK_AT as u64) as *mut libc::c_void,
+        ss_flags: SS_AUTODISARM,
+        ss_size: SIGNAL_STACK,
+    };
+    let entry = stub::signal_entry as *const () as usize;
+    let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | SA_RESTORER;
+    let action = KernelSigaction { handler: entry, flags, restorer: entry, mask: u64::MAX };
+    let mut mask = u64::MAX;
+    // SAFETY: all structures live through their calls, and the handler through the process.
+    unsafe {
+        call(6, libc::SYS_sigaltstack, [ptr::from_ref(&stack) as usize, 0, 0, 0, 0])?;
+        for signal in FAULTS {
+            let new = ptr::from_ref(&action) as usize;
+            call(7, libc::SYS_rt_sigaction, [signal as usize, new, 0, 8, 0])?;
+            mask &= !(1 << (signal - 1));
+        }
+        // Everything else stays blocked: Ctrl-C is for the caller to handle.
+        let new = ptr::from_ref(&mask) as usize;
+        call(8, libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, new, 0, 8, 0])?;
+    }
+    Ok(())
+}
+
+unsafe fn close_filter(setup: &Setup) -> Result<(), (u32, i32)> {
+    let program = libc::sock_fprog { len: FILTER_LEN as u16, filter: setup.filter.as_ptr().cast_mut() };
+    let program = ptr::from_ref(&program) as usize;
+    let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
+    // Without this flag kernels before 5.16 switch speculative store bypass off for the worker, which
+    // changes what loads after stores cost.
+    let keep_speculation = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW as usize;
+    // SAFETY: the filter lives through the call.
+    unsafe {
+        call(9, libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0])?;
+        call(9, libc::SYS_seccomp, [mode, keep_speculation, program, 0, 0])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The few functions that must be written in assembly.
+
+use std::arch::naked_asm;
+
+/// What [`call_program`] restores after each call.
+#[repr(C)]
+pub(super) struct Restored {
+    pub(super) fs_base: u64,
+    pub(super) gs_base: u64,
+    pub(super) avx: u8,
+    pub(super) fsgsbase: u8,
+}
+
+/// Waits for `delay` (at least 1) turns of a short loop, calls a program, and restores the processor state
+/// that it may have left behind: AC, NT and DF in the flags, upper vector parts, FS and GS base.
+///
+/// MXCSR and the x87 state are no matter of the harness, which does not compute with floating point; each
+/// program sets what it uses.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const Restored) {
+    naked_asm!(
+        "push rdx",
+        "2:",
+        "dec rsi",
+        "jnz 2b",
+        "call rdi",
+        "pop rdx",
+        "push 0x202",
+        "popfq",
+        "cmp byte ptr [rdx + 16], 0",
+        "je 3f",
+        "vzeroupper",
+        "3:",
+        "cmp byte ptr [rdx + 17], 0",
+        "je 6f",
+        "rdfsbase rax",
+        "mov rcx, [rdx]",
+        "cmp rax, rcx",
+        "je 4f",
+        "wrfsbase rcx",
+        "4:",
+        "rdgsbase rax",
+        "mov rcx, [rdx + 8]",
+        "cmp rax, rcx",
+        "je 6f",
+        "wrgsbase rcx",
+        "6:",
+        "ret",
+    )
+}
+
+/// The one system call instruction that the sandbox lets through. It allows the address behind it.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn syscall_instruction() {
+    naked_asm!("syscall", "ret")
+}
+
+/// A system call in the worker. It touches no thread-local storage, and returns the kernel's answer.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn syscall(
+    number: i64,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    naked_asm!(
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, [rsp + 8]",
+        "jmp {instruction}",
+        instruction = sym syscall_instruction,
+    )
+}
+
+/// Where a signal handler starts. The kernel leaves AC set: the first misaligned access would fault again,
+/// for ever.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn signal_entry() {
+    naked_asm!(
+        "push 0x202",
+        "popfq",
+        "sub rsp, 8",
+        "call {handler}",
+        "ud2",
+        handler = sym super::faults::report,
+    )
+}
+
+/// Leaves the current stack for another, for good.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn enter_on_stack(
+    top: u64,
+    argument: *const super::worker::Setup,
+    function: unsafe extern "C" fn(*const super::worker::Setup) -> !,
+) -> ! {
+    naked_asm!("mov rsp, rdi", "xor ebp, ebp", "mov rdi, rsi", "call rdx", "ud2")
+}
+
+/// Serialises instruction fetch, so that code which another processor wrote is what runs.
+///
+/// IRETQ is a serialising instruction in user mode too (Intel SDM vol. 3A, 9.3); CPUID would leave the
+/// guest in a virtual machine.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn serialise() {
+    naked_asm!(
+        "mov rdx, rsp",
+        "mov eax, ss",
+        "push rax",
+        "push rdx",
+        "pushfq",
+        "mov eax, cs",
+        "push rax",
+        "lea rax, [rip + 2f]",
+        "push rax",
+        "iretq",
+        "2:",
+        "ret",
+    )
+}

@@ -1,0 +1,338 @@
+//! Snippets that know where the harness keeps its own things, and what the caller must notice.
+
+use super::command::{FENCED_AT, FENCES};
+use super::memory::view;
+use super::{User, UserOptions, batch};
+use crate::clock::Clock;
+use crate::context::{AREA_REGISTERS, Context, Element};
+use crate::error::RunError;
+use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::program::{Program, Recipe, World};
+use std::mem::offset_of;
+use std::time::Duration;
+
+fn spawn() -> User {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
+    User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker")
+}
+
+fn once(snippet: &[u8]) -> Program {
+    let clock = Clock::named("rdtscp-lfence").expect("the clock exists");
+    Recipe { clock, world: World::default(), init: &[], snippet, copies: 1, looped: false }.build()
+}
+
+fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
+    let length = program.len().next_multiple_of(64) as u32;
+    let layouts = (0..layouts as u32).map(|index| Layout {
+        code: vec![Place { program: 0, offset: index * length }],
+        round: vec![Call { place: 0, loop_count: 1 }],
+        data: [0; 5],
+        seed: u64::from(index),
+    });
+    Batch {
+        programs: vec![program],
+        warm_up: 0,
+        rounds,
+        layouts: layouts.collect(),
+        element: Element::F64,
+        deadline: Duration::from_secs(10),
+    }
+}
+
+fn run(user: &mut User, snippet: &[u8]) -> Result<Vec<Sample>, RunError> {
+    user.run(&batch_of(once(snippet), 1, 1))
+}
+
+/// `mov rax, address; mov [rax], rax`
+fn store_to(address: u64) -> Vec<u8> {
+    [&[0x48, 0xb8][..], &address.to_le_bytes(), &[0x48, 0x89, 0x00]].concat()
+}
+
+#[track_caller]
+fn assert_still_runs(user: &mut User) {
+    let samples = run(user, &[0x90]).expect("a nop runs");
+    assert!(samples[0].end > samples[0].start);
+}
+
+#[test]
+fn a_store_to_each_fence_is_noticed() {
+    let mut user = spawn();
+    let gpr = FENCED_AT + offset_of!(Context, gpr);
+    let targets = [
+        (view::CONTEXT_AT, 0),
+        (view::CONTEXT_AT + 4088, 0),
+        (view::STATUS_AT + 504, 1),
+        (view::STATUS_AT + 4088, 1),
+        (view::SAMPLES_AT + 56, 2),
+        (view::SAMPLES_AT + 64 + 16, 2),
+        (view::CONTEXT_AT + gpr + 8 * 9, 3),
+    ];
+    for (target, fence) in targets {
+        let address = user.memory.in_worker(target);
+        let result = run(&mut user, &store_to(address));
+        assert_eq!(result, Err(RunError::DirtyCanary { fence: FENCES[fence] }), "{target:#x}");
+        assert!(user.worker.is_none(), "the worker is replaced");
+        assert_still_runs(&mut user);
+    }
+}
+
+/// Runs one snippet, then another in the same worker.
+fn run_after(first: &[u8], second: &[u8]) -> Result<Vec<Sample>, RunError> {
+    let mut user = spawn();
+    run(&mut user, first).expect("the first snippet ends");
+    run(&mut user, second)
+}
+
+#[track_caller]
+fn assert_cleared(dirty: &[u8], detect: &[u8]) {
+    let seen = run(&mut spawn(), &[dirty, detect].concat());
+    assert!(matches!(seen, Err(RunError::Fault { signal: "SIGILL", .. })), "not seen: {seen:?}");
+    assert_eq!(run_after(dirty, detect).map(|samples| samples.len()), Ok(1));
+}
+
+#[test]
+fn flags_do_not_outlive_a_call() {
+    for flag in [1u32 << 18, 1 << 14, 1 << 10] {
+        let flag = flag.to_le_bytes();
+        // pushfq; or dword [rsp], flag; popfq
+        let dirty = [&[0x9c, 0x81, 0x0c, 0x24][..], &flag, &[0x9d]].concat();
+        // pushfq; pop rax; test eax, flag; jz +2; ud2
+        let detect = [&[0x9c, 0x58, 0xa9][..], &flag, &[0x74, 0x02, 0x0f, 0x0b]].concat();
+        assert_cleared(&dirty, &detect);
+    }
+}
+
+#[test]
+fn segment_bases_do_not_outlive_a_call() {
+    if !super::process::has_fsgsbase() {
+        eprintln!("skipped: user code cannot set segment bases here");
+        return;
+    }
+    for (write, read) in [(0xd0, 0xc0), (0xd8, 0xc8)] {
+        // mov eax, 0x12345678; wrfsbase rax (or wrgsbase)
+        let dirty = [0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, write];
+        // rdfsbase rax (or rdgsbase); cmp eax, 0x12345678; jne +2; ud2
+        let detect = [0xf3, 0x48, 0x0f, 0xae, read, 0x3d, 0x78, 0x56, 0x34, 0x12, 0x75, 0x02, 0x0f, 0x0b];
+        assert_cleared(&dirty, &detect);
+    }
+}
+
+#[test]
+fn upper_vector_parts_do_not_outlive_a_call() {
+    if !std::is_x86_feature_detected!("avx2") {
+        eprintln!("skipped: no AVX2");
+        return;
+    }
+    // vpcmpeqd ymm0, ymm0, ymm0
+    let dirty = [0xc5, 0xfd, 0x76, 0xc0];
+    // vextractf128 xmm1, ymm0, 1; vptest xmm1, xmm1; jz +2; ud2
+    let detect = [0xc4, 0xe3, 0x7d, 0x19, 0xc1, 0x01, 0xc4, 0xe2, 0x79, 0x17, 0xc9, 0x74, 0x02, 0x0f, 0x0b];
+    assert_cleared(&dirty, &detect);
+}
+
+#[test]
+fn a_fault_on_the_signal_stack_is_reported() {
+    let mut user = spawn();
+    // Too near to its end for another frame.
+    let low = user.memory.in_worker(view::SIGNAL_STACK_AT) + 512;
+    // mov rsp, low; ud2
+    let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
+    let result = run(&mut user, &snippet);
+    assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
+}
+
+#[test]
+fn code_runs_on_the_cpu_that_was_asked_for() {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    for cpu in (0..1024).filter(|cpu| allowed.is_set(*cpu)).take(4) {
+        // rdtscp; and ecx, 0xfff; cmp ecx, cpu; je +2; ud2: Linux keeps the number in TSC_AUX
+        let snippet = [
+            &[0x0f, 0x01, 0xf9, 0x81, 0xe1, 0xff, 0x0f, 0, 0, 0x81, 0xf9][..],
+            &(cpu as u32).to_le_bytes(),
+            &[0x74, 0x02, 0x0f, 0x0b],
+        ]
+        .concat();
+        let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+        assert_eq!(run(&mut user, &snippet).map(|samples| samples.len()), Ok(1));
+        let pid = user.worker.as_ref().expect("a worker").pid();
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        let pinned = rustix::thread::sched_getaffinity(Some(pid)).expect("the worker's affinity");
+        assert!(pinned.count() == 1 && pinned.is_set(cpu));
+    }
+}
+
+#[test]
+fn a_worker_keeps_no_files_and_ignores_ctrl_c() {
+    let (read, write) = rustix::pipe::pipe().expect("a pipe");
+    let user = spawn();
+    drop(write);
+    let mut end = [0];
+    rustix::io::ioctl_fionbio(&read, true).expect("a read that does not wait");
+    // Workers of other tests, forked meanwhile, have the pipe for a moment.
+    let closed = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        rustix::io::read(&read, &mut end) == Ok(0)
+    });
+    assert!(closed, "the worker keeps the pipe open");
+    let worker = user.worker.as_ref().expect("a worker");
+    worker.signal(rustix::process::Signal::INT);
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!worker.has_ended());
+}
+
+#[test]
+fn a_jump_past_the_end_reading_is_noticed() {
+    let mut user = spawn();
+    let length = 5;
+    let program = once(&[0x90; 5]);
+    // mov rsp, [rip+…] is the first instruction behind the clock's end.
+    let exit = program.code()[program.body().end..].windows(3).position(|bytes| bytes == [0x48, 0x8b, 0x25]);
+    let distance = program.body().end + exit.expect("an exit") - program.body().start - length;
+    let jump = [&[0xe9][..], &(distance as u32).to_le_bytes()].concat();
+    assert_eq!(run(&mut user, &jump), Err(RunError::DirtyCanary { fence: FENCES[4] }));
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn commands_and_code_cannot_be_written() {
+    let mut user = spawn();
+    for target in [view::COMMAND_AT, view::ARENA_AT + 4096, view::area_at(0) - 8, view::STACK_TOP] {
+        let address = user.memory.in_worker(target);
+        let result = run(&mut user, &store_to(address));
+        assert!(
+            matches!(result, Err(RunError::Fault { signal: "SIGSEGV", address: at, .. }) if at == address),
+            "{result:?}"
+        );
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
+fn a_smashed_stack_of_the_harness_is_a_fault() {
+    let mut user = spawn();
+    let return_rsp = user.memory.in_worker(view::CONTEXT_AT + FENCED_AT + offset_of!(Context, return_rsp));
+    // mov rax, return_rsp; mov rdi, [rax]; mov ecx, 16; rep stosq
+    let smash = [
+        &[0x48, 0xb8][..],
+        &return_rsp.to_le_bytes(),
+        &[0x48, 0x8b, 0x38, 0xb9, 16, 0, 0, 0, 0xf3, 0x48, 0xab],
+    ]
+    .concat();
+    let result = run(&mut user, &smash);
+    assert!(matches!(result, Err(RunError::Fault { signal: "SIGSEGV", .. })), "{result:?}");
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn memory_of_the_host_program_is_out_of_reach() {
+    let mut user = spawn();
+    let map = |flags| {
+        // SAFETY: a new mapping touches no other memory.
+        let page = unsafe {
+            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        };
+        assert_ne!(page, libc::MAP_FAILED);
+        page as u64
+    };
+    let shared = map(libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let private = map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // The worker was there before the mappings; the next one is made after them.
+    user.worker = None;
+    let result = run(&mut user, &store_to(shared));
+    assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == shared), "{result:?}");
+    assert!(run(&mut user, &store_to(private)).is_ok());
+    for page in [shared, private] {
+        // SAFETY: mapped above, and unmapped once.
+        unsafe {
+            assert_eq!((page as *const u64).read_volatile(), 0);
+            libc::munmap(page as *mut libc::c_void, 4096);
+        }
+    }
+}
+
+#[test]
+fn every_layout_finds_fresh_memory() {
+    let mut user = spawn();
+    for element in [Element::F64, Element::F32, Element::F64] {
+        // mov rcx, pattern; cmp [rsi], rcx; je +2; ud2; mov qword [rsi], 0
+        let snippet = [
+            &[0x48, 0xb9][..],
+            &element.pattern().to_le_bytes(),
+            &[0x48, 0x39, 0x0e, 0x74, 0x02, 0x0f, 0x0b, 0x48, 0xc7, 0x06, 0, 0, 0, 0],
+        ]
+        .concat();
+        let run = |user: &mut User, rounds| {
+            let mut batch = batch_of(once(&snippet), 4, rounds);
+            batch.element = element;
+            user.run(&batch)
+        };
+        assert_eq!(run(&mut user, 1).map(|samples| samples.len()), Ok(4));
+        assert!(matches!(run(&mut user, 2), Err(RunError::Fault { signal: "SIGILL", .. })));
+    }
+}
+
+#[test]
+fn samples_come_in_the_order_in_which_they_were_taken() {
+    let mut user = spawn();
+    let mut batch = batch_of(once(&[0x90]), 5, 7);
+    for layout in &mut batch.layouts {
+        layout.round = vec![Call { place: 0, loop_count: 1 }; 3];
+    }
+    let samples = user.run(&batch).expect("nops run");
+    assert_eq!(samples.len(), 5 * 7 * 3);
+    assert!(samples.iter().all(|sample| sample.start < sample.end));
+    assert!(samples.windows(2).all(|pair| pair[0].end < pair[1].start));
+}
+
+#[test]
+fn area_registers_point_to_lines_that_do_not_alias() {
+    let mut user = spawn();
+    // Each register's address decides which instruction faults: the snippet checks nothing, the test does.
+    let chunk = &batch::split(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
+    chunk.write(&batch_of(once(&[0x90]), 1, 1), &mut user.memory, 1);
+    let placed = user.memory.command_bytes(super::command::LAYOUTS_AT);
+    // SAFETY: a placed layout has just been written there.
+    let placed = unsafe { *placed.cast::<super::command::PlacedLayout>() };
+    assert_eq!(placed.areas.len(), AREA_REGISTERS.len());
+    for (index, address) in placed.areas.iter().enumerate() {
+        assert_eq!(address % 64, 0);
+        for other in &placed.areas[..index] {
+            assert!((address % 4096).abs_diff(other % 4096) >= 64);
+        }
+    }
+}
+
+#[test]
+fn layouts_that_overlap_go_in_commands_of_their_own() {
+    let mut batch = batch_of(once(&[0x90]), 3, 1);
+    let parts = |batch: &Batch| batch::split(batch).map(|chunks| chunks.len());
+    assert_eq!(parts(&batch), Ok(1));
+    batch.layouts[1].code[0].offset = batch.layouts[0].code[0].offset + 1;
+    assert_eq!(parts(&batch), Ok(2));
+    assert_eq!(spawn().run(&batch).map(|samples| samples.len()), Ok(3));
+    batch.layouts[1].code[0].offset = super::memory::ARENA as u32 - 1;
+    assert!(parts(&batch).is_err());
+}
+
+#[test]
+fn a_worker_whose_thread_has_ended_is_replaced() {
+    let mut user = std::thread::spawn(spawn).join().expect("the thread ends well");
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn a_worker_that_was_killed_is_replaced() {
+    let mut user = spawn();
+    user.worker.as_mut().map(super::Worker::end);
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn an_absent_cpu_is_an_error() {
+    for cpu in [1023, 5000] {
+        let error = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).map(|_| ());
+        let expected = RunError::System { doing: "pinning the worker to the CPU", errno: libc::EINVAL };
+        assert_eq!(error, Err(expected));
+    }
+}

@@ -1,0 +1,331 @@
+//! The worker's life: set itself up, then run commands until it is killed.
+//!
+//! It starts as a copy of a process that may have had other threads, which may have held any lock. So
+//! nothing here allocates, locks, panics or touches thread-local storage.
+
+use super::command::{
+    CONSTANT_PART, Command, FENCE_CONTEXT, FENCE_READING, LAYOUTS_AT, PlacedCall, PlacedLayout, Shared,
+    outcome,
+};
+use super::memory::{AREA, Piece, view};
+use super::sandbox;
+use super::stub::{self, Restored};
+use crate::context::{AREA_REGISTERS, Context};
+use crate::executor::Sample;
+use std::mem::size_of;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+
+/// All that a worker needs to know, prepared before it exists.
+pub(super) struct Setup {
+    pub(super) view: u64,
+    pub(super) pieces: [Piece; 12],
+    pub(super) cpu: usize,
+    pub(super) caller: i32,
+    pub(super) filter: [libc::sock_filter; sandbox::FILTER_LEN],
+    /// Mappings that the host program shares with others: start, bytes.
+    pub(super) foreign: Vec<(usize, usize)>,
+    pub(super) avx: bool,
+    pub(super) fsgsbase: bool,
+    /// The command to start after.
+    pub(super) sequence: u32,
+}
+
+/// Where the fault handler of this process writes to.
+static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+/// The sequence number that ends the current command.
+static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_mut());
+
+impl Setup {
+    fn at(&self, offset: usize) -> *mut u8 {
+        (self.view + offset as u64) as *mut u8
+    }
+
+    fn shared(&self) -> Shared {
+        Shared {
+            context_page: self.at(view::CONTEXT_AT),
+            status_page: self.at(view::STATUS_AT),
+            samples: self.at(view::SAMPLES_AT),
+        }
+    }
+}
+
+/// The first function of the worker. Never returns to the code that made it.
+///
+/// # Safety
+///
+/// This process is a fresh copy whose only thread this is.
+pub(super) unsafe fn start(setup: &Setup) -> ! {
+    for piece in &setup.pieces {
+        let address = setup.at(piece.at) as usize;
+        let flags = (piece.flags | libc::MAP_FIXED) as usize;
+        let (protection, fd) = (piece.protection as usize, piece.fd as usize);
+        // SAFETY: replaces a part of the reservation that was made for it, and no other memory.
+        let answer = unsafe {
+            stub::syscall(libc::SYS_mmap, address, piece.bytes, protection, flags, fd, piece.offset)
+        };
+        if answer != address as isize {
+            // SAFETY: ends the process.
+            unsafe { exit() };
+        }
+    }
+    SHARED_STATUS.store(setup.at(view::STATUS_AT), Ordering::Relaxed);
+    SHARED_COMMAND.store(setup.at(view::COMMAND_AT).cast(), Ordering::Relaxed);
+    let top = setup.view + view::STACK_TOP as u64;
+    // SAFETY: the new stack has just been mapped, and `setup` lies in memory that stays mapped.
+    unsafe { stub::enter_on_stack(top, setup, serve) }
+}
+
+/// Ends the process at once.
+///
+/// # Safety
+///
+/// Only in the worker.
+pub(super) unsafe fn exit() -> ! {
+    loop {
+        // SAFETY: does not return.
+        unsafe { stub::syscall(libc::SYS_exit_group, 0, 0, 0, 0, 0, 0) };
+    }
+}
+
+/// Publishes what the status says and wakes the caller.
+///
+/// # Safety
+///
+/// Only in the worker, after [`start`] has mapped its memory.
+unsafe fn finish(sequence: u32) {
+    let status = status();
+    // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both sides.
+    let done = unsafe { &(*status).done };
+    done.store(sequence, Ordering::Release);
+    let address = ptr::from_ref(done) as usize;
+    // SAFETY: wakes at most one waiter on a word of the shared memory.
+    unsafe { stub::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE as usize, 1, 0, 0, 0) };
+}
+
+fn status() -> *mut super::command::Status {
+    let page = SHARED_STATUS.load(Ordering::Relaxed);
+    Shared { context_page: page, status_page: page, samples: page }.status()
+}
+
+/// Reports a failure that ends the worker.
+///
+/// # Safety
+///
+/// As for [`finish`].
+pub(super) unsafe fn give_up(what: u32, fill: impl FnOnce(*mut super::command::Status)) -> ! {
+    let status = status();
+    fill(status);
+    // SAFETY: mapped for as long as the worker lives; the caller reads after `done` has changed.
+    unsafe {
+        ptr::addr_of_mut!((*status).outcome).write_volatile(what);
+        let command = SHARED_COMMAND.load(Ordering::Relaxed);
+        finish((*command).sequence.load(Ordering::Acquire));
+        exit()
+    }
+}
+
+unsafe extern "C" fn serve(setup: *const Setup) -> ! {
+    // SAFETY: `start` passes a reference that stays valid in this process.
+    let setup = unsafe { &*setup };
+    // SAFETY: this process is the worker, set up once.
+    if let Err((step, errno)) = unsafe { sandbox::close(setup) } {
+        // SAFETY: the shared memory is mapped.
+        unsafe {
+            give_up(outcome::SETUP, |status| {
+                ptr::addr_of_mut!((*status).detail).write_volatile(step);
+                ptr::addr_of_mut!((*status).errno).write_volatile(errno);
+            })
+        }
+    }
+    let mut restored =
+        Restored { fs_base: 0, gs_base: 0, avx: setup.avx as u8, fsgsbase: setup.fsgsbase as u8 };
+    if setup.fsgsbase {
+        // SAFETY: the kernel says that these instructions are enabled.
+        unsafe {
+            std::arch::asm!("rdfsbase {}", out(reg) restored.fs_base, options(nomem, nostack));
+            std::arch::asm!("rdgsbase {}", out(reg) restored.gs_base, options(nomem, nostack));
+        }
+    }
+    let command: *const Command = setup.at(view::COMMAND_AT).cast();
+    let mut last = setup.sequence;
+    // SAFETY: the shared memory is mapped, and the caller writes commands only while none is running.
+    unsafe {
+        ptr::addr_of_mut!((*status()).outcome).write_volatile(outcome::DONE);
+        finish(last);
+        loop {
+            last = wait_for_command(command, last);
+            stub::serialise();
+            let (result, detail) = match run(setup, command, &restored) {
+                Ok(()) => (outcome::DONE, 0),
+                Err(fence) => (outcome::FENCE, fence),
+            };
+            ptr::addr_of_mut!((*status()).detail).write_volatile(detail);
+            ptr::addr_of_mut!((*status()).outcome).write_volatile(result);
+            finish(last);
+        }
+    }
+}
+
+/// Turns of active waiting, about 40 µs: waking a sleeping virtual CPU takes as long.
+const SPINS: u32 = 1000;
+
+unsafe fn wait_for_command(command: *const Command, last: u32) -> u32 {
+    // SAFETY: the command region stays mapped; its first word is accessed atomically on both sides.
+    let (sequence, spin) = unsafe { (&(*command).sequence, (*command).spin) };
+    if spin != 0 {
+        for _ in 0..SPINS {
+            let now = sequence.load(Ordering::Acquire);
+            if now != last {
+                return now;
+            }
+            std::hint::spin_loop();
+        }
+    }
+    loop {
+        let now = sequence.load(Ordering::Acquire);
+        if now != last {
+            return now;
+        }
+        let address = ptr::from_ref(sequence) as usize;
+        // SAFETY: waits on a word of the shared memory for as long as it has its old value.
+        unsafe { stub::syscall(libc::SYS_futex, address, libc::FUTEX_WAIT as usize, last as usize, 0, 0, 0) };
+    }
+}
+
+/// Runs one command. An error is the index of a damaged fence.
+unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Result<(), u32> {
+    // SAFETY: the caller has written a whole command before it changed the sequence number, and its layouts
+    // and calls fit in the region.
+    let (command, layouts, calls) = unsafe {
+        let bytes = command.cast::<u8>();
+        let layouts = bytes.add(LAYOUTS_AT).cast::<PlacedLayout>();
+        let calls = layouts.add((*command).layouts as usize).cast::<PlacedCall>();
+        (&*command, layouts, calls)
+    };
+    let shared = setup.shared();
+    let per_layout = command.calls as usize * command.rounds as usize;
+    for index in 0..command.layouts as usize {
+        // SAFETY: see above; the samples of all layouts fit in their region.
+        unsafe {
+            let layout = &*layouts.add(index);
+            let calls = calls.add(index * command.calls as usize);
+            let samples = shared.first_sample().add(index * per_layout);
+            prepare(setup, command, layout, calls, samples);
+            run_layout(&shared, command, layout.seed, calls, samples, restored)?;
+            check_context(&shared, command, layout)?;
+        }
+    }
+    let samples = command.layouts as usize * per_layout;
+    // SAFETY: the fences lie in the shared memory.
+    match unsafe { shared.damaged_fence(samples, command.canary) } {
+        Some(fence) => Err(fence),
+        None => Ok(()),
+    }
+}
+
+/// Fresh memory areas and context, and no page faults in the rounds where that can be helped.
+unsafe fn prepare(
+    setup: &Setup,
+    command: &Command,
+    layout: &PlacedLayout,
+    calls: *const PlacedCall,
+    samples: *mut Sample,
+) {
+    let context = setup.shared().context();
+    // SAFETY: the context page is mapped for writing and holds nothing else there.
+    unsafe { ptr::copy_nonoverlapping(&command.context, context, 1) };
+    let (start, end) = (setup.at(view::area_at(0)) as usize, setup.at(view::area_at(4)) as usize + AREA);
+    let drop_pages = libc::MADV_DONTNEED as usize;
+    // SAFETY: drops the copied pages of the areas, which only snippets use; between them is no memory.
+    unsafe { stub::syscall(libc::SYS_madvise, start, end - start, drop_pages, 0, 0, 0) };
+    for (address, register) in layout.areas.iter().zip(AREA_REGISTERS) {
+        // SAFETY: the touched bytes lie in the area. An atomic OR keeps the byte's value, and gives the page a
+        // copy of its own before the rounds begin; a read first would fault twice. LLVM makes a mere read of
+        // it where it sees the zero.
+        unsafe {
+            ptr::addr_of_mut!((*context).gpr).cast::<u64>().add(register).write(*address);
+            for byte in [*address, *address - 64] {
+                AtomicU8::from_ptr(byte as *mut u8).fetch_or(std::hint::black_box(0), Ordering::Relaxed);
+            }
+        }
+    }
+    let bytes = command.calls as usize * command.rounds as usize * size_of::<Sample>();
+    for offset in (0..bytes).step_by(4096) {
+        // SAFETY: the samples of this layout lie in the mapped region and are written below.
+        unsafe { samples.cast::<u8>().add(offset).write_volatile(0) };
+    }
+    for call in 0..command.calls as usize {
+        // SAFETY: a program's first byte is mapped for reading.
+        unsafe { ((*calls.add(call)).entry as *const u8).read_volatile() };
+    }
+}
+
+unsafe fn run_layout(
+    shared: &Shared,
+    command: &Command,
+    seed: u64,
+    calls: *const PlacedCall,
+    mut samples: *mut Sample,
+    restored: &Restored,
+) -> Result<(), u32> {
+    let context = shared.context();
+    let unwritten = command.canary;
+    // A state of zero would stay zero.
+    let mut random = seed | 1;
+    let warm_up = u64::from(command.warm_up);
+    for round in 0..warm_up + u64::from(command.rounds) {
+        for call in 0..command.calls as usize {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // SAFETY: the call lies in the command, the context and the sample in their mapped regions; the
+            // program is a function that preserves what the calling convention asks for.
+            unsafe {
+                let call = &*calls.add(call);
+                ptr::addr_of_mut!((*context).loop_count).write_volatile(call.loop_count);
+                ptr::addr_of_mut!((*context).start).write_volatile(unwritten);
+                ptr::addr_of_mut!((*context).end).write_volatile(unwritten);
+                stub::call_program(call.entry, (random >> 32 & DELAY_MASK) + 1, restored);
+                let start = ptr::addr_of!((*context).start).read_volatile();
+                let end = ptr::addr_of!((*context).end).read_volatile();
+                if start == unwritten || end == unwritten {
+                    return Err(FENCE_READING);
+                }
+                if round >= warm_up {
+                    samples.write_volatile(Sample { start, end });
+                    samples = samples.add(1);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Delays of 1 to 128 core cycles or more: several steps of the time stamp counters seen so far, which are
+/// 10 ns.
+const DELAY_MASK: u64 = 127;
+
+/// Whether a snippet has changed what only the harness writes.
+unsafe fn check_context(shared: &Shared, command: &Command, layout: &PlacedLayout) -> Result<(), u32> {
+    let context: *const Context = shared.context();
+    let (now, before) = (context.cast::<u8>(), ptr::from_ref(&command.context).cast::<u8>());
+    for offset in CONSTANT_PART.step_by(8) {
+        // SAFETY: both are whole contexts, aligned to 64 bytes.
+        let (now, mut before) = unsafe {
+            (now.add(offset).cast::<u64>().read_volatile(), before.add(offset).cast::<u64>().read_volatile())
+        };
+        let register = (offset - CONSTANT_PART.start) / 8;
+        for (area, number) in AREA_REGISTERS.iter().enumerate() {
+            if *number == register {
+                before = layout.areas[area];
+            }
+        }
+        if now != before {
+            return Err(FENCE_CONTEXT);
+        }
+    }
+    // SAFETY: as above.
+    let (now, before) = unsafe { ((*context).mxcsr, command.context.mxcsr) };
+    if now == before { Ok(()) } else { Err(FENCE_CONTEXT) }
+}

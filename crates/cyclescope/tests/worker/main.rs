@@ -1,0 +1,14 @@
+//! The user-mode executor on this machine: it measures, and it survives every snippet.
+
+mod faults;
+mod figures;
+mod lifetime;
+mod support;
+
+use support::*;
+
+#[test]
+fn imul_takes_three_times_as_long_as_add() {
+    let mut user = spawn();
+    assert_measures(&mut user, "nothing");
+}
