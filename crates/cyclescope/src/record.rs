@@ -150,6 +150,8 @@ pub struct ErrorRecord {
     pub line: Option<u32>,
     /// Column of a bad snippet, from 1.
     pub column: Option<u32>,
+    /// The snippet's line with a caret below the column.
+    pub excerpt: Option<String>,
 }
 
 /// Exit codes of the command line.

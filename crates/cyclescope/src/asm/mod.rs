@@ -24,3 +24,4 @@ mod text;
 pub use layout::parse;
 pub use lexer::Position;
 pub use listing::{Listing, features, hex};
+pub use suggest::nearest;

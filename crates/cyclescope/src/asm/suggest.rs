@@ -37,7 +37,7 @@ pub(super) fn unknown_name(word: &str, at: Position, labels: &[&str]) -> BadSnip
 }
 
 /// Up to three known words near this one, the nearest first.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let limit = if word.len() < 4 { 1 } else { 2 };
     let mut near: Vec<(usize, &str)> = Vec::new();
     for name in known {

@@ -1,0 +1,197 @@
+//! The command line's grammar.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use cyclescope::measure::Precision;
+use std::path::PathBuf;
+
+/// What a piece of x86 code costs, in true core clock cycles with an error bar.
+#[derive(Debug, Parser)]
+#[command(name = "cyclescope", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
+    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; 130 interrupted.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure a snippet
+    Run(Box<RunArgs>),
+}
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Print one JSON object a line and nothing else on stdout
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Where the code runs
+    #[arg(long, global = true, value_enum, value_name = "WHERE", default_value = "user")]
+    pub executor: ExecutorName,
+    /// Timing method; `list` shows them all [default: chosen for this machine]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub clock: Option<String>,
+    /// CPU to measure on [default: the last allowed one]
+    #[arg(long, global = true, value_name = "N")]
+    pub cpu: Option<u32>,
+    /// Seed of everything that is random [default: from the time]
+    #[arg(long, global = true, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Fewer layouts and a short budget
+    #[arg(long, global = true)]
+    pub quick: bool,
+    /// Keep code, raw samples and the machine's facts in a new directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub evidence: Option<PathBuf>,
+}
+
+/// The executors that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExecutorName {
+    /// A sandboxed process
+    User,
+    /// Ring 0, through the kernel module
+    Kernel,
+}
+
+/// Where the snippet comes from.
+#[derive(Debug, Args)]
+#[group(required = false, multiple = false)]
+pub struct Source {
+    /// Intel-syntax assembly, statements separated by `;` or new lines; `-` reads standard input
+    #[arg(value_name = "SNIPPET", allow_hyphen_values = true)]
+    pub snippet: Option<String>,
+    /// Read the assembly from a file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The snippet as machine code, such as `48 0f af c0`
+    #[arg(long, value_name = "BYTES")]
+    pub hex: Option<String>,
+    /// Compile a C or C++ file and measure its function `void f(void *)`
+    #[arg(long, value_name = "FILE")]
+    pub c: Option<PathBuf>,
+    /// Load a shared library and measure a function of it, named by --call
+    #[arg(long, value_name = "FILE", requires = "call")]
+    pub lib: Option<PathBuf>,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub source: Source,
+    /// Assembly that runs once before the first clock reading
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub init: Option<String>,
+    /// Assemble snippet and init code with another assembler
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub assembler: Option<Assembler>,
+    /// The function to call [default with --c: f]
+    #[arg(long, value_name = "NAME")]
+    pub call: Option<String>,
+    /// Flags for the compiler, after -O2
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    pub cflags: Option<String>,
+    /// Copies in the shortest body; the others have two and four times as many [default: by the snippet]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub unroll: Option<u32>,
+    /// Run each body in a loop of N iterations, counted in R15
+    #[arg(long = "loop", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub loop_count: Option<u64>,
+    /// Untimed rounds at the start of each layout [default: until the cost stops moving]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub warm_up: Option<u32>,
+    /// Timed rounds in each layout [default: 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
+    pub samples: Option<u32>,
+    /// Layouts of the first batch; more follow until the interval is reached [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    pub layouts: Option<u32>,
+    /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%)
+    #[arg(long, value_name = "WIDTH", value_parser = precision)]
+    pub interval: Option<Precision>,
+    /// Level of the intervals
+    #[arg(long, value_name = "SHARE", value_parser = confidence)]
+    pub confidence: Option<f64>,
+    /// Seconds after which no further batch is begun [default: 0.12]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<f64>,
+    /// Measure the first run after these were made cold
+    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
+    pub cold: Vec<Cold>,
+}
+
+/// Assemblers other than the built-in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Assembler {
+    /// GNU as, Intel syntax
+    As,
+    /// NASM
+    Nasm,
+    /// LLVM's assembler, Intel syntax
+    LlvmMc,
+}
+
+/// What can be made cold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Cold {
+    /// The snippet's code leaves the caches
+    Code,
+    /// Its memory areas leave the caches
+    Data,
+    /// Branch predictors know nothing of it
+    Branches,
+    /// Its pages leave the translation buffers
+    Tlb,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("expected a number above 0".to_string()),
+    }
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    match text.strip_suffix('%') {
+        Some(share) => Ok(Precision { cycles: 0.0, share: number(share)? / 100.0 }),
+        None => Ok(Precision { cycles: number(text)?, share: 0.0 }),
+    }
+    .map_err(|error: String| format!("{error}, as in 0.01 (core cycles) or 0.5%"))
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => number(percent)? / 100.0,
+        None => number(text)?,
+    };
+    if (0.01..=0.9999).contains(&value) { Ok(value) } else { Err("expected 0.01 to 0.9999".to_string()) }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if value <= 86_400.0 { Ok(value) } else { Err("expected at most a day, 86400".to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn widths_are_cycles_or_shares() {
+        assert_eq!(precision("0.01").unwrap(), Precision { cycles: 0.01, share: 0.0 });
+        assert_eq!(precision("2%").unwrap(), Precision { cycles: 0.0, share: 0.02 });
+        assert!(precision("0").is_err() && precision("nan").is_err() && precision("-1").is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! Other assemblers: macros, directives and other dialects that the built-in parser does not have.
+
+use crate::args::Assembler;
+use crate::failure::Failure;
+use object::{Object, ObjectSection};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Assembles a text to position-independent machine code.
+pub fn assemble(assembler: Assembler, text: &str) -> Result<Vec<u8>, Failure> {
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failure::internal(format!("making a temporary folder failed: {error}")))?;
+    let (source, object) = (folder.path().join("snippet.s"), folder.path().join("snippet.o"));
+    std::fs::write(&source, wrap(assembler, text))
+        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", source.display())))?;
+    let mut command = command(assembler, &source, &object);
+    let name = command.get_program().to_string_lossy().into_owned();
+    let result = command.stdin(Stdio::null()).output().map_err(|error| missing(&name, &error))?;
+    if !result.status.success() {
+        let said = String::from_utf8_lossy(&result.stderr).replace(&*source.to_string_lossy(), "snippet");
+        return Err(Failure::usage(format!("{name} refused the snippet:\n{}", said.trim_end()), None));
+    }
+    let bytes = std::fs::read(&object)
+        .map_err(|error| Failure::internal(format!("reading {name}'s output failed: {error}")))?;
+    if assembler == Assembler::Nasm { Ok(bytes) } else { text_section(&name, &bytes) }
+}
+
+fn wrap(assembler: Assembler, text: &str) -> String {
+    match assembler {
+        // In NASM's language `;` starts a comment; on a command line it separates statements as elsewhere.
+        Assembler::Nasm => format!("bits 64\ndefault rel\n{}\n", text.replace(';', "\n")),
+        Assembler::As | Assembler::LlvmMc => format!(".intel_syntax noprefix\n.text\n{text}\n"),
+    }
+}
+
+fn command(assembler: Assembler, source: &Path, object: &Path) -> Command {
+    let (name, options): (&str, &[&str]) = match assembler {
+        Assembler::As => ("as", &["--64"]),
+        Assembler::Nasm => ("nasm", &["-f", "bin"]),
+        Assembler::LlvmMc => ("llvm-mc", &["--triple=x86_64-linux-gnu", "--filetype=obj"]),
+    };
+    let mut command = Command::new(name);
+    command.args(options).arg("-o").arg(object).arg(source);
+    command
+}
+
+fn missing(name: &str, error: &std::io::Error) -> Failure {
+    Failure::from(cyclescope::error::Unavailable {
+        what: format!("assembler {name}"),
+        why: error.to_string(),
+        remedy: format!("install it (Debian: {}), or leave --assembler out", package(name)),
+    })
+}
+
+fn package(name: &str) -> &'static str {
+    match name {
+        "as" => "binutils",
+        "nasm" => "nasm",
+        _ => "llvm",
+    }
+}
+
+/// The code of an object file, which must need no linker.
+fn text_section(name: &str, object: &[u8]) -> Result<Vec<u8>, Failure> {
+    let unreadable = |error: object::Error| Failure::internal(format!("{name}'s output is unreadable: {error}"));
+    let file = object::File::parse(object).map_err(unreadable)?;
+    let Some(section) = file.section_by_name(".text") else { return Ok(Vec::new()) };
+    if section.relocations().next().is_some() {
+        let remedy = "use labels inside the snippet and RIP-relative addresses only";
+        return Err(Failure::usage("the snippet refers to something outside itself", Some(remedy)));
+    }
+    Ok(section.data().map_err(unreadable)?.to_vec())
+}

@@ -1,0 +1,94 @@
+//! `--clock list`: every timing method, what it orders and whether it works here.
+
+use crate::args::Common;
+use crate::failure::Failure;
+use crate::output::Output;
+use cyclescope::clock::{self, Clock};
+use cyclescope::machine::Machine;
+use cyclescope::record::exit;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct ClockRecord {
+    clock: &'static str,
+    about: &'static str,
+    source: &'static str,
+    counts: clock::Counts,
+    promises: clock::Promises,
+    needs: Vec<String>,
+    clobbers: Vec<String>,
+    default: bool,
+    available: bool,
+    why_not: Option<String>,
+    remedy: Option<String>,
+}
+
+impl ClockRecord {
+    fn new(clock: &'static Clock, machine: &Machine, default: Option<&Clock>) -> ClockRecord {
+        let refusal = clock::require(clock, machine).err();
+        ClockRecord {
+            clock: clock.name,
+            about: clock.about,
+            source: clock.source,
+            counts: clock.counts,
+            promises: clock.promises,
+            needs: clock.features().into_iter().map(cyclescope::machine::features::name).collect(),
+            clobbers: clock.clobbers().iter().map(|register| format!("{register:?}").to_lowercase()).collect(),
+            default: default.is_some_and(|default| default.name == clock.name),
+            available: refusal.is_none(),
+            why_not: refusal.as_ref().map(|error| error.why.clone()),
+            remedy: refusal.map(|error| error.remedy).filter(|remedy| !remedy.is_empty()),
+        }
+    }
+
+    /// The five promises as letters, a dash for each that is not made.
+    fn orders(&self) -> String {
+        let promises = &self.promises;
+        [
+            ('l', promises.leading_done),
+            ('b', promises.body_waits),
+            ('e', promises.body_done),
+            ('f', promises.following_waits),
+            ('s', promises.stores_drained),
+        ]
+        .map(|(letter, kept)| if kept { letter } else { '-' })
+        .iter()
+        .collect()
+    }
+}
+
+/// Lists the timing methods.
+pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
+    let machine = crate::run::machine(common)?;
+    let default = clock::choose(&machine).ok();
+    let records: Vec<_> = clock::ALL.iter().map(|clock| ClockRecord::new(clock, &machine, default)).collect();
+    if output.is_json() {
+        for record in &records {
+            output.record("clock", record)?;
+        }
+        return Ok(exit::DONE);
+    }
+    let widest = records.iter().map(|record| record.clock.len()).max().unwrap_or(0);
+    for record in &records {
+        let mark = if record.default { "*" } else { " " };
+        let name = format!("{:widest$}", record.clock);
+        let name = if record.available { output.bold(&name) } else { output.faint(&name) };
+        output.line(format!("{mark} {name}  {}  {}", record.orders(), unit(record.counts)))?;
+        output.line(format!("    {}", record.about))?;
+        if let Some(why) = &record.why_not {
+            output.line(format!("    {}", output.yellow(&format!("not here: {why}"))))?;
+        }
+    }
+    output.line("")?;
+    output.line("* the default here. Orders: l leading code is done, b the body waits for the start,")?;
+    output.line("e the body is done at the end, f following code waits, s stores are drained.")?;
+    Ok(exit::DONE)
+}
+
+fn unit(counts: clock::Counts) -> &'static str {
+    match counts {
+        clock::Counts::TscTicks => "TSC ticks",
+        clock::Counts::CoreCycles => "core cycles",
+        clock::Counts::Nanos => "nanoseconds",
+    }
+}

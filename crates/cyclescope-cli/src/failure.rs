@@ -1,0 +1,123 @@
+//! Failures of a command: what is printed, and the exit code.
+
+use cyclescope::error::{BadSnippet, RunError, Unavailable};
+use cyclescope::record::{ErrorRecord, Line, exit};
+use std::io::{self, Write};
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something to report.
+    Error(Box<ErrorRecord>),
+    /// The reader of stdout has closed it, which is its right.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// Wrong use of the command line.
+    pub fn usage(text: impl Into<String>, remedy: Option<&str>) -> Failure {
+        Failure::Error(Box::new(ErrorRecord {
+            code: "usage",
+            exit: exit::USAGE,
+            text: text.into(),
+            remedy: remedy.map(str::to_string),
+            ..ErrorRecord::default()
+        }))
+    }
+
+    /// Something of the system that went wrong.
+    pub fn internal(text: impl Into<String>) -> Failure {
+        Failure::Error(Box::new(ErrorRecord {
+            code: "internal",
+            exit: exit::INTERNAL,
+            text: text.into(),
+            ..ErrorRecord::default()
+        }))
+    }
+
+    /// Prints the failure, a JSON line on stdout or words on stderr, and returns the exit code.
+    pub fn report(&self, json: bool) -> u8 {
+        let Failure::Error(record) = self else { return exit::DONE };
+        if json {
+            let line = serde_json::to_string(&Line::new("error", record)).expect("records are plain data");
+            // Nothing is left to be done when this fails too.
+            let _ = writeln!(io::stdout(), "{line}");
+        } else {
+            let _ = io::stderr().write_all(words(record).as_bytes());
+        }
+        record.exit
+    }
+}
+
+fn words(record: &ErrorRecord) -> String {
+    let mut text = match (record.line, record.column) {
+        (Some(line), Some(column)) => format!("error: line {line}, column {column}: {}\n", record.text),
+        _ => format!("error: {}\n", record.text),
+    };
+    if let Some(excerpt) = &record.excerpt {
+        for line in excerpt.lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    if let Some(remedy) = &record.remedy {
+        text.push_str(&format!("help: {remedy}\n"));
+    }
+    text
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::internal(format!("writing the result failed: {error}")),
+        }
+    }
+}
+
+impl From<Unavailable> for Failure {
+    fn from(error: Unavailable) -> Failure {
+        Failure::Error(Box::new((&error).into()))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        Failure::Error(Box::new((&error).into()))
+    }
+}
+
+impl Failure {
+    /// A bad snippet, with the line of its text that holds the error.
+    pub fn snippet(error: &BadSnippet, text: &str) -> Failure {
+        let mut record = ErrorRecord::from(error);
+        record.excerpt = excerpt(text, error.line, error.column);
+        Failure::Error(Box::new(record))
+    }
+}
+
+/// The line of a text, and a caret below a column of it.
+pub fn excerpt(text: &str, line: u32, column: u32) -> Option<String> {
+    let found = text.lines().nth(line.checked_sub(1)? as usize)?;
+    // Tabs would move the caret.
+    let shown = found.replace('\t', " ");
+    let before = column.checked_sub(1)? as usize;
+    Some(format!("{shown}\n{}^", " ".repeat(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_below_the_column() {
+        assert_eq!(excerpt("nop\nimull rax", 2, 1).unwrap(), "imull rax\n^");
+        assert_eq!(excerpt("a\tb", 1, 3).unwrap(), "a b\n  ^");
+        assert_eq!(excerpt("nop", 2, 1), None);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(failure.report(false), exit::DONE);
+    }
+}

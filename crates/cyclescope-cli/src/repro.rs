@@ -1,0 +1,101 @@
+//! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
+
+use crate::args::{Common, ExecutorName, RunArgs};
+use clap::ValueEnum;
+use cyclescope::measure::Precision;
+use std::fmt::Display;
+
+/// A command line under construction.
+struct CommandLine(Vec<String>);
+
+impl CommandLine {
+    fn option(&mut self, name: &str, value: &Option<impl Display>) {
+        if let Some(value) = value {
+            self.0.push(name.to_string());
+            self.0.push(value.to_string());
+        }
+    }
+
+    fn flag(&mut self, name: &str, set: bool) {
+        if set {
+            self.0.push(name.to_string());
+        }
+    }
+
+    fn quoted(self) -> String {
+        // A NUL byte can't come from a command line, so joining can't fail.
+        shlex::try_join(self.0.iter().map(String::as_str)).unwrap_or_default()
+    }
+}
+
+/// The command that repeats a run with this seed.
+pub fn run(common: &Common, args: &RunArgs, seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), "run".to_string()]);
+    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    line.option("--file", &path(&args.source.file));
+    line.option("--hex", &args.source.hex);
+    line.option("--c", &path(&args.source.c));
+    line.option("--lib", &path(&args.source.lib));
+    line.option("--call", &args.call);
+    line.option("--cflags", &args.cflags);
+    line.option("--init", &args.init);
+    line.option("--assembler", &args.assembler.map(name));
+    line.option("--unroll", &args.unroll);
+    line.option("--loop", &args.loop_count);
+    line.option("--warm-up", &args.warm_up);
+    line.option("--samples", &args.samples);
+    line.option("--layouts", &args.layouts);
+    line.option("--interval", &args.interval.map(width));
+    line.option("--confidence", &args.confidence);
+    line.option("--budget", &args.budget);
+    let cold: Vec<String> = args.cold.iter().copied().map(name).collect();
+    line.option("--cold", &(!cold.is_empty()).then(|| cold.join(",")));
+    line.option("--executor", &(common.executor != ExecutorName::User).then(|| name(common.executor)));
+    line.option("--clock", &common.clock);
+    line.option("--cpu", &common.cpu);
+    line.flag("--quick", common.quick);
+    line.option("--seed", &Some(seed));
+    if let Some(snippet) = &args.source.snippet {
+        line.0.push("--".to_string());
+        line.0.push(snippet.clone());
+    }
+    line.quoted()
+}
+
+fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
+}
+
+fn width(precision: Precision) -> String {
+    if precision.share > 0.0 { format!("{}%", 100.0 * precision.share) } else { precision.cycles.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn repro(arguments: &[&str]) -> String {
+        let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
+        match &cli.command {
+            Command::Run(args) => super::run(&cli.common, args, 7),
+        }
+    }
+
+    #[test]
+    fn the_repro_parses_to_the_same_command() {
+        let lines = [
+            vec!["run", "imul rax, rax; nop"],
+            vec!["run", "--hex", "90", "--interval", "0.5%", "--confidence", "0.99", "--loop", "3", "--quick"],
+            vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
+            vec!["run", "--assembler", "nasm", "-x"],
+        ];
+        for line in lines {
+            let first = repro(&line);
+            let words = shlex::split(&first).unwrap();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(repro(&words[1..]), first);
+            assert!(first.contains("--seed 7"));
+        }
+    }
+}
