@@ -7,8 +7,10 @@ use std::path::PathBuf;
 /// What a piece of x86 code costs, in true core clock cycles with an error bar.
 #[derive(Debug, Parser)]
 #[command(name = "cyclescope", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
-    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
+    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; 130 interrupted."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -62,7 +62,8 @@ fn package(name: &str) -> &'static str {
 
 /// The code of an object file, which must need no linker.
 fn text_section(name: &str, object: &[u8]) -> Result<Vec<u8>, Failure> {
-    let unreadable = |error: object::Error| Failure::internal(format!("{name}'s output is unreadable: {error}"));
+    let unreadable =
+        |error: object::Error| Failure::internal(format!("{name}'s output is unreadable: {error}"));
     let file = object::File::parse(object).map_err(unreadable)?;
     let Some(section) = file.section_by_name(".text") else { return Ok(Vec::new()) };
     if section.relocations().next().is_some() {

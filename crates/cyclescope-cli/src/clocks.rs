@@ -33,7 +33,11 @@ impl ClockRecord {
             counts: clock.counts,
             promises: clock.promises,
             needs: clock.features().into_iter().map(cyclescope::machine::features::name).collect(),
-            clobbers: clock.clobbers().iter().map(|register| format!("{register:?}").to_lowercase()).collect(),
+            clobbers: clock
+                .clobbers()
+                .iter()
+                .map(|register| format!("{register:?}").to_lowercase())
+                .collect(),
             default: default.is_some_and(|default| default.name == clock.name),
             available: refusal.is_none(),
             why_not: refusal.as_ref().map(|error| error.why.clone()),

@@ -86,7 +86,18 @@ mod tests {
     fn the_repro_parses_to_the_same_command() {
         let lines = [
             vec!["run", "imul rax, rax; nop"],
-            vec!["run", "--hex", "90", "--interval", "0.5%", "--confidence", "0.99", "--loop", "3", "--quick"],
+            vec![
+                "run",
+                "--hex",
+                "90",
+                "--interval",
+                "0.5%",
+                "--confidence",
+                "0.99",
+                "--loop",
+                "3",
+                "--quick",
+            ],
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
         ];

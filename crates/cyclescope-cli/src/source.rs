@@ -96,7 +96,9 @@ fn read_all(name: &str, stream: impl Read) -> Result<String, Failure> {
     // One byte more than a snippet can have as text shows that there is too much.
     let most = 64 * MOST_BYTES as u64;
     match stream.take(most + 1).read_to_string(&mut text) {
-        Ok(read) if read as u64 > most => Err(Failure::usage(format!("{name} is too long for a snippet"), None)),
+        Ok(read) if read as u64 > most => {
+            Err(Failure::usage(format!("{name} is too long for a snippet"), None))
+        }
         Ok(_) => Ok(text),
         Err(error) => Err(Failure::usage(format!("reading {name} failed: {error}"), None)),
     }

@@ -144,9 +144,7 @@ impl Executor for Simulated {
         }
         self.batches += 1;
         let deadline = self.timeline.now() + batch.deadline.as_secs_f64() * self.scenario.hertz;
-        let calls = batch.layouts.len()
-            * batch.rounds as usize
-            * batch.calls();
+        let calls = batch.layouts.len() * batch.rounds as usize * batch.calls();
         let mut samples = Vec::with_capacity(calls);
         for layout in &batch.layouts {
             check_places(batch, layout);
