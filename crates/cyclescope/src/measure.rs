@@ -161,38 +161,28 @@ impl<'a> Session<'a> {
 
     fn run(mut self) -> Result<Measurement, RunError> {
         let guess = self.pilot()?;
-        let mut unit = self.plan.unit.unwrap_or_else(|| self.first_unit(guess));
-        let mut warm_up = self.plan.warm_up.unwrap_or(WARM_UP);
+        let unit = self.plan.unit.unwrap_or_else(|| self.first_unit(guess));
+        let mut acquisition = self.acquisition(unit, self.plan.warm_up.unwrap_or(WARM_UP), guess);
         loop {
-            let mut acquisition = self.acquisition(unit, warm_up, guess);
-            self.batch(&mut acquisition, self.plan.layouts, self.plan.rounds)?;
-            let (linear, settled) = verdict(&self.estimate(&acquisition));
+            let more = acquisition.layouts.len().max(self.plan.layouts);
+            self.batch(&mut acquisition, more, self.plan.rounds)?;
+            let result = self.estimate(&acquisition);
+            let (linear, settled) = verdict(&result);
+            let Acquisition { unit, warm_up, .. } = acquisition;
+            let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
             if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
-                warm_up *= 4;
+                acquisition = self.acquisition(unit, 4 * warm_up, guess);
             } else if !linear && self.may_grow(unit, guess) && self.has_time() {
-                unit *= 2;
-            } else {
-                return self.refine(acquisition);
+                acquisition = self.acquisition(2 * unit, warm_up, guess);
+            } else if full || self.reached(&result) {
+                let elapsed = self.started.elapsed();
+                return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
             }
         }
     }
 
-    /// Adds layouts until the precision is reached.
-    fn refine(mut self, mut acquisition: Acquisition) -> Result<Measurement, RunError> {
-        loop {
-            let result = self.estimate(&acquisition);
-            let reached = result
-                .as_ref()
-                .is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost));
-            let most = acquisition.layouts.len() >= self.plan.layouts_most;
-            if reached || most || !self.has_time() {
-                let (linear, settled) = verdict(&result);
-                let elapsed = self.started.elapsed();
-                return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
-            }
-            let more = acquisition.layouts.len();
-            self.batch(&mut acquisition, more, self.plan.rounds)?;
-        }
+    fn reached(&self, result: &Option<Estimate>) -> bool {
+        result.as_ref().is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
     }
 
     fn has_time(&self) -> bool {
