@@ -4,6 +4,10 @@
 //! gives up its files, signals and system calls, and then runs commands: all layouts of a batch in one
 //! round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
 //!
+//! Libraries that are loaded when a worker is made are in the worker too, at the same addresses, and their
+//! functions can be called, as long as they make no system calls. Make the executor early: forking a program
+//! that uses much memory takes long (about 5 ms per GiB in small pages).
+//!
 //! A fault, a hang or a damaged fence ends the worker and is reported as what it was; the next batch gets a
 //! new one. This guards against random and careless code: stray stores, wild jumps, any instruction, any
 //! system call. It is no jail for an attacker: VMCALL and VMMCALL reach the hypervisor and nothing here
