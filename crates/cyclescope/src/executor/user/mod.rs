@@ -6,7 +6,7 @@
 //!
 //! Libraries that are loaded when a worker is made are in the worker too, at the same addresses, and their
 //! functions can be called, as long as they make no system calls. Make the executor early: forking a program
-//! that uses much memory takes long (about 5 ms per GiB in small pages).
+//! that uses much memory takes long (about 10 ms per GiB in small pages).
 //!
 //! A fault, a hang or a damaged fence ends the worker and is reported as what it was; the next batch gets a
 //! new one. This guards against random and careless code: stray stores, wild jumps, any instruction, any
