@@ -68,6 +68,8 @@ pub struct User {
     options: UserOptions,
     memory: Memory,
     worker: Option<Worker>,
+    /// A worker that ends by itself, and is reaped when the next one runs.
+    retired: Option<Worker>,
     sequence: u32,
     fault: Option<FaultReport>,
     lock: CpuLock,
@@ -85,6 +87,7 @@ impl User {
             options: options.clone(),
             memory,
             worker: None,
+            retired: None,
             sequence: 0,
             fault: None,
             lock: CpuLock::open(options.cpu),
@@ -142,6 +145,7 @@ impl User {
             Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
         }
         self.worker = Some(worker);
+        self.retired = None;
         Ok(())
     }
 
@@ -172,7 +176,12 @@ impl User {
             }
             Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
         }
-        self.check(batch, chunk, samples, canary)?;
+        if let Err(error) = self.check(batch, chunk, samples, canary) {
+            if matches!(error, RunError::Fault { .. }) {
+                self.retired = Some(worker);
+            }
+            return Err(error);
+        }
         self.worker = Some(worker);
         // SAFETY: mapped as long as `self`; the worker has written so many samples and waits.
         Ok(unsafe { std::slice::from_raw_parts(self.memory.shared().first_sample(), samples) }.to_vec())
