@@ -20,7 +20,8 @@ pub enum RunError {
     Fault {
         /// The signal by its usual name, such as `SIGSEGV`.
         signal: &'static str,
-        /// The address that the fault reports (for `SIGILL` and `SIGFPE` that of the instruction).
+        /// The address that was accessed; that of the instruction where the processor does not tell
+        /// (`SIGILL`, `SIGFPE`, general protection and alignment checks).
         address: u64,
         /// The instruction that faulted, as text with its offset in the snippet, where it can be named.
         instruction: Option<String>,

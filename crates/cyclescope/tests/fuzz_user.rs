@@ -1,4 +1,4 @@
-//! Random bytes as snippets: each is a result or a typed error, and the calling process loses nothing.
+//! Random bytes and random instructions as snippets: each is a result or a typed error, and the calling process loses nothing.
 //!
 //! `CYCLESCOPE_FUZZ_SNIPPETS` sets how many, `CYCLESCOPE_FUZZ_SEED` which. VMCALL and VMMCALL are left out:
 //! they reach the hypervisor, and no filter of this system sees them.
@@ -7,6 +7,7 @@
 mod support;
 
 use cyclescope::error::RunError;
+use iced_x86::{Decoder, DecoderOptions};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use support::*;
@@ -27,9 +28,27 @@ fn random(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn snippet(state: &mut u64) -> Vec<u8> {
-    let length = 1 + random(state) % 16;
+fn bytes(state: &mut u64, length: u64) -> Vec<u8> {
     (0..length).map(|_| random(state) as u8).collect()
+}
+
+/// Bytes as they come, or a few instructions found among them, which get further before they fault.
+fn snippet(state: &mut u64) -> Vec<u8> {
+    if random(state) & 1 == 0 {
+        let length = 1 + random(state) % 16;
+        return bytes(state, length);
+    }
+    let mut snippet = Vec::new();
+    for _ in 0..1 + random(state) % 6 {
+        snippet.extend(loop {
+            let bytes = bytes(state, 15);
+            let instruction = Decoder::new(64, &bytes, DecoderOptions::NONE).decode();
+            if !instruction.is_invalid() {
+                break bytes[..instruction.len()].to_vec();
+            }
+        });
+    }
+    snippet
 }
 
 fn open_files() -> usize {

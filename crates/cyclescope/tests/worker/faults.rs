@@ -208,11 +208,17 @@ fn every_hostile_snippet_is_reported_and_the_next_batch_measures() {
 }
 
 #[test]
-fn a_general_protection_fault_reports_the_address_of_the_instruction() {
+fn a_fault_without_an_address_reports_that_of_the_instruction() {
     let mut user = spawn();
-    let result = run_once(&mut user, &[0x90, 0xf4], Duration::from_secs(5));
-    let rip = user.last_fault().expect("a fault").rip;
-    assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == rip), "{result:?}");
+    // nop; hlt
+    let general_protection: &[u8] = &[0x90, 0xf4];
+    // pushfq; or dword [rsp], 0x40000; popfq; mov eax, [rsi+1]
+    let alignment_check = &[0x9c, 0x81, 0x0c, 0x24, 0, 0, 4, 0, 0x9d, 0x8b, 0x46, 1];
+    for snippet in [general_protection, alignment_check] {
+        let result = run_once(&mut user, snippet, Duration::from_secs(5));
+        let rip = user.last_fault().expect("a fault").rip;
+        assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == rip), "{result:?}");
+    }
 }
 
 #[test]

@@ -43,8 +43,8 @@ fn lives(pid: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
 }
 
-#[test]
-fn a_killed_program_leaves_no_worker() {
+/// Kills a measuring program some time after its worker has appeared.
+fn kill_after(wait: Duration) {
     let exe = std::env::current_exe().expect("this test");
     let mut victim = Command::new(exe)
         .args(["--exact", "lifetime::victim"])
@@ -54,10 +54,19 @@ fn a_killed_program_leaves_no_worker() {
         .expect("the test starts itself");
     assert!(until(|| !workers_of(victim.id()).is_empty()), "no worker was started");
     let workers = workers_of(victim.id());
+    std::thread::sleep(wait);
     assert!(workers.iter().all(|worker| lives(*worker)));
     victim.kill().expect("the victim is killed");
     victim.wait().expect("the victim is reaped");
     assert!(until(|| !workers.iter().any(|worker| lives(*worker))), "{workers:?} still run");
+}
+
+#[test]
+fn a_killed_program_leaves_no_worker() {
+    // While the worker sets itself up, and while it runs an endless loop.
+    for wait in [0, 100] {
+        kill_after(Duration::from_millis(wait));
+    }
 }
 
 #[test]

@@ -70,13 +70,19 @@ pub struct FaultReport {
 
 /// `si_code` of a signal that the kernel raised without an address of its own.
 const SI_KERNEL: i32 = 0x80;
+/// `si_code` of an alignment check, which has no address either.
+const BUS_ADRALN: i32 = 1;
 
 /// Names a fault. Programs of the layouts do not overlap; `arena` is the arena's address in the worker.
 pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
     let Status { signal, code, rip, .. } = *status;
     let place = rip.checked_sub(arena).and_then(|at| find(at as usize, signal, programs, layouts));
     let start = place.map_or(rip, |(_, _, start)| arena + start as u64);
-    let own_address = matches!(signal, libc::SIGSEGV | libc::SIGBUS) && code != SI_KERNEL;
+    let own_address = match signal {
+        libc::SIGSEGV => code != SI_KERNEL,
+        libc::SIGBUS => code != SI_KERNEL && code != BUS_ADRALN,
+        _ => false,
+    };
     let system_call = (signal == libc::SIGSYS).then_some(status.address as i32);
     let (program, offset, instruction) = match place {
         Some((program, code_at, at)) => {

@@ -4,6 +4,10 @@
 //! gives up its files, signals and system calls, and then runs commands: all layouts of a batch in one
 //! round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
 //!
+//! Libraries that are loaded when a worker is made are in the worker too, at the same addresses, and their
+//! functions can be called, as long as they make no system calls. Make the executor early: forking a program
+//! that uses much memory takes long (about 10 ms per GiB in small pages).
+//!
 //! A fault, a hang or a damaged fence ends the worker and is reported as what it was; the next batch gets a
 //! new one. This guards against random and careless code: stray stores, wild jumps, any instruction, any
 //! system call. It is no jail for an attacker: VMCALL and VMMCALL reach the hypervisor and nothing here
@@ -64,6 +68,8 @@ pub struct User {
     options: UserOptions,
     memory: Memory,
     worker: Option<Worker>,
+    /// A worker that ends by itself, and is reaped when the next one runs.
+    retired: Option<Worker>,
     sequence: u32,
     fault: Option<FaultReport>,
     lock: CpuLock,
@@ -81,6 +87,7 @@ impl User {
             options: options.clone(),
             memory,
             worker: None,
+            retired: None,
             sequence: 0,
             fault: None,
             lock: CpuLock::open(options.cpu),
@@ -138,6 +145,7 @@ impl User {
             Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
         }
         self.worker = Some(worker);
+        self.retired = None;
         Ok(())
     }
 
@@ -168,7 +176,12 @@ impl User {
             }
             Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
         }
-        self.check(batch, chunk, samples, canary)?;
+        if let Err(error) = self.check(batch, chunk, samples, canary) {
+            if matches!(error, RunError::Fault { .. }) {
+                self.retired = Some(worker);
+            }
+            return Err(error);
+        }
         self.worker = Some(worker);
         // SAFETY: mapped as long as `self`; the worker has written so many samples and waits.
         Ok(unsafe { std::slice::from_raw_parts(self.memory.shared().first_sample(), samples) }.to_vec())

@@ -18,7 +18,7 @@ pub(super) const STEPS: [&str; 10] = [
     "tying the worker to its caller",
     "pinning the worker to the CPU",
     "limiting the worker's resources",
-    "closing the worker's files (Linux 5.9 or newer is needed)",
+    "closing the worker's files",
     "unmapping what the host program shares",
     "hiding the worker from other processes",
     "setting the worker's signal stack",
@@ -95,7 +95,7 @@ pub(super) unsafe fn close(setup: &Setup) -> Result<(), (u32, i32)> {
         tie_to_caller(setup)?;
         pin(setup)?;
         limit_resources()?;
-        call(3, libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0])?;
+        close_files(setup)?;
         for (start, bytes) in &setup.foreign {
             call(4, libc::SYS_munmap, [*start, *bytes, 0, 0, 0])?;
         }
@@ -131,6 +131,23 @@ unsafe fn pin(setup: &Setup) -> Result<(), (u32, i32)> {
     unsafe {
         call(1, libc::SYS_sched_setaffinity, [0, size_of_val(&mask), ptr::from_ref(&mask) as usize, 0, 0])?
     };
+    Ok(())
+}
+
+unsafe fn close_files(setup: &Setup) -> Result<(), (u32, i32)> {
+    // SAFETY: the worker uses no file any more.
+    unsafe {
+        // Older kernels do not have it, and older containers refuse it.
+        if call(3, libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0]).is_ok() {
+            return Ok(());
+        }
+        for file in 0..setup.files {
+            match call(3, libc::SYS_close, [file, 0, 0, 0, 0]) {
+                Ok(_) | Err((_, libc::EBADF)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
     Ok(())
 }
 

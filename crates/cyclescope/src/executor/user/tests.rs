@@ -252,6 +252,20 @@ fn memory_of_the_host_program_is_out_of_reach() {
 }
 
 #[test]
+fn functions_of_the_host_program_can_be_called() {
+    // sub rsp, 8; mov rax, strtol; xor esi, esi; mov edx, 99; call rax; add rsp, 8: an invalid base makes
+    // it set errno, which is thread-local
+    let strtol = libc::strtol as *const () as u64;
+    let snippet = [
+        &[0x48, 0x83, 0xec, 0x08, 0x48, 0xb8][..],
+        &strtol.to_le_bytes(),
+        &[0x31, 0xf6, 0xba, 99, 0, 0, 0, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08],
+    ]
+    .concat();
+    assert_eq!(run(&mut spawn(), &snippet).map(|samples| samples.len()), Ok(1));
+}
+
+#[test]
 fn every_layout_finds_fresh_memory() {
     let mut user = spawn();
     for element in [Element::F64, Element::F32, Element::F64] {

@@ -23,6 +23,8 @@ pub(super) struct Setup {
     pub(super) cpu: usize,
     pub(super) caller: i32,
     pub(super) filter: [libc::sock_filter; sandbox::FILTER_LEN],
+    /// No open file has this number or a higher one.
+    pub(super) files: usize,
     /// Mappings that the host program shares with others: start, bytes.
     pub(super) foreign: Vec<(usize, usize)>,
     pub(super) avx: bool,
