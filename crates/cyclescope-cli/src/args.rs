@@ -24,6 +24,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure a snippet
     Run(Box<RunArgs>),
+    /// Compute a number again from its evidence
+    Replay(ReplayArgs),
 }
 
 /// Options that every command takes.
@@ -150,6 +152,17 @@ pub enum Cold {
     Branches,
     /// Its pages leave the translation buffers
     Tlb,
+}
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// A directory that --evidence wrote
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Measure again on this machine, with the same code, plan and seed
+    #[arg(long)]
+    pub measure: bool,
 }
 
 fn number(text: &str) -> Result<f64, String> {

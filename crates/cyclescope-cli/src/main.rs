@@ -5,6 +5,7 @@ mod assembler;
 mod clocks;
 mod failure;
 mod output;
+mod replay;
 mod repro;
 mod run;
 mod source;
@@ -35,6 +36,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
     }
     match &cli.command {
         Command::Run(args) => run::run(&cli.common, args, output),
+        Command::Replay(args) => replay::replay(&cli.common, args, output),
     }
 }
 

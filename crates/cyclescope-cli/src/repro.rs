@@ -79,6 +79,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
             Command::Run(args) => super::run(&cli.common, args, 7),
+            other => panic!("{other:?} is no run"),
         }
     }
 

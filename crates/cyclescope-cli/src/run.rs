@@ -6,28 +6,86 @@ use crate::output::Output;
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::Unavailable;
+use cyclescope::evidence::{self, Replay};
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::record::{Quantity, RunRecord, exit};
-use cyclescope::run::{Request, run as measure};
+use cyclescope::run::{Facts, Request, run as measure};
+use cyclescope::snippet::Snippet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
+    prepare_evidence(common)?;
     let machine = machine(common)?;
     let snippet = source::snippet(args, &machine)?;
-    let plan = request.plan(&machine)?;
-    let mut executor = executor(common, &machine)?;
-    let result = measure(&machine, &mut executor, &snippet, &plan, request.asked())?;
-    let mut record = result.record(&machine, &snippet, &plan, "user");
-    record.repro = repro::run(common, args, plan.seed);
+    let repro = repro::run(common, args, request.seed);
+    answer(common, &machine, &snippet, &request, repro, output)
+}
+
+/// Measures what evidence holds again, here and now, and returns the exit code.
+pub fn again(common: &Common, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
+    let plan = &replay.plan;
+    let request = Request {
+        clock: Some(replay.clock),
+        unroll: plan.unit_fixed.then_some(plan.unit),
+        loop_count: plan.loop_count,
+        samples: Some(plan.rounds),
+        precision: Some(plan.asked),
+        confidence: Some(plan.confidence),
+        seed: common.seed.unwrap_or(plan.seed),
+        quick: common.quick,
+        keep_evidence: common.evidence.is_some(),
+        ..Request::default()
+    };
+    prepare_evidence(common)?;
+    let machine = machine(common)?;
+    source::check(&replay.snippet, &machine)?;
+    answer(common, &machine, &replay.snippet, &request, String::new(), output)
+}
+
+/// Measures, keeps the evidence, reports.
+fn answer(
+    common: &Common,
+    machine: &Machine,
+    snippet: &Snippet,
+    request: &Request,
+    repro: String,
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    let plan = request.plan(machine)?;
+    let mut executor = executor(common, machine)?;
+    let result = measure(machine, &mut executor, snippet, &plan, request.asked())?;
+    let mut record = result.record(&Facts {
+        snippet,
+        clock: plan.clock,
+        confidence: plan.confidence,
+        loop_count: plan.loop_count,
+        seed: plan.seed,
+        executor: "user",
+        cpu: target(machine),
+        cpu_model: &machine.cpu.name(),
+    });
+    record.repro = repro;
+    if let Some(directory) = &common.evidence {
+        evidence::write(directory, machine, snippet, &plan, &result, &record, request.asked())
+            .map_err(|error| Failure::internal(format!("writing evidence failed: {error}")))?;
+    }
     if output.is_json() {
         output.record("run", &record)?;
     } else {
         report(&record, output)?;
     }
     Ok(if result.is_noisy() { exit::NOISY } else { exit::DONE })
+}
+
+fn prepare_evidence(common: &Common) -> Result<(), Failure> {
+    let Some(directory) = &common.evidence else { return Ok(()) };
+    evidence::prepare(directory).map_err(|error| {
+        let remedy = "name a new or an empty directory";
+        Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
+    })
 }
 
 fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
@@ -82,11 +140,17 @@ fn executor(common: &Common, machine: &Machine) -> Result<User, Failure> {
             remedy: "leave --executor out to measure in user mode".to_string(),
         }));
     }
-    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu) as usize;
+    let cpu = target(machine) as usize;
     Ok(User::spawn(&UserOptions { cpu, ..UserOptions::default() })?)
 }
 
-fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+/// The CPU to measure on; the first where the system does not tell which are allowed.
+fn target(machine: &Machine) -> u32 {
+    machine.target.as_ref().map_or(0, |target| target.cpu)
+}
+
+/// Prints a result as text.
+pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     output.line(&record.snippet)?;
     output.line("")?;
     output.line(format!("  {}", headline(record, output)))?;

@@ -57,6 +57,15 @@ fn assemble(args: &RunArgs, text: &str) -> Result<Listing, Failure> {
     }
 }
 
+/// Checks machine code against the CPU's features.
+pub fn check(snippet: &Snippet, machine: &Machine) -> Result<(), Failure> {
+    for code in [snippet.code(), snippet.init()] {
+        let listing = Listing::from_bytes(code);
+        check_features(&listing, &listing.text(), machine)?;
+    }
+    Ok(())
+}
+
 fn check_features(listing: &Listing, text: &str, machine: &Machine) -> Result<(), Failure> {
     for (index, instruction) in listing.instructions().iter().enumerate() {
         let Err(missing) = machine.features.require(asm::features(instruction)) else { continue };

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod context;
 pub mod error;
 pub mod estimate;
+pub mod evidence;
 pub mod executor;
 pub mod machine;
 pub mod measure;

@@ -95,9 +95,9 @@ pub struct RunRecord {
     /// The init code, in hexadecimal.
     pub init: String,
     /// The timing method.
-    pub clock: &'static str,
+    pub clock: String,
     /// The executor.
-    pub executor: &'static str,
+    pub executor: String,
     /// u: copies in the shortest body, about; the others have 2u and 4u.
     pub unroll: usize,
     /// Iterations of the loop around them; null without a loop.

@@ -142,6 +142,27 @@ fn emulated(machine: &Machine) -> bool {
     machine.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.signature == "TCGTCGTCGTCG")
 }
 
+/// What a record says beside the measurement itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The snippet.
+    pub snippet: &'a Snippet,
+    /// The timing method.
+    pub clock: &'a Clock,
+    /// The level of the intervals.
+    pub confidence: f64,
+    /// Iterations of the loop around the copies.
+    pub loop_count: Option<u64>,
+    /// The seed of all that was random.
+    pub seed: u64,
+    /// The executor.
+    pub executor: &'a str,
+    /// The CPU.
+    pub cpu: u32,
+    /// The CPU's model.
+    pub cpu_model: &'a str,
+}
+
 impl Run {
     /// Whether there is a number to give at all.
     fn refused(&self) -> bool {
@@ -182,15 +203,9 @@ impl Run {
     }
 
     /// The result as a record.
-    pub fn record(
-        &self,
-        machine: &Machine,
-        snippet: &Snippet,
-        plan: &Plan,
-        executor: &'static str,
-    ) -> RunRecord {
-        let Measurement { acquisition, estimate, .. } = &self.measurement;
-        let [ticks, time] = self.ticks_and_time(plan.clock);
+    pub fn record(&self, facts: &Facts) -> RunRecord {
+        let Measurement { acquisition, estimate, elapsed, .. } = &self.measurement;
+        let [ticks, time] = self.ticks_and_time(facts.clock);
         let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, "core_cycles"));
         let mode = |mode: &crate::estimate::Mode| ModeRecord {
             cost: Quantity::new(mode.cost, "core_cycles"),
@@ -200,25 +215,25 @@ impl Run {
             cost: cost.unwrap_or(Quantity::refused("core_cycles")),
             ticks,
             time,
-            confidence: plan.confidence,
-            snippet: snippet.text().to_string(),
-            bytes: hex(snippet.code()),
-            init: hex(snippet.init()),
-            clock: plan.clock.name,
-            executor,
+            confidence: facts.confidence,
+            snippet: facts.snippet.text().to_string(),
+            bytes: hex(facts.snippet.code()),
+            init: hex(facts.snippet.init()),
+            clock: facts.clock.name.to_string(),
+            executor: facts.executor.to_string(),
             unroll: acquisition.unit,
-            loop_count: plan.loop_count,
+            loop_count: facts.loop_count,
             warm_up: acquisition.warm_up,
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
             samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
             dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
             ruler: estimate.as_ref().map(|estimate| self.ruler(estimate, acquisition.shape.imul_latency)),
-            cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
-            cpu_model: machine.cpu.name(),
-            seed: plan.seed,
+            cpu: facts.cpu,
+            cpu_model: facts.cpu_model.to_string(),
+            seed: facts.seed,
             modes: self.estimate().map_or(Vec::new(), |estimate| estimate.modes.iter().map(mode).collect()),
             caveats: self.caveats.clone(),
-            elapsed_s: self.measurement.elapsed.as_secs_f64(),
+            elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),
         }
     }
