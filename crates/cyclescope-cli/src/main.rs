@@ -4,6 +4,7 @@ mod args;
 mod assembler;
 mod clocks;
 mod failure;
+mod function;
 mod output;
 mod replay;
 mod repro;

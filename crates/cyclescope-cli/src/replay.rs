@@ -4,27 +4,35 @@ use crate::args::{Common, ReplayArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use cyclescope::evidence::{self, Replay};
-use cyclescope::record::{RunRecord, exit};
+use cyclescope::record::RunRecord;
 use cyclescope::run::Facts;
 use std::io;
 
 /// Runs the command and returns the exit code.
 pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result<u8, Failure> {
     let replay = evidence::read(&args.dir).map_err(unreadable)?;
+    if args.measure && args.dir.join(evidence::EMPTY_CALL).exists() {
+        let remedy = "run the command in its run.json again";
+        return Err(Failure::usage(
+            "the evidence is of a library's function, which it does not hold",
+            Some(remedy),
+        ));
+    }
     if args.measure {
         return crate::run::again(common, &replay, output);
     }
-    let record = record(&replay);
-    if output.is_json() {
-        output.record("run", &record)?;
-    } else {
-        crate::run::report(&record, output)?;
-    }
+    let mut record = record(&replay);
     let same = replay.written["cost"]["value"].as_f64() == record.cost.value;
+    let call = args.dir.join(evidence::EMPTY_CALL);
+    if call.exists() {
+        record =
+            record.less_call(&self::record(&evidence::read(&call).map_err(unreadable)?), replay.plan.asked);
+    }
+    crate::run::print(&record, output)?;
     if !same {
         return Err(Failure::internal("the evidence gives another number than the one written beside it"));
     }
-    Ok(if replay.run.is_noisy() { exit::NOISY } else { exit::DONE })
+    Ok(crate::run::exit_code(&record))
 }
 
 fn record(replay: &Replay) -> RunRecord {

@@ -2,6 +2,7 @@
 
 use crate::args::{Common, ExecutorName, RunArgs};
 use crate::failure::Failure;
+use crate::function::{self, Function};
 use crate::output::Output;
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
@@ -9,19 +10,109 @@ use cyclescope::error::Unavailable;
 use cyclescope::evidence::{self, Replay};
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
+use cyclescope::measure::Plan;
 use cyclescope::record::{Quantity, RunRecord, exit};
-use cyclescope::run::{Facts, Request, run as measure};
+use cyclescope::run::{Facts, Request, Run, run as measure};
 use cyclescope::snippet::Snippet;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
     prepare_evidence(common)?;
+    if args.source.c.is_none() && args.source.lib.is_none() {
+        let machine = machine(common)?;
+        let snippet = source::snippet(args, &machine)?;
+        let repro = repro::run(common, args, request.seed);
+        return answer(common, &machine, &snippet, &request, repro, output);
+    }
+    function::isolated(|| {
+        let done = call(common, args, &request, output).and_then(|code| output.finish().map(|()| code));
+        done.unwrap_or_else(|failure| failure.report(common.json))
+    })
+}
+
+/// Measures a function: a call of it less a call of an empty one.
+fn call(common: &Common, args: &RunArgs, request: &Request, output: &mut Output) -> Result<u8, Failure> {
+    let Some(function) = Function::load(args)? else {
+        return Err(Failure::internal("there is no function to call"));
+    };
     let machine = machine(common)?;
-    let snippet = source::snippet(args, &machine)?;
-    let repro = repro::run(common, args, request.seed);
-    answer(common, &machine, &snippet, &request, repro, output)
+    let plan = request.plan(&machine)?;
+    let mut executor = executor(common, &machine)?;
+    let called = Answer::measure(&machine, &mut executor, function.snippet(), &plan, request)?;
+    let empty = Answer::measure(&machine, &mut executor, function.empty_snippet(), &plan, request)?;
+    let mut record = called.record.clone().less_call(&empty.record, request.asked());
+    record.repro = repro::run(common, args, plan.seed);
+    if let Some(directory) = &common.evidence {
+        called.write(directory, &machine, &plan, request)?;
+        empty.write(&directory.join(evidence::EMPTY_CALL), &machine, &plan, request)?;
+    }
+    print(&record, output)?;
+    Ok(exit_code(&record))
+}
+
+/// A measurement and its record.
+struct Answer {
+    snippet: Snippet,
+    run: Run,
+    record: RunRecord,
+}
+
+impl Answer {
+    fn measure(
+        machine: &Machine,
+        executor: &mut User,
+        snippet: Snippet,
+        plan: &Plan,
+        request: &Request,
+    ) -> Result<Answer, Failure> {
+        let run = measure(machine, executor, &snippet, plan, request.asked())?;
+        let record = run.record(&Facts {
+            snippet: &snippet,
+            clock: plan.clock,
+            confidence: plan.confidence,
+            loop_count: plan.loop_count,
+            seed: plan.seed,
+            executor: "user",
+            cpu: target(machine),
+            cpu_model: &machine.cpu.name(),
+        });
+        Ok(Answer { snippet, run, record })
+    }
+
+    fn write(
+        &self,
+        directory: &Path,
+        machine: &Machine,
+        plan: &Plan,
+        request: &Request,
+    ) -> Result<(), Failure> {
+        evidence::prepare(directory)
+            .and_then(|()| {
+                evidence::write(
+                    directory,
+                    machine,
+                    &self.snippet,
+                    plan,
+                    &self.run,
+                    &self.record,
+                    request.asked(),
+                )
+            })
+            .map_err(|error| Failure::internal(format!("writing evidence failed: {error}")))
+    }
+}
+
+/// The exit code of a result.
+pub fn exit_code(record: &RunRecord) -> u8 {
+    if record.is_noisy() { exit::NOISY } else { exit::DONE }
+}
+
+/// Prints a result, as JSON or as text.
+pub fn print(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    if output.is_json() { output.record("run", record) } else { report(record, output) }
 }
 
 /// Measures what evidence holds again, here and now, and returns the exit code.
@@ -56,28 +147,13 @@ fn answer(
 ) -> Result<u8, Failure> {
     let plan = request.plan(machine)?;
     let mut executor = executor(common, machine)?;
-    let result = measure(machine, &mut executor, snippet, &plan, request.asked())?;
-    let mut record = result.record(&Facts {
-        snippet,
-        clock: plan.clock,
-        confidence: plan.confidence,
-        loop_count: plan.loop_count,
-        seed: plan.seed,
-        executor: "user",
-        cpu: target(machine),
-        cpu_model: &machine.cpu.name(),
-    });
-    record.repro = repro;
+    let mut answer = Answer::measure(machine, &mut executor, snippet.clone(), &plan, request)?;
+    answer.record.repro = repro;
     if let Some(directory) = &common.evidence {
-        evidence::write(directory, machine, snippet, &plan, &result, &record, request.asked())
-            .map_err(|error| Failure::internal(format!("writing evidence failed: {error}")))?;
+        answer.write(directory, machine, &plan, request)?;
     }
-    if output.is_json() {
-        output.record("run", &record)?;
-    } else {
-        report(&record, output)?;
-    }
-    Ok(if result.is_noisy() { exit::NOISY } else { exit::DONE })
+    print(&answer.record, output)?;
+    Ok(exit_code(&answer.record))
 }
 
 fn prepare_evidence(common: &Common) -> Result<(), Failure> {
@@ -149,8 +225,7 @@ fn target(machine: &Machine) -> u32 {
     machine.target.as_ref().map_or(0, |target| target.cpu)
 }
 
-/// Prints a result as text.
-pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     output.line(&record.snippet)?;
     output.line("")?;
     output.line(format!("  {}", headline(record, output)))?;
@@ -159,6 +234,13 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
         output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
     }
     output.line("")?;
+    if let Some(call) = &record.empty_call {
+        let text = format!(
+            "the cost of calling an empty function, {}, is excluded",
+            plus_minus(call, "core cycles")
+        );
+        output.line(format!("  {}", output.faint(&text)))?;
+    }
     for line in details(record) {
         output.line(format!("  {}", output.faint(&line)))?;
     }

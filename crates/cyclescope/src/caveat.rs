@@ -65,7 +65,7 @@ pub fn caveats(measurement: &Measurement, asked: Precision) -> Vec<Caveat> {
     let found = [
         nonlinear(measurement, estimate),
         not_repeatable(measurement, estimate),
-        interval_not_reached(estimate, asked),
+        interval_not_reached(&estimate.cost, asked),
         modes(estimate),
         layout_dependent(estimate),
         rulers_disagree(estimate),
@@ -104,14 +104,15 @@ fn not_repeatable(measurement: &Measurement, estimate: &Estimate) -> Option<Cave
     caveat(Code::NotRepeatable, text)
 }
 
-fn interval_not_reached(estimate: &Estimate, asked: Precision) -> Option<Caveat> {
-    if asked.met_by(&estimate.cost) {
+/// A caveat where the interval is wider than was asked for.
+pub fn interval_not_reached(cost: &Interval, asked: Precision) -> Option<Caveat> {
+    if asked.met_by(cost) {
         return None;
     }
     let text = format!(
         "the interval's half width is {:.4} core cycles, {:.2} % of the cost",
-        estimate.cost.half_width(),
-        100.0 * estimate.cost.half_width() / estimate.cost.value.abs()
+        cost.half_width(),
+        100.0 * cost.half_width() / cost.value.abs()
     );
     caveat(Code::IntervalNotReached, text)
 }

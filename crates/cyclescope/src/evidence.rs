@@ -30,6 +30,9 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
+/// The directory inside the evidence of a function that holds that of calling an empty one.
+pub const EMPTY_CALL: &str = "empty-call";
+
 const MACHINE: &str = "machine.json";
 const PLAN: &str = "plan.json";
 const PROGRAMS: &str = "programs.jsonl";

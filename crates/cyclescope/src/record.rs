@@ -1,7 +1,8 @@
 //! Results as JSON: one object a line, schema `cyclescope/1`.
 
-use crate::caveat::Caveat;
+use crate::caveat::{Caveat, Code, interval_not_reached};
 use crate::error::{BadSnippet, RunError, Unavailable};
+use crate::measure::Precision;
 use crate::statistics::Interval;
 use serde::Serialize;
 
@@ -46,6 +47,22 @@ impl Quantity {
             low: finite(interval.low),
             high: finite(interval.high),
             unit,
+        }
+    }
+
+    /// The difference of two that were measured independently.
+    fn less(&self, other: &Quantity) -> Quantity {
+        let (Some(value), Some(subtracted)) = (self.value, other.value) else {
+            return Quantity::refused(self.unit);
+        };
+        let difference = value - subtracted;
+        // Errors of independent measurements add as squares; the lower bound comes with the other's upper one.
+        let reach = |own: Option<f64>, others: Option<f64>| Some((own? - value).hypot(others? - subtracted));
+        Quantity {
+            value: Some(difference),
+            low: reach(self.low, other.high).map(|reach| difference - reach),
+            high: reach(self.high, other.low).map(|reach| difference + reach),
+            unit: self.unit,
         }
     }
 
@@ -123,10 +140,40 @@ pub struct RunRecord {
     pub modes: Vec<ModeRecord>,
     /// What to know before believing it.
     pub caveats: Vec<Caveat>,
+    /// For a function: the cost of calling an empty one, which was subtracted.
+    pub empty_call: Option<Quantity>,
     /// Seconds that the measurement took.
     pub elapsed_s: f64,
     /// The command that repeats it.
     pub repro: String,
+}
+
+impl RunRecord {
+    /// The cost of a function: of calling it less that of calling an empty one. Whether the interval is narrow
+    /// enough is a question to the difference.
+    pub fn less_call(mut self, empty: &RunRecord, asked: Precision) -> RunRecord {
+        self.cost = self.cost.less(&empty.cost);
+        self.ticks = self.ticks.less(&empty.ticks);
+        self.time = self.time.less(&empty.time);
+        self.modes.iter_mut().for_each(|mode| mode.cost = mode.cost.less(&empty.cost));
+        let new =
+            empty.caveats.iter().filter(|caveat| self.caveats.iter().all(|own| own.code != caveat.code));
+        let new: Vec<Caveat> = new
+            .map(|caveat| Caveat { code: caveat.code, text: format!("empty call: {}", caveat.text) })
+            .collect();
+        self.caveats.extend(new);
+        self.elapsed_s += empty.elapsed_s;
+        self.empty_call = Some(empty.cost);
+        self
+    }
+}
+
+impl RunRecord {
+    /// Whether the result falls short of what was asked for.
+    pub fn is_noisy(&self) -> bool {
+        let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable];
+        self.layouts < 2 || self.caveats.iter().any(|caveat| short.contains(&caveat.code))
+    }
 }
 
 /// A failure, kind `error`.
@@ -224,6 +271,16 @@ mod tests {
         let wide = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
         let json = serde_json::to_string(&Quantity::new(wide, "core_cycles")).unwrap();
         assert_eq!(json, r#"{"value":1.0,"low":null,"high":null,"unit":"core_cycles"}"#);
+    }
+
+    #[test]
+    fn errors_of_a_difference_add_as_squares() {
+        let call = Quantity::new(Interval::around(10.0, 0.3), "core_cycles");
+        let empty = Quantity::new(Interval::around(4.0, 0.4), "core_cycles");
+        let Quantity { value, low, high, .. } = call.less(&empty);
+        assert_eq!(value, Some(6.0));
+        assert!((low.unwrap() - 5.5).abs() < 1e-12 && (high.unwrap() - 6.5).abs() < 1e-12);
+        assert_eq!(call.less(&Quantity::refused("core_cycles")).value, None);
     }
 
     #[test]

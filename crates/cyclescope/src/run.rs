@@ -170,12 +170,6 @@ impl Run {
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
     }
 
-    /// Whether the result falls short of what was asked for.
-    pub fn is_noisy(&self) -> bool {
-        let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable];
-        self.measurement.estimate.is_none() || self.caveats.iter().any(|caveat| short.contains(&caveat.code))
-    }
-
     /// The estimate, where its number may be given.
     pub fn estimate(&self) -> Option<&Estimate> {
         self.measurement.estimate.as_ref().filter(|_| !self.refused())
@@ -233,6 +227,7 @@ impl Run {
             seed: facts.seed,
             modes: self.estimate().map_or(Vec::new(), |estimate| estimate.modes.iter().map(mode).collect()),
             caveats: self.caveats.clone(),
+            empty_call: None,
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),
         }
