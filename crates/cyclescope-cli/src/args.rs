@@ -174,8 +174,8 @@ fn number(text: &str) -> Result<f64, String> {
 
 fn precision(text: &str) -> Result<Precision, String> {
     match text.strip_suffix('%') {
-        Some(share) => Ok(Precision { cycles: 0.0, share: number(share)? / 100.0 }),
-        None => Ok(Precision { cycles: number(text)?, share: 0.0 }),
+        Some(share) => Ok(Precision { cycles: 0.0, share: number(share)? / 100.0, cap: None }),
+        None => Ok(Precision { cycles: number(text)?, share: 0.0, cap: None }),
     }
     .map_err(|error: String| format!("{error}, as in 0.01 (core cycles) or 0.5%"))
 }
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn widths_are_cycles_or_shares() {
-        assert_eq!(precision("0.01").unwrap(), Precision { cycles: 0.01, share: 0.0 });
-        assert_eq!(precision("2%").unwrap(), Precision { cycles: 0.0, share: 0.02 });
+        assert_eq!(precision("0.01").unwrap(), Precision { cycles: 0.01, share: 0.0, cap: None });
+        assert_eq!(precision("2%").unwrap(), Precision { cycles: 0.0, share: 0.02, cap: None });
         assert!(precision("0").is_err() && precision("nan").is_err() && precision("-1").is_err());
     }
 }

@@ -164,6 +164,9 @@ pub struct Estimate {
 /// A duration beyond its layout's median by this many scales is an outlier.
 const OUTLIER_SCALES: f64 = 6.0;
 
+/// The share of a duration by which the core clock wanders from one round to the next.
+const CLOCK_WANDER: f64 = 0.0005;
+
 /// The share of outliers up to which they are put down to the machine: a timer at 1 kHz hits a call of 2 µs
 /// once in 500, so this leaves room for a busy one.
 const OUTLIER_SHARE: f64 = 0.05;
@@ -225,7 +228,8 @@ impl Residuals {
             .collect();
         residuals.sort_by(f64::total_cmp);
         let range = statistics::quantile(&residuals, 0.75) - statistics::quantile(&residuals, 0.25);
-        let width = OUTLIER_SCALES * range.max(step);
+        let typical = statistics::mean(&medians);
+        let width = OUTLIER_SCALES * range.max(step).max(CLOCK_WANDER * typical);
         let outliers = residuals.len() - residuals.partition_point(|residual| *residual <= width);
         Residuals { medians, width, outliers: outliers as f64 / residuals.len() as f64 }
     }

@@ -19,18 +19,31 @@ use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// How narrow an interval has to be: its half width, absolute or relative, whichever is wider.
+///
+/// Long snippets can do better than a share that suits short ones: the share can be capped in cycles, down to a
+/// ten-thousandth of the cost, which is as well as the core clock is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
     /// Half width in core cycles a copy.
     pub cycles: f64,
     /// Half width as a share of the cost.
     pub share: f64,
+    /// Core cycles above which the share does not count, if any.
+    pub cap: Option<f64>,
 }
+
+/// The share of the cost below which no cap goes.
+const CAP_LEAST: f64 = 0.0001;
 
 impl Precision {
     /// Whether an interval is at least this narrow.
     pub fn met_by(self, interval: &Interval) -> bool {
-        interval.half_width() <= self.cycles.max(self.share * interval.value.abs())
+        let cost = interval.value.abs();
+        let share = match self.cap {
+            Some(cap) => (self.share * cost).min(cap.max(CAP_LEAST * cost)),
+            None => self.share * cost,
+        };
+        interval.half_width() <= self.cycles.max(share)
     }
 }
 

@@ -156,8 +156,15 @@ impl RunRecord {
         self.ticks = self.ticks.less(&empty.ticks);
         self.time = self.time.less(&empty.time);
         self.modes.iter_mut().for_each(|mode| mode.cost = mode.cost.less(&empty.cost));
-        let new =
-            empty.caveats.iter().filter(|caveat| self.caveats.iter().all(|own| own.code != caveat.code));
+        self.caveats.retain(|caveat| caveat.code != Code::IntervalNotReached);
+        if let (Some(value), Some(low), Some(high)) = (self.cost.value, self.cost.low, self.cost.high) {
+            self.caveats.extend(interval_not_reached(&Interval { value, low, high }, asked));
+        }
+        let known: Vec<Code> = self.caveats.iter().map(|caveat| caveat.code).collect();
+        let new = empty
+            .caveats
+            .iter()
+            .filter(|caveat| caveat.code != Code::IntervalNotReached && !known.contains(&caveat.code));
         let new: Vec<Caveat> = new
             .map(|caveat| Caveat { code: caveat.code, text: format!("empty call: {}", caveat.text) })
             .collect();

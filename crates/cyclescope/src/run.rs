@@ -46,9 +46,9 @@ pub struct Request {
 }
 
 /// The precision that a run stops at: at 16 layouts most snippets reach it at once.
-const AIM: Precision = Precision { cycles: 0.002, share: 0.0025 };
+const AIM: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
 /// The precision without which a result counts as too noisy, unless the user asks for another.
-const ASKED: Precision = Precision { cycles: 0.01, share: 0.02 };
+const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
 const LAYOUTS: usize = 16;

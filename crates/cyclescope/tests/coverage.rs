@@ -31,7 +31,7 @@ fn plan(step: u64, seed: u64) -> Plan {
         rounds: 12,
         layouts: 16,
         layouts_most: 64,
-        precision: Precision { cycles: 0.01, share: 0.005 },
+        precision: Precision { cycles: 0.01, share: 0.005, cap: None },
         confidence: 0.95,
         budget: Duration::from_secs(3600),
         seed,
