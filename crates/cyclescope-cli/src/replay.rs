@@ -42,6 +42,7 @@ fn record(replay: &Replay) -> RunRecord {
         clock: replay.clock,
         confidence: plan.confidence,
         loop_count: plan.loop_count,
+        cold: plan.cold,
         seed: plan.seed,
         executor: &plan.executor,
         cpu: plan.cpu,

@@ -1,6 +1,6 @@
 //! `cyclescope run`: what a snippet costs.
 
-use crate::args::{Common, ExecutorName, RunArgs};
+use crate::args::{self, Common, ExecutorName, RunArgs};
 use crate::failure::Failure;
 use crate::function::{self, Function};
 use crate::output::Output;
@@ -11,6 +11,7 @@ use cyclescope::evidence::{self, Replay};
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
+use cyclescope::program::Cold;
 use cyclescope::record::{Quantity, RunRecord, exit};
 use cyclescope::run::{Facts, Request, Run, run as measure};
 use cyclescope::snippet::Snippet;
@@ -74,6 +75,7 @@ impl Answer {
             clock: plan.clock,
             confidence: plan.confidence,
             loop_count: plan.loop_count,
+            cold: plan.cold,
             seed: plan.seed,
             executor: "user",
             cpu: target(machine),
@@ -122,6 +124,7 @@ pub fn again(common: &Common, replay: &Replay, output: &mut Output) -> Result<u8
         clock: Some(replay.clock),
         unroll: plan.unit_fixed.then_some(plan.unit),
         loop_count: plan.loop_count,
+        cold: plan.cold,
         samples: Some(plan.rounds),
         precision: Some(plan.asked),
         confidence: Some(plan.confidence),
@@ -169,6 +172,7 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         clock: common.clock.as_deref().map(find_clock).transpose()?,
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
+        cold: cold(args)?,
         warm_up: args.warm_up,
         samples: args.samples,
         layouts: args.layouts.map(|layouts| layouts as usize),
@@ -179,6 +183,23 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         quick: common.quick,
         keep_evidence: common.evidence.is_some(),
     })
+}
+
+fn cold(args: &RunArgs) -> Result<Cold, Failure> {
+    let is = |what| args.cold.contains(&what);
+    let cold = Cold {
+        code: is(args::Cold::Code),
+        data: is(args::Cold::Data),
+        branches: is(args::Cold::Branches),
+        tlb: is(args::Cold::Tlb),
+    };
+    if cold.is_any() && (args.unroll.is_some() || args.loop_count.is_some()) {
+        return Err(Failure::usage(
+            "a first run is one run: --cold goes with neither --unroll nor --loop",
+            None,
+        ));
+    }
+    Ok(cold)
 }
 
 /// A seed from the time: any will do, it only has to be told.
@@ -286,10 +307,14 @@ fn details(record: &RunRecord) -> Vec<String> {
         record.dropped
     )];
     let looped = record.loop_count.map_or(String::new(), |count| format!(", looped {count} times"));
-    lines.push(format!(
-        "clock {}, {} copies and two and four times as many{looped}",
-        record.clock, record.unroll
-    ));
+    if record.cold.is_any() {
+        lines.push(format!("clock {}, one first run of the snippet against none", record.clock));
+    } else {
+        lines.push(format!(
+            "clock {}, {} copies and two and four times as many{looped}",
+            record.clock, record.unroll
+        ));
+    }
     lines.push(format!("CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
     if let Some(ruler) = &record.ruler {
         let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {

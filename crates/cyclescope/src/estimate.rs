@@ -51,6 +51,9 @@ pub struct Shape {
     pub step: f64,
     /// Independent additions a cycle that the sentinel reads on a core of its own, where that is known.
     pub width: Option<f64>,
+    /// Whether the layouts form one population even where their costs fall into clusters: what a first run costs
+    /// depends on whether it begins a cache line, and the mean over that is the answer.
+    pub pooled: bool,
 }
 
 /// One layout's durations, and how many copies of the snippet its three bodies held.
@@ -268,10 +271,15 @@ fn layout_estimate(layout: &LayoutData, limit: &[f64], shape: &Shape) -> Option<
     let (first, second) = kept.split_at(kept.len() / 2);
     Some(LayoutEstimate {
         cost: raw / rate,
-        slopes: [
-            (mean[call::TWO] - mean[call::ONE]) / (two - one) / rate,
-            (mean[call::FOUR] - mean[call::TWO]) / (four - two) / rate,
-        ],
+        slopes: if two > one && four > two {
+            [
+                (mean[call::TWO] - mean[call::ONE]) / (two - one) / rate,
+                (mean[call::FOUR] - mean[call::TWO]) / (four - two) / rate,
+            ]
+        } else {
+            // A cold start has two lengths only, which any line fits.
+            [raw / rate; 2]
+        },
         systematic: systematic(raw / rate, four - one, layout.ruler_cycles(shape.imul_latency)),
         trend: half(second) - half(first),
         raw,
@@ -323,7 +331,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     };
     let certain =
         |of: &dyn Fn(&LayoutEstimate) -> f64| t_interval(&each.iter().map(of).collect::<Vec<_>>(), CERTAIN);
-    let (cost, raw, modes) = costs(&each, confidence);
+    let (cost, raw, modes) = costs(&each, shape.pooled, confidence);
     Some(Estimate {
         cost,
         raw,
@@ -359,10 +367,11 @@ fn spread(
 }
 
 /// Cost and raw cost of the largest mode, and all modes where there are several.
-fn costs(layouts: &[LayoutEstimate], confidence: f64) -> (Interval, Interval, Vec<Mode>) {
+fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval, Interval, Vec<Mode>) {
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
     let scale = MODE_SHARE * statistics::mean(&values).abs();
-    let groups = statistics::clusters(&values, scale);
+    let groups =
+        if pooled { vec![(0..values.len()).collect()] } else { statistics::clusters(&values, scale) };
     let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 2]| {
         let [figures, systematic] =
             [0, 1].map(|part| group.iter().map(|index| figure(&layouts[*index])[part]).collect::<Vec<_>>());

@@ -18,6 +18,7 @@ use crate::estimate::{LayoutData, Shape, call, estimate};
 use crate::executor::{Call, Place, Sample};
 use crate::machine::Machine;
 use crate::measure::{Acquisition, Measurement, Plan, Precision};
+use crate::program::Cold;
 use crate::record::RunRecord;
 use crate::run::{Run, hex};
 use crate::samples::LayoutSamples;
@@ -61,6 +62,10 @@ pub struct SavedPlan {
     pub warm_up: u32,
     /// Timed rounds in each layout.
     pub rounds: u32,
+    /// How many lines of layouts and samples belong to one layout.
+    pub runs_per_layout: usize,
+    /// What was cold when a body began.
+    pub cold: Cold,
     /// Whether u was fixed.
     pub unit_fixed: bool,
     /// Iterations of the loop around the copies; null without a loop.
@@ -125,7 +130,8 @@ pub fn write(
     let mut programs = lines(&directory.join(PROGRAMS))?;
     let mut layouts = lines(&directory.join(LAYOUTS))?;
     let mut samples = lines(&directory.join(SAMPLES))?;
-    let mut data = acquisition.layouts.iter();
+    let runs = acquisition.runs_per_layout;
+    let mut data = acquisition.layouts.iter().flat_map(|layout| std::iter::repeat_n(layout, runs));
     let mut first = 0;
     for (batch, readings) in &acquisition.evidence {
         for program in &batch.programs {
@@ -168,6 +174,8 @@ fn saved_plan(snippet: &Snippet, plan: &Plan, run: &Run, record: &RunRecord, ask
         unit: acquisition.unit,
         warm_up: acquisition.warm_up,
         rounds: plan.rounds,
+        runs_per_layout: acquisition.runs_per_layout,
+        cold: plan.cold,
         unit_fixed: plan.unit.is_some(),
         loop_count: plan.loop_count,
         linear: *linear,
@@ -207,10 +215,12 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
         .ok_or_else(|| damaged(&directory.join(PLAN), "it was written by another version"))?;
     let layouts: Vec<SavedLayout> = read_lines(&directory.join(LAYOUTS))?;
     let readings: Vec<Vec<u64>> = read_lines(&directory.join(SAMPLES))?;
-    if layouts.len() != readings.len() {
+    let runs = plan.runs_per_layout;
+    if layouts.len() != readings.len() || runs == 0 || layouts.len() % runs != 0 {
         return Err(damaged(&directory.join(SAMPLES), "it does not have a line for each layout"));
     }
-    let data: Option<Vec<LayoutData>> = layouts.iter().zip(&readings).map(layout_data).collect();
+    let data: Option<Vec<LayoutData>> =
+        layouts.chunks_exact(runs).zip(readings.chunks_exact(runs)).map(layout_data).collect();
     let data = data.ok_or_else(|| damaged(&directory.join(SAMPLES), "a line has the wrong length"))?;
     let bytes = |text: &str| {
         crate::asm::hex(text).map_err(|_| damaged(&directory.join(PLAN), "it holds no machine code"))
@@ -226,6 +236,7 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
             warm_up: plan.warm_up,
             ruler_loops: data.first().map_or(0, |layout| layout.ruler_loops),
             shape: plan.shape,
+            runs_per_layout: runs,
             layouts: data,
             evidence: Vec::new(),
         },
@@ -235,7 +246,18 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
     Ok(Replay { snippet, plan, clock, run, written })
 }
 
-fn layout_data((layout, readings): (&SavedLayout, &Vec<u64>)) -> Option<LayoutData> {
+/// One layout's data from the lines that belong to it.
+fn layout_data((layouts, readings): (&[SavedLayout], &[Vec<u64>])) -> Option<LayoutData> {
+    let mut lines = layouts.iter().zip(readings).map(|(layout, readings)| line_samples(layout, readings));
+    let mut samples = lines.next()??;
+    for line in lines {
+        samples.append(line?);
+    }
+    let SavedLayout { copies, ruler_loops, .. } = layouts[0];
+    Some(LayoutData { copies, ruler_loops, samples })
+}
+
+fn line_samples(layout: &SavedLayout, readings: &[u64]) -> Option<LayoutSamples> {
     let calls = layout.round.len();
     let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
     let valid = calls == call::COUNT && order.iter().all(|place| *place < calls);
@@ -244,8 +266,7 @@ fn layout_data((layout, readings): (&SavedLayout, &Vec<u64>)) -> Option<LayoutDa
     }
     let samples: Vec<Sample> =
         readings.chunks_exact(2).map(|pair| Sample { start: pair[0], end: pair[1] }).collect();
-    let samples = LayoutSamples::new(&samples, &order);
-    Some(LayoutData { copies: layout.copies, ruler_loops: layout.ruler_loops, samples })
+    Some(LayoutSamples::new(&samples, &order))
 }
 
 fn damaged(path: &Path, how: &str) -> io::Error {

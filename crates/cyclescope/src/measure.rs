@@ -9,7 +9,7 @@ use crate::error::RunError;
 use crate::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::placement;
-use crate::program::{Program, Recipe};
+use crate::program::{Cold, Program, Recipe};
 use crate::random::Random;
 use crate::ruler::Ruler;
 use crate::samples::LayoutSamples;
@@ -65,6 +65,8 @@ pub struct Plan {
     pub unit: Option<usize>,
     /// Iterations of the loop around the copies; none without a loop.
     pub loop_count: Option<u64>,
+    /// What is cold when a body begins. If anything is, one copy is measured against none.
+    pub cold: Cold,
     /// Untimed rounds at the start of each layout, where they are fixed.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
@@ -96,6 +98,8 @@ pub struct Acquisition {
     pub ruler_loops: u64,
     /// How to read the rounds.
     pub shape: Shape,
+    /// How many placements each layout's samples come from.
+    pub runs_per_layout: usize,
     /// What each layout's calls took.
     pub layouts: Vec<LayoutData>,
     /// What ran and what was read, where the plan asks to keep it.
@@ -133,6 +137,8 @@ const BODY_BYTES_MOST: usize = 128 << 10;
 /// Core cycles of the longest body at first and when the unit was grown: well below a scheduler's time slice.
 const BODY_CYCLES: f64 = 400_000.0;
 const BODY_CYCLES_MOST: f64 = 4_000_000.0;
+/// Core cycles that a cold start is taken to cost before it is measured.
+const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
 /// A slope that bends, or a cost that moves, by less than this share or this many core cycles is accepted.
@@ -173,8 +179,8 @@ impl<'a> Session<'a> {
     }
 
     fn run(mut self) -> Result<Measurement, RunError> {
-        let guess = self.pilot()?;
-        let unit = self.plan.unit.unwrap_or_else(|| self.first_unit(guess));
+        let guess = if self.is_cold() { COLD_GUESS } else { self.pilot()? };
+        let unit = if self.is_cold() { 1 } else { self.plan.unit.unwrap_or_else(|| self.first_unit(guess)) };
         let mut acquisition = self.acquisition(unit, self.plan.warm_up.unwrap_or(WARM_UP), guess);
         loop {
             let more = acquisition.layouts.len().max(self.plan.layouts);
@@ -196,6 +202,10 @@ impl<'a> Session<'a> {
 
     fn reached(&self, result: &Option<Estimate>) -> bool {
         result.as_ref().is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
+    }
+
+    fn is_cold(&self) -> bool {
+        self.plan.cold.is_any()
     }
 
     fn has_time(&self) -> bool {
@@ -244,6 +254,7 @@ impl<'a> Session<'a> {
     fn may_grow(&self, unit: usize, guess: f64) -> bool {
         let loops = self.plan.loop_count.unwrap_or(1) as f64;
         self.plan.unit.is_none()
+            && !self.is_cold()
             && 8 * unit * self.snippet.code().len() <= BODY_BYTES_MOST
             && 8.0 * unit as f64 * guess * loops <= BODY_CYCLES_MOST
     }
@@ -254,8 +265,22 @@ impl<'a> Session<'a> {
         let span = 3.0 * unit as f64 * loop_count as f64 * guess;
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
         let width = self.plan.adders.map(crate::ruler::sentinel_width);
-        let shape = Shape { loop_count, imul_latency: self.imul_latency, step: self.plan.step, width };
-        Acquisition { unit, warm_up, ruler_loops, shape, layouts: Vec::new(), evidence: Vec::new() }
+        let shape = Shape {
+            loop_count,
+            imul_latency: self.imul_latency,
+            step: self.plan.step,
+            width,
+            pooled: self.is_cold(),
+        };
+        Acquisition {
+            unit,
+            warm_up,
+            ruler_loops,
+            shape,
+            runs_per_layout: 1,
+            layouts: Vec::new(),
+            evidence: Vec::new(),
+        }
     }
 
     /// Runs further layouts.
@@ -263,25 +288,31 @@ impl<'a> Session<'a> {
         let mut programs = self.ruler.to_vec();
         let mut lengths = Vec::new();
         let mut placed = Vec::new();
+        let runs = self.runs_per_layout(rounds);
         for _ in 0..layouts {
             let copies = self.copies(acquisition.unit);
             let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
-            placed.push(self.layout(&mut programs, &copies, ruler_loops));
+            for _ in 0..runs {
+                placed.push(self.layout(&mut programs, &copies, ruler_loops));
+            }
             lengths.push((copies, ruler_loops));
         }
+        let (warm_up, rounds) = if runs > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
         let batch = Batch {
             programs,
-            warm_up: acquisition.warm_up,
+            warm_up,
             rounds,
             layouts: placed,
             element: self.outline.world.element,
             deadline: PATIENCE + 4 * self.plan.budget,
         };
         let samples = self.executor.run(&batch)?;
-        let per_layout = samples.chunks_exact(rounds as usize * call::COUNT);
-        for ((layout, (copies, ruler_loops)), samples) in batch.layouts.iter().zip(lengths).zip(per_layout) {
-            let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
-            let samples = LayoutSamples::new(samples, &order);
+        acquisition.runs_per_layout = runs;
+        let readings = samples.chunks_exact(runs * rounds as usize * call::COUNT);
+        for ((layouts, (copies, ruler_loops)), readings) in
+            batch.layouts.chunks_exact(runs).zip(lengths).zip(readings)
+        {
+            let samples = gather(layouts, readings);
             acquisition.layouts.push(LayoutData { copies, ruler_loops, samples });
         }
         if self.plan.keep_evidence {
@@ -290,8 +321,16 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// How many placements one layout's samples come from: one, or, where branches are cold, one for each round.
+    fn runs_per_layout(&self, rounds: u32) -> usize {
+        if self.plan.cold.branches { rounds as usize } else { 1 }
+    }
+
     /// How many copies the three bodies of a layout hold: u, 2u, 4u, each moved by up to u/4 unless u is fixed.
     fn copies(&mut self, unit: usize) -> [usize; 3] {
+        if self.is_cold() {
+            return [0, 0, 1];
+        }
         if self.plan.unit.is_some() {
             return [unit, 2 * unit, 4 * unit];
         }
@@ -315,12 +354,15 @@ impl<'a> Session<'a> {
                 snippet: self.snippet.code(),
                 copies: *copies,
                 looped: self.plan.loop_count.is_some(),
+                cold: self.plan.cold,
             };
             programs.push(recipe.build());
         }
         let (fixed, end) = placement::fixed(&programs[..RULERS]);
         let numbers = [first, first + 1, first + 2];
-        let bodies = placement::random(programs, &numbers, end, self.executor.arena_len(), &mut self.random)
+        let alignment = self.plan.cold.code.then_some(0);
+        let arena_len = self.executor.arena_len();
+        let bodies = placement::random(programs, &numbers, end, arena_len, alignment, &mut self.random)
             .expect("bodies are limited to a fraction of the arena");
         let ruler = |program: usize| Place { program, offset: fixed[program] };
         let mut code = vec![Place { program: 0, offset: 0 }; call::COUNT];
@@ -341,6 +383,18 @@ impl<'a> Session<'a> {
         self.random.shuffle(&mut round);
         Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() }
     }
+}
+
+/// The samples of some placements that count as one layout.
+pub(crate) fn gather(layouts: &[Layout], readings: &[Sample]) -> LayoutSamples {
+    let per_run = readings.len() / layouts.len();
+    let mut runs = layouts.iter().zip(readings.chunks_exact(per_run)).map(|(layout, readings)| {
+        let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
+        LayoutSamples::new(readings, &order)
+    });
+    let mut samples = runs.next().expect("a layout has at least one run");
+    runs.for_each(|run| samples.append(run));
+    samples
 }
 
 /// Programs of the ruler.

@@ -32,7 +32,8 @@ pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
 }
 
 /// Chooses places in the arena between `from` and `arena_len` for some of the programs, by their numbers:
-/// a random address, one random alignment for all bodies, a random order in memory.
+/// a random address, one alignment for all bodies, a random order in memory. The alignment, in bytes past the
+/// start of a cache line, is random where none is given.
 ///
 /// Returns `None` where the arena is too small for them.
 pub fn random(
@@ -40,13 +41,14 @@ pub fn random(
     numbers: &[usize],
     from: usize,
     arena_len: usize,
+    alignment: Option<usize>,
     random: &mut Random,
 ) -> Option<Vec<Place>> {
     let needed: usize = numbers.iter().map(|number| programs[*number].len() + LINE).sum();
     let first = from.next_multiple_of(PAGE);
     let room = arena_len.checked_sub(first + needed)?;
     let mut end = first + random.below(room + 1);
-    let alignment = random.below(LINE);
+    let alignment = alignment.unwrap_or_else(|| random.below(LINE));
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     random.shuffle(&mut order);
     let mut places = vec![Place { program: 0, offset: 0 }; numbers.len()];
@@ -67,15 +69,23 @@ pub fn data(random: &mut Random) -> [i32; 5] {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::program::{Recipe, World};
+    use crate::program::{Cold, Recipe, World};
     use crate::ruler::Ruler;
 
     fn programs() -> Vec<Program> {
         let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
         [100, 200, 400]
             .map(|copies| {
-                Recipe { clock, world: World::default(), init: &[], snippet: &[0x90], copies, looped: false }
-                    .build()
+                Recipe {
+                    clock,
+                    world: World::default(),
+                    init: &[],
+                    snippet: &[0x90],
+                    copies,
+                    looped: false,
+                    cold: Cold::default(),
+                }
+                .build()
             })
             .into()
     }
@@ -86,7 +96,7 @@ mod tests {
         let mut generator = Random::new(1);
         let mut alignments = std::collections::BTreeSet::new();
         for _ in 0..1000 {
-            let places = random(&programs, &[0, 1, 2], 5000, 1 << 20, &mut generator).unwrap();
+            let places = random(&programs, &[0, 1, 2], 5000, 1 << 20, None, &mut generator).unwrap();
             let place = |index: usize| places[index].offset as usize;
             let alignment = |index: usize| (place(index) + programs[index].body().start) % LINE;
             assert!(alignment(0) == alignment(1) && alignment(1) == alignment(2));
@@ -113,6 +123,6 @@ mod tests {
 
     #[test]
     fn a_full_arena_is_refused() {
-        assert!(random(&programs(), &[0, 1, 2], 0, 1000, &mut Random::new(1)).is_none());
+        assert!(random(&programs(), &[0, 1, 2], 0, 1000, None, &mut Random::new(1)).is_none());
     }
 }

@@ -3,6 +3,7 @@
 use crate::caveat::{Caveat, Code, interval_not_reached};
 use crate::error::{BadSnippet, RunError, Unavailable};
 use crate::measure::Precision;
+use crate::program::Cold;
 use crate::statistics::Interval;
 use serde::Serialize;
 
@@ -120,6 +121,8 @@ pub struct RunRecord {
     /// Iterations of the loop around them; null without a loop.
     #[serde(rename = "loop")]
     pub loop_count: Option<u64>,
+    /// What was cold when the snippet began; then one run was measured against none.
+    pub cold: Cold,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
     /// Layouts that the estimate rests on.

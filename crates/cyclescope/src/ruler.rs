@@ -13,7 +13,7 @@
 //! Each loop is at most 64 bytes and stands in one cache line, and touches no memory.
 
 use crate::clock::Clock;
-use crate::program::{Program, Recipe, World};
+use crate::program::{Cold, Program, Recipe, World};
 
 /// `add eax, eax`: register operands, for some cores fold the addition of an immediate at rename.
 pub const ADD: &[u8] = &[0x01, 0xc0];
@@ -72,7 +72,7 @@ impl Ruler {
     pub fn new(clock: &Clock) -> Ruler {
         let chain = |snippet: &[u8], copies: usize| {
             let world = World::default();
-            Recipe { clock, world, init: &[], snippet, copies, looped: true }.build()
+            Recipe { clock, world, init: &[], snippet, copies, looped: true, cold: Cold::default() }.build()
         };
         Ruler {
             imul: IMUL_LINKS.map(|links| chain(IMUL, links)),

@@ -10,6 +10,7 @@ use crate::machine::calibrate::Stopwatch;
 use crate::machine::reading::Reading;
 use crate::machine::step::measure_step;
 use crate::measure::{Measurement, Plan, Precision, measure};
+use crate::program::Cold;
 use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
 use crate::snippet::Snippet;
 use crate::statistics::Interval;
@@ -25,6 +26,8 @@ pub struct Request {
     pub unroll: Option<usize>,
     /// Iterations of a loop around the copies.
     pub loop_count: Option<u64>,
+    /// What is cold when the snippet begins.
+    pub cold: Cold,
     /// Untimed rounds at the start of each layout.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
@@ -49,10 +52,14 @@ pub struct Request {
 const AIM: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
 /// The precision without which a result counts as too noisy, unless the user asks for another.
 const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
+/// The precision of a first run: caches and predictors do not forget in the same way twice.
+const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
 const LAYOUTS: usize = 16;
 const LAYOUTS_QUICK: usize = 8;
+/// Where each round is placed anew, memory for programs sets the limit.
+const LAYOUTS_MOST_COLD: usize = 64;
 /// More layouts than this tell no more than their spread.
 const LAYOUTS_MOST: usize = 1024;
 const BUDGET: Duration = Duration::from_millis(120);
@@ -63,7 +70,7 @@ const STEP_PAIRS: usize = 8_000;
 impl Request {
     /// The precision without which a result counts as too noisy.
     pub fn asked(&self) -> Precision {
-        self.precision.unwrap_or(ASKED)
+        self.precision.unwrap_or(if self.cold.is_any() { ASKED_COLD } else { ASKED })
     }
 
     /// Turns the request into a plan for this machine.
@@ -82,11 +89,12 @@ impl Request {
             avx: machine.features.has(iced_x86::CpuidFeature::AVX),
             unit: self.unroll,
             loop_count: self.loop_count,
+            cold: self.cold,
             warm_up: self.warm_up,
             rounds: self.samples.unwrap_or(ROUNDS),
             layouts: self.layouts.unwrap_or(layouts),
-            layouts_most: LAYOUTS_MOST,
-            precision: self.precision.unwrap_or(AIM),
+            layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
+            precision: self.precision.unwrap_or(if self.cold.is_any() { ASKED_COLD } else { AIM }),
             confidence: self.confidence.unwrap_or(CONFIDENCE),
             budget: self.budget.unwrap_or(budget),
             seed: self.seed,
@@ -153,6 +161,8 @@ pub struct Facts<'a> {
     pub confidence: f64,
     /// Iterations of the loop around the copies.
     pub loop_count: Option<u64>,
+    /// What was cold when the snippet began.
+    pub cold: Cold,
     /// The seed of all that was random.
     pub seed: u64,
     /// The executor.
@@ -217,6 +227,7 @@ impl Run {
             executor: facts.executor.to_string(),
             unroll: acquisition.unit,
             loop_count: facts.loop_count,
+            cold: facts.cold,
             warm_up: acquisition.warm_up,
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
             samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),

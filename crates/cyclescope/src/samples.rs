@@ -28,6 +28,12 @@ impl LayoutSamples {
         LayoutSamples { columns: order.len(), durations }
     }
 
+    /// Adds the rounds of other samples of the same calls.
+    pub fn append(&mut self, mut other: LayoutSamples) {
+        assert_eq!(self.columns, other.columns, "the calls are the same");
+        self.durations.append(&mut other.durations);
+    }
+
     /// The rounds, each a slice of the durations of its calls.
     pub fn rounds(&self) -> std::slice::ChunksExact<'_, f64> {
         self.durations.chunks_exact(self.columns)
@@ -54,6 +60,14 @@ mod tests {
         let layout = LayoutSamples::new(&samples, &[2, 0, 1]);
         assert_eq!(layout.rounds().collect::<Vec<_>>(), [[1.0, 2.0, 0.0], [4.0, 5.0, 3.0]]);
         assert_eq!(layout.column(2).collect::<Vec<_>>(), [0.0, 3.0]);
+    }
+
+    #[test]
+    fn appended_rounds_follow() {
+        let one = |end| LayoutSamples::new(&[Sample { start: 0, end }], &[0]);
+        let mut samples = one(1);
+        samples.append(one(2));
+        assert_eq!(samples.column(0).collect::<Vec<_>>(), [1.0, 2.0]);
     }
 
     #[test]

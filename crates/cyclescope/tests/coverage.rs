@@ -27,6 +27,7 @@ fn plan(step: u64, seed: u64) -> Plan {
         avx: false,
         unit: None,
         loop_count: None,
+        cold: Default::default(),
         warm_up: None,
         rounds: 12,
         layouts: 16,

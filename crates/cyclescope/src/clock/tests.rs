@@ -1,13 +1,21 @@
 //! Pins the machine code of every timing method.
 
 use super::*;
-use crate::program::{Recipe, World};
+use crate::program::{Cold, Recipe, World};
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
 /// The instructions that a clock puts around an empty body, one a line.
 fn listing(clock: &Clock) -> String {
-    let program =
-        Recipe { clock, world: World::default(), init: &[], snippet: &[], copies: 0, looped: false }.build();
+    let program = Recipe {
+        clock,
+        world: World::default(),
+        init: &[],
+        snippet: &[],
+        copies: 0,
+        looped: false,
+        cold: Cold::default(),
+    }
+    .build();
     let mut code = vec![0; program.len()];
     program.place(0, 0x1000_0000, &mut code);
     let mut formatter = IntelFormatter::new();

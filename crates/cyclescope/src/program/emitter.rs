@@ -8,17 +8,29 @@ use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 /// Where the context stands, relative to the program's first byte, until the program is placed.
 pub(super) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
 
+/// How far ahead the body is taken to be until it is written.
+const NOMINAL_BODY: i64 = 0x1000;
+
 /// Collects machine code.
 pub struct Emitter {
     encoder: Encoder,
     /// Offsets of the 32-bit displacements that refer to the context.
     relocations: Vec<u32>,
+    /// Offsets of the 32-bit displacements that refer to the body, which is written later.
+    forward: Vec<usize>,
+    body: usize,
     length: usize,
 }
 
 impl Emitter {
     pub(super) fn new() -> Emitter {
-        Emitter { encoder: Encoder::new(64), relocations: Vec::new(), length: 0 }
+        Emitter {
+            encoder: Encoder::new(64),
+            relocations: Vec::new(),
+            forward: Vec::new(),
+            body: 0,
+            length: 0,
+        }
     }
 
     /// Bytes written so far.
@@ -59,6 +71,21 @@ impl Emitter {
         self.length += bytes.len();
     }
 
+    /// `lea register, [body]`
+    pub fn lea_body(&mut self, register: Register) {
+        let ahead = MemoryOperand::with_base_displ(Register::RIP, self.length as i64 + NOMINAL_BODY);
+        let instruction = Instruction::with2(Code::Lea_r64_m, register, ahead);
+        self.push(instruction);
+        // It is no reference to the context.
+        let at = self.relocations.pop().expect("the displacement was noted");
+        self.forward.push(at as usize);
+    }
+
+    /// Says that the body begins here.
+    pub fn begin_body(&mut self) {
+        self.body = self.length;
+    }
+
     /// `op register, [context + field]`
     pub fn load(&mut self, code: Code, register: Register, field: usize) {
         self.push(Instruction::with2(code, register, in_context(field)));
@@ -95,7 +122,13 @@ impl Emitter {
     }
 
     pub(super) fn finish(mut self) -> (Vec<u8>, Vec<u32>) {
-        (self.encoder.take_buffer(), self.relocations)
+        let mut bytes = self.encoder.take_buffer();
+        for at in self.forward {
+            // The displacement is the last part of a LEA, so it counts from its own end.
+            let ahead = (self.body - (at + 4)) as i32;
+            bytes[at..at + 4].copy_from_slice(&ahead.to_le_bytes());
+        }
+        (bytes, self.relocations)
     }
 }
 

@@ -4,9 +4,11 @@
 //! in the [`Context`] beside it. It knows no address; [`Program::place`] fills in the one thing that depends
 //! on where it runs, the distance to its context.
 
+mod cold;
 mod emitter;
 mod world;
 
+pub use cold::Cold;
 pub use emitter::Emitter;
 pub use world::{Vectors, World};
 
@@ -31,6 +33,8 @@ pub struct Recipe<'a> {
     pub copies: usize,
     /// Whether the body runs in a loop counted by R15.
     pub looped: bool,
+    /// What is cold when the body begins.
+    pub cold: Cold,
 }
 
 /// Machine code that makes one sample a call.
@@ -61,10 +65,12 @@ impl Recipe<'_> {
     ///     (init)
     ///     mov  r15, [loop_count]     ; with a loop
     ///     mov  [spill], rax …        ; what the clock clobbers
+    ///     (evictions of a cold start)
     ///     (the clock's start)
     ///     mov  rax, [spill] …
     /// body:
     ///     (copies of the snippet)
+    ///     (NOPs up to a cache line)  ; where its code is cold
     ///     nop                        ; with a loop: keeps the snippet from fusing with the counter
     ///     dec  r15
     ///     jnz  body
@@ -77,10 +83,17 @@ impl Recipe<'_> {
     pub fn build(&self) -> Program {
         let mut emitter = Emitter::new();
         self.emit_entry(&mut emitter);
-        let clobbers = self.clock.clobbers();
+        let mut clobbers = self.clock.clobbers();
+        if self.cold.is_any() {
+            clobbers
+                .extend(cold::CLOBBERS.iter().filter(|register| !self.clock.clobbers().contains(register)));
+        }
         let spill = |index: usize| offset_of!(Context, spill) + 8 * index;
         for (index, register) in clobbers.iter().enumerate() {
             emitter.store(Code::Mov_rm64_r64, spill(index), *register);
+        }
+        if self.cold.is_any() {
+            self.cold.emit(&mut emitter, self.snippet.len() * self.copies);
         }
         self.clock.emit_start(&mut emitter);
         for (index, register) in clobbers.iter().enumerate() {
@@ -119,10 +132,12 @@ impl Recipe<'_> {
     }
 
     fn emit_body(&self, emitter: &mut Emitter) -> std::ops::Range<usize> {
+        emitter.begin_body();
         let start = emitter.len();
         for _ in 0..self.copies {
             emitter.bytes(self.snippet);
         }
+        fill(emitter, self.cold.filling(emitter.len() - start));
         if self.looped {
             emitter.plain(Code::Nopd);
             emitter.register(Code::Dec_rm64, Register::R15);
@@ -132,6 +147,16 @@ impl Recipe<'_> {
         }
         start..emitter.len()
     }
+}
+
+/// Emits so many bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
+fn fill(emitter: &mut Emitter, mut bytes: usize) {
+    const LONGEST: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+    while bytes >= LONGEST.len() {
+        emitter.bytes(&LONGEST);
+        bytes -= LONGEST.len();
+    }
+    emitter.bytes(&[0x90; LONGEST.len()][..bytes]);
 }
 
 /// The encoding number of RSP.

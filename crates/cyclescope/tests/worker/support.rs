@@ -5,7 +5,7 @@ use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::executor::{Batch, Call, Executor, Layout, Place, Sample};
-use cyclescope::program::{Program, Recipe, World};
+use cyclescope::program::{Cold, Program, Recipe, World};
 use cyclescope::ruler::{ADD_LINKS, IMUL_LINKS, Ruler};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,8 @@ pub fn clock() -> &'static Clock {
 /// A snippet once, not looped.
 pub fn once(snippet: &[u8]) -> Program {
     let world = World { x87: true, avx: std::is_x86_feature_detected!("avx"), ..World::default() };
-    Recipe { clock: clock(), world, init: &[], snippet, copies: 1, looped: false }.build()
+    Recipe { clock: clock(), world, init: &[], snippet, copies: 1, looped: false, cold: Cold::default() }
+        .build()
 }
 
 pub fn layout(programs: &[Program], first: usize) -> Layout {

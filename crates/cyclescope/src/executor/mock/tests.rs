@@ -4,7 +4,7 @@ use super::*;
 use crate::clock;
 use crate::context::Element;
 use crate::executor::{Call, Place};
-use crate::program::{Program, Recipe, World};
+use crate::program::{Cold, Program, Recipe, World};
 use crate::ruler;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const ITERATIONS: u64 = 20;
 
 fn program(snippet: &[u8], copies: usize, looped: bool) -> Program {
     let (clock, world) = (&clock::ALL[0], World::default());
-    Recipe { clock, world, init: &[], snippet, copies, looped }.build()
+    Recipe { clock, world, init: &[], snippet, copies, looped, cold: Cold::default() }.build()
 }
 
 fn layout(number: u32) -> Layout {

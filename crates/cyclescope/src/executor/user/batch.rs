@@ -111,6 +111,7 @@ impl Chunk {
         let placed = memory.command_bytes(LAYOUTS_AT).cast::<PlacedLayout>();
         let calls = placed.wrapping_add(layouts.len()).cast::<PlacedCall>();
         let mut context = Context::new(batch.element);
+        context.eviction = memory.in_worker(view::EVICTION_AT);
         context.clock_gettime = libc::clock_gettime as *const () as u64;
         let command = memory.command();
         // SAFETY: the region is mapped for writing, `split` made sure that all of this fits, and no worker

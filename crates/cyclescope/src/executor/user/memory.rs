@@ -26,6 +26,8 @@ const STACK: usize = 128 << 10;
 pub(super) const SIGNAL_STACK: usize = 64 << 10;
 /// Bytes of one memory area.
 pub(super) const AREA: usize = 1 << 20;
+/// Bytes of the region that cold programs read through, a page at a time.
+const EVICTION: usize = crate::context::EVICTION_PAGES * 4096;
 /// How far a layout may move a register from the middle of its area.
 pub(super) const MAX_SHIFT: u32 = (AREA / 2 - (64 << 10)) as u32;
 
@@ -45,7 +47,9 @@ pub(super) mod view {
     pub(in super::super) const fn area_at(area: usize) -> usize {
         AREAS_AT + area * (AREA + GUARD)
     }
-    pub(super) const LEN: usize = area_at(5);
+    /// Where the region starts that cold programs read through.
+    pub(in super::super) const EVICTION_AT: usize = area_at(5) + GUARD;
+    pub(super) const LEN: usize = EVICTION_AT + EVICTION;
 }
 
 /// Offsets in the shared file.
@@ -143,7 +147,7 @@ impl Memory {
     }
 
     /// The mappings that the worker makes.
-    pub(super) fn pieces(&self) -> [Piece; 12] {
+    pub(super) fn pieces(&self) -> [Piece; 13] {
         use libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE};
         use std::os::fd::AsRawFd;
         let write = PROT_READ | PROT_WRITE;
@@ -187,6 +191,7 @@ impl Memory {
             area(2),
             area(3),
             area(4),
+            Piece { protection: PROT_READ, ..anonymous(view::EVICTION_AT, EVICTION) },
         ]
     }
 

@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
 use crate::error::RunError;
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
-use crate::program::{Program, Recipe, World};
+use crate::program::{Cold, Program, Recipe, World};
 use std::mem::offset_of;
 use std::time::Duration;
 
@@ -19,7 +19,16 @@ fn spawn() -> User {
 
 fn once(snippet: &[u8]) -> Program {
     let clock = Clock::named("rdtscp-lfence").expect("the clock exists");
-    Recipe { clock, world: World::default(), init: &[], snippet, copies: 1, looped: false }.build()
+    Recipe {
+        clock,
+        world: World::default(),
+        init: &[],
+        snippet,
+        copies: 1,
+        looped: false,
+        cold: Cold::default(),
+    }
+    .build()
 }
 
 fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {

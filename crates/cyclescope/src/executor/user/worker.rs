@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 /// All that a worker needs to know, prepared before it exists.
 pub(super) struct Setup {
     pub(super) view: u64,
-    pub(super) pieces: [Piece; 12],
+    pub(super) pieces: [Piece; 13],
     pub(super) cpu: usize,
     pub(super) caller: i32,
     pub(super) filter: [libc::sock_filter; sandbox::FILTER_LEN],

@@ -1,0 +1,97 @@
+//! Cold starts: what a program throws out of caches and translation buffers before its first reading.
+
+use super::Emitter;
+use crate::context::{AREA_REGISTERS, Context, EVICTION_PAGES};
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use std::mem::offset_of;
+
+/// What is cold when the body begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Cold {
+    /// The snippet's code is in no cache: its lines are flushed before each run. It begins at a cache line, and
+    /// NOPs fill its last one, so that the reading after it stands in a line that is not cold.
+    pub code: bool,
+    /// Memory within 4 KiB of where R14, RDI, RSI, RSP and RBP point first is in no cache.
+    pub data: bool,
+    /// Branch predictors have never met the body's addresses: each run has an address of its own. Its code is
+    /// then new to the caches nearest to the core, too.
+    pub branches: bool,
+    /// Data translations are in no buffer, code translations in no second-level one: more pages are read than
+    /// it holds.
+    pub tlb: bool,
+}
+
+/// Bytes of a cache line, of every x86-64 core so far.
+const LINE: usize = 64;
+const PAGE: usize = 4096;
+/// Bytes around each area's register that are flushed.
+const AROUND: usize = 2 * PAGE;
+/// The registers that an eviction changes; flags are kept.
+pub(super) const CLOBBERS: [Register; 3] = [Register::RAX, Register::RCX, Register::RDX];
+
+impl Cold {
+    /// Whether anything is cold.
+    pub fn is_any(self) -> bool {
+        self != Cold::default()
+    }
+
+    /// Bytes that the body has to be filled up with.
+    pub(super) fn filling(self, body: usize) -> usize {
+        if self.code { body.next_multiple_of(LINE) - body } else { 0 }
+    }
+
+    /// Emits the evictions, before a body of so many bytes.
+    ///
+    /// ```text
+    ///     mov  rax, [eviction]             ; tlb
+    ///     mov  ecx, pages
+    /// 1:  mov  edx, [rax]
+    ///     lea  rax, [rax + 4096]
+    ///     loop 1b
+    ///     mov  rax, [gpr of the area]      ; data, for each area
+    ///     lea  rax, [rax - 4096]
+    ///     mov  ecx, 128
+    /// 2:  clflush [rax]
+    ///     lea  rax, [rax + 64]
+    ///     loop 2b
+    ///     lea  rax, [body]                 ; code
+    ///     mov  ecx, lines
+    /// 3:  clflush [rax]
+    ///     lea  rax, [rax + 64]
+    ///     loop 3b
+    ///     mfence
+    /// ```
+    pub(super) fn emit(self, emitter: &mut Emitter, body: usize) {
+        if self.tlb {
+            emitter.load(Code::Mov_r64_rm64, Register::RAX, offset_of!(Context, eviction));
+            let read = Instruction::with2(Code::Mov_r32_rm32, Register::EDX, at(0));
+            walk(emitter, read, PAGE, EVICTION_PAGES);
+        }
+        let flush = || Instruction::with1(Code::Clflush_m8, at(0));
+        if self.data {
+            for number in AREA_REGISTERS {
+                emitter.load(Code::Mov_r64_rm64, Register::RAX, offset_of!(Context, gpr) + 8 * number);
+                emitter.push(Instruction::with2(Code::Lea_r64_m, Register::RAX, at(-(AROUND as i64) / 2)));
+                walk(emitter, flush(), LINE, AROUND / LINE);
+            }
+        }
+        if self.code && body > 0 {
+            emitter.lea_body(Register::RAX);
+            walk(emitter, flush(), LINE, body.div_ceil(LINE));
+        }
+        emitter.plain(Code::Mfence);
+    }
+}
+
+fn at(displacement: i64) -> MemoryOperand {
+    MemoryOperand::with_base_displ(Register::RAX, displacement)
+}
+
+/// Does something at each of some equally distant addresses from RAX on. LOOP and LEA keep the flags.
+fn walk(emitter: &mut Emitter, what: Result<Instruction, iced_x86::IcedError>, stride: usize, count: usize) {
+    emitter.immediate(Code::Mov_r32_imm32, Register::ECX, count as i32);
+    let start = emitter.len();
+    emitter.push(what);
+    emitter.push(Instruction::with2(Code::Lea_r64_m, Register::RAX, at(stride as i64)));
+    emitter.branch(Code::Loop_rel8_64_RCX, start);
+}
