@@ -216,7 +216,7 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
     let layouts: Vec<SavedLayout> = read_lines(&directory.join(LAYOUTS))?;
     let readings: Vec<Vec<u64>> = read_lines(&directory.join(SAMPLES))?;
     let runs = plan.runs_per_layout;
-    if layouts.len() != readings.len() || runs == 0 || layouts.len() % runs != 0 {
+    if layouts.len() != readings.len() || runs == 0 || !layouts.len().is_multiple_of(runs) {
         return Err(damaged(&directory.join(SAMPLES), "it does not have a line for each layout"));
     }
     let data: Option<Vec<LayoutData>> =
@@ -261,7 +261,7 @@ fn line_samples(layout: &SavedLayout, readings: &[u64]) -> Option<LayoutSamples>
     let calls = layout.round.len();
     let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
     let valid = calls == call::COUNT && order.iter().all(|place| *place < calls);
-    if !valid || readings.len() % (2 * calls) != 0 || readings.is_empty() {
+    if !valid || !readings.len().is_multiple_of(2 * calls) || readings.is_empty() {
         return None;
     }
     let samples: Vec<Sample> =
