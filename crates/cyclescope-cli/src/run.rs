@@ -41,7 +41,7 @@ fn call(common: &Common, args: &RunArgs, request: &Request, output: &mut Output)
     };
     let machine = machine(common)?;
     let plan = request.plan(&machine)?;
-    let mut executor = executor(common, &machine)?;
+    let mut executor = executor(common, &machine, &plan)?;
     let called = Answer::measure(&machine, &mut executor, function.snippet(), &plan, request)?;
     let empty = Answer::measure(&machine, &mut executor, function.empty_snippet(), &plan, request)?;
     let mut record = called.record.clone().less_call(&empty.record, request.asked());
@@ -149,7 +149,7 @@ fn answer(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let plan = request.plan(machine)?;
-    let mut executor = executor(common, machine)?;
+    let mut executor = executor(common, machine, &plan)?;
     let mut answer = Answer::measure(machine, &mut executor, snippet.clone(), &plan, request)?;
     answer.record.repro = repro;
     if let Some(directory) = &common.evidence {
@@ -229,7 +229,7 @@ pub fn machine(common: &Common) -> Result<Machine, Failure> {
     })
 }
 
-fn executor(common: &Common, machine: &Machine) -> Result<User, Failure> {
+fn executor(common: &Common, machine: &Machine, plan: &Plan) -> Result<User, Failure> {
     if common.executor == ExecutorName::Kernel {
         return Err(Failure::from(Unavailable {
             what: "executor kernel".to_string(),
@@ -238,7 +238,7 @@ fn executor(common: &Common, machine: &Machine) -> Result<User, Failure> {
         }));
     }
     let cpu = target(machine) as usize;
-    Ok(User::spawn(&UserOptions { cpu, ..UserOptions::default() })?)
+    Ok(User::spawn(&UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() })?)
 }
 
 /// The CPU to measure on; the first where the system does not tell which are allowed.

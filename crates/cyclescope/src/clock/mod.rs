@@ -123,6 +123,11 @@ impl Clock {
         self.steps().any(|step| *step == Step::RewriteCr0)
     }
 
+    /// Whether it reads a hardware counter with RDPMC, which an executor has to open first.
+    pub fn reads_counter(&self) -> bool {
+        self.steps().any(|step| *step == Step::Rdpmc)
+    }
+
     /// Whether a step calls a function of the system, on the caller's stack and with its calling convention.
     pub fn calls(&self) -> bool {
         self.steps().any(|step| *step == Step::ClockGettime)
