@@ -3,6 +3,7 @@
 mod args;
 mod assembler;
 mod clocks;
+mod doctor;
 mod failure;
 mod output;
 mod repro;
@@ -34,6 +35,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         return clocks::list(&cli.common, output);
     }
     match &cli.command {
+        Command::Doctor => doctor::doctor(&cli.common, output),
         Command::Run(args) => run::run(&cli.common, args, output),
     }
 }

@@ -96,7 +96,7 @@ impl LayoutData {
 /// of core clock to TSC by 0.1 to 0.4 cycles in 900 while the layouts of each agreed better than that (Xeon,
 /// family 6, model 207, at 2.9 to 3.6 GHz); over all ratios it explains a standard deviation of 0.15 cycles,
 /// which both differences share.
-const INSTRUMENT_CYCLES: f64 = 0.1;
+pub(crate) const INSTRUMENT_CYCLES: f64 = 0.1;
 
 /// What one layout says.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -1,0 +1,1 @@
+//! The experiments on simulated machines, whose truth is known.
