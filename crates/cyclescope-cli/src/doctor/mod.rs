@@ -29,6 +29,7 @@ pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     }
     let clock = common.clock.as_deref().map(run::find_clock).transpose()?;
     let machine = run::machine(common)?;
+    clock.map_or(Ok(()), |clock| cyclescope::clock::require(clock, &machine))?;
     let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
     let readable = machine.tsc.require();
     // Where the TSC is forbidden, so is the system's clock, which seeds and executors need.

@@ -8,6 +8,9 @@ use cyclescope::machine::fact::Fact;
 const WIDTH: usize = 80;
 /// Characters before a value.
 const INDENT: usize = 20;
+/// Characters of the first two columns of a table.
+const LABEL: usize = 20;
+const VALUE: usize = 12;
 
 /// A report under way.
 pub struct Page<'a> {
@@ -53,6 +56,29 @@ impl Page<'_> {
     /// A value that is unknown.
     pub fn unknown(&mut self, label: &str, why: &str) -> Result<(), Failure> {
         self.painted_row(label, &format!("not known: {why}"), Output::faint)
+    }
+
+    /// A shell command, which can be copied even where it takes several lines.
+    pub fn command(&mut self, label: &str, command: &str) -> Result<(), Failure> {
+        let mut label = label;
+        let lines = wrapped(command, WIDTH - INDENT - 2);
+        for (index, line) in lines.iter().enumerate() {
+            let more = if index + 1 < lines.len() { " \\" } else { "" };
+            self.output.line(format!("  {label:<width$}{line}{more}", width = INDENT - 2))?;
+            label = "";
+        }
+        Ok(())
+    }
+
+    /// A row of a table of three columns, the last of which may be any text.
+    pub fn table_row(&mut self, label: &str, value: &str, text: &str) -> Result<(), Failure> {
+        let column = 4 + LABEL + 1 + VALUE + 1;
+        let mut start = format!("    {label:<LABEL$} {value:>VALUE$}");
+        for line in wrapped(text, WIDTH - column) {
+            self.output.line(format!("{start:<width$}{line}", width = column))?;
+            start.clear();
+        }
+        Ok(())
     }
 
     /// A value in colour.

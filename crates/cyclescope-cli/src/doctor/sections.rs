@@ -4,16 +4,18 @@ use super::page::Page;
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::Output;
+use cyclescope::clock::Counts;
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_study::{CoreStudy, Sharing, SiblingProof, SiblingStudy};
 use cyclescope::machine::cpu::{CoreType, Cpu};
 use cyclescope::machine::fact::Fact;
-use cyclescope::machine::finding::{Finding, State};
+use cyclescope::machine::finding::State;
 use cyclescope::machine::topology::cpu_list;
 use cyclescope::machine::traps::Traps;
-use cyclescope::machine::tsc_study::TscStudy;
+use cyclescope::machine::tsc_study::{ReadingStep, TscStudy};
 use cyclescope::statistics::Interval;
+use cyclescope::unit::Hertz;
 use iced_x86::CpuidFeature as F;
 
 /// Features that decide what can be measured, or how; JSON has them all.
@@ -101,37 +103,35 @@ pub fn tsc(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<
     let tsc = &machine.tsc;
     page.section("Time stamp counter (TSC)")?;
     page.row("readable", &tsc.disabled.as_ref().map_or("yes".to_string(), |why| format!("no: {why}")))?;
-    page.fact("constant rate", &tsc.constant, |flag| format!("{}, says the kernel", yes(flag)))?;
-    page.fact("runs in sleep", &tsc.nonstop, |flag| format!("{}, says the kernel (nonstop)", yes(flag)))?;
-    page.row(
-        "invariant",
-        if tsc.invariant { "yes, promises CPUID: both of these" } else { "not promised by CPUID" },
-    )?;
+    let told = |flag: &bool, what: &str| format!("{} (the kernel's word: {what})", yes(flag));
+    page.fact("constant", &tsc.constant, |flag| told(flag, "its rate does not follow the core clock"))?;
+    page.fact("nonstop", &tsc.nonstop, |flag| told(flag, "it counts on in sleep states"))?;
+    page.row("invariant", &format!("{} (CPUID's promise of both)", yes(&tsc.invariant)))?;
     page.fact("kernel's clock", &tsc.clocksource, String::clone)?;
     let study = match &diagnosis.tsc {
         Fact::Known(study) => study,
         Fact::Unknown(why) => return page.unknown("rate, step, cost", why),
     };
     rates(page, study)?;
-    for found in &study.steps {
-        let label = format!("step by {}", found.reading.text());
-        let label = if label.len() < 18 { label } else { label.replace("; ", ";") };
-        page.fact(&label, &found.step, |step| match step.ticks {
-            1.0 => "1 tick".to_string(),
-            ticks => format!(
-                "{} ticks ({:.0} % of differences are multiples, {:.0} % one beside)",
-                short(ticks),
-                100.0 * step.on_lattice,
-                100.0 * step.off_by_one
-            ),
-        })?;
-    }
+    let steps: Vec<String> = study.steps.iter().map(step).collect();
+    page.row("step in ticks", &steps.join(", "))?;
     page.fact("phases of step", &diagnosis.phases, |phases| {
         let verdict = if phases.uniform { "uniform: means see through the step" } else { "not uniform" };
-        format!("{verdict} (off by {:.3} of a step)", phases.off_line)
+        format!("{verdict} (off by {:.3} of it)", phases.off_line)
     })?;
     costs(page, &study.traps)?;
     page.row("LFENCE", &lfence(machine, study))
+}
+
+fn step(found: &ReadingStep) -> String {
+    let name = found.reading.text();
+    match &found.step {
+        Fact::Unknown(why) => format!("{name} not known ({why})"),
+        Fact::Known(step) if step.off_by_one > 0.005 => {
+            format!("{name} {} ({:.0} % one tick beside)", short(step.ticks), 100.0 * step.off_by_one)
+        }
+        Fact::Known(step) => format!("{name} {}", short(step.ticks)),
+    }
 }
 
 /// A number with at most four digits after the point.
@@ -142,22 +142,25 @@ fn short(number: f64) -> String {
 fn rates(page: &mut Page, study: &TscStudy) -> Result<(), Failure> {
     let calibration = &study.calibration;
     let half = calibration.high.ppm_above(calibration.low) / 2.0;
-    let measured = format!(
-        "{:.6} MHz ± {half:.2} ppm (millionths), over {} ms of CLOCK_MONOTONIC_RAW",
-        calibration.hertz.megahertz(),
-        calibration.span_ns / 1_000_000
-    );
-    page.row("rate, measured", &measured)?;
+    page.row("rate", "in MHz, and in ppm (millionths) how far above the one measured here")?;
+    let span = calibration.span_ns / 1_000_000;
+    let rate = |hertz: Hertz| format!("{:.6}", hertz.megahertz());
+    let text = format!("± {half:.2} ppm, in {span} ms of CLOCK_MONOTONIC_RAW");
+    page.table_row("measured here", &rate(calibration.hertz), &text)?;
     for compared in &study.sources {
-        let label = format!("  {}", compared.source.name);
-        match (compared.source.rate.known(), compared.ppm) {
-            (Some(rate), Some(ppm)) => {
-                page.row(&label, &format!("{:.6} MHz {ppm:+9.2} ppm", rate.megahertz()))?
+        let name = compared.source.name;
+        match (&compared.source.rate, compared.ppm) {
+            (Fact::Known(hertz), Some(ppm)) => {
+                page.table_row(name, &rate(*hertz), &format!("{ppm:+.2} ppm"))?
             }
-            _ => page.painted_row(&label, compared.source.rate.why().unwrap_or("silent"), Output::faint)?,
+            (Fact::Unknown(why), _) => page.table_row(name, "-", why)?,
+            (Fact::Known(hertz), None) => page.table_row(name, &rate(*hertz), "")?,
         }
     }
-    page.fact("  NTP's correction", &calibration.ntp_ppm, |ppm| format!("{ppm:+.2} ppm"))
+    match &calibration.ntp_ppm {
+        Fact::Known(ppm) => page.table_row("network time (NTP)", "", &format!("corrects by {ppm:+.2} ppm")),
+        Fact::Unknown(why) => page.table_row("network time (NTP)", "-", why),
+    }
 }
 
 fn costs(page: &mut Page, traps: &Traps) -> Result<(), Failure> {
@@ -203,7 +206,7 @@ pub fn core(page: &mut Page, diagnosis: &Diagnosis) -> Result<(), Failure> {
         Fact::Known(core) => core_rows(page, core)?,
     }
     match &diagnosis.siblings {
-        Fact::Unknown(why) => page.unknown("shared with", why),
+        Fact::Unknown(why) => page.unknown("shares core with", why),
         Fact::Known(study) => sibling_rows(page, study),
     }
 }
@@ -217,9 +220,13 @@ fn core_rows(page: &mut Page, core: &CoreStudy) -> Result<(), Failure> {
         }
         _ => page.unknown("core clock", "the rate of the clock that was read is not known")?,
     }
-    let ratio = core.raw_per_cycle;
-    let text = format!("1 : {:.4}; one core cycle is {} ticks", 1.0 / ratio.value, plus_minus(&ratio));
-    page.row("TSC : core", &text)?;
+    let cycle = format!("one core cycle is {} {}", plus_minus(&core.raw_per_cycle), core.unit.text());
+    match core.unit {
+        Counts::TscTicks => {
+            page.row("TSC : core", &format!("1 : {:.4}; {cycle}", 1.0 / core.raw_per_cycle.value))?
+        }
+        Counts::CoreCycles | Counts::Nanos => page.row("core cycle", &cycle)?,
+    }
     let known = match core.imul_known {
         Some(known) => format!("on this design: {known}"),
         None => "this design's figure is not known".to_string(),
@@ -246,9 +253,9 @@ fn plus_minus(interval: &Interval) -> String {
 
 fn sibling_rows(page: &mut Page, study: &SiblingStudy) -> Result<(), Failure> {
     if study.proofs.is_empty() && study.untested.is_empty() {
-        return page.row("shared with", "no other CPU is allowed, so none was tried");
+        return page.row("shares core with", "no other CPU is allowed, so none was tried");
     }
-    let mut label = "shared with";
+    let mut label = "shares core with";
     for proof in &study.proofs {
         page.row(label, &proof_text(proof))?;
         label = "";
@@ -272,7 +279,7 @@ fn proof_text(proof: &SiblingProof) -> String {
         Sharing::Unclear => "can't tell",
     };
     let widths = match (proof.alone, proof.beside) {
-        (Some(alone), Some(beside)) => format!("; adds a cycle {alone:.2}, while it is busy {beside:.2}"),
+        (Some(alone), Some(beside)) => format!(" ({alone:.2} adds a cycle, {beside:.2} while it was busy)"),
         _ => String::new(),
     };
     let why = proof.why.as_ref().map_or(String::new(), |why| format!("; {why}"));
@@ -302,8 +309,8 @@ pub fn counters(page: &mut Page, diagnosis: &Diagnosis) -> Result<(), Failure> {
         Fact::Known(_) => no(page, "APERF by perf", "its device msr has no event aperf")?,
         Fact::Unknown(why) => no(page, "APERF by perf", why)?,
     }
-    page.fact("perf's paranoia", &counters.paranoid, |level| {
-        format!("{level} (kernel.perf_event_paranoid; users may count up to 2)")
+    page.fact("paranoid level", &counters.paranoid, |level| {
+        format!("{level} (kernel.perf_event_paranoid: above 2 some systems refuse users)")
     })
 }
 
@@ -348,21 +355,34 @@ pub fn surroundings(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -
 /// What follows from all of it.
 pub fn findings(page: &mut Page, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.section("Findings")?;
-    for state in [State::Problem, State::Advice] {
-        for finding in diagnosis.findings.iter().filter(|finding| finding.state == state) {
-            let mark = if state == State::Problem { "PROBLEM" } else { "advice" };
-            let text = format!("{}: {}", finding.name, finding.text);
-            page.painted_row(mark, &text, Output::yellow)?;
+    let with = |state: State| diagnosis.findings.iter().filter(move |finding| finding.state == state);
+    page.row("in short", &summary(diagnosis, with(State::Problem).count(), with(State::Advice).count()))?;
+    for (state, mark) in [(State::Problem, "PROBLEM"), (State::Advice, "advice")] {
+        for finding in with(state) {
+            page.painted_row(mark, &format!("{}: {}", finding.name, finding.text), Output::yellow)?;
             if let Some(remedy) = &finding.remedy {
-                page.row("  to change", remedy)?;
+                page.command("  to change it", remedy)?;
             }
         }
     }
-    let fine: Vec<&str> = diagnosis
-        .findings
-        .iter()
-        .filter(|finding| finding.state == State::Ok)
-        .map(|finding: &Finding| finding.name)
-        .collect();
-    page.row("ok", &fine.join(", "))
+    let fine: Vec<&str> = with(State::Ok).map(|finding| finding.name).collect();
+    page.row("ok", &format!("{} (--json has their texts)", fine.join(", ")))
+}
+
+fn summary(diagnosis: &Diagnosis, problems: usize, advice: usize) -> String {
+    let able = match (&diagnosis.core, &diagnosis.counters.core_cycles) {
+        (Fact::Unknown(_), _) => "core cycles can't be measured here",
+        (Fact::Known(_), Fact::Known(_)) => "core cycles can be measured here, by the ruler and a counter",
+        (Fact::Known(_), Fact::Unknown(_)) => "core cycles can be measured here, by the ruler",
+    };
+    let count = |count: usize, one: &str, many: &str| match count {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    };
+    format!(
+        "{able}; {}, {}",
+        count(problems, "problem", "problems"),
+        count(advice, "piece of advice", "pieces of advice")
+    )
 }

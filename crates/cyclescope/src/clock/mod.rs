@@ -58,6 +58,17 @@ pub enum Counts {
     Nanos,
 }
 
+impl Counts {
+    /// The unit in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Counts::TscTicks => "TSC ticks",
+            Counts::CoreCycles => "core cycles",
+            Counts::Nanos => "nanoseconds",
+        }
+    }
+}
+
 /// What a method promises about the code around its readings, the five faults of which
 /// `docs/how-it-measures.md` speaks. What a method does not promise may still not happen on a given core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

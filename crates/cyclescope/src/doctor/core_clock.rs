@@ -58,6 +58,7 @@ pub(super) fn core_clock(
     let [least, most] = extremes(used.iter().map(cycle));
     let study = CoreStudy {
         clock: clock.name,
+        unit: clock.counts,
         raw_per_cycle: raw.widened(error * raw.value),
         megahertz: None,
         // The most raw units a cycle is the slowest clock.

@@ -1,6 +1,7 @@
 //! A diagnosis as a JSON line, kind `doctor`.
 
 use super::{Chosen, Diagnosis};
+use crate::clock::Counts;
 use crate::machine::Machine;
 use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
 use crate::machine::counters::Counters;
@@ -42,7 +43,8 @@ struct CoreRecord {
     core_clock: Quantity,
     /// The slowest and the fastest layout.
     core_mhz_range: Option<[f64; 2]>,
-    tsc_ticks_per_core_cycle: Quantity,
+    /// What the clock counts in the time of one core cycle.
+    per_core_cycle: Quantity,
     imul_latency: Quantity,
     imul_latency_known: Option<u32>,
     add_link: Quantity,
@@ -57,11 +59,16 @@ struct CoreRecord {
 
 impl CoreRecord {
     fn new(core: CoreStudy) -> CoreRecord {
+        let unit = match core.unit {
+            Counts::TscTicks => "tsc_ticks",
+            Counts::CoreCycles => "core_cycles",
+            Counts::Nanos => "ns",
+        };
         CoreRecord {
             clock: core.clock,
             core_clock: core.megahertz.map_or(Quantity::refused("MHz"), |found| Quantity::new(found, "MHz")),
             core_mhz_range: core.range,
-            tsc_ticks_per_core_cycle: Quantity::new(core.raw_per_cycle, "raw_per_core_cycle"),
+            per_core_cycle: Quantity::new(core.raw_per_cycle, unit),
             imul_latency: Quantity::new(core.imul, "adds"),
             imul_latency_known: core.imul_known,
             add_link: core

@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use crate::clock::Counts;
 use crate::statistics::Interval;
 
 /// What the ruler says about the core.
@@ -12,7 +13,9 @@ use crate::statistics::Interval;
 pub struct CoreStudy {
     /// The timing method that read it.
     pub clock: &'static str,
-    /// Raw units of that clock in one core cycle: TSC ticks, for most.
+    /// What it counts.
+    pub unit: Counts,
+    /// How many of these are one core cycle.
     pub raw_per_cycle: Interval,
     /// The core clock in MHz; `None` where the rate of the timing method's clock is not known.
     pub megahertz: Option<Interval>,

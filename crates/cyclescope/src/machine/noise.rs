@@ -125,6 +125,9 @@ pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
         Ok(entries) => entries,
         Err(error) => return Fact::unknown(format!("/proc can't be listed: {error}")),
     };
+    if !files.path(&format!("/proc/{own}")).exists() {
+        return Fact::unknown("/proc does not show this process");
+    }
     let processes = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut count = 0;
     for process in processes.filter(|&process| process != own) {

@@ -28,7 +28,10 @@ pub(super) fn phases(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn ruler(evidence: &Evidence) -> Option<Finding> {
     if let Some(why) = evidence.core?.why() {
-        return Some(Finding::problem("ruler", format!("code could not be measured: {why}")));
+        let finding = Finding::problem("ruler", format!("no code can be measured: {why}"));
+        // Executors need to know what they share with the host program.
+        let hidden = why.starts_with("reading /proc");
+        return Some(if hidden { finding.remedy("sudo mount -t proc proc /proc") } else { finding });
     }
     let core = core(evidence)?;
     let measured = format!("one imul takes {:.3} times as long as one add", core.imul.value);

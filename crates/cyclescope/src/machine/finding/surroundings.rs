@@ -159,6 +159,7 @@ pub(super) fn neighbours(evidence: &Evidence) -> Option<Finding> {
     let cpu = evidence.machine.target.as_ref()?.cpu;
     Some(match evidence.runnable? {
         0 => Finding::ok("neighbours", format!("no other task wants CPU {cpu}")),
+        1 => Finding::advice("neighbours", format!("another task wants CPU {cpu} now")),
         count => Finding::advice("neighbours", format!("{count} other tasks want CPU {cpu} now")),
     })
 }
