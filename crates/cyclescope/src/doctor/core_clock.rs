@@ -46,10 +46,12 @@ pub(super) fn core_clock(
         None => reading.add,
     };
     let raw = interval(&used, cycle);
-    let span = mean(&used.iter().map(|reading| reading.links).collect::<Vec<_>>());
-    // What all layouts may be wrong by alike, as a share.
-    let error = normal_quantile(0.5 + CONFIDENCE / 2.0) * INSTRUMENT_CYCLES
-        / (span * imul_used.map_or(1.0, f64::from));
+    // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
+    let mean_of = |of: fn(&Reading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
+    let margin = normal_quantile(0.5 + CONFIDENCE / 2.0) * INSTRUMENT_CYCLES;
+    let add_error = margin / mean_of(|reading| reading.add_links);
+    let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
+    let error = if imul_used.is_some() { imul_error } else { add_error };
     let rate = match clock.counts {
         Counts::TscTicks => rate,
         Counts::Nanos => Some([Hertz(1e9); 3]),
@@ -63,7 +65,7 @@ pub(super) fn core_clock(
         megahertz: None,
         // The most raw units a cycle is the slowest clock.
         range: rate.map(|[_, value, _]| [most, least].map(|raw| value.megahertz() / raw)),
-        imul: imul.widened(error * imul.value),
+        imul: imul.widened(imul_error.hypot(add_error) * imul.value),
         imul_known: cpu.imul_latency(),
         imul_used,
         width: widths(&used),

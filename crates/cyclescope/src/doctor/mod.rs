@@ -46,7 +46,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// About a second.
+    /// Half a second, and up to one where there are many CPUs.
     pub const FULL: Effort = Effort {
         calibration: Duration::from_millis(400),
         warm_up: Duration::from_millis(40),
@@ -54,7 +54,7 @@ impl Effort {
         phase_rounds: 1024,
         siblings: (8, Duration::from_millis(400)),
     };
-    /// Less than half a second.
+    /// A fifth of a second.
     pub const QUICK: Effort = Effort {
         calibration: Duration::from_millis(80),
         warm_up: Duration::from_millis(10),

@@ -59,7 +59,9 @@ pub(super) struct Reading {
     /// Independent additions in the time of one link of the `add` chain.
     pub(super) width: f64,
     /// Links of the `imul` chain by which its two lengths differ.
-    pub(super) links: f64,
+    pub(super) imul_links: f64,
+    /// The same of the `add` chain.
+    pub(super) add_links: f64,
     /// Rounds used.
     pub(super) kept: usize,
     /// Rounds dropped.
@@ -160,15 +162,16 @@ impl Readings {
 
     fn reading(&self, mean: [f64; CALLS]) -> Reading {
         let loops = self.loops as f64;
-        let links = IMUL_SPAN * loops;
-        let add = (mean[ADD_LONG] - mean[ADD_SHORT]) / (ADD_SPAN * loops);
+        let (imul_links, add_links) = (IMUL_SPAN * loops, ADD_SPAN * loops);
+        let add = (mean[ADD_LONG] - mean[ADD_SHORT]) / add_links;
         // What the pair of readings takes is in the short chain too.
         let overhead = mean[ADD_SHORT] / add - ADD_LINKS[0] as f64 * loops;
         Reading {
-            imul: (mean[IMUL_LONG] - mean[IMUL_SHORT]) / links,
+            imul: (mean[IMUL_LONG] - mean[IMUL_SHORT]) / imul_links,
             add,
             width: SENTINEL_TIMES as f64 * SENTINEL_TOTAL / (mean[SENTINEL] / add - overhead),
-            links,
+            imul_links,
+            add_links,
             kept: 1,
             dropped: 0,
         }
