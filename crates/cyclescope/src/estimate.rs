@@ -99,7 +99,7 @@ impl LayoutData {
 /// of core clock to TSC by 0.1 to 0.4 cycles in 900 while the layouts of each agreed better than that (Xeon,
 /// family 6, model 207, at 2.9 to 3.6 GHz); over all ratios it explains a standard deviation of 0.15 cycles,
 /// which both differences share.
-const INSTRUMENT_CYCLES: f64 = 0.1;
+pub(crate) const INSTRUMENT_CYCLES: f64 = 0.1;
 
 /// What one layout says.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -472,7 +472,7 @@ mod tests {
     #[test]
     fn a_disturbed_ruler_does_not_win() {
         let hit = |round: usize, ticks: &mut [f64; call::COUNT]| {
-            if round % 5 == 0 {
+            if round.is_multiple_of(5) {
                 ticks[call::IMUL_SHORT] += 700.0;
             }
         };
@@ -485,7 +485,7 @@ mod tests {
     fn what_only_the_snippet_meets_is_part_of_its_cost() {
         let own = |round: usize, ticks: &mut [f64; call::COUNT]| {
             for (call, copies) in [(call::ONE, 1.0), (call::TWO, 2.0), (call::FOUR, 4.0)] {
-                if round % 3 == 0 {
+                if round.is_multiple_of(3) {
                     ticks[call] += 100.0 * copies * 0.7;
                 }
             }
@@ -497,7 +497,7 @@ mod tests {
 
     #[test]
     fn clusters_of_layouts_are_modes() {
-        let cost = |index: usize| if index % 4 == 0 { 6.0 } else { 5.0 };
+        let cost = |index: usize| if index.is_multiple_of(4) { 6.0 } else { 5.0 };
         let layouts: Vec<_> =
             (0..16).map(|index| layout(cost(index), &[0.7 + 0.001 * index as f64; 8], undisturbed)).collect();
         let estimate = estimate(&layouts, &SHAPE, 0.95).unwrap();

@@ -32,6 +32,7 @@ pub use lock::LockState;
 
 use super::{Batch, Executor, Sample};
 use crate::error::RunError;
+use crate::machine::fact::Fact;
 use batch::Chunk;
 use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
 use lock::CpuLock;
@@ -237,6 +238,14 @@ impl Executor for User {
         let result = chunks.iter().try_for_each(run);
         self.lock.release();
         result.map(|()| samples)
+    }
+
+    fn exclusive(&self) -> Fact<bool> {
+        match &self.lock_state {
+            LockState::Taken => Fact::Known(true),
+            LockState::Busy => Fact::Known(false),
+            LockState::Missing(why) => Fact::unknown(format!("there is no lock: {why}")),
+        }
     }
 }
 
