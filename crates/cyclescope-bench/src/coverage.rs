@@ -89,8 +89,9 @@ fn measure_block(lab: &mut Lab, subject: &mut Subject, condition: usize) -> Outc
             continue;
         };
         let half_width = estimates[2].cost.half_width();
-        subject.held[condition]
-            .add(estimates.each_ref().map(|one| one.cost.contains(subject.truth)), half_width);
+        let error = estimates[2].cost.value - subject.truth;
+        let held = estimates.each_ref().map(|one| one.cost.contains(subject.truth));
+        subject.held[condition].add(held, half_width, error);
         before = match before {
             None => Some(estimates),
             Some(other) => {
@@ -117,24 +118,26 @@ fn compare(subject: &mut Subject, one: &[Estimate; 4], other: &[Estimate; 4]) {
     let difference = one[0].cost.value - other[0].cost.value;
     let margin = |level: usize| one[level].cost.half_width().hypot(other[level].cost.half_width());
     let held = [0, 1, 2, 3].map(|level| difference.abs() <= margin(level));
-    subject.same.add(held, margin(2));
+    subject.same.add(held, margin(2), difference);
     let costs = |of: &Estimate| of.layouts.iter().map(|layout| layout.cost).collect::<Vec<_>>();
     let welch = LEVELS.map(|level| welch_interval(&costs(&one[0]), &costs(&other[0]), level));
     let held = welch.map(|interval| interval.is_some_and(|interval| interval.contains(0.0)));
-    subject.same_welch.add(held, welch[2].map_or(f64::INFINITY, |interval| interval.half_width()));
+    let half_width = welch[2].map_or(f64::INFINITY, |interval| interval.half_width());
+    subject.same_welch.add(held, half_width, difference);
 }
 
 fn print(lab: &mut Lab, subjects: &[Subject]) {
     println!(
-        "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>10} {:>7}",
-        "", "given", "50 %", "80 %", "95 %", "99 %", "half width", "refused"
+        "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>10} {:>8} {:>7}",
+        "", "given", "50 %", "80 %", "95 %", "99 %", "half width", "bias", "refused"
     );
     let row = |name: &str, coverage: &Coverage| {
         let [half, most, nearly, certain] = coverage.shares().map(|share| 100.0 * share);
         println!(
-            "{name:<44} {:>7} {half:>7.1} {most:>7.1} {nearly:>7.1} {certain:>7.1}  {:>10.4} {:>7}",
+            "{name:<44} {:>7} {half:>7.1} {most:>7.1} {nearly:>7.1} {certain:>7.1}  {:>10.4} {:>+8.4} {:>7}",
             coverage.given(),
             coverage.half_width().unwrap_or(f64::NAN),
+            coverage.bias(),
             coverage.refused()
         );
     };

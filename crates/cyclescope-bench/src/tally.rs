@@ -46,12 +46,15 @@ pub const LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
 pub struct Coverage {
     held: [usize; 4],
     widths: Vec<f64>,
+    errors: Vec<f64>,
     refused: usize,
 }
 
 impl Coverage {
-    /// Counts one measurement: whether its interval at each of [`LEVELS`] held, and the half width at 95 %.
-    pub fn add(&mut self, held: [bool; 4], half_width: f64) {
+    /// Counts one measurement: whether its interval at each of [`LEVELS`] held, the half width at 95 %, and by how
+    /// much the value exceeds the truth.
+    pub fn add(&mut self, held: [bool; 4], half_width: f64, error: f64) {
+        self.errors.push(error);
         for (count, held) in self.held.iter_mut().zip(held) {
             *count += usize::from(held);
         }
@@ -69,6 +72,7 @@ impl Coverage {
             *count += more;
         }
         self.widths.extend(&other.widths);
+        self.errors.extend(&other.errors);
         self.refused += other.refused;
     }
 
@@ -85,6 +89,11 @@ impl Coverage {
     /// The share of intervals that held, at each level.
     pub fn shares(&self) -> [f64; 4] {
         self.held.map(|held| held as f64 / self.given().max(1) as f64)
+    }
+
+    /// The mean error; NaN without measurements.
+    pub fn bias(&self) -> f64 {
+        statistics::mean(&self.errors)
     }
 
     /// The median half width at 95 %; none without measurements.
@@ -124,14 +133,15 @@ mod tests {
     #[test]
     fn coverage_adds_up() {
         let mut one = Coverage::default();
-        one.add([false, true, true, true], 0.1);
+        one.add([false, true, true, true], 0.1, 0.5);
         one.refuse();
         let mut all = Coverage::default();
-        all.add([false, false, true, true], 0.3);
+        all.add([false, false, true, true], 0.3, -0.1);
         all.merge(&one);
         assert_eq!((all.given(), all.refused()), (2, 1));
         assert_eq!(all.shares(), [0.0, 0.5, 1.0, 1.0]);
         assert!((all.half_width().unwrap() - 0.2).abs() < 1e-12);
+        assert!((all.bias() - 0.2).abs() < 1e-12);
         assert_eq!(Coverage::default().half_width(), None);
     }
 

@@ -1,8 +1,7 @@
 //! Traps: snippets that fool timing programs. Each must be read right, or refused, or carry the caveat that fits.
 //!
-//! Right means: like a reference that no start-up, buffer or boundary reaches, which is the same snippet in bodies
-//! as long as the arena allows at fixed lengths. The reference shares the layouts' spread, so a snippet whose cost
-//! depends on the layout is right with the caveat that says so.
+//! Right means: like a reference that start-up, buffers and the bodies' ends reach eight times less, which is the
+//! same snippet in bodies up to eight times as long, taken with the bend of its own slopes as a margin.
 
 use crate::costs::shorten;
 use crate::lab::{Lab, Outcome};
@@ -43,9 +42,10 @@ const TRAPS: &[Trap] = &[
     Trap { code: "cmovz rax, rbx", init: "", fits: NONE },
 ];
 
-/// Bytes and core cycles of the reference's longest body.
+/// How much longer the reference's bodies are, and the bytes that its longest may have: inside the level 1
+/// instruction cache.
+const LONGER: usize = 8;
 const REFERENCE_BYTES: usize = 24 << 10;
-const REFERENCE_CYCLES: f64 = 1e6;
 /// A reading agrees with the reference within so many core cycles or this share, beside both half widths.
 const AGREE: [f64; 2] = [0.02, 0.02];
 
@@ -68,22 +68,21 @@ pub fn run(lab: &mut Lab) -> Outcome {
     for trap in TRAPS {
         let Some(snippet) = lab.snippet(trap.code, trap.init)? else { continue };
         let run = lab.measure(&snippet, &Request::default())?;
-        let rough = run.measurement.estimate.as_ref().map_or(1.0, |estimate| estimate.cost.value);
-        let long = reference(lab, &snippet, rough)?;
+        let reference = reference(lab, &snippet, run.measurement.acquisition.unit)?;
         let codes: Vec<Code> = run.caveats.iter().map(|caveat| caveat.code).collect();
-        let verdict = verdict(cost(&run), cost(&long), &codes, trap.fits);
+        let verdict = verdict(cost(&run), reference, &codes, trap.fits);
         tried += 1;
         held += usize::from(verdict != Verdict::Wrong);
         let code = if run.is_noisy() { exit::NOISY } else { exit::DONE };
-        let show = |run: &Run| match cost(run) {
+        let show = |cost: Option<[f64; 2]>| match cost {
             Some([value, half]) => format!("{value:.4} ± {half:.4}"),
             None => "no number".to_string(),
         };
         println!(
             "{:<44} {:>20} {:>20} {code:>4}  {:<8} {}",
             shorten(trap.code),
-            show(&run),
-            show(&long),
+            show(cost(&run)),
+            show(reference),
             format!("{verdict:?}").to_lowercase(),
             codes.iter().map(|code| format!("{code:?}")).collect::<Vec<_>>().join(", ")
         );
@@ -93,13 +92,14 @@ pub fn run(lab: &mut Lab) -> Outcome {
     Ok(())
 }
 
-/// The snippet in long bodies of fixed lengths.
-fn reference(lab: &mut Lab, snippet: &Snippet, rough: f64) -> Outcome<Run> {
-    let by_bytes = REFERENCE_BYTES / snippet.code().len();
-    let by_time = (REFERENCE_CYCLES / rough.max(0.05)) as usize;
-    let unroll = Some((by_bytes.min(by_time) / 4).max(16));
+/// Value and half width of the snippet in long bodies of fixed lengths, where the first had so many copies.
+fn reference(lab: &mut Lab, snippet: &Snippet, unit: usize) -> Outcome<Option<[f64; 2]>> {
+    let most = REFERENCE_BYTES / 4 / snippet.code().len();
+    let unroll = Some((LONGER * unit).min(most.max(unit)));
     let budget = Some(Duration::from_millis(500));
-    lab.measure(snippet, &Request { unroll, budget, warm_up: Some(24), ..Request::default() })
+    let request = Request { unroll, budget, warm_up: Some(24), ..Request::default() };
+    let estimate = lab.measure(snippet, &request)?.measurement.estimate;
+    Ok(estimate.map(|found| [found.cost.value, found.cost.half_width().hypot(found.bend.value)]))
 }
 
 /// Value and half width, where `run` gives a number.
