@@ -169,24 +169,29 @@ impl<'a> Session<'a> {
             let (linear, settled) = verdict(&self.estimate(&acquisition));
             if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
                 warm_up *= 4;
-            } else if !linear && self.may_grow(unit, guess) && self.has_time() {
-                unit *= 2;
-            } else {
-                return self.refine(acquisition);
+                continue;
             }
+            let may_grow = self.may_grow(unit, guess);
+            if linear || !may_grow || !self.has_time() {
+                let result = self.refine(acquisition, may_grow)?;
+                if result.linear || !may_grow || !self.has_time() {
+                    return Ok(result);
+                }
+            }
+            unit *= 2;
         }
     }
 
-    /// Adds layouts until the precision is reached.
-    fn refine(mut self, mut acquisition: Acquisition) -> Result<Measurement, RunError> {
+    /// Adds layouts until the precision is reached, or until they show a bend that a larger unit may straighten.
+    fn refine(&mut self, mut acquisition: Acquisition, may_grow: bool) -> Result<Measurement, RunError> {
         loop {
             let result = self.estimate(&acquisition);
+            let (linear, settled) = verdict(&result);
             let reached = result
                 .as_ref()
                 .is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost));
             let most = acquisition.layouts.len() >= self.plan.layouts_most;
-            if reached || most || !self.has_time() {
-                let (linear, settled) = verdict(&result);
+            if reached || most || (!linear && may_grow) || !self.has_time() {
                 let elapsed = self.started.elapsed();
                 return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
             }
