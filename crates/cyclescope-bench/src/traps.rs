@@ -1,7 +1,7 @@
 //! Traps: snippets that fool timing programs. Each must be read right, or refused, or carry the caveat that fits.
 //!
-//! Right means: like a reference that start-up, buffers and the bodies' ends reach eight times less, which is the
-//! same snippet in bodies up to eight times as long, taken with the bend of its own slopes as a margin.
+//! Right means: like a reference that start-up, buffers and the bodies' ends reach four times less, which is the
+//! same snippet in bodies up to four times as long, taken with the bend of its own slopes as a margin.
 
 use crate::costs::shorten;
 use crate::lab::{Lab, Outcome};
@@ -42,10 +42,10 @@ const TRAPS: &[Trap] = &[
     Trap { code: "cmovz rax, rbx", init: "", fits: NONE },
 ];
 
-/// How much longer the reference's bodies are, and the bytes that its longest may have: inside the level 1
-/// instruction cache.
-const LONGER: usize = 8;
-const REFERENCE_BYTES: usize = 24 << 10;
+/// How much longer the reference's bodies are, and the bytes that its longest may have: beyond an op cache another
+/// part of the core sets the pace.
+const LONGER: usize = 4;
+const REFERENCE_BYTES: usize = 12 << 10;
 /// A reading agrees with the reference within so many core cycles or this share, beside both half widths.
 const AGREE: [f64; 2] = [0.02, 0.02];
 
