@@ -9,7 +9,7 @@ use crate::error::RunError;
 use crate::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::placement;
-use crate::program::{Program, Recipe};
+use crate::program::{Frame, Program, Recipe};
 use crate::random::Random;
 use crate::ruler::Ruler;
 use crate::samples::LayoutSamples;
@@ -142,6 +142,7 @@ struct Session<'a> {
     snippet: &'a Snippet,
     plan: &'a Plan,
     outline: Outline,
+    frame: Frame,
     ruler: [Program; RULERS],
     imul_latency: f64,
     random: Random,
@@ -150,11 +151,21 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn new(executor: &'a mut dyn Executor, snippet: &'a Snippet, plan: &'a Plan) -> Session<'a> {
+        let outline = snippet.outline(plan.avx);
+        let recipe = Recipe {
+            clock: plan.clock,
+            world: outline.world,
+            init: snippet.init(),
+            snippet: snippet.code(),
+            copies: 0,
+            looped: plan.loop_count.is_some(),
+        };
         Session {
             executor,
             snippet,
             plan,
-            outline: snippet.outline(plan.avx),
+            outline,
+            frame: recipe.frame(),
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
@@ -169,14 +180,15 @@ impl<'a> Session<'a> {
         loop {
             let mut acquisition = self.acquisition(unit, warm_up, guess);
             self.batch(&mut acquisition, self.plan.layouts, self.plan.rounds)?;
-            let (linear, settled) = verdict(&self.estimate(&acquisition));
+            let result = self.estimate(&acquisition);
+            let (linear, settled) = verdict(&result);
             if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
                 warm_up *= 4;
                 continue;
             }
             let may_grow = self.may_grow(unit, guess);
             if linear || !may_grow || !self.has_time() {
-                let result = self.refine(acquisition, may_grow)?;
+                let result = self.refine(acquisition, result, may_grow)?;
                 if result.linear || !may_grow || !self.has_time() {
                     return Ok(result);
                 }
@@ -186,9 +198,13 @@ impl<'a> Session<'a> {
     }
 
     /// Adds layouts until the precision is reached, or until they show a bend that a larger unit may straighten.
-    fn refine(&mut self, mut acquisition: Acquisition, may_grow: bool) -> Result<Measurement, RunError> {
+    fn refine(
+        &mut self,
+        mut acquisition: Acquisition,
+        mut result: Option<Estimate>,
+        may_grow: bool,
+    ) -> Result<Measurement, RunError> {
         loop {
-            let result = self.estimate(&acquisition);
             let (linear, settled) = verdict(&result);
             let reached = result
                 .as_ref()
@@ -200,6 +216,7 @@ impl<'a> Session<'a> {
             }
             let more = acquisition.layouts.len();
             self.batch(&mut acquisition, more, self.plan.rounds)?;
+            result = self.estimate(&acquisition);
         }
     }
 
@@ -313,15 +330,7 @@ impl<'a> Session<'a> {
     fn layout(&mut self, programs: &mut Vec<Program>, copies: &[usize; 3], ruler_loops: u64) -> Layout {
         let first = programs.len();
         for copies in copies {
-            let recipe = Recipe {
-                clock: self.plan.clock,
-                world: self.outline.world,
-                init: self.snippet.init(),
-                snippet: self.snippet.code(),
-                copies: *copies,
-                looped: self.plan.loop_count.is_some(),
-            };
-            programs.push(recipe.build());
+            programs.push(self.frame.program(self.snippet.code(), *copies));
         }
         let (fixed, end) = placement::fixed(&programs[..RULERS]);
         let numbers = [first, first + 1, first + 2];

@@ -13,22 +13,24 @@ pub struct Emitter {
     encoder: Encoder,
     /// Offsets of the 32-bit displacements that refer to the context.
     relocations: Vec<u32>,
+    start: usize,
     length: usize,
 }
 
 impl Emitter {
-    pub(super) fn new() -> Emitter {
-        Emitter { encoder: Encoder::new(64), relocations: Vec::new(), length: 0 }
+    /// For code that starts at an offset in its program.
+    pub(super) fn at(start: usize) -> Emitter {
+        Emitter { encoder: Encoder::new(64), relocations: Vec::new(), start, length: start }
     }
 
-    /// Bytes written so far.
+    /// Where the next byte stands in the program.
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// Whether nothing was written so far.
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.length == self.start
     }
 
     /// Appends an instruction that this library made up itself.
