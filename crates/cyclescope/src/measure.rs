@@ -9,7 +9,7 @@ use crate::error::RunError;
 use crate::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::placement;
-use crate::program::{Cold, Program, Recipe};
+use crate::program::{Cold, Frame, Program, Recipe};
 use crate::random::Random;
 use crate::ruler::Ruler;
 use crate::samples::LayoutSamples;
@@ -125,8 +125,11 @@ pub struct Measurement {
 const WARM_UP: u32 = 3;
 /// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
 const WARM_UP_MOST: u32 = 96;
-/// Instructions in the shortest body at least, so that the out-of-order window is filled by the longest.
-const INSTRUCTIONS: usize = 100;
+/// Instructions in the shortest body at least: more than any scheduler holds (97 entries on Golden Cove, 192 in
+/// all of Zen 4's). A body that the scheduler holds as a whole ends otherwise than a longer one: with 100, chains of
+/// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
+/// was off by more than 0.4.
+const INSTRUCTIONS: usize = 200;
 /// Memory accesses in the shortest body at least: more than any store buffer holds (Intel and AMD
 /// optimisation manuals: at most 112 entries), else a whole sample hides in it.
 const MEMORY_ACCESSES: usize = 128;
@@ -159,6 +162,8 @@ struct Session<'a> {
     plan: &'a Plan,
     outline: Outline,
     ruler: [Program; RULERS],
+    /// What all programs of the snippet have in common.
+    frame: Option<Frame>,
     imul_latency: f64,
     random: Random,
     started: Instant,
@@ -166,11 +171,13 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn new(executor: &'a mut dyn Executor, snippet: &'a Snippet, plan: &'a Plan) -> Session<'a> {
+        let outline = snippet.outline(plan.avx);
         Session {
+            frame: (!plan.cold.is_any()).then(|| recipe(snippet, plan, outline, 0).frame()),
             executor,
             snippet,
             plan,
-            outline: snippet.outline(plan.avx),
+            outline,
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
@@ -343,20 +350,19 @@ impl<'a> Session<'a> {
         middle - spread + self.random.below(2 * spread + 1)
     }
 
+    /// The program with so many copies. Evictions of a cold start depend on that number.
+    fn program(&self, copies: usize) -> Program {
+        match &self.frame {
+            Some(frame) => frame.program(self.snippet.code(), copies),
+            None => recipe(self.snippet, self.plan, self.outline, copies).build(),
+        }
+    }
+
     /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
     fn layout(&mut self, programs: &mut Vec<Program>, copies: &[usize; 3], ruler_loops: u64) -> Layout {
         let first = programs.len();
         for copies in copies {
-            let recipe = Recipe {
-                clock: self.plan.clock,
-                world: self.outline.world,
-                init: self.snippet.init(),
-                snippet: self.snippet.code(),
-                copies: *copies,
-                looped: self.plan.loop_count.is_some(),
-                cold: self.plan.cold,
-            };
-            programs.push(recipe.build());
+            programs.push(self.program(*copies));
         }
         let (fixed, end) = placement::fixed(&programs[..RULERS]);
         let numbers = [first, first + 1, first + 2];
@@ -375,13 +381,25 @@ impl<'a> Session<'a> {
         }
         let loop_count = |call: usize| match call {
             call::ONE | call::TWO | call::FOUR => self.plan.loop_count.unwrap_or(1),
-            call::SENTINEL => crate::ruler::SENTINEL_LOOPS,
+            call::SENTINEL => crate::ruler::sentinel_loops(self.plan.step),
             _ => ruler_loops,
         };
         let mut round: Vec<Call> =
             (0..call::COUNT).map(|place| Call { place, loop_count: loop_count(place) }).collect();
         self.random.shuffle(&mut round);
         Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() }
+    }
+}
+
+fn recipe<'a>(snippet: &'a Snippet, plan: &'a Plan, outline: Outline, copies: usize) -> Recipe<'a> {
+    Recipe {
+        clock: plan.clock,
+        world: outline.world,
+        init: snippet.init(),
+        snippet: snippet.code(),
+        copies,
+        looped: plan.loop_count.is_some(),
+        cold: plan.cold,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The question `run` asks: what does this snippet cost on this machine?
 
-use crate::caveat::{Caveat, Code, caveats};
+use crate::caveat::{Caveat, Code, caveats, fall_short};
 use crate::clock::{self, Clock, Counts};
 use crate::error::{RunError, Unavailable};
 use crate::estimate::Estimate;
@@ -176,6 +176,11 @@ impl Run {
     fn refused(&self) -> bool {
         let refusing = [Code::Nonlinear, Code::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
+    }
+
+    /// Whether the result falls short of what was asked for.
+    pub fn is_noisy(&self) -> bool {
+        self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }
 
     /// The estimate, where its number may be given.

@@ -9,7 +9,7 @@ use crate::error::RunError;
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::program::Program;
 use crate::random::Random;
-use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, Ruler, SENTINEL_LOOPS, SENTINEL_TOTAL};
+use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, Ruler, SENTINEL_LOOPS, sentinel_adds};
 use crate::statistics::{median, quantile};
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ impl Readings {
         Reading {
             imul: (mean[IMUL_LONG] - mean[IMUL_SHORT]) / imul_links,
             add,
-            width: SENTINEL_TIMES as f64 * SENTINEL_TOTAL / (mean[SENTINEL] / add - overhead),
+            width: sentinel_adds(SENTINEL_TIMES * SENTINEL_LOOPS) / (mean[SENTINEL] / add - overhead),
             imul_links,
             add_links,
             kept: 1,
