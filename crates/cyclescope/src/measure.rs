@@ -297,6 +297,7 @@ impl<'a> Session<'a> {
             rounds,
             layouts: placed,
             element: self.outline.world.element,
+            touches_memory: self.outline.touches_memory,
             deadline: PATIENCE + 4 * self.plan.budget,
         };
         let samples = self.executor.run(&batch)?;
