@@ -14,7 +14,7 @@ use crate::random::Random;
 use crate::ruler::Ruler;
 use crate::samples::LayoutSamples;
 use crate::snippet::{Outline, Snippet};
-use crate::statistics::Interval;
+use crate::statistics::{Interval, mean, normal_quantile};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -187,7 +187,8 @@ impl<'a> Session<'a> {
                 continue;
             }
             let may_grow = self.may_grow(unit, guess);
-            if linear || !may_grow || !self.has_time() {
+            let fine = linear && !result.as_ref().is_some_and(|result| self.is_blurred(result));
+            if fine || !may_grow || !self.has_time() {
                 let result = self.refine(acquisition, result, may_grow)?;
                 if result.linear || !may_grow || !self.has_time() {
                     return Ok(result);
@@ -218,6 +219,15 @@ impl<'a> Session<'a> {
             self.batch(&mut acquisition, more, self.plan.rounds)?;
             result = self.estimate(&acquisition);
         }
+    }
+
+    /// Whether the instrument's own error leaves too little of the precision for the spread of the layouts, which
+    /// more layouts make smaller: then only longer bodies help.
+    fn is_blurred(&self, estimate: &Estimate) -> bool {
+        let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
+        let margin = normal_quantile(0.5 + self.plan.confidence / 2.0) * mean(&errors);
+        let both = std::f64::consts::SQRT_2 * margin;
+        !self.plan.precision.met_by(&Interval::around(estimate.cost.value, both))
     }
 
     fn has_time(&self) -> bool {
