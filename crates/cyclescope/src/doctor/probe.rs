@@ -98,8 +98,15 @@ impl Probe {
         }
         let programs = self.programs.to_vec();
         let element = Element::default();
-        let batch =
-            Batch { programs, warm_up: WARM_UP, rounds, layouts: placed, element, deadline: DEADLINE };
+        let batch = Batch {
+            programs,
+            warm_up: WARM_UP,
+            rounds,
+            layouts: placed,
+            element,
+            touches_memory: false,
+            deadline: DEADLINE,
+        };
         let samples = executor.run(&batch)?;
         let layouts = batch.layouts.iter().zip(samples.chunks_exact(rounds as usize * CALLS)).zip(loops);
         let readings = layouts.map(|((layout, samples), loops)| {

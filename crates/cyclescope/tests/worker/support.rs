@@ -45,7 +45,7 @@ pub fn layout(programs: &[Program], first: usize) -> Layout {
 /// One call of each program per round.
 pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
     let layouts = vec![layout(&programs, 4096)];
-    Batch { programs, warm_up: 1, rounds, layouts, element: Element::F64, deadline }
+    Batch { programs, warm_up: 1, rounds, layouts, element: Element::F64, touches_memory: true, deadline }
 }
 
 /// Runs a snippet once.
