@@ -6,17 +6,17 @@
 use crate::lab::{Lab, Load, Outcome};
 use crate::table::{self, Row};
 use crate::tally::{Readings, tolerance};
-use cyclescope::run::Request;
+use cyclescope::run::{Request, Run};
 use std::collections::BTreeMap;
 
 /// Runs of each snippet in each condition.
 const RUNS: usize = 20;
 
-/// One snippet's readings, and the caveats beside those that missed.
+/// One snippet's readings, those that missed in words, and how often each caveat was given.
 #[derive(Default)]
 struct Found {
     readings: [Readings; 2],
-    missed: BTreeMap<String, usize>,
+    missed: Vec<String>,
     caveats: BTreeMap<String, usize>,
 }
 
@@ -38,8 +38,8 @@ pub fn run(lab: &mut Lab) -> Outcome {
         print(row, row.cost(core), &found);
     }
     println!();
-    for [what, caveats] in &counts.missed {
-        println!("missed: {what}: {caveats}");
+    for [what, run] in &counts.missed {
+        println!("missed: {what}: {run}");
     }
     let known = counts.known > 0;
     lab.demand(
@@ -86,9 +86,7 @@ impl Counts {
             self.hits[condition] += hits;
             self.perfect[condition] += usize::from(hits == RUNS);
         }
-        if !found.missed.is_empty() {
-            self.missed.push([shorten(&row.code), list(&found.missed)]);
-        }
+        self.missed.extend(found.missed.iter().map(|run| [shorten(&row.code), run.clone()]));
     }
 }
 
@@ -104,21 +102,40 @@ fn measure(lab: &mut Lab, row: &Row, truth: Option<f64>) -> Outcome<Option<Found
             found.readings[readings].0.push(value);
             let hit =
                 truth.zip(value).is_some_and(|(truth, value)| (value - truth).abs() <= tolerance(truth));
-            let codes = run.caveats.iter().map(|caveat| format!("{:?}", caveat.code));
-            for code in codes.chain(run.caveats.is_empty().then(|| "no caveat".to_string())) {
-                *found.caveats.entry(code.clone()).or_default() += 1;
-                if truth.is_some() && !hit {
-                    let named = match value {
-                        Some(_) => code,
-                        None => format!("{code} (no number)"),
-                    };
-                    *found.missed.entry(named).or_default() += 1;
-                }
+            for caveat in &run.caveats {
+                *found.caveats.entry(format!("{:?}", caveat.code)).or_default() += 1;
+            }
+            if truth.is_some() && !hit {
+                found.missed.push(describe(&run, load));
             }
         }
         drop(neighbour);
     }
     Ok(Some(found))
+}
+
+/// A run that missed: what it said, and what it said of itself.
+fn describe(run: &Run, load: Load) -> String {
+    let value = match run.estimate() {
+        Some(estimate) => format!("{:.4} ± {:.4}", estimate.cost.value, estimate.cost.half_width()),
+        None => "no number".to_string(),
+    };
+    let details = run.measurement.estimate.as_ref().map_or(String::new(), |estimate| {
+        let [low, _, high] = estimate.rate;
+        format!(
+            ", {} layouts, {} of {} rounds kept, add link {:.3} ± {:.3}, clock {:.1} % apart, width {:.1?}",
+            estimate.layouts.len(),
+            estimate.kept,
+            estimate.kept + estimate.dropped,
+            estimate.add_link.value,
+            estimate.add_link.half_width(),
+            100.0 * (high / low - 1.0),
+            estimate.width
+        )
+    });
+    let caveats: Vec<String> = run.caveats.iter().map(|caveat| format!("{:?}", caveat.code)).collect();
+    let caveats = if caveats.is_empty() { "no caveat".to_string() } else { caveats.join(", ") };
+    format!("{}: {value}{details}; {caveats}", load.name())
 }
 
 fn print(row: &Row, truth: Option<f64>, found: &Found) {

@@ -44,7 +44,15 @@ fn facts(machine: &Machine, cpu: usize) -> Vec<(&'static str, String)> {
         ),
         ("TSC", format!("invariant: {}, rate: {}", machine.tsc.invariant, known(told))),
         ("kernel", machine.kernel.clone()),
+        ("load", known(load())),
     ]
+}
+
+/// How many programs wanted to run, this one and its busy loop included: "idle" means idle of ours alone.
+fn load() -> Option<String> {
+    let averages = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let mut numbers = averages.split_whitespace();
+    Some(format!("{} over the last minute, {} over five", numbers.next()?, numbers.next()?))
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Rivals: how other ways of timing read one function of known length, side by side.
 //!
-//! The function is 50 chained `imul`, of which each takes as many cycles as this core's data say. It hands its result
-//! to the next call in the same register, so that calls cannot overlap; call and return run beside it. Every other way gives time, which is turned into core cycles with the core clock that our ruler
-//! saw once at the start, the best that their user could do. `quanta` and `Instant` are themselves. Criterion's and
-//! divan's ways are reproduced here, not run: their sampling and what they compute from it, without their warm-up
-//! of seconds and their reports.
+//! The function is 50 chained `imul`, of which each takes as many cycles as this core's data say. It hands its
+//! result to the next call in the same register, so that calls cannot overlap; call and return run beside it.
+//! Every other way gives time, which is turned into core cycles with the core clock that our ruler saw once at the
+//! start, the best that their user could do. `quanta` and `Instant` are themselves. Criterion's and divan's ways
+//! are reproduced here, not run: their sampling and what they compute from it, without their warm-up of seconds
+//! and their reports.
 
 use crate::busy::pin;
 use crate::lab::{Lab, Load, Outcome};

@@ -124,7 +124,7 @@ pub struct RunArgs {
     /// Level of the intervals
     #[arg(long, value_name = "SHARE", value_parser = confidence)]
     pub confidence: Option<f64>,
-    /// Seconds after which no further batch is begun [default: 0.12]
+    /// Seconds after which no further batch is begun [default: 0.16]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Measure the first run after these were made cold

@@ -58,7 +58,7 @@ const DROPPED_SHARE: f64 = 0.2;
 
 /// Whether a result with these caveats falls short of what was asked for.
 pub fn fall_short(caveats: &[Caveat]) -> bool {
-    let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable];
+    let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable, Code::SiblingBusy];
     caveats.iter().any(|caveat| short.contains(&caveat.code))
 }
 

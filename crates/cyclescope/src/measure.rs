@@ -147,6 +147,12 @@ const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
 /// A slope that bends, or a cost that moves, by less than this share or this many core cycles is accepted.
 const BEND_SHARE: f64 = 0.01;
 const BEND_CYCLES: f64 = 0.003;
+/// How long to leave a shared core alone before the layouts are taken anew, how often, and for how many budgets at
+/// most: a neighbour's spells of work lasted tens of milliseconds, and what is measured in one is wrong by up to a
+/// third.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSES_MOST: u32 = 50;
+const BUDGETS_BESIDE_SIBLING: u32 = 4;
 /// How long any batch may take before its snippet counts as hung, beside the time that it should take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -166,6 +172,8 @@ struct Session<'a> {
     frame: Option<Frame>,
     imul_latency: f64,
     random: Random,
+    /// How often the core was left alone because it was shared.
+    pauses: u32,
     started: Instant,
 }
 
@@ -181,6 +189,7 @@ impl<'a> Session<'a> {
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
+            pauses: 0,
             started: Instant::now(),
         }
     }
@@ -195,6 +204,12 @@ impl<'a> Session<'a> {
             let result = self.estimate(&acquisition);
             let (linear, settled) = verdict(&result);
             let Acquisition { unit, warm_up, .. } = acquisition;
+            if result.as_ref().is_some_and(|result| result.shared) && self.may_wait() {
+                self.pauses += 1;
+                std::thread::sleep(PAUSE);
+                acquisition = self.acquisition(unit, warm_up, guess);
+                continue;
+            }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
             if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
                 acquisition = self.acquisition(unit, 4 * warm_up, guess);
@@ -205,6 +220,11 @@ impl<'a> Session<'a> {
                 return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
             }
         }
+    }
+
+    /// Whether there is time to wait for a busy sibling to rest.
+    fn may_wait(&self) -> bool {
+        self.pauses < PAUSES_MOST && self.started.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
     }
 
     fn reached(&self, result: &Option<Estimate>) -> bool {

@@ -61,7 +61,7 @@ const LAYOUTS_QUICK: usize = 8;
 const LAYOUTS_MOST_COLD: usize = 64;
 /// More layouts than this tell no more than their spread.
 const LAYOUTS_MOST: usize = 1024;
-const BUDGET: Duration = Duration::from_millis(120);
+const BUDGET: Duration = Duration::from_millis(160);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
 /// Pairs of readings from which the clock's step is told, in about a millisecond.
 const STEP_PAIRS: usize = 8_000;
