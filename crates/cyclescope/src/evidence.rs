@@ -239,6 +239,7 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
             runs_per_layout: runs,
             layouts: data,
             evidence: Vec::new(),
+            round_s: 0.0,
         },
     };
     let caveats = caveats(&measurement, plan.asked);
