@@ -92,6 +92,14 @@ pub struct SavedPlan {
     pub cpu_model: String,
 }
 
+impl SavedPlan {
+    /// Whether an estimate can be computed with it: what [`Plan`] promises may not hold in a damaged file.
+    fn is_sound(&self) -> bool {
+        let Shape { loop_count, imul_latency, step, .. } = self.shape;
+        (1e-6..1.0).contains(&self.confidence) && loop_count > 0 && imul_latency > 0.0 && step >= 0.0
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedLayout {
     copies: [usize; 3],
@@ -114,8 +122,27 @@ pub fn prepare(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a run's evidence into a directory that [`prepare`] made.
+/// Writes a run's evidence into a directory that [`prepare`] made. Where that fails, no part of it stays.
 pub fn write(
+    directory: &Path,
+    machine: &Machine,
+    snippet: &Snippet,
+    plan: &Plan,
+    run: &Run,
+    record: &RunRecord,
+    asked: Precision,
+) -> io::Result<()> {
+    let written = write_files(directory, machine, snippet, plan, run, record, asked);
+    if written.is_err() {
+        for name in [MACHINE, PLAN, PROGRAMS, LAYOUTS, SAMPLES, RUN] {
+            // The first error is the one to tell.
+            let _ = fs::remove_file(directory.join(name));
+        }
+    }
+    written
+}
+
+fn write_files(
     directory: &Path,
     machine: &Machine,
     snippet: &Snippet,
@@ -155,8 +182,8 @@ pub fn write(
         }
         first += batch.programs.len();
     }
-    for mut file in [programs, layouts, samples] {
-        file.flush()?;
+    for (name, mut file) in [(PROGRAMS, programs), (LAYOUTS, layouts), (SAMPLES, samples)] {
+        file.flush().map_err(|error| named(&directory.join(name), error))?;
     }
     // Last, so that a directory with a result has everything.
     write_one(&directory.join(RUN), record)
@@ -213,6 +240,9 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
     let clock = Clock::named(&plan.clock)
         .filter(|_| plan.schema == SCHEMA)
         .ok_or_else(|| damaged(&directory.join(PLAN), "it was written by another version"))?;
+    if !plan.is_sound() {
+        return Err(damaged(&directory.join(PLAN), "a number in it is out of its range"));
+    }
     let layouts: Vec<SavedLayout> = read_lines(&directory.join(LAYOUTS))?;
     let readings: Vec<Vec<u64>> = read_lines(&directory.join(SAMPLES))?;
     let runs = plan.runs_per_layout;
