@@ -22,6 +22,8 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say what this machine can measure with, and what to change
+    Doctor,
     /// Measure a snippet
     Run(Box<RunArgs>),
     /// Compute a number again from its evidence

@@ -77,7 +77,7 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
         let mark = if record.default { "*" } else { " " };
         let name = format!("{:widest$}", record.clock);
         let name = if record.available { output.bold(&name) } else { output.faint(&name) };
-        output.line(format!("{mark} {name}  {}  {}", record.orders(), unit(record.counts)))?;
+        output.line(format!("{mark} {name}  {}  {}", record.orders(), record.counts.text()))?;
         output.line(format!("    {}", record.about))?;
         if let Some(why) = &record.why_not {
             output.line(format!("    {}", output.yellow(&format!("not here: {why}"))))?;
@@ -87,12 +87,4 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     output.line("* the default here. Orders: l leading code is done, b the body waits for the start,")?;
     output.line("e the body is done at the end, f following code waits, s stores are drained.")?;
     Ok(exit::DONE)
-}
-
-fn unit(counts: clock::Counts) -> &'static str {
-    match counts {
-        clock::Counts::TscTicks => "TSC ticks",
-        clock::Counts::CoreCycles => "core cycles",
-        clock::Counts::Nanos => "nanoseconds",
-    }
 }

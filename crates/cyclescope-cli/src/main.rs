@@ -3,6 +3,7 @@
 mod args;
 mod assembler;
 mod clocks;
+mod doctor;
 mod failure;
 mod function;
 mod output;
@@ -36,6 +37,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         return clocks::list(&cli.common, output);
     }
     match &cli.command {
+        Command::Doctor => doctor::doctor(&cli.common, output),
         Command::Run(args) => run::run(&cli.common, args, output),
         Command::Replay(args) => replay::replay(&cli.common, args, output),
     }

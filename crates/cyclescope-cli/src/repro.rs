@@ -22,10 +22,25 @@ impl CommandLine {
         }
     }
 
+    fn common(&mut self, common: &Common, seed: u64) {
+        self.option("--executor", &(common.executor != ExecutorName::User).then(|| name(common.executor)));
+        self.option("--clock", &common.clock);
+        self.option("--cpu", &common.cpu);
+        self.flag("--quick", common.quick);
+        self.option("--seed", &Some(seed));
+    }
+
     fn quoted(self) -> String {
         // A NUL byte can't come from a command line, so joining can't fail.
         shlex::try_join(self.0.iter().map(String::as_str)).unwrap_or_default()
     }
+}
+
+/// The command that examines the same CPU in the same way.
+pub fn doctor(common: &Common, seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), "doctor".to_string()]);
+    line.common(common, seed);
+    line.quoted()
 }
 
 /// The command that repeats a run with this seed.
@@ -50,11 +65,7 @@ pub fn run(common: &Common, args: &RunArgs, seed: u64) -> String {
     line.option("--budget", &args.budget);
     let cold: Vec<String> = args.cold.iter().copied().map(name).collect();
     line.option("--cold", &(!cold.is_empty()).then(|| cold.join(",")));
-    line.option("--executor", &(common.executor != ExecutorName::User).then(|| name(common.executor)));
-    line.option("--clock", &common.clock);
-    line.option("--cpu", &common.cpu);
-    line.flag("--quick", common.quick);
-    line.option("--seed", &Some(seed));
+    line.common(common, seed);
     if let Some(snippet) = &args.source.snippet {
         line.0.push("--".to_string());
         line.0.push(snippet.clone());
@@ -79,6 +90,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
             Command::Run(args) => super::run(&cli.common, args, 7),
+            Command::Doctor => super::doctor(&cli.common, 7),
             other => panic!("{other:?} is no run"),
         }
     }
@@ -101,6 +113,7 @@ mod tests {
             ],
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
+            vec!["doctor", "--quick", "--cpu", "0"],
         ];
         for line in lines {
             let first = repro(&line);

@@ -41,7 +41,7 @@ fn call(common: &Common, args: &RunArgs, request: &Request, output: &mut Output)
     };
     let machine = machine(common)?;
     let plan = request.plan(&machine)?;
-    let mut executor = executor(common, &machine)?;
+    let mut executor = executor(common, &machine, &plan)?;
     let called = Answer::measure(&machine, &mut executor, function.snippet(), &plan, request)?;
     let empty = Answer::measure(&machine, &mut executor, function.empty_snippet(), &plan, request)?;
     let mut record = called.record.clone().less_call(&empty.record, request.asked());
@@ -149,7 +149,7 @@ fn answer(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let plan = request.plan(machine)?;
-    let mut executor = executor(common, machine)?;
+    let mut executor = executor(common, machine, &plan)?;
     let mut answer = Answer::measure(machine, &mut executor, snippet.clone(), &plan, request)?;
     answer.record.repro = repro;
     if let Some(directory) = &common.evidence {
@@ -203,13 +203,14 @@ fn cold(args: &RunArgs) -> Result<Cold, Failure> {
 }
 
 /// A seed from the time: any will do, it only has to be told.
-fn seed() -> u64 {
+pub fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // 53 bits survive every JSON reader.
     now.as_nanos() as u64 & ((1 << 53) - 1)
 }
 
-fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
+/// The timing method of this name.
+pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
     Clock::named(name).ok_or_else(|| {
         let names = clock::ALL.iter().map(|clock| clock.name);
         let nearest = cyclescope::asm::nearest(name, names);
@@ -229,7 +230,8 @@ pub fn machine(common: &Common) -> Result<Machine, Failure> {
     })
 }
 
-fn executor(common: &Common, machine: &Machine) -> Result<User, Failure> {
+/// Fails where another executor than user mode is asked for.
+pub fn require_user_mode(common: &Common) -> Result<(), Failure> {
     if common.executor == ExecutorName::Kernel {
         return Err(Failure::from(Unavailable {
             what: "executor kernel".to_string(),
@@ -237,8 +239,13 @@ fn executor(common: &Common, machine: &Machine) -> Result<User, Failure> {
             remedy: "leave --executor out to measure in user mode".to_string(),
         }));
     }
+    Ok(())
+}
+
+fn executor(common: &Common, machine: &Machine, plan: &Plan) -> Result<User, Failure> {
+    require_user_mode(common)?;
     let cpu = target(machine) as usize;
-    Ok(User::spawn(&UserOptions { cpu, ..UserOptions::default() })?)
+    Ok(User::spawn(&UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() })?)
 }
 
 /// The CPU to measure on; the first where the system does not tell which are allowed.

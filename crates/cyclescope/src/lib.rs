@@ -4,6 +4,7 @@ pub mod asm;
 pub mod caveat;
 pub mod clock;
 pub mod context;
+pub mod doctor;
 pub mod error;
 pub mod estimate;
 pub mod evidence;

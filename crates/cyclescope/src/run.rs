@@ -1,13 +1,12 @@
 //! The question `run` asks: what does this snippet cost on this machine?
 
 use crate::caveat::{Caveat, Code, caveats};
-use crate::clock::{self, Clock, Counts, Step};
+use crate::clock::{self, Clock, Counts};
 use crate::error::{RunError, Unavailable};
 use crate::estimate::Estimate;
 use crate::executor::Executor;
 use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
-use crate::machine::reading::Reading;
 use crate::machine::step::measure_step;
 use crate::measure::{Measurement, Plan, Precision, measure};
 use crate::program::Cold;
@@ -108,9 +107,8 @@ fn step(clock: &Clock) -> f64 {
     if clock.counts != Counts::TscTicks {
         return 1.0;
     }
-    let reading = if clock.end.contains(&Step::Rdtscp) { Reading::Rdtscp } else { Reading::LfenceRdtsc };
     // SAFETY: `clock::require` has made sure that the TSC can be read, and RDTSCP where the clock has it.
-    let step = unsafe { measure_step(reading, STEP_PAIRS) };
+    let step = unsafe { measure_step(clock.reading(), STEP_PAIRS) };
     step.known().map_or(1.0, |step| step.ticks)
 }
 

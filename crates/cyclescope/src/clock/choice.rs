@@ -1,6 +1,6 @@
 //! Which timing method suits this machine, and whether one that was asked for can be used.
 
-use super::{ALL, Clock, Counts, Step};
+use super::{ALL, Clock, Counts};
 use crate::error::Unavailable;
 use crate::machine::Machine;
 
@@ -49,7 +49,7 @@ pub fn require(clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
     if clock.counts == Counts::TscTicks {
         machine.tsc.require()?;
     }
-    if clock.steps().any(|step| *step == Step::Rdpmc) {
+    if clock.reads_counter() {
         crate::machine::counters::require_rdpmc(&machine.features)?;
     }
     machine

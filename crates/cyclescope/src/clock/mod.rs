@@ -24,6 +24,7 @@ mod step;
 pub use choice::{choose, find, require};
 pub use step::Step;
 
+use crate::machine::reading::Reading;
 use crate::program::Emitter;
 use iced_x86::{CpuidFeature, Register};
 
@@ -55,6 +56,17 @@ pub enum Counts {
     CoreCycles,
     /// Nanoseconds of `CLOCK_MONOTONIC_RAW`.
     Nanos,
+}
+
+impl Counts {
+    /// The unit in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Counts::TscTicks => "TSC ticks",
+            Counts::CoreCycles => "core cycles",
+            Counts::Nanos => "nanoseconds",
+        }
+    }
 }
 
 /// What a method promises about the code around its readings, the five faults of which
@@ -123,9 +135,19 @@ impl Clock {
         self.steps().any(|step| *step == Step::RewriteCr0)
     }
 
+    /// Whether it reads a hardware counter with RDPMC, which an executor has to open first.
+    pub fn reads_counter(&self) -> bool {
+        self.steps().any(|step| *step == Step::Rdpmc)
+    }
+
     /// Whether a step calls a function of the system, on the caller's stack and with its calling convention.
     pub fn calls(&self) -> bool {
         self.steps().any(|step| *step == Step::ClockGettime)
+    }
+
+    /// How its end reads the TSC, as far as the step of its readings goes.
+    pub fn reading(&self) -> Reading {
+        if self.end.contains(&Step::Rdtscp) { Reading::Rdtscp } else { Reading::LfenceRdtsc }
     }
 
     /// Whether it executes CPUID, which leaves the guest in a virtual machine.

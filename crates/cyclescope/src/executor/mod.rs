@@ -5,6 +5,7 @@ pub mod user;
 
 use crate::context::Element;
 use crate::error::RunError;
+use crate::machine::fact::Fact;
 use crate::program::Program;
 use std::time::Duration;
 
@@ -80,4 +81,9 @@ pub trait Executor {
 
     /// Runs a batch: its samples by layout, then round, then call of the round.
     fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError>;
+
+    /// Whether the last batch had its CPU to itself, as far as other runs of this library go.
+    fn exclusive(&self) -> Fact<bool> {
+        Fact::unknown("this executor keeps no other run off its CPU")
+    }
 }

@@ -6,11 +6,14 @@
 use serde::Serialize;
 
 use super::Machine;
+use super::core_study::{CoreStudy, Phases, SiblingStudy};
 use super::counters::Counters;
+use super::fact::Fact;
 use super::noise::{Noise, NoiseBetween};
 use super::tsc_study::TscStudy;
 
 mod clock;
+mod core;
 mod surroundings;
 
 /// How a finding should be taken.
@@ -65,6 +68,14 @@ pub struct Evidence<'a> {
     pub counters: Option<&'a Counters>,
     /// The experiments on the TSC.
     pub study: Option<&'a TscStudy>,
+    /// The core by the ruler, or why it wasn't read.
+    pub core: Option<&'a Fact<CoreStudy>>,
+    /// The phases of the TSC's step.
+    pub phases: Option<&'a Phases>,
+    /// Which CPUs were seen to share the core.
+    pub siblings: Option<&'a SiblingStudy>,
+    /// Whether other runs of cyclescope kept off the CPU.
+    pub exclusive: Option<bool>,
     /// The noise on the target CPU now.
     pub noise: Option<&'a Noise>,
     /// What happened there over a while, and how long that was in seconds.
@@ -76,7 +87,18 @@ pub struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// What the machine alone tells; the caller adds what else it has collected.
     pub fn of(machine: &'a Machine) -> Evidence<'a> {
-        Evidence { machine, counters: None, study: None, noise: None, between: None, runnable: None }
+        Evidence {
+            machine,
+            counters: None,
+            study: None,
+            core: None,
+            phases: None,
+            siblings: None,
+            exclusive: None,
+            noise: None,
+            between: None,
+            runnable: None,
+        }
     }
 }
 
@@ -92,19 +114,25 @@ const CHECKS: &[Check] = &[
     clock::step,
     clock::tsc_exit,
     clock::cpuid_exit,
+    core::phases,
+    core::ruler,
+    core::clock,
+    core::width,
     surroundings::hypervisor,
     surroundings::microarchitecture,
+    core::hybrid,
     surroundings::counters,
     surroundings::governor,
     surroundings::preference,
     surroundings::turbo,
-    surroundings::sibling,
+    core::sibling,
     surroundings::isolation,
     surroundings::huge_pages,
     surroundings::quota,
     surroundings::steal,
     surroundings::load,
     surroundings::neighbours,
+    core::exclusive,
 ];
 
 /// All findings that the evidence supports.

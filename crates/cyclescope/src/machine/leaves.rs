@@ -169,7 +169,7 @@ impl Leaves {
 }
 
 /// Runs `work` on `cpu` in a thread of its own.
-pub(super) fn on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub(crate) fn on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     use rustix::thread::{CpuSet, sched_setaffinity};
     if cpu as usize >= CpuSet::MAX_CPU {
         return Err(format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU));
@@ -183,7 +183,7 @@ pub(super) fn on_cpu<T: Send>(cpu: u32, work: impl FnOnce() -> T + Send) -> Resu
         };
         let thread = std::thread::Builder::new().spawn_scoped(scope, pinned);
         let thread = thread.map_err(|error| format!("no thread could be started: {error}"))?;
-        thread.join().unwrap_or_else(|_| Err("the thread that reads CPUID panicked".to_string()))
+        thread.join().unwrap_or_else(|_| Err("the thread on the CPU panicked".to_string()))
     })
 }
 

@@ -9,6 +9,7 @@
 pub mod cache;
 pub mod calibrate;
 pub mod cgroup;
+pub mod core_study;
 pub mod counters;
 pub mod cpu;
 pub mod fact;
@@ -97,11 +98,14 @@ impl Machine {
     /// The same with `cpu` as the target.
     pub fn detect_on(cpu: u32) -> Result<Machine, Unavailable> {
         let files = Files::system();
-        let cpuid = Leaves::read_on(cpu).map_err(|why| Unavailable {
-            what: format!("CPU {cpu}"),
-            why,
-            remedy: "choose one of the allowed CPUs, or widen the set with taskset or the container's cpuset"
-                .to_string(),
+        let cpuid = Leaves::read_on(cpu).map_err(|why| {
+            let allowed = topology::allowed_cpus();
+            let choice = match allowed.known() {
+                Some(cpus) => format!("choose one of the allowed CPUs, {}", topology::cpu_list(cpus)),
+                None => "choose one of the allowed CPUs".to_string(),
+            };
+            let remedy = format!("{choice}, or widen the set with taskset or the container's cpuset");
+            Unavailable { what: format!("CPU {cpu}"), why, remedy }
         })?;
         Ok(Machine { target: Some(CpuFacts::detect(&files, cpu)), ..Machine::from_sources(cpuid, &files) })
     }

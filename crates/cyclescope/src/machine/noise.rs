@@ -117,7 +117,7 @@ fn preempted() -> Fact<u64> {
     if result == 0 { Fact::Known(usage.ru_nivcsw as u64) } else { Fact::unknown("getrusage failed") }
 }
 
-/// How many other threads are running or ready on `cpu` at this moment, as far as `/proc` shows other
+/// How many threads of others than this process and its children run or are ready on `cpu` at this moment, as far as `/proc` shows other
 /// processes (a container shows its own). Takes about 10 µs for each process.
 pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
     let own = std::process::id();
@@ -125,26 +125,31 @@ pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
         Ok(entries) => entries,
         Err(error) => return Fact::unknown(format!("/proc can't be listed: {error}")),
     };
+    if !files.path(&format!("/proc/{own}")).exists() {
+        return Fact::unknown("/proc does not show this process");
+    }
     let processes = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut count = 0;
     for process in processes.filter(|&process| process != own) {
         let Ok(tasks) = std::fs::read_dir(files.path(&format!("/proc/{process}/task"))) else { continue };
         for task in tasks.flatten() {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-            count += u32::from(parse_runnable(&stat) == Some(cpu));
+            // A child of this process is a worker of its own.
+            count += u32::from(parse_runnable(&stat).is_some_and(|found| found.1 == cpu && found.0 != own));
         }
     }
     Fact::Known(count)
 }
 
-/// The CPU of a task that runs or is ready (state R). The name in parentheses may hold anything, so fields
-/// count from the last `)`: the state is field 3, the CPU field 39 (proc_pid_stat(5)).
-fn parse_runnable(stat: &str) -> Option<u32> {
+/// Parent and CPU of a task that runs or is ready (state R). The name in parentheses may hold anything, so
+/// fields count from the last `)`: the state is field 3, the parent 4, the CPU 39 (proc_pid_stat(5)).
+fn parse_runnable(stat: &str) -> Option<(u32, u32)> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     if fields.next()? != "R" {
         return None;
     }
-    fields.nth(35)?.parse().ok()
+    let parent = fields.next()?.parse().ok()?;
+    Some((parent, fields.nth(34)?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -174,7 +179,7 @@ mod tests {
     #[test]
     fn runnable_tasks_with_any_name() {
         let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 3 0";
-        assert_eq!(parse_runnable(&format!("77 (a) R (b) R {rest}")), Some(3));
+        assert_eq!(parse_runnable(&format!("77 (a) R (b) R {rest}")), Some((1, 3)));
         assert_eq!(parse_runnable(&format!("77 (sleeper) S {rest}")), None);
         assert_eq!(parse_runnable(""), None);
     }

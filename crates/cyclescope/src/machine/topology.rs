@@ -105,6 +105,22 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     Ok(cpus)
 }
 
+/// A list in the kernel's format; the CPUs are in ascending order.
+pub fn cpu_list(cpus: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => parts.push((cpu, cpu)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
 /// NR_CPUS of the largest kernels (arch/x86/Kconfig, MAXSMP).
 const MOST_CPUS: u32 = 8192;
 
@@ -123,7 +139,7 @@ fn efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
     Fact::Known(efficient)
 }
 
-fn allowed_cpus() -> Fact<Vec<u32>> {
+pub(super) fn allowed_cpus() -> Fact<Vec<u32>> {
     // The kernel refuses a mask smaller than its own, so this one fits the largest.
     let mut mask = [0u64; MOST_CPUS as usize / 64];
     // SAFETY: the kernel writes at most the given number of bytes into the array.
@@ -143,6 +159,7 @@ mod tests {
     #[test]
     fn lists_of_cpus() {
         assert_eq!(parse_cpu_list("0-3,8,10-11\n").unwrap(), [0, 1, 2, 3, 8, 10, 11]);
+        assert_eq!(cpu_list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(parse_cpu_list("5").unwrap(), [5]);
         assert_eq!(parse_cpu_list(" \n").unwrap(), [0u32; 0]);
         assert_eq!(parse_cpu_list("(null)").unwrap(), [0u32; 0]);

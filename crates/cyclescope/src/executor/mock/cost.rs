@@ -70,6 +70,9 @@ fn placed(scenario: &Scenario, program: &Program, place: u64) -> Body {
     // Lengths of one snippet share its effect, different snippets in the same layout do not.
     let by_snippet = program.snippet().iter().fold(place, |hash, byte| mix(hash, u64::from(*byte)));
     let by_program = mix(by_snippet, program.copies() as u64);
+    if body.kind == Kind::Imul && program.copies() == ruler::IMUL_LINKS[1] {
+        body.boundary += scenario.ruler_boundary;
+    }
     if body.kind == Kind::Snippet {
         let shift = 2.0 * Random::new(by_program).unit() - 1.0;
         body.boundary = (body.boundary + scenario.boundary_spread * shift).max(0.0);

@@ -24,6 +24,9 @@ pub struct Scenario {
     /// By how many core cycles the boundary of each length of a snippet differs at most, up or down, in each
     /// layout anew.
     pub boundary_spread: f64,
+    /// Core cycles by which the long `imul` ruler differs from its chain in every layout alike: what the
+    /// instrument gets wrong and no number of layouts shows.
+    pub ruler_boundary: f64,
     /// Core cycles of one copy of any snippet that is neither the ruler's nor in `costs`.
     pub cost: f64,
     /// Core cycles of one copy of particular snippets.
@@ -177,6 +180,7 @@ impl Default for Scenario {
             overhead: 105.3,
             boundary: 14.6,
             boundary_spread: 0.0,
+            ruler_boundary: 0.0,
             cost: 3.07,
             costs: Vec::new(),
             adds_per_cycle: 5.0,

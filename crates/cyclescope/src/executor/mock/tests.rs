@@ -106,6 +106,16 @@ fn slopes_of_noise_free_sums_are_the_planted_costs() {
 }
 
 #[test]
+fn the_instrument_can_be_wrong_in_every_layout_alike() {
+    let ticks = |ruler_boundary| {
+        let scenario = with(|s| s.ruler_boundary = ruler_boundary);
+        let samples = run(&scenario, 1, 2000, 4);
+        mean(&elapsed(&samples, IMUL_LONG)) * scenario.ratio
+    };
+    assert!((ticks(5.0) - ticks(0.0) - 5.0).abs() < 0.5);
+}
+
+#[test]
 fn the_clean_machine_reads_the_planted_cost() {
     let samples = run(&Scenario::default(), 1, 2000, 4);
     assert!((cost(&samples) - 3.07).abs() < 0.002, "{}", cost(&samples));

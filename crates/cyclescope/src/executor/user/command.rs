@@ -79,6 +79,8 @@ pub(super) const FENCES: [&str; 5] = [
 pub(super) const FENCE_CONTEXT: u32 = 3;
 /// Index in [`FENCES`] of a reading that no clock wrote.
 pub(super) const FENCE_READING: u32 = 4;
+/// Not a fence: the core-cycles counter was on no hardware counter.
+pub(super) const FENCE_COUNTER: u32 = 5;
 
 /// Bytes of the page that holds the context, and of the one that holds the status.
 pub(super) const FENCED_PAGE: usize = 4096;

@@ -49,7 +49,9 @@ pub(super) mod view {
     }
     /// Where the region starts that cold programs read through.
     pub(in super::super) const EVICTION_AT: usize = area_at(5) + GUARD;
-    pub(super) const LEN: usize = EVICTION_AT + EVICTION;
+    /// The page through which the kernel tells where the core-cycles counter is.
+    pub(in super::super) const COUNTER_AT: usize = EVICTION_AT + EVICTION + GUARD;
+    pub(super) const LEN: usize = COUNTER_AT + GUARD;
 }
 
 /// Offsets in the shared file.

@@ -15,6 +15,7 @@
 
 mod batch;
 mod command;
+mod counter;
 mod faults;
 mod lock;
 mod memory;
@@ -31,8 +32,9 @@ pub use lock::LockState;
 
 use super::{Batch, Executor, Sample};
 use crate::error::RunError;
+use crate::machine::fact::Fact;
 use batch::Chunk;
-use command::{Command, FENCES, Status, outcome};
+use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
 use lock::CpuLock;
 use memory::Memory;
 use process::{Waited, Worker};
@@ -53,13 +55,15 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 pub struct UserOptions {
     /// The CPU that measured code runs on.
     pub cpu: usize,
+    /// Whether programs read the core-cycles counter with RDPMC.
+    pub counter: bool,
     /// How long batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
 }
 
 impl Default for UserOptions {
     fn default() -> UserOptions {
-        UserOptions { cpu: 0, patience: Duration::from_secs(30) }
+        UserOptions { cpu: 0, counter: false, patience: Duration::from_secs(30) }
     }
 }
 
@@ -132,7 +136,7 @@ impl User {
         let status = self.memory.shared().status();
         // SAFETY: mapped, and no worker is running.
         unsafe { (*status).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
-        let mut worker = Worker::start(&self.memory, self.options.cpu, self.sequence)?;
+        let mut worker = Worker::start(&self.memory, &self.options, self.sequence)?;
         match worker.wait(self.status(), self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
             Waited::Done if self.status().outcome == outcome::DONE => {}
             Waited::Done => {
@@ -197,6 +201,9 @@ impl User {
             self.fault = Some(fault);
             return Err(RunError::Fault { signal, address, instruction });
         }
+        if status.outcome == outcome::FENCE && status.detail == FENCE_COUNTER {
+            return Err(RunError::System { doing: "keeping the core-cycles counter", errno: libc::EBUSY });
+        }
         if status.outcome == outcome::FENCE {
             let fence = FENCES.get(status.detail as usize).copied().unwrap_or("the status block");
             return Err(RunError::DirtyCanary { fence });
@@ -236,6 +243,14 @@ impl Executor for User {
         let result = chunks.iter().try_for_each(run);
         self.lock.release();
         result.map(|()| samples)
+    }
+
+    fn exclusive(&self) -> Fact<bool> {
+        match &self.lock_state {
+            LockState::Taken => Fact::Known(true),
+            LockState::Busy => Fact::Known(false),
+            LockState::Missing(why) => Fact::unknown(format!("there is no lock: {why}")),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::command::Status;
 use super::memory::Memory;
 use super::worker::{self, Setup};
-use super::{faults, sandbox};
+use super::{UserOptions, counter, faults, sandbox};
 use crate::error::RunError;
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -30,11 +30,12 @@ pub(super) enum Waited {
 
 impl Worker {
     /// Makes a worker. Its first answer says whether it could be set up.
-    pub(super) fn start(memory: &Memory, cpu: usize, sequence: u32) -> Result<Worker, RunError> {
+    pub(super) fn start(memory: &Memory, options: &UserOptions, sequence: u32) -> Result<Worker, RunError> {
         let setup = Setup {
             view: memory.in_worker(0),
             pieces: memory.pieces(),
-            cpu,
+            cpu: options.cpu,
+            counter: options.counter.then(counter::attributes),
             caller: std::process::id() as i32,
             filter: sandbox::filter(),
             files: files_limit(),

@@ -14,7 +14,7 @@ pub(super) const FAULTS: [i32; 6] =
     [libc::SIGILL, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
 /// What a failed set-up was doing, by the number that the worker reports.
-pub(super) const STEPS: [&str; 10] = [
+pub(super) const STEPS: [&str; 11] = [
     "tying the worker to its caller",
     "pinning the worker to the CPU",
     "limiting the worker's resources",
@@ -25,7 +25,11 @@ pub(super) const STEPS: [&str; 10] = [
     "setting the worker's signal handlers",
     "setting the worker's signal mask",
     "closing the worker's sandbox (seccomp filters are needed)",
+    "opening the core-cycles counter",
 ];
+
+/// The last of them, which is not part of [`close`].
+pub(super) const STEP_COUNTER: u32 = 10;
 
 /// Instructions of the filter.
 pub(super) const FILTER_LEN: usize = 14;

@@ -4,9 +4,10 @@
 //! nothing here allocates, locks, panics or touches thread-local storage.
 
 use super::command::{
-    CONSTANT_PART, Command, FENCE_CONTEXT, FENCE_READING, LAYOUTS_AT, PlacedCall, PlacedLayout, Shared,
-    outcome,
+    CONSTANT_PART, Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall,
+    PlacedLayout, Shared, outcome,
 };
+use super::counter;
 use super::memory::{AREA, Piece, view};
 use super::sandbox;
 use super::stub::{self, Restored};
@@ -21,6 +22,8 @@ pub(super) struct Setup {
     pub(super) view: u64,
     pub(super) pieces: [Piece; 13],
     pub(super) cpu: usize,
+    /// The event that programs read with RDPMC, if they do.
+    pub(super) counter: Option<perf_event_open_sys::bindings::perf_event_attr>,
     pub(super) caller: i32,
     pub(super) filter: [libc::sock_filter; sandbox::FILTER_LEN],
     /// No open file has this number or a higher one.
@@ -39,7 +42,7 @@ static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_mut());
 
 impl Setup {
-    fn at(&self, offset: usize) -> *mut u8 {
+    pub(super) fn at(&self, offset: usize) -> *mut u8 {
         (self.view + offset as u64) as *mut u8
     }
 
@@ -130,8 +133,13 @@ pub(super) unsafe fn give_up(what: u32, fill: impl FnOnce(*mut super::command::S
 unsafe extern "C" fn serve(setup: *const Setup) -> ! {
     // SAFETY: `start` passes a reference that stays valid in this process.
     let setup = unsafe { &*setup };
-    // SAFETY: this process is the worker, set up once.
-    if let Err((step, errno)) = unsafe { sandbox::close(setup) } {
+    // SAFETY: this process is the worker, set up once; the counter comes before the sandbox.
+    let ready = unsafe {
+        counter::open(setup)
+            .map_err(|errno| (sandbox::STEP_COUNTER, errno))
+            .and_then(|()| sandbox::close(setup))
+    };
+    if let Err((step, errno)) = ready {
         // SAFETY: the shared memory is mapped.
         unsafe {
             give_up(outcome::SETUP, |status| {
@@ -214,7 +222,7 @@ unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Re
             let calls = calls.add(index * command.calls as usize);
             let samples = shared.first_sample().add(index * per_layout);
             prepare(setup, command, layout, calls, samples);
-            run_layout(&shared, command, layout.seed, calls, samples, restored)?;
+            run_layout(setup, command, layout.seed, calls, samples, restored)?;
             check_context(&shared, command, layout)?;
         }
     }
@@ -264,14 +272,14 @@ unsafe fn prepare(
 }
 
 unsafe fn run_layout(
-    shared: &Shared,
+    setup: &Setup,
     command: &Command,
     seed: u64,
     calls: *const PlacedCall,
     mut samples: *mut Sample,
     restored: &Restored,
 ) -> Result<(), u32> {
-    let context = shared.context();
+    let context = setup.shared().context();
     let unwritten = command.canary;
     // A state of zero would stay zero.
     let mut random = seed | 1;
@@ -285,6 +293,10 @@ unsafe fn run_layout(
             // program is a function that preserves what the calling convention asks for.
             unsafe {
                 let call = &*calls.add(call);
+                if setup.counter.is_some() {
+                    let index = counter::index(setup).ok_or(FENCE_COUNTER)?;
+                    ptr::addr_of_mut!((*context).counter_index).write_volatile(index);
+                }
                 ptr::addr_of_mut!((*context).loop_count).write_volatile(call.loop_count);
                 ptr::addr_of_mut!((*context).start).write_volatile(unwritten);
                 ptr::addr_of_mut!((*context).end).write_volatile(unwritten);

@@ -134,7 +134,8 @@ pub(super) fn cpuid_exit(evidence: &Evidence) -> Option<Finding> {
         Finding::advice(
             "cpuid_exit",
             format!(
-                "one CPUID takes {ticks:.0} ticks: it exits to the hypervisor; use a clock without CPUID"
+                "one CPUID takes {ticks:.0} ticks: it exits to the hypervisor, so clocks with CPUID are noisy; \
+                 the default has none"
             ),
         )
     } else {

@@ -94,21 +94,6 @@ pub(super) fn turbo(evidence: &Evidence) -> Option<Finding> {
     })
 }
 
-pub(super) fn sibling(evidence: &Evidence) -> Option<Finding> {
-    let target = evidence.machine.target.as_ref()?;
-    let siblings = target.siblings.known()?;
-    let cpu = target.cpu;
-    let Some(first) = siblings.first() else {
-        let text = format!("the kernel knows no other CPU on the core of CPU {cpu}");
-        return Some(match evidence.machine.hypervisor {
-            None => Finding::ok("smt_sibling", text),
-            Some(_) => Finding::ok("smt_sibling", format!("{text}, which a VM can't know for sure")),
-        });
-    };
-    let finding = Finding::advice("smt_sibling", format!("CPU {cpu} shares its core with CPU {first}"));
-    Some(finding.remedy(format!("echo 0 | sudo tee /sys/devices/system/cpu/cpu{first}/online")))
-}
-
 pub(super) fn isolation(evidence: &Evidence) -> Option<Finding> {
     let target = evidence.machine.target.as_ref()?;
     let isolated = evidence.machine.topology.isolated.known()?;
@@ -174,6 +159,7 @@ pub(super) fn neighbours(evidence: &Evidence) -> Option<Finding> {
     let cpu = evidence.machine.target.as_ref()?.cpu;
     Some(match evidence.runnable? {
         0 => Finding::ok("neighbours", format!("no other task wants CPU {cpu}")),
+        1 => Finding::advice("neighbours", format!("another task wants CPU {cpu} now")),
         count => Finding::advice("neighbours", format!("{count} other tasks want CPU {cpu} now")),
     })
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::super::core_study::{Sharing, SiblingProof};
 use super::super::counters::CycleCounter;
 use super::super::fact::{Fact, Files};
 use super::super::leaves::Leaves;
@@ -75,6 +76,41 @@ fn a_sibling_can_be_taken_offline_and_isolated_cpus_are_named() {
     let remedy = |name| find(&machine, name).unwrap().remedy.unwrap();
     assert_eq!(remedy("smt_sibling"), "echo 0 | sudo tee /sys/devices/system/cpu/cpu7/online");
     assert_eq!(remedy("isolation"), "cyclescope doctor --cpu 5");
+}
+
+#[test]
+fn siblings_are_believed_or_proved() {
+    let mut machine = blank();
+    let target = machine.target.as_mut().unwrap();
+    target.cpu = 3;
+    target.siblings = Fact::Known(vec![7]);
+    let proof = |cpu, sharing| SiblingStudy {
+        proofs: vec![SiblingProof {
+            cpu,
+            sharing,
+            why: None,
+            alone: Some(4.8),
+            beside: Some(2.5),
+            rounds: 99,
+        }],
+        untested: Vec::new(),
+    };
+    let find = |study: &SiblingStudy| {
+        let evidence = Evidence { siblings: Some(study), ..Evidence::of(&machine) };
+        findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap()
+    };
+    let both = find(&proof(7, Sharing::Shared));
+    assert!(both.text.contains("as the kernel says: it adds 4.8 numbers a cycle alone, 2.5"), "{both:?}");
+    let hidden = find(&proof(5, Sharing::Shared));
+    assert!(hidden.text.contains("the kernel does not say so"), "{hidden:?}");
+    assert_eq!(hidden.remedy.unwrap(), "echo 0 | sudo tee /sys/devices/system/cpu/cpu5/online");
+    let invented = find(&proof(7, Sharing::Separate));
+    assert!(invented.state == State::Advice && invented.text.contains("invented"), "{invented:?}");
+    assert!(find(&proof(7, Sharing::Unclear)).text.ends_with("as the kernel says"));
+    machine.target.as_mut().unwrap().siblings = Fact::Known(Vec::new());
+    let evidence = Evidence { siblings: Some(&proof(5, Sharing::Separate)), ..Evidence::of(&machine) };
+    let alone = findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap();
+    assert!(alone.state == State::Ok && alone.text.contains("none of CPU 5"), "{alone:?}");
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! `cyclescope doctor`: what this machine can measure with, and what to change.
+
+mod page;
+mod sections;
+
+use crate::args::Common;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{repro, run};
+use cyclescope::doctor::{Diagnosis, DoctorRecord, Effort, Means, examine};
+use cyclescope::error::RunError;
+use cyclescope::executor::Executor;
+use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::machine::Machine;
+use cyclescope::machine::fact::Files;
+use cyclescope::record::exit;
+use page::Page;
+use std::time::Duration;
+
+/// How long each of some dozen batches waits for another cyclescope on its CPU.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Runs the command and returns the exit code: a diagnosis that completes is done, whatever it says.
+pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
+    run::require_user_mode(common)?;
+    if common.evidence.is_some() {
+        let remedy = "leave --evidence out; --json prints every fact and figure";
+        return Err(Failure::usage("doctor keeps no evidence", Some(remedy)));
+    }
+    let clock = common.clock.as_deref().map(run::find_clock).transpose()?;
+    let machine = run::machine(common)?;
+    clock.map_or(Ok(()), |clock| cyclescope::clock::require(clock, &machine))?;
+    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let readable = machine.tsc.require();
+    // Where the TSC is forbidden, so is the system's clock, which seeds and executors need.
+    let mut executor = match &readable {
+        Ok(()) => spawn(cpu).map_err(|error| error.to_string()),
+        Err(refused) => Err(refused.why.clone()),
+    };
+    let seed = common.seed.unwrap_or_else(|| readable.as_ref().map_or(0, |()| run::seed()));
+    let diagnosis = examine(
+        &machine,
+        Means {
+            executor: executor.as_mut().map(|user| user as &mut dyn Executor).map_err(|why| why.clone()),
+            others: &|cpu| Ok(Box::new(spawn(cpu)?)),
+            clock,
+            files: Files::system(),
+            effort: if common.quick { Effort::QUICK } else { Effort::FULL },
+            seed,
+        },
+    );
+    if output.is_json() {
+        output.record("machine", &machine)?;
+        let repro = repro::doctor(common, seed);
+        output.record("doctor", &DoctorRecord::new(&machine, &diagnosis, "user", seed, repro))?;
+    } else {
+        print(&machine, &diagnosis, common, output)?;
+    }
+    Ok(if readable.is_ok() { exit::DONE } else { exit::UNAVAILABLE })
+}
+
+fn spawn(cpu: u32) -> Result<User, RunError> {
+    User::spawn(&UserOptions { cpu: cpu as usize, patience: PATIENCE, ..UserOptions::default() })
+}
+
+fn print(
+    machine: &Machine,
+    diagnosis: &Diagnosis,
+    common: &Common,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut page = Page::new(output);
+    sections::processor(&mut page, machine, common)?;
+    sections::tsc(&mut page, machine, diagnosis)?;
+    sections::core(&mut page, diagnosis)?;
+    sections::counters(&mut page, diagnosis)?;
+    sections::surroundings(&mut page, machine, diagnosis)?;
+    sections::findings(&mut page, diagnosis)
+}

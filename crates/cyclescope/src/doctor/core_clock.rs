@@ -1,0 +1,123 @@
+//! The core clock by the ruler, against the clock of the timing method.
+
+use super::probe::{Probe, Reading};
+use crate::clock::{Clock, Counts};
+use crate::estimate::INSTRUMENT_CYCLES;
+use crate::executor::Executor;
+use crate::machine::core_study::CoreStudy;
+use crate::machine::cpu::Cpu;
+use crate::random::Random;
+use crate::statistics::{Interval, mean, median, normal_quantile, quantile, t_interval};
+use crate::unit::Hertz;
+
+/// The level of the intervals.
+const CONFIDENCE: f64 = 0.95;
+const ROUNDS: u32 = 16;
+/// A layout that adds fewer numbers a cycle than this share of the best was beside a busy sibling.
+const ALONE_SHARE: f64 = 0.85;
+/// Layouts on an unshared core from which on shared ones are left out.
+const ALONE_LEAST: usize = 4;
+/// A core is narrower than it should be below this share of what its adders allow, as in [`crate::estimate`].
+const KNOWN_SHARE: f64 = 0.7;
+/// How far from a whole number a measured latency may lie.
+const WHOLE_SHARE: f64 = 0.01;
+
+/// Measures the core clock with so many layouts. `rate` is that of the TSC, where it is known: low, value,
+/// high.
+pub(super) fn core_clock(
+    executor: &mut dyn Executor,
+    probe: &Probe,
+    (clock, rate): (&Clock, Option<[Hertz; 3]>),
+    cpu: &Cpu,
+    layouts: usize,
+    random: &mut Random,
+) -> Result<CoreStudy, String> {
+    let readings = probe.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
+    let readings: Vec<Reading> = readings.iter().filter_map(|layout| layout.read()).collect();
+    if readings.len() < 2 {
+        return Err("something disturbed every attempt to read the ruler".to_string());
+    }
+    let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
+    let (used, shared) = unshared(readings, adders);
+    let imul = interval(&used, |reading| reading.imul / reading.add);
+    let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
+    let cycle = |reading: &Reading| match imul_used {
+        Some(latency) => reading.imul / f64::from(latency),
+        None => reading.add,
+    };
+    let raw = interval(&used, cycle);
+    // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
+    let mean_of = |of: fn(&Reading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
+    let margin = normal_quantile(0.5 + CONFIDENCE / 2.0) * INSTRUMENT_CYCLES;
+    let add_error = margin / mean_of(|reading| reading.add_links);
+    let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
+    let error = if imul_used.is_some() { imul_error } else { add_error };
+    let rate = match clock.counts {
+        Counts::TscTicks => rate,
+        Counts::Nanos => Some([Hertz(1e9); 3]),
+        Counts::CoreCycles => None,
+    };
+    let [least, most] = extremes(used.iter().map(cycle));
+    let study = CoreStudy {
+        clock: clock.name,
+        unit: clock.counts,
+        raw_per_cycle: raw.widened(error * raw.value),
+        megahertz: None,
+        // The most raw units a cycle is the slowest clock.
+        range: rate.map(|[_, value, _]| [most, least].map(|raw| value.megahertz() / raw)),
+        imul: imul.widened(imul_error.hypot(add_error) * imul.value),
+        imul_known: cpu.imul_latency(),
+        imul_used,
+        width: widths(&used),
+        adders,
+        shared,
+        layouts: used.len(),
+        kept: used.iter().map(|reading| reading.kept).sum(),
+        dropped: used.iter().map(|reading| reading.dropped).sum(),
+    };
+    Ok(CoreStudy { megahertz: rate.map(|rate| megahertz(rate, &study.raw_per_cycle)), ..study })
+}
+
+fn megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {
+    Interval {
+        value: value.megahertz() / raw.value,
+        low: low.megahertz() / raw.high,
+        high: high.megahertz() / raw.low,
+    }
+}
+
+/// Student's interval over the layouts, of which there are at least two.
+fn interval(readings: &[Reading], of: impl Fn(&Reading) -> f64) -> Interval {
+    let values: Vec<f64> = readings.iter().map(of).collect();
+    t_interval(&values, CONFIDENCE).unwrap_or_else(|| Interval::around(values[0], f64::INFINITY))
+}
+
+/// The whole number that a latency must be.
+fn whole(latency: f64) -> Option<u32> {
+    let whole = latency.round();
+    ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)
+}
+
+/// Leaves out layouts beside a busy sibling where enough others remain; also tells whether what remains was.
+fn unshared(readings: Vec<Reading>, adders: Option<u32>) -> (Vec<Reading>, bool) {
+    let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
+    widths.sort_by(f64::total_cmp);
+    let known = adders.map_or(0.0, |adders| KNOWN_SHARE * crate::ruler::sentinel_width(adders));
+    let least = (ALONE_SHARE * quantile(&widths, 0.9)).max(known);
+    let alone = |reading: &Reading| reading.width >= least;
+    let count = readings.iter().filter(|reading| alone(reading)).count();
+    if count < ALONE_LEAST.max(readings.len() / 4) {
+        return (readings, true);
+    }
+    (readings.into_iter().filter(alone).collect(), false)
+}
+
+fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
+}
+
+fn widths(readings: &[Reading]) -> [f64; 3] {
+    let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
+    let [low, high] = extremes(widths.iter().copied());
+    [low, median(&mut widths), high]
+}

@@ -1,0 +1,305 @@
+//! The question `doctor` asks: what can be measured with here, and what should change?
+//!
+//! [`examine`] makes every experiment that tells about the machine and not about a snippet: the TSC's rate,
+//! step and phases, the core clock by the ruler, the proof of siblings, noise before and after. Nothing here
+//! fails: what can't be found out is a [`Fact`] with a reason.
+
+mod core_clock;
+mod phases;
+mod probe;
+mod record;
+mod siblings;
+#[cfg(test)]
+mod tests;
+
+pub use record::DoctorRecord;
+pub use siblings::MakeExecutor;
+
+use crate::clock::{self, Clock, Counts};
+use crate::executor::Executor;
+use crate::machine::Machine;
+use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
+use crate::machine::counters::Counters;
+use crate::machine::fact::{Fact, Files};
+use crate::machine::finding::{Evidence, Finding, findings};
+use crate::machine::leaves::on_cpu;
+use crate::machine::noise::{Noise, NoiseBetween, runnable_on};
+use crate::machine::tsc_study::TscStudy;
+use crate::random::Random;
+use probe::Probe;
+use siblings::Target;
+use std::time::{Duration, Instant};
+
+/// How thorough an examination is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// For the calibration of the TSC; half of it when its windows agree.
+    calibration: Duration,
+    /// The core runs this long before its clock is read: governors raise it within some milliseconds.
+    warm_up: Duration,
+    /// Layouts of the ruler.
+    layouts: usize,
+    /// Rounds of the test of phases.
+    phase_rounds: u32,
+    /// CPUs that are tested as siblings, and the time for all.
+    siblings: (usize, Duration),
+}
+
+impl Effort {
+    /// Half a second, and up to one where there are many CPUs.
+    pub const FULL: Effort = Effort {
+        calibration: Duration::from_millis(400),
+        warm_up: Duration::from_millis(40),
+        layouts: 128,
+        phase_rounds: 1024,
+        siblings: (8, Duration::from_millis(400)),
+    };
+    /// A fifth of a second.
+    pub const QUICK: Effort = Effort {
+        calibration: Duration::from_millis(80),
+        warm_up: Duration::from_millis(10),
+        layouts: 48,
+        phase_rounds: 512,
+        siblings: (2, Duration::from_millis(100)),
+    };
+}
+
+/// What an examination works with.
+pub struct Means<'a> {
+    /// Runs code on the target CPU, or why nothing does.
+    pub executor: Result<&'a mut dyn Executor, String>,
+    /// Makes executors on other CPUs.
+    pub others: &'a MakeExecutor<'a>,
+    /// The timing method; none for the machine's default.
+    pub clock: Option<&'static Clock>,
+    /// Where `/proc` and `/sys` are read from.
+    pub files: Files,
+    /// How thorough to be.
+    pub effort: Effort,
+    /// Seeds everything that is random.
+    pub seed: u64,
+}
+
+/// The timing method, and what speaks for it.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+pub struct Chosen {
+    /// Its name.
+    pub name: &'static str,
+    /// Why this one.
+    pub why: &'static str,
+}
+
+/// What an examination found.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// The timing method.
+    pub clock: Fact<Chosen>,
+    /// Performance counters.
+    pub counters: Counters,
+    /// The experiments on the TSC.
+    pub tsc: Fact<TscStudy>,
+    /// The core by the ruler.
+    pub core: Fact<CoreStudy>,
+    /// Whether means see through the TSC's step.
+    pub phases: Fact<Phases>,
+    /// Which CPUs share the core.
+    pub siblings: Fact<SiblingStudy>,
+    /// Whether other runs of cyclescope kept off the CPU.
+    pub exclusive: Fact<bool>,
+    /// The noise at the end.
+    pub noise: Noise,
+    /// What happened during the examination.
+    pub between: NoiseBetween,
+    /// Other tasks that wanted the target CPU before it began.
+    pub runnable: Fact<u32>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// What follows from all of it.
+    pub findings: Vec<Finding>,
+}
+
+/// Examines the machine's target CPU.
+pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
+    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let started = Started::now(machine);
+    let runnable = runnable_on(&means.files, cpu);
+    let before = Noise::read(&means.files, cpu);
+    let counters = Counters::detect(&machine.features, &means.files);
+    let study = || TscStudy::measure(machine, &counters, means.effort.calibration);
+    let tsc = match machine.tsc.require() {
+        Err(refused) => Fact::unknown(refused.why),
+        Ok(()) => Fact::from(on_cpu(cpu, study).and_then(|study| study.map_err(|refused| refused.why))),
+    };
+    let files = means.files.clone();
+    let code = Experiments::run(machine, means, tsc.known());
+    let noise = Noise::read(&files, cpu);
+    let diagnosis = Diagnosis {
+        clock: code.clock,
+        counters,
+        tsc,
+        core: code.core,
+        phases: code.phases,
+        siblings: code.siblings,
+        exclusive: code.exclusive,
+        between: noise.since(&before),
+        noise,
+        runnable,
+        seconds: started.seconds(),
+        findings: Vec::new(),
+    };
+    Diagnosis { findings: diagnosis.findings(machine), ..diagnosis }
+}
+
+impl Diagnosis {
+    fn findings(&self, machine: &Machine) -> Vec<Finding> {
+        findings(&Evidence {
+            machine,
+            counters: Some(&self.counters),
+            study: self.tsc.known(),
+            core: Some(&self.core),
+            phases: self.phases.known(),
+            siblings: self.siblings.known(),
+            exclusive: self.exclusive.known().copied(),
+            noise: Some(&self.noise),
+            between: Some((&self.between, self.seconds)),
+            runnable: self.runnable.known().copied(),
+        })
+    }
+}
+
+/// When it began. Where the TSC is forbidden, reading the system's clock would fault as well.
+struct Started(Option<Instant>);
+
+impl Started {
+    fn now(machine: &Machine) -> Started {
+        Started(machine.tsc.require().is_ok().then(Instant::now))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.map_or(0.0, |start| start.elapsed().as_secs_f64())
+    }
+}
+
+/// What takes code on the target CPU.
+struct Experiments {
+    clock: Fact<Chosen>,
+    core: Fact<CoreStudy>,
+    phases: Fact<Phases>,
+    siblings: Fact<SiblingStudy>,
+    exclusive: Fact<bool>,
+}
+
+impl Experiments {
+    /// None was made, all for one reason.
+    fn none(clock: Fact<Chosen>, why: &str) -> Experiments {
+        Experiments {
+            clock,
+            core: Fact::unknown(why),
+            phases: Fact::unknown(why),
+            siblings: Fact::unknown(why),
+            exclusive: Fact::unknown(why),
+        }
+    }
+
+    fn run(machine: &Machine, means: Means, study: Option<&TscStudy>) -> Experiments {
+        let clock = match choose(machine, means.clock) {
+            Ok(clock) => clock,
+            Err(why) => return Experiments::none(Fact::Unknown(why.clone()), &why),
+        };
+        let chosen = Fact::Known(Chosen { name: clock.name, why: reason(machine, means.clock, clock) });
+        let executor = match means.executor {
+            Ok(executor) => executor,
+            Err(why) => return Experiments::none(chosen, &why),
+        };
+        let Effort { layouts, phase_rounds, siblings: (most, time), warm_up, .. } = means.effort;
+        let mut random = Random::new(means.seed);
+        let step = step(clock, study);
+        let probe = Probe::new(clock, step);
+        let rate = study.map(|study| {
+            let calibration = &study.calibration;
+            [calibration.low, calibration.hertz, calibration.high]
+        });
+        let core = warm(executor, &probe, warm_up, &mut random).and_then(|()| {
+            let rate = (clock, rate);
+            core_clock::core_clock(executor, &probe, rate, &machine.cpu, layouts, &mut random)
+        });
+        let core = Fact::from(core);
+        let phases = match &core {
+            Fact::Unknown(why) => Fact::unknown(why.clone()),
+            Fact::Known(core) => {
+                let scale = (step, core.raw_per_cycle.value);
+                Fact::from(phases::phases(executor, clock, scale, phase_rounds, &mut random))
+            }
+        };
+        let width = core.known().and_then(CoreStudy::width_known);
+        let mut target = Target { executor, probe: &probe, clock, width, random: &mut random };
+        let siblings = match candidates(machine, most) {
+            Fact::Unknown(why) => Fact::Unknown(why),
+            Fact::Known(_) if clock.counts != Counts::TscTicks => {
+                Fact::unknown("the timing method doesn't read the TSC, which both CPUs share")
+            }
+            Fact::Known((cpus, rest)) => {
+                let mut study = siblings::siblings(&mut target, means.others, &cpus, time);
+                study.untested.extend(rest);
+                Fact::Known(study)
+            }
+        };
+        let exclusive = target.executor.exclusive();
+        Experiments { clock: chosen, core, phases, siblings, exclusive }
+    }
+}
+
+fn choose(machine: &Machine, asked: Option<&'static Clock>) -> Result<&'static Clock, String> {
+    let clock = match asked {
+        Some(clock) => clock::require(clock, machine).map(|()| clock),
+        None => clock::choose(machine),
+    };
+    clock.map_err(|refused| refused.to_string())
+}
+
+/// Why a timing method is used: see [`clock::choose`].
+fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static str {
+    if asked.is_some() {
+        return "asked for";
+    }
+    match (machine.features.lfence().known().is_some(), clock.name) {
+        (true, "lfence-rdtsc-lfence") => "LFENCE waits here, so it is fenced on both sides and cheap",
+        (_, "serialize-rdtsc") => "nothing promises that LFENCE waits, but SERIALIZE does",
+        _ => "nothing promises that LFENCE waits, but RDTSCP does",
+    }
+}
+
+/// The step of a timing method's readings in its raw units; 1 where it isn't known.
+fn step(clock: &Clock, study: Option<&TscStudy>) -> f64 {
+    if clock.counts != Counts::TscTicks {
+        return 1.0;
+    }
+    study.and_then(|study| study.step(clock.reading())).map_or(1.0, |step| step.ticks)
+}
+
+/// Keeps the core busy for a while.
+fn warm(
+    executor: &mut dyn Executor,
+    probe: &Probe,
+    time: Duration,
+    random: &mut Random,
+) -> Result<(), String> {
+    let started = Instant::now();
+    while started.elapsed() < time {
+        probe.run(executor, 16, 16, random).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The allowed CPUs beside the target in the order of suspicion, the first `most` and the rest: what the
+/// kernel takes for siblings, then the nearest numbers.
+fn candidates(machine: &Machine, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
+    let Some(target) = &machine.target else { return Fact::unknown("no CPU is known to be allowed") };
+    machine.topology.allowed.clone().map(|allowed| {
+        let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));
+        let mut others: Vec<u32> = allowed.into_iter().filter(|&cpu| cpu != target.cpu).collect();
+        others.sort_by_key(|cpu| (!believed(cpu), cpu.abs_diff(target.cpu)));
+        let rest = others.split_off(most.min(others.len()));
+        (others, rest)
+    })
+}

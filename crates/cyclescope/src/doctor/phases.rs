@@ -1,0 +1,102 @@
+//! Whether means see through the TSC's step.
+//!
+//! A duration is counted in whole steps. Where the step's phase at the start is random, the *mean* of many
+//! counts is still the duration, so that chains of ever so slightly growing length lie on a straight line.
+//! Where something locks the program to the step, they form stairs.
+
+use super::probe::DEADLINE;
+use crate::clock::Clock;
+use crate::context::Element;
+use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::machine::core_study::Phases;
+use crate::program::{Cold, Program, Recipe, World};
+use crate::random::Random;
+use crate::ruler::ADD;
+use crate::statistics::{mean, median, quantile};
+
+/// Links of the shortest chain, and by how many the next is longer: together they span 136 core cycles, some
+/// steps of every TSC seen so far.
+const SHORTEST: usize = 64;
+const MORE: usize = 8;
+const CHAINS: usize = 18;
+/// Stairs are 0.29 of a step off their line; 512 uniform phases 0.02.
+const UNIFORM: f64 = 0.12;
+/// A step of fewer core cycles than this drowns in the cycle or two by which the ends of chains differ.
+const STEP_LEAST_CYCLES: f64 = 12.0;
+const OUTLIER_STEPS: f64 = 3.0;
+
+/// Tests the phases with so many rounds. `step` and `cycle` are the step and one core cycle in raw units.
+pub(super) fn phases(
+    executor: &mut dyn Executor,
+    clock: &Clock,
+    (step, cycle): (f64, f64),
+    rounds: u32,
+    random: &mut Random,
+) -> Result<Phases, String> {
+    if step < STEP_LEAST_CYCLES * cycle {
+        return Err(format!("the step, {step:.0}, is too small to matter"));
+    }
+    let lengths: Vec<usize> = (0..CHAINS).map(|chain| SHORTEST + MORE * chain).collect();
+    let batch = batch(clock, &lengths, rounds, random);
+    let samples = executor.run(&batch).map_err(|error| error.to_string())?;
+    let mut points = Vec::new();
+    let mut used = 0;
+    for (position, call) in batch.layouts[0].round.iter().enumerate() {
+        let durations = undisturbed(samples.iter().skip(position).step_by(CHAINS), step);
+        used += durations.len();
+        points.push((lengths[call.place] as f64, mean(&durations)));
+    }
+    let off_line = off_line(&points) / step;
+    Ok(Phases { step, off_line, uniform: off_line < UNIFORM, samples: used })
+}
+
+fn batch(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> Batch {
+    let chain = |copies: &usize| {
+        let world = World::default();
+        Recipe {
+            clock,
+            world,
+            init: &[],
+            snippet: ADD,
+            copies: *copies,
+            looped: false,
+            cold: Cold::default(),
+        }
+        .build()
+    };
+    let programs: Vec<Program> = lengths.iter().map(chain).collect();
+    let (offsets, _) = crate::placement::fixed(&programs);
+    let code = offsets.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+    let mut round: Vec<Call> = (0..CHAINS).map(|place| Call { place, loop_count: 1 }).collect();
+    random.shuffle(&mut round);
+    let layout = Layout { code, round, data: crate::placement::data(random), seed: random.bits() };
+    Batch {
+        programs,
+        warm_up: 4,
+        rounds,
+        layouts: vec![layout],
+        element: Element::default(),
+        deadline: DEADLINE,
+    }
+}
+
+/// Durations without those that an interrupt hit.
+fn undisturbed<'a>(samples: impl Iterator<Item = &'a Sample>, step: f64) -> Vec<f64> {
+    let mut durations: Vec<f64> =
+        samples.map(|sample| sample.end.saturating_sub(sample.start) as f64).collect();
+    let middle = median(&mut durations);
+    let range = quantile(&durations, 0.75) - quantile(&durations, 0.25);
+    durations.retain(|duration| (duration - middle).abs() <= OUTLIER_STEPS * range.max(step));
+    durations
+}
+
+/// Root mean square distance of points from their line of least squares.
+fn off_line(points: &[(f64, f64)]) -> f64 {
+    let count = points.len() as f64;
+    let middle = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (middle(|point| point.0), middle(|point| point.1));
+    let product = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>();
+    let slope = product / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();
+    let distance = |point: &(f64, f64)| point.1 - y - slope * (point.0 - x);
+    (points.iter().map(|point| distance(point).powi(2)).sum::<f64>() / count).sqrt()
+}

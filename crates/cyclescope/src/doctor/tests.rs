@@ -1,0 +1,149 @@
+//! The experiments on simulated machines, whose truth is known, and an examination of this one.
+
+use super::*;
+use crate::error::RunError;
+use crate::executor::mock::{Scenario, Simulated};
+use crate::machine::core_study::Sharing;
+use crate::machine::cpu::Cpu;
+use crate::machine::finding::State;
+use crate::machine::leaves::Leaves;
+use crate::unit::Hertz;
+
+fn clock() -> &'static Clock {
+    Clock::named("lfence-rdtsc-lfence").unwrap()
+}
+
+fn unknown_cpu() -> Cpu {
+    Cpu::detect(&Leaves::default(), &Files::below("/nonexistent"))
+}
+
+fn study(scenario: &Scenario, seed: u64) -> CoreStudy {
+    let probe = Probe::new(clock(), scenario.step as f64);
+    let mut machine = Simulated::new(scenario.clone(), seed);
+    let rate = Some([Hertz(scenario.hertz); 3]);
+    let mut random = Random::new(seed);
+    core_clock::core_clock(&mut machine, &probe, (clock(), rate), &unknown_cpu(), 32, &mut random).unwrap()
+}
+
+#[test]
+fn a_planted_ratio_is_within_its_interval() {
+    const SEEDS: u64 = 40;
+    for name in
+        ["clean", "coarse_step_26", "half_rate", "double_rate", "interrupts", "ruler_hits", "replayed"]
+    {
+        let scenario = Scenario::preset(name).unwrap();
+        let hits = (0..SEEDS).filter(|&seed| {
+            let found = study(&scenario, seed);
+            assert_eq!((found.imul_known, found.imul_used), (None, Some(3)), "{name}: {found:?}");
+            let planted = scenario.hertz * scenario.ratio / 1e6;
+            let megahertz = found.megahertz.unwrap();
+            assert!(megahertz.half_width() < 0.01 * planted, "{name}: {megahertz:?} for {planted}");
+            found.raw_per_cycle.contains(1.0 / scenario.ratio) && megahertz.contains(planted)
+        });
+        let hits = hits.count();
+        assert!(hits as f64 >= 0.85 * SEEDS as f64, "{name}: {hits} of {SEEDS} intervals hold the truth");
+    }
+}
+
+#[test]
+fn the_chains_and_the_width_are_as_planted() {
+    let found = study(&Scenario::default(), 1);
+    assert!(found.imul.contains(3.0) && found.imul.half_width() < 0.01, "{:?}", found.imul);
+    assert!(found.add_link().unwrap().contains(1.0));
+    // Five additions a cycle, less what the loop's counter takes.
+    assert!((4.5..5.1).contains(&found.width[1]) && !found.shared, "{:?}", found.width);
+}
+
+#[test]
+fn a_multiplier_that_is_not_as_the_data_say_is_told() {
+    let found = CoreStudy { imul_known: Some(4), ..study(&Scenario::default(), 1) };
+    assert_eq!(found.as_known(), Some(false));
+    assert_eq!(CoreStudy { imul_known: Some(3), ..found }.as_known(), Some(true));
+}
+
+fn phases_of(scenario: &Scenario) -> Phases {
+    let mut machine = Simulated::new(scenario.clone(), 3);
+    let scale = (scenario.step as f64, 1.0 / scenario.ratio);
+    phases::phases(&mut machine, clock(), scale, 512, &mut Random::new(3)).unwrap()
+}
+
+#[test]
+fn programs_that_keep_time_with_the_step_are_found() {
+    let free = phases_of(&Scenario::preset("coarse_step_38").unwrap());
+    assert!(free.uniform, "{free:?}");
+    // With these figures a round of all chains takes 99 steps to the tick: each meets its own phase again.
+    let locked =
+        Scenario { step: 40, ratio: 1.0, delay: 0.0, overhead: 14.0, boundary: 14.0, ..Scenario::default() };
+    let locked = phases_of(&locked);
+    assert!(!locked.uniform && locked.off_line > 0.2, "{locked:?}");
+    let fine = phases::phases(
+        &mut Simulated::new(Scenario::default(), 3),
+        clock(),
+        (1.0, 0.7),
+        64,
+        &mut Random::new(3),
+    );
+    assert!(fine.unwrap_err().contains("too small"));
+}
+
+fn examine_with<'a>(
+    machine: &Machine,
+    executor: Result<&'a mut dyn Executor, String>,
+    others: &'a MakeExecutor<'a>,
+) -> Diagnosis {
+    let (files, effort) = (Files::system(), Effort::QUICK);
+    examine(machine, Means { executor, others, clock: None, files, effort, seed: 5 })
+}
+
+#[test]
+fn an_examination_without_an_executor_completes() {
+    let machine = Machine::detect();
+    let none = |_| Err(RunError::WorkerLost { how: "there is none".to_string() });
+    let diagnosis = examine_with(&machine, Err("nothing runs here".to_string()), &none);
+    assert!(diagnosis.core.why().is_some() && diagnosis.siblings.why().is_some());
+    let ruler = diagnosis.findings.iter().find(|finding| finding.name == "ruler").unwrap();
+    assert_eq!(ruler.state, State::Problem);
+}
+
+/// `prctl` acts on the thread alone, so a thread stands for a process that was started so.
+#[test]
+fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
+    let worked = std::thread::spawn(|| {
+        // SAFETY: PR_SET_TSC takes a number and no pointer.
+        if unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) } != 0 {
+            return false;
+        }
+        let machine = Machine::detect();
+        let none = |_| Err(RunError::WorkerLost { how: "there is none".to_string() });
+        let diagnosis = examine_with(&machine, Err("the TSC is forbidden".to_string()), &none);
+        assert!(diagnosis.tsc.why().is_some() && diagnosis.clock.why().is_some());
+        assert_eq!(diagnosis.findings[0].state, State::Problem);
+        true
+    });
+    if !worked.join().unwrap() {
+        eprintln!("skipped: the system can't forbid the instruction");
+    }
+}
+
+#[test]
+fn an_examination_of_a_simulated_core_is_one_line_of_json() {
+    let machine = Machine::detect();
+    if machine.tsc.require().is_err() {
+        eprintln!("skipped: the TSC can't be read here");
+        return;
+    }
+    let mut core = Simulated::new(Scenario::default(), 1);
+    // Two simulated machines have nothing in common, nor are their clocks in step.
+    let others =
+        |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(Simulated::new(Scenario::default(), 2))) };
+    let diagnosis = examine_with(&machine, Ok(&mut core), &others);
+    assert!(diagnosis.core.known().is_some() && diagnosis.exclusive.why().is_some());
+    let study = diagnosis.siblings.known().unwrap();
+    assert!(study.proofs.iter().all(|proof| proof.sharing != Sharing::Shared), "{study:?}");
+    let record = DoctorRecord::new(&machine, &diagnosis, "mock", 5, String::new());
+    let text = serde_json::to_string(&record).unwrap();
+    assert!(!text.contains('\n') && !text.contains("NaN"));
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["core"]["value"]["core_clock"]["unit"], "MHz");
+    assert_eq!(value["findings"].as_array().unwrap().len(), diagnosis.findings.len());
+}

@@ -1,0 +1,176 @@
+//! Findings about the core: the ruler, its clock and width, who shares it.
+
+use super::super::core_study::{CoreStudy, Sharing, SiblingProof};
+use super::super::cpu::CoreType;
+use super::super::topology::cpu_list;
+use super::{Evidence, Finding};
+
+fn core<'a>(evidence: &Evidence<'a>) -> Option<&'a CoreStudy> {
+    evidence.core?.known()
+}
+
+pub(super) fn phases(evidence: &Evidence) -> Option<Finding> {
+    let phases = evidence.phases?;
+    let text = format!("means of many readings see through the TSC's step, to {:.2} of it", phases.off_line);
+    Some(if phases.uniform {
+        Finding::ok("tsc_phases", text)
+    } else {
+        Finding::advice(
+            "tsc_phases",
+            format!(
+                "programs keep time with the TSC's step: their means are off by {:.2} of it, {:.0} ticks",
+                phases.off_line,
+                phases.off_line * phases.step
+            ),
+        )
+    })
+}
+
+pub(super) fn ruler(evidence: &Evidence) -> Option<Finding> {
+    if let Some(why) = evidence.core?.why() {
+        let finding = Finding::problem("ruler", format!("no code can be measured: {why}"));
+        // Executors need to know what they share with the host program.
+        let hidden = why.starts_with("reading /proc");
+        return Some(if hidden { finding.remedy("sudo mount -t proc proc /proc") } else { finding });
+    }
+    let core = core(evidence)?;
+    let measured = format!("one imul takes {:.3} times as long as one add", core.imul.value);
+    Some(match (core.as_known(), core.imul_known, core.imul_used) {
+        (Some(true), ..) => Finding::ok("ruler", format!("{measured}, as on this core it should")),
+        (Some(false), Some(known), _) => Finding::problem(
+            "ruler",
+            format!(
+                "{measured}, where this core should need {known} times: it is disturbed, or not that core"
+            ),
+        ),
+        (_, _, Some(whole)) => Finding::ok("ruler", format!("{measured}: a whole number, {whole}")),
+        _ => Finding::problem(
+            "ruler",
+            format!("{measured}, which is no whole number: cycles are counted by the add chain alone"),
+        ),
+    })
+}
+
+/// A clock that moves by more than this share within an examination is not steady.
+const MOVES: f64 = 0.02;
+
+pub(super) fn clock(evidence: &Evidence) -> Option<Finding> {
+    let core = core(evidence)?;
+    let (megahertz, [low, high]) = (core.megahertz?, core.range?);
+    let share = (high - low) / megahertz.value;
+    Some(if share <= MOVES {
+        let text = format!("the core clock kept within {:.1} % of {:.0} MHz", 100.0 * share, megahertz.value);
+        Finding::ok("core_clock", text)
+    } else {
+        let text = format!(
+            "the core clock moved from {low:.0} to {high:.0} MHz within milliseconds; core cycles stay right, \
+             for the ruler follows, but times do not repeat"
+        );
+        Finding::advice("core_clock", text)
+    })
+}
+
+/// A core narrower than this share of what it should be has company.
+const NARROW: f64 = 0.7;
+
+pub(super) fn width(evidence: &Evidence) -> Option<Finding> {
+    let core = core(evidence)?;
+    let [_, median, _] = core.width;
+    let text = format!("the core adds {median:.1} numbers a cycle");
+    let known = core.width_known();
+    if core.shared || known.is_some_and(|known| median < NARROW * known) {
+        let of = known.map_or(String::new(), |known| format!(" of {known:.1}"));
+        return Some(Finding::advice(
+            "core_width",
+            format!("{text}{of}: something else uses its execution units, so throughput reads too slow"),
+        ));
+    }
+    Some(Finding::ok("core_width", format!("{text}: nothing else uses its execution units now")))
+}
+
+pub(super) fn hybrid(evidence: &Evidence) -> Option<Finding> {
+    let machine = evidence.machine;
+    if !machine.cpu.hybrid {
+        return None;
+    }
+    let cpu = machine.target.as_ref()?.cpu;
+    let kind = match machine.cpu.core_type.known() {
+        Some(CoreType::Performance) => "a performance core",
+        Some(CoreType::Efficient) => "an efficient core",
+        None => {
+            let text = format!("CPU {cpu} is of an unknown type on a processor that mixes two");
+            return Some(Finding::advice("core_type", text));
+        }
+    };
+    let text = format!("CPU {cpu} is {kind} of a processor that mixes two types; results hold for its type");
+    Some(Finding::ok("core_type", text))
+}
+
+/// What the kernel believes and what was proved.
+pub(super) fn sibling(evidence: &Evidence) -> Option<Finding> {
+    let target = evidence.machine.target.as_ref()?;
+    let cpu = target.cpu;
+    let believed = target.siblings.known();
+    let named = |other: &u32| believed.is_some_and(|cpus| cpus.contains(other));
+    let offline = |other: u32| format!("echo 0 | sudo tee /sys/devices/system/cpu/cpu{other}/online");
+    if let Some(proof) = evidence.siblings.and_then(|study| study.with(Sharing::Shared).next()) {
+        let other = proof.cpu;
+        let says = if named(&other) { "as the kernel says" } else { "though the kernel does not say so" };
+        let text = format!("CPU {cpu} shares its core with CPU {other}, {says}: {}", narrowing(proof));
+        return Some(Finding::advice("smt_sibling", text).remedy(offline(other)));
+    }
+    let disproved = evidence.siblings.and_then(|study| {
+        study.with(Sharing::Separate).find(|proof| named(&proof.cpu)).map(|proof| proof.cpu)
+    });
+    if let Some(other) = disproved {
+        let text = format!(
+            "the kernel says that CPU {cpu} shares its core with CPU {other}, but it got no narrower while \
+             that was busy: the topology may be invented"
+        );
+        return Some(Finding::advice("smt_sibling", text));
+    }
+    if let Some(first) = believed.and_then(|cpus| cpus.first()) {
+        let text = format!("CPU {cpu} shares its core with CPU {first}, as the kernel says");
+        return Some(Finding::advice("smt_sibling", text).remedy(offline(*first)));
+    }
+    unshared(evidence, cpu)
+}
+
+fn narrowing(proof: &SiblingProof) -> String {
+    match (proof.alone, proof.beside) {
+        (Some(alone), Some(beside)) => {
+            format!("it adds {alone:.1} numbers a cycle alone, {beside:.1} beside it")
+        }
+        _ => "it got narrower beside it".to_string(),
+    }
+}
+
+/// Nobody believes in a sibling and none was found.
+fn unshared(evidence: &Evidence, cpu: u32) -> Option<Finding> {
+    let believed = evidence.machine.target.as_ref()?.siblings.known();
+    let separate: Vec<u32> = evidence.siblings.map_or(Vec::new(), |study| {
+        let mut cpus: Vec<u32> = study.with(Sharing::Separate).map(|proof| proof.cpu).collect();
+        cpus.sort_unstable();
+        cpus
+    });
+    let text = match (separate.is_empty(), believed.is_some()) {
+        (false, _) => format!(
+            "CPU {cpu} shares its core with none of CPU {}: it stayed as wide while they were busy",
+            cpu_list(&separate)
+        ),
+        (true, true) => format!("the kernel knows no other CPU on the core of CPU {cpu}"),
+        (true, false) => return None,
+    };
+    let guest = evidence.machine.hypervisor.is_some();
+    let limit = if guest { "; CPUs of other virtual machines can't be seen" } else { "" };
+    Some(Finding::ok("smt_sibling", format!("{text}{limit}")))
+}
+
+pub(super) fn exclusive(evidence: &Evidence) -> Option<Finding> {
+    Some(match evidence.exclusive? {
+        true => Finding::ok("lock", "no other cyclescope measures on this CPU"),
+        false => {
+            Finding::advice("lock", "another cyclescope is measuring on this CPU; wait for it, or use --cpu")
+        }
+    })
+}

@@ -1,0 +1,123 @@
+//! What the measurement does by itself: outgrow buffers, wait for predictors, add layouts, give up in time.
+
+use cyclescope::caveat::{Code, caveats};
+use cyclescope::clock::Clock;
+use cyclescope::error::RunError;
+use cyclescope::executor::mock::{Buffer, Fault, Scenario, Simulated, Training};
+use cyclescope::measure::{Measurement, Plan, Precision, measure};
+use cyclescope::snippet::Snippet;
+use std::time::Duration;
+
+const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None };
+
+fn plan() -> Plan {
+    Plan {
+        clock: Clock::named("rdtscp-lfence").unwrap(),
+        step: 1.0,
+        imul_latency: Some(3.0),
+        adders: Some(5),
+        avx: false,
+        unit: None,
+        loop_count: None,
+        cold: Default::default(),
+        warm_up: None,
+        rounds: 12,
+        layouts: 16,
+        layouts_most: 256,
+        precision: PRECISION,
+        confidence: 0.95,
+        budget: Duration::from_secs(3600),
+        seed: 1,
+        keep_evidence: false,
+    }
+}
+
+/// Never executed: the simulated machine knows costs and no instructions.
+fn snippet() -> Snippet {
+    Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
+}
+
+fn run(scenario: Scenario, plan: &Plan) -> Measurement {
+    measure(&mut Simulated::new(scenario, 7), &snippet(), plan).unwrap()
+}
+
+fn codes(measurement: &Measurement) -> Vec<Code> {
+    caveats(measurement, PRECISION).iter().map(|caveat| caveat.code).collect()
+}
+
+#[test]
+fn a_buffer_longer_than_the_first_body_is_outgrown() {
+    let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
+    let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &plan());
+    let cost = result.estimate.as_ref().unwrap().cost;
+    assert!(result.acquisition.unit >= 400, "u = {}", result.acquisition.unit);
+    assert!(cost.contains(41.8) && cost.half_width() < 0.3, "{cost:?}");
+    assert!(!codes(&result).contains(&Code::Nonlinear));
+}
+
+#[test]
+fn a_cost_that_is_never_proportional_is_refused() {
+    let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
+    let fixed = Plan { unit: Some(100), ..plan() };
+    let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &fixed);
+    assert!(!result.linear && codes(&result).contains(&Code::Nonlinear));
+}
+
+#[test]
+fn predictors_are_given_time_to_learn() {
+    // Twenty calls of each body are slower, and longer bodies by more: what is learnt is learnt for each copy.
+    let training = Training { calls: 20, extra: 900.0 };
+    let scenario = Scenario { training, ..Scenario::default() };
+    let truth = scenario.cost;
+    let result = run(scenario, &plan());
+    assert!(result.estimate.unwrap().cost.contains(truth));
+}
+
+#[test]
+fn layouts_are_added_until_the_interval_is_narrow() {
+    let scenario = Scenario { step: 100, ..Scenario::default() };
+    let result = run(scenario.clone(), &Plan { step: 100.0, layouts_most: 4096, ..plan() });
+    assert!(result.acquisition.layouts.len() > 16);
+    assert!(!codes(&result).contains(&Code::IntervalNotReached));
+    let few = Plan { step: 100.0, layouts_most: 16, ..plan() };
+    let result = run(scenario, &few);
+    assert_eq!(result.acquisition.layouts.len(), 16);
+    assert!(codes(&result).contains(&Code::IntervalNotReached));
+}
+
+#[test]
+fn a_budget_of_nothing_still_gives_one_batch() {
+    let result = run(Scenario::default(), &Plan { budget: Duration::ZERO, ..plan() });
+    assert_eq!(result.acquisition.layouts.len(), 16);
+}
+
+#[test]
+fn the_latency_of_imul_is_found_where_it_is_not_known() {
+    let unknown = Plan { imul_latency: None, adders: None, ..plan() };
+    let scenario = Scenario::default();
+    let truth = scenario.cost;
+    let result = run(scenario, &unknown);
+    assert_eq!(result.acquisition.shape.imul_latency, 3.0);
+    assert!(result.estimate.unwrap().cost.contains(truth));
+}
+
+#[test]
+fn a_wrong_latency_of_imul_shows() {
+    let wrong = Plan { imul_latency: Some(4.0), ..plan() };
+    assert!(codes(&run(Scenario::default(), &wrong)).contains(&Code::RulersDisagree));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_number() {
+    let value = || run(Scenario::default(), &plan()).estimate.unwrap().cost.value;
+    assert_eq!(value().to_bits(), value().to_bits());
+}
+
+#[test]
+fn faults_come_through() {
+    let error = RunError::Hung { deadline_ms: 5 };
+    let fault = Some(Fault { after: 1, error: error.clone() });
+    let scenario = Scenario { fault, ..Scenario::default() };
+    let result = measure(&mut Simulated::new(scenario, 7), &snippet(), &plan());
+    assert_eq!(result.map(|_| ()), Err(error));
+}
