@@ -95,6 +95,7 @@ fn system_remedy(errno: i32) -> &'static str {
     match errno {
         libc::ENOMEM => "give it more memory; see `ulimit -v` and the container's limit",
         libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
+        libc::EFBIG => "allow larger files, for shared memory counts as one; see `ulimit -f`",
         libc::EAGAIN => "allow more processes; see `ulimit -u` and the container's limit",
         libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside of the container",
         _ => "",

@@ -337,7 +337,12 @@ impl<'a> Session<'a> {
             let copies = self.copies(acquisition.unit);
             let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
             for _ in 0..runs {
-                placed.push(self.layout(&mut programs, &copies, acquisition.shape.loop_count, ruler_loops)?);
+                placed.push(self.layout(
+                    &mut programs,
+                    &copies,
+                    acquisition.shape.loop_count,
+                    ruler_loops,
+                )?);
             }
             lengths.push((copies, ruler_loops));
         }

@@ -27,7 +27,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use faults::FaultReport;
+pub use faults::{FaultReport, signal_name};
 pub use lock::LockState;
 
 use super::{Batch, Executor, Sample};
