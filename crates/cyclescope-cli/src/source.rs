@@ -35,8 +35,13 @@ pub fn read(args: &RunArgs) -> Result<Option<Text>, Failure> {
     Ok(Some(Text { text, from_stdin }))
 }
 
-/// The snippet that the arguments name, checked against the CPU's features.
-pub fn snippet(args: &RunArgs, text: Option<&Text>, machine: &Machine) -> Result<Snippet, Failure> {
+/// The snippet that the arguments name, and the machine, whose features it was checked against. What is wrong
+/// with the snippet itself is found before anything about the machine is asked.
+pub fn snippet(
+    args: &RunArgs,
+    text: Option<&Text>,
+    machine: impl FnOnce() -> Result<Machine, Failure>,
+) -> Result<(Snippet, Machine), Failure> {
     let (code, text) = match (&args.source.hex, text) {
         (Some(hex), _) => {
             let bytes = asm::hex(hex).map_err(|error| Failure::snippet(&error, hex))?;
@@ -61,14 +66,15 @@ pub fn snippet(args: &RunArgs, text: Option<&Text>, machine: &Machine) -> Result
     if size > MOST_BYTES {
         return Err(Failure::usage(format!("{size} bytes of code are too many; at most {MOST_BYTES}"), None));
     }
-    code.check_features(&text, machine)?;
-    init.check_features(&init_text, machine)?;
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), one_line(&text));
     if args.loop_count.is_some() && snippet.outline(false).uses_r15 {
         let remedy = "use another register, or leave --loop out";
         return Err(Failure::usage("the snippet uses R15, which counts the loop's iterations", Some(remedy)));
     }
-    Ok(snippet)
+    let machine = machine()?;
+    code.check_features(&text, &machine)?;
+    init.check_features(&init_text, &machine)?;
+    Ok((snippet, machine))
 }
 
 /// Code, and whether its instructions have places in a text.

@@ -96,7 +96,11 @@ impl SavedPlan {
     /// Whether an estimate can be computed with it: what [`Plan`] promises may not hold in a damaged file.
     fn is_sound(&self) -> bool {
         let Shape { loop_count, imul_latency, step, .. } = self.shape;
-        (1e-6..1.0).contains(&self.confidence) && loop_count > 0 && imul_latency > 0.0 && step >= 0.0
+        (1e-6..1.0).contains(&self.confidence)
+            && (1..=MOST).contains(&loop_count)
+            && (0..=MOST).contains(&(self.unit as u64))
+            && imul_latency > 0.0
+            && step >= 0.0
     }
 }
 
@@ -109,6 +113,9 @@ struct SavedLayout {
     data: [i32; 5],
     seed: u64,
 }
+
+/// No count of copies or iterations is higher.
+const MOST: u64 = 1 << 40;
 
 /// The schema of the evidence's files.
 const SCHEMA: &str = "cyclescope-evidence/1";
