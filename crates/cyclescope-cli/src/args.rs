@@ -32,6 +32,7 @@ pub enum Command {
 
 /// Options that every command takes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Print one JSON object a line and nothing else on stdout
     #[arg(long, global = true)]
@@ -67,10 +68,11 @@ pub enum ExecutorName {
 
 /// Where the snippet comes from.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "What to measure")]
 #[group(required = false, multiple = false)]
 pub struct Source {
     /// Intel-syntax assembly, statements separated by `;` or new lines; `-` reads standard input
-    #[arg(value_name = "SNIPPET", allow_hyphen_values = true)]
+    #[arg(value_name = "SNIPPET", allow_hyphen_values = true, help_heading = None)]
     pub snippet: Option<String>,
     /// Read the assembly from a file
     #[arg(long, value_name = "FILE")]
@@ -78,7 +80,7 @@ pub struct Source {
     /// The snippet as machine code, such as `48 0f af c0`
     #[arg(long, value_name = "BYTES")]
     pub hex: Option<String>,
-    /// Compile a C or C++ file and measure its function `void f(void *)`
+    /// Compile a C or C++ file and measure its function `void f(void *)`, the cost of a call excluded
     #[arg(long, value_name = "FILE")]
     pub c: Option<PathBuf>,
     /// Load a shared library and measure a function of it, named by --call
@@ -86,49 +88,53 @@ pub struct Source {
     pub lib: Option<PathBuf>,
 }
 
+/// The heading of options that change no snippet.
+const HOW: &str = "How to measure it";
+
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub source: Source,
     /// Assembly that runs once before the first clock reading
-    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib"])]
     pub init: Option<String>,
     /// Assemble snippet and init code with another assembler
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib"])]
     pub assembler: Option<Assembler>,
-    /// The function to call [default with --c: f]
-    #[arg(long, value_name = "NAME")]
+    /// The function to call in the file of --c or --lib [default with --c: f]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<String>,
     /// Flags for the compiler, after -O2
-    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,
     /// Copies in the shortest body; the others have two and four times as many [default: by the snippet]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub unroll: Option<u32>,
     /// Run each body in a loop of N iterations, counted in R15
-    #[arg(long = "loop", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(help_heading = HOW, long = "loop", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub loop_count: Option<u64>,
     /// Untimed rounds at the start of each layout [default: until the cost stops moving]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout [default: 12]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
     pub samples: Option<u32>,
     /// Layouts of the first batch; more follow until the interval is reached [default: 16]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub layouts: Option<u32>,
-    /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%)
-    #[arg(long, value_name = "WIDTH", value_parser = precision)]
+    /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%); exit code 5 where it was not
+    /// reached [default: 0.01 core cycles or 2%, whichever is wider]
+    #[arg(help_heading = HOW, long, value_name = "WIDTH", value_parser = precision)]
     pub interval: Option<Precision>,
-    /// Level of the intervals
-    #[arg(long, value_name = "SHARE", value_parser = confidence)]
+    /// Level of the intervals [default: 0.95]
+    #[arg(help_heading = HOW, long, value_name = "SHARE", value_parser = confidence)]
     pub confidence: Option<f64>,
     /// Seconds after which no further batch is begun [default: 0.16]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
-    /// Measure the first run after these were made cold
-    #[arg(long, value_name = "WHAT", value_enum, value_delimiter = ',')]
+    /// Measure the first run after these were made cold; several are separated by commas
+    #[arg(help_heading = HOW, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<Cold>,
 }
 
@@ -162,7 +168,8 @@ pub struct ReplayArgs {
     /// A directory that --evidence wrote
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Measure again on this machine, with the same code, plan and seed
+    /// Measure again on this machine, with the same code, plan and seed; only then do --clock, --cpu, --seed,
+    /// --quick and --evidence make sense
     #[arg(long)]
     pub measure: bool,
 }

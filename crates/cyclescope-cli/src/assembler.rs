@@ -2,34 +2,38 @@
 
 use crate::args::Assembler;
 use crate::failure::Failure;
+use crate::interrupt::Scratch;
+use crate::tool;
 use object::{Object, ObjectSection};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// Assembles a text to position-independent machine code.
 pub fn assemble(assembler: Assembler, text: &str) -> Result<Vec<u8>, Failure> {
-    let folder = tempfile::tempdir()
-        .map_err(|error| Failure::internal(format!("making a temporary folder failed: {error}")))?;
-    let (source, object) = (folder.path().join("snippet.s"), folder.path().join("snippet.o"));
+    let scratch = Scratch::new(&["snippet.s", "snippet.o"])?;
+    let (source, object) = (scratch.path("snippet.s"), scratch.path("snippet.o"));
     std::fs::write(&source, wrap(assembler, text))
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", source.display())))?;
-    let mut command = command(assembler, &source, &object);
+    let command = command(assembler, &source, &object);
     let name = command.get_program().to_string_lossy().into_owned();
-    let result = command.stdin(Stdio::null()).output().map_err(|error| missing(&name, &error))?;
-    if !result.status.success() {
-        let said = String::from_utf8_lossy(&result.stderr).replace(&*source.to_string_lossy(), "snippet");
-        return Err(Failure::usage(format!("{name} refused the snippet:\n{}", said.trim_end()), None));
-    }
+    let remedy = format!("install it (Debian: {}), or leave --assembler out", package(&name));
+    tool::run(command, &format!("assembler {name}"), &remedy)
+        .map_err(|failure| failure.renamed(&source.to_string_lossy(), "snippet"))?;
     let bytes = std::fs::read(&object)
         .map_err(|error| Failure::internal(format!("reading {name}'s output failed: {error}")))?;
     if assembler == Assembler::Nasm { Ok(bytes) } else { text_section(&name, &bytes) }
 }
 
+/// Puts a text in its dialect and mode. Its own lines keep their numbers.
 fn wrap(assembler: Assembler, text: &str) -> String {
     match assembler {
         // In NASM's language `;` starts a comment; on a command line it separates statements as elsewhere.
-        Assembler::Nasm => format!("bits 64\ndefault rel\n{}\n", text.replace(';', "\n")),
-        Assembler::As | Assembler::LlvmMc => format!(".intel_syntax noprefix\n.text\n{text}\n"),
+        Assembler::Nasm => {
+            format!("bits 64\ndefault rel\n%line 0+1 snippet\n{}\n", text.replace(';', "\n"))
+        }
+        Assembler::As | Assembler::LlvmMc => {
+            format!(".intel_syntax noprefix\n.text\n# 1 \"snippet\"\n{text}\n")
+        }
     }
 }
 
@@ -42,14 +46,6 @@ fn command(assembler: Assembler, source: &Path, object: &Path) -> Command {
     let mut command = Command::new(name);
     command.args(options).arg("-o").arg(object).arg(source);
     command
-}
-
-fn missing(name: &str, error: &std::io::Error) -> Failure {
-    Failure::from(cyclescope::error::Unavailable {
-        what: format!("assembler {name}"),
-        why: error.to_string(),
-        remedy: format!("install it (Debian: {}), or leave --assembler out", package(name)),
-    })
 }
 
 fn package(name: &str) -> &'static str {

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::clock::{self, Clock};
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
@@ -78,13 +78,18 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
         let name = format!("{:widest$}", record.clock);
         let name = if record.available { output.bold(&name) } else { output.faint(&name) };
         output.line(format!("{mark} {name}  {}  {}", record.orders(), record.counts.text()))?;
-        output.line(format!("    {}", record.about))?;
+        for line in wrapped(record.about, WIDTH - 4) {
+            output.line(format!("    {line}"))?;
+        }
         if let Some(why) = &record.why_not {
-            output.line(format!("    {}", output.yellow(&format!("not here: {why}"))))?;
+            for line in wrapped(&format!("not here: {why}"), WIDTH - 4) {
+                output.line(format!("    {}", output.yellow(&line)))?;
+            }
         }
     }
     output.line("")?;
-    output.line("* the default here. Orders: l leading code is done, b the body waits for the start,")?;
-    output.line("e the body is done at the end, f following code waits, s stores are drained.")?;
+    output.line("* the default here. Orders: l leading code is done, b the body waits for the")?;
+    output.line("start, e the body is done at the end, f following code waits, s stores are")?;
+    output.line("drained.")?;
     Ok(exit::DONE)
 }

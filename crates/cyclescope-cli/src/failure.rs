@@ -35,6 +35,22 @@ impl Failure {
         }))
     }
 
+    /// The failure with other words on what helps.
+    pub fn with_remedy(mut self, remedy: &str) -> Failure {
+        if let Failure::Error(record) = &mut self {
+            record.remedy = Some(remedy.to_string());
+        }
+        self
+    }
+
+    /// The failure with a name in its text replaced.
+    pub fn renamed(mut self, from: &str, to: &str) -> Failure {
+        if let Failure::Error(record) = &mut self {
+            record.text = record.text.replace(from, to);
+        }
+        self
+    }
+
     /// Prints the failure, a JSON line on stdout or words on stderr, and returns the exit code.
     pub fn report(&self, json: bool) -> u8 {
         let Failure::Error(record) = self else { return exit::DONE };
@@ -43,10 +59,21 @@ impl Failure {
             // Nothing is left to be done when this fails too.
             let _ = writeln!(io::stdout(), "{line}");
         } else {
-            let _ = io::stderr().write_all(words(record).as_bytes());
+            let _ = io::stderr().write_all(harmless(&words(record)).as_bytes());
         }
         record.exit
     }
+}
+
+/// Prints a warning on stderr.
+pub fn warn(text: &str) {
+    // Nothing is left to be done when this fails.
+    let _ = writeln!(io::stderr(), "warning: {}", harmless(text));
+}
+
+/// A text without control characters, which could command the terminal that shows it; lines stay.
+pub fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 fn words(record: &ErrorRecord) -> String {

@@ -2,45 +2,64 @@
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use cyclescope::error::Unavailable;
-use cyclescope::record::{ErrorRecord, exit};
+use crate::interrupt::Scratch;
+use crate::tool;
+use cyclescope::error::RunError;
+use cyclescope::executor::user::FaultReport;
 use cyclescope::snippet::Snippet;
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tempfile::TempDir;
+
+/// A library with a function to measure, not yet loaded.
+pub struct Library {
+    path: PathBuf,
+    name: String,
+    source: PathBuf,
+    /// Where it was compiled.
+    pub folder: Option<Scratch>,
+}
 
 /// A function in a library that this process has loaded, and so every process forked from it has.
 pub struct Function {
     address: u64,
+    empty: u64,
     text: String,
-    /// The compiled library's file, removed when it is no longer needed.
-    _folder: Option<TempDir>,
 }
 
 /// The name of a compiled function that is called where none is named.
 const DEFAULT_NAME: &str = "f";
+/// The compiled library's file.
+const COMPILED: &str = "function.so";
 
-impl Function {
-    /// The function that the arguments ask for, if they ask for one. Its library's constructors run now.
-    pub fn load(args: &RunArgs) -> Result<Option<Function>, Failure> {
-        let name = args.call.as_deref().unwrap_or(DEFAULT_NAME);
-        let (library, source, folder) = match (&args.source.c, &args.source.lib) {
+impl Library {
+    /// The library that the arguments ask for, compiled where it has to be.
+    pub fn find(args: &RunArgs) -> Result<Option<Library>, Failure> {
+        let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
+        let (path, source, folder) = match (&args.source.c, &args.source.lib) {
             (Some(source), _) => {
-                let folder = tempfile::tempdir().map_err(|error| {
-                    Failure::internal(format!("making a temporary folder failed: {error}"))
-                })?;
-                (compile(source, args.cflags.as_deref(), folder.path())?, source, Some(folder))
+                let folder = Scratch::new(&[COMPILED])?;
+                (compile(source, args.cflags.as_deref(), &folder)?, source, Some(folder))
             }
             (None, Some(library)) => (library.clone(), library, None),
             (None, None) => return Ok(None),
         };
-        let address = find(&library, name)?;
-        let text = format!("{name} of {}", source.display());
-        Ok(Some(Function { address, text, _folder: folder }))
+        Ok(Some(Library { path, name, source: source.clone(), folder }))
     }
 
+    /// Loads the library into this process and finds the function.
+    pub fn load(&self) -> Result<Function, Failure> {
+        let address = {
+            let _aside = StdoutAside::new();
+            find(&self.path, &self.source, &self.name)?
+        };
+        let text = format!("{} of {}", self.name, self.source.display());
+        Ok(Function { address, empty: empty_function(address)?, text })
+    }
+}
+
+impl Function {
     /// A snippet that calls the function with a pointer to a memory area.
     pub fn snippet(&self) -> Snippet {
         call(self.address, &self.text)
@@ -48,14 +67,68 @@ impl Function {
 
     /// A snippet that calls a function that does nothing, in the same way.
     pub fn empty_snippet(&self) -> Snippet {
-        call(empty as *const () as u64, "an empty function")
+        call(self.empty, "an empty function")
     }
 }
 
-/// What the cost of a call is measured with: `ret`.
-#[unsafe(naked)]
-extern "C" fn empty() {
-    std::arch::naked_asm!("ret")
+/// What the cost of a call is measured with: `ret`, as far from the code that calls it as the function is, and
+/// at the same place in its page. In this program's own code, which lies in another part of the address
+/// space, it took 3 core cycles more than an empty function of a library (Xeon, family 6, model 207).
+fn empty_function(address: u64) -> Result<u64, Failure> {
+    const PAGE: usize = 4096;
+    const RET: u8 = 0xc3;
+    let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
+    let offset = address as usize % PAGE;
+    // SAFETY: a new mapping at an address of the kernel's choice, next to the libraries, touches no other
+    // memory; it is never unmapped.
+    unsafe {
+        let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let page = libc::mmap(std::ptr::null_mut(), PAGE, write, flags, -1, 0);
+        if page == libc::MAP_FAILED {
+            return Err(failed());
+        }
+        let at = page.cast::<u8>().add(offset);
+        at.write(RET);
+        if libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC) != 0 {
+            return Err(failed());
+        }
+        Ok(at as u64)
+    }
+}
+
+/// A fault with the place in a library, where it was outside of all programs.
+pub fn located(error: RunError, report: Option<&FaultReport>) -> RunError {
+    let (RunError::Fault { signal, address, instruction: None }, Some(report)) = (&error, report) else {
+        return error;
+    };
+    let Some(mut place) = symbol(report.rip) else { return error };
+    if let Some(number) = report.system_call {
+        place.push_str(&format!(" (system call {number})"));
+    }
+    RunError::Fault { signal, address: *address, instruction: Some(place) }
+}
+
+/// `symbol+0x12 of libm.so.6`
+fn symbol(address: u64) -> Option<String> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the structure lives through the call, which fills it where the address is in a library; its
+    // strings live as long as the library is loaded.
+    unsafe {
+        if libc::dladdr(address as *const libc::c_void, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let info = info.assume_init();
+        let text = |text: *const libc::c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
+        let file = Path::new(&text(info.dli_fname)).file_name()?.to_string_lossy().into_owned();
+        let place = match info.dli_sname.is_null() {
+            true => format!("+{:#x}", address.wrapping_sub(info.dli_fbase as u64)),
+            false => {
+                let offset = address.wrapping_sub(info.dli_saddr as u64);
+                format!("{}+{offset:#x}", text(info.dli_sname))
+            }
+        };
+        Some(format!("{place} of {file}"))
+    }
 }
 
 /// ```text
@@ -70,47 +143,38 @@ fn call(address: u64, text: &str) -> Snippet {
     Snippet::new(vec![0x48, 0x89, 0xdf, 0x41, 0xff, 0xd4], init, text)
 }
 
-fn compile(source: &Path, flags: Option<&str>, folder: &Path) -> Result<PathBuf, Failure> {
-    if let Err(error) = std::fs::metadata(source) {
+fn compile(source: &Path, flags: Option<&str>, folder: &Scratch) -> Result<PathBuf, Failure> {
+    let opened = std::fs::metadata(source).map_err(|error| error.to_string());
+    if let Err(error) =
+        opened.and_then(|found| if found.is_dir() { Err("it is a directory".into()) } else { Ok(()) })
+    {
         return Err(Failure::usage(format!("opening {} failed: {error}", source.display()), None));
     }
     let plus_plus =
         source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp));
     let (variable, default) = if plus_plus { ("CXX", "c++") } else { ("CC", "cc") };
-    let compiler = std::env::var_os(variable).filter(|name| !name.is_empty());
-    let compiler = compiler.unwrap_or_else(|| OsString::from(default));
+    let compiler = std::env::var(variable).ok().and_then(|words| shlex::split(&words)).unwrap_or_default();
+    let (compiler, first_flags) =
+        compiler.split_first().map_or((default, &[][..]), |(name, flags)| (name.as_str(), flags));
     let flags = shlex::split(flags.unwrap_or_default())
         .ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
-    let library = folder.join("function.so");
-    let result = Command::new(&compiler)
-        .args(["-O2", "-fPIC", "-shared"])
-        .args(flags)
-        .arg("-o")
-        .arg(&library)
-        .arg(source)
-        .output()
-        .map_err(|error| missing(&compiler.to_string_lossy(), variable, &error))?;
-    if result.status.success() {
-        return Ok(library);
-    }
-    let said = String::from_utf8_lossy(&result.stderr);
-    Err(Failure::usage(format!("{} failed:\n{}", compiler.to_string_lossy(), said.trim_end()), None))
-}
-
-fn missing(compiler: &str, variable: &str, error: &std::io::Error) -> Failure {
-    Failure::from(Unavailable {
-        what: format!("compiler {compiler}"),
-        why: error.to_string(),
-        remedy: format!("install gcc or clang, or name a compiler in ${variable}"),
-    })
+    let library = folder.path(COMPILED);
+    let mut command = Command::new(compiler);
+    command.args(first_flags).args(["-O2", "-fPIC", "-shared"]).args(flags);
+    command.arg("-o").arg(&library);
+    // A name that begins with a dash would be taken for an option.
+    command.arg(if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) });
+    let remedy = format!("install gcc or clang, or name a compiler in ${variable}");
+    tool::run(command, &format!("compiler {compiler}"), &remedy)?;
+    Ok(library)
 }
 
 /// Loads a library and finds a function in it.
-fn find(library: &Path, name: &str) -> Result<u64, Failure> {
+fn find(library: &Path, source: &Path, name: &str) -> Result<u64, Failure> {
     // A bare name would be looked for in the system's folders instead of here.
     let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| bad_name(library))?;
-    let symbol = CString::new(name).map_err(|_| bad_name(library))?;
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| bad_name(source))?;
+    let symbol = CString::new(name).map_err(|_| bad_name(source))?;
     // SAFETY: both are NUL-terminated strings. The library's constructors run, in this process, which
     // `isolated` has made for that; it stays loaded as long as the process lives.
     let address = unsafe {
@@ -121,9 +185,12 @@ fn find(library: &Path, name: &str) -> Result<u64, Failure> {
         Some(address) if !address.is_null() => Ok(address as u64),
         Some(_) => {
             let remedy = "name another with --call; in C++ declare the function extern \"C\"";
-            Err(Failure::usage(format!("{} has no function {name}", library.display()), Some(remedy)))
+            Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
         }
-        None => Err(Failure::usage(format!("the library can't be loaded: {}", linker_error()), None)),
+        None => {
+            let text = format!("the library can't be loaded: {}", linker_error());
+            Err(Failure::usage(text, None).renamed(&library.to_string_lossy(), &source.to_string_lossy()))
+        }
     }
 }
 
@@ -139,37 +206,30 @@ fn linker_error() -> String {
     }
 }
 
-/// Does something in a process of its own and returns its exit code: a library's constructors may crash.
-pub fn isolated(work: impl FnOnce() -> u8) -> Result<u8, Failure> {
-    // SAFETY: this process has one thread, so that the child may do all that this one may.
-    match unsafe { libc::fork() } {
-        -1 => Err(Failure::internal(format!("fork failed: {}", std::io::Error::last_os_error()))),
-        0 => {
-            // SAFETY: takes no pointers; the child must not outlive this process.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-            std::process::exit(work().into());
+/// While it lives, what foreign code prints goes to stderr: stdout is for results.
+struct StdoutAside {
+    stdout: libc::c_int,
+}
+
+impl StdoutAside {
+    fn new() -> StdoutAside {
+        // SAFETY: takes and makes file descriptors; the copy is not used by anything else.
+        unsafe {
+            let stdout = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);
+            libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
+            StdoutAside { stdout }
         }
-        child => wait(child),
     }
 }
 
-fn wait(child: libc::pid_t) -> Result<u8, Failure> {
-    let mut status = 0;
-    // SAFETY: fills the status of a child of this process.
-    while unsafe { libc::waitpid(child, &mut status, 0) } == -1 {
-        let error = std::io::Error::last_os_error();
-        if error.kind() != std::io::ErrorKind::Interrupted {
-            return Err(Failure::internal(format!("waiting for the library's process failed: {error}")));
+impl Drop for StdoutAside {
+    fn drop(&mut self) {
+        // SAFETY: flushes the C library's streams, which this program does not use itself, and puts the
+        // descriptor back.
+        unsafe {
+            libc::fflush(std::ptr::null_mut());
+            libc::dup2(self.stdout, libc::STDOUT_FILENO);
+            libc::close(self.stdout);
         }
     }
-    if libc::WIFEXITED(status) {
-        return Ok(libc::WEXITSTATUS(status) as u8);
-    }
-    Err(Failure::Error(Box::new(ErrorRecord {
-        code: "fault",
-        exit: exit::FAULT,
-        text: format!("loading the library ended with signal {}", libc::WTERMSIG(status)),
-        remedy: Some("look at the library's constructors".to_string()),
-        ..ErrorRecord::default()
-    })))
 }

@@ -6,11 +6,15 @@ mod clocks;
 mod doctor;
 mod failure;
 mod function;
+mod interrupt;
+mod isolated;
 mod output;
 mod replay;
+mod report;
 mod repro;
 mod run;
 mod source;
+mod tool;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -19,7 +23,7 @@ use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit_on_interrupt();
+    interrupt::handle();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -48,7 +52,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     // The arguments could not be parsed, so this is all there is to tell the wish for JSON by.
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
-        return ExitCode::from(Failure::usage(error.to_string().trim_end(), None).report(true));
+        return ExitCode::from(usage_failure(&error.to_string()).report(true));
     }
     match error.print() {
         Ok(()) => ExitCode::from(error.exit_code() as u8),
@@ -56,13 +60,17 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Ends the process with 130 on Ctrl-C. The worker dies with its parent, and what was written stays.
-fn exit_on_interrupt() {
-    extern "C" fn end(_: libc::c_int) {
-        // SAFETY: `_exit` is async-signal-safe.
-        unsafe { libc::_exit(130) };
-    }
-    let handler: extern "C" fn(libc::c_int) = end;
-    // SAFETY: the handler calls nothing but an async-signal-safe function.
-    unsafe { libc::signal(libc::SIGINT, handler as libc::sighandler_t) };
+/// The paragraphs of clap's message as a failure: the first says what is wrong, those before the usage what
+/// would help.
+fn usage_failure(message: &str) -> Failure {
+    let told = message.split("\n\nUsage:").next().unwrap_or(message);
+    let told = told.split("\n\nFor more information").next().unwrap_or(told).trim();
+    let (text, more) = told.split_once("\n\n").unwrap_or((told, ""));
+    let flat = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let text = flat(text.trim_start_matches("error: "));
+    let help = match flat(more).as_str() {
+        "" => "see --help".to_string(),
+        more => format!("{}; see --help", more.trim_start_matches("tip: ")),
+    };
+    Failure::usage(text, Some(&help))
 }

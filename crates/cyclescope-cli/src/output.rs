@@ -5,6 +5,9 @@ use cyclescope::record::Line;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
+/// Characters in a line of text.
+pub const WIDTH: usize = 80;
+
 /// Where results go.
 pub struct Output {
     json: bool,
@@ -61,5 +64,42 @@ impl Output {
     /// Writes what is still held back.
     pub fn finish(&mut self) -> Result<(), Failure> {
         Ok(self.stream.flush()?)
+    }
+}
+
+/// A text in lines of at most so many characters; words that are longer are cut.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let mut word = word.to_string();
+        loop {
+            let line = lines.last_mut().expect("there is always a line");
+            let used = line.chars().count();
+            let gap = usize::from(used > 0);
+            if used + gap + word.chars().count() <= width {
+                line.push_str(if gap == 1 { " " } else { "" });
+                line.push_str(&word);
+                break;
+            }
+            if used == 0 {
+                let rest = word.chars().skip(width).collect();
+                line.extend(word.chars().take(width));
+                word = rest;
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrapped("", 5), [""]);
     }
 }

@@ -1,6 +1,6 @@
 //! `cyclescope replay`: a number again from its evidence.
 
-use crate::args::{Common, ReplayArgs};
+use crate::args::{Common, ExecutorName, ReplayArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use cyclescope::evidence::{self, Replay};
@@ -10,6 +10,9 @@ use std::io;
 
 /// Runs the command and returns the exit code.
 pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result<u8, Failure> {
+    if !args.measure {
+        refuse_options(common)?;
+    }
     let replay = evidence::read(&args.dir).map_err(unreadable)?;
     if args.measure && args.dir.join(evidence::EMPTY_CALL).exists() {
         let remedy = "run the command in its run.json again";
@@ -19,20 +22,45 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
         ));
     }
     if args.measure {
-        return crate::run::again(common, &replay, output);
+        return crate::run::again(common, &args.dir, &replay, output);
     }
     let mut record = record(&replay);
-    let same = replay.written["cost"]["value"].as_f64() == record.cost.value;
+    let (computed, written) = (record.cost.value, replay.written["cost"]["value"].as_f64());
     let call = args.dir.join(evidence::EMPTY_CALL);
     if call.exists() {
         record =
             record.less_call(&self::record(&evidence::read(&call).map_err(unreadable)?), replay.plan.asked);
     }
     crate::run::print(&record, output)?;
-    if !same {
-        return Err(Failure::internal("the evidence gives another number than the one written beside it"));
+    if computed != written {
+        let text = |value: Option<f64>| value.map_or("no number".to_string(), |value| value.to_string());
+        let (computed, written) = (text(computed), text(written));
+        let remedy = "a file was changed, or another version wrote it; --measure measures again";
+        return Err(Failure::internal(format!(
+            "the evidence gives {computed} core cycles, the result beside it {written}"
+        ))
+        .with_remedy(remedy));
     }
     Ok(crate::run::exit_code(&record))
+}
+
+/// Options that would change nothing.
+fn refuse_options(common: &Common) -> Result<(), Failure> {
+    let given = [
+        ("--clock", common.clock.is_some()),
+        ("--cpu", common.cpu.is_some()),
+        ("--seed", common.seed.is_some()),
+        ("--quick", common.quick),
+        ("--evidence", common.evidence.is_some()),
+        ("--executor", common.executor != ExecutorName::User),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) => {
+            let text = format!("{name} goes with --measure: computing a number again takes no options");
+            Err(Failure::usage(text, Some("add --measure, or leave it out")))
+        }
+        None => Ok(()),
+    }
 }
 
 fn record(replay: &Replay) -> RunRecord {

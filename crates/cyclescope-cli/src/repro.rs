@@ -4,6 +4,7 @@ use crate::args::{Common, ExecutorName, RunArgs};
 use clap::ValueEnum;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
+use std::path::Path;
 
 /// A command line under construction.
 struct CommandLine(Vec<String>);
@@ -43,8 +44,17 @@ pub fn doctor(common: &Common, seed: u64) -> String {
     line.quoted()
 }
 
-/// The command that repeats a run with this seed.
-pub fn run(common: &Common, args: &RunArgs, seed: u64) -> String {
+/// The command that measures again what evidence holds.
+pub fn replay(common: &Common, directory: &Path, seed: u64) -> String {
+    let words = ["cyclescope", "replay", "--measure"];
+    let mut line = CommandLine(words.map(str::to_string).to_vec());
+    line.common(common, seed);
+    line.0.extend(["--".to_string(), directory.display().to_string()]);
+    line.quoted()
+}
+
+/// The command that repeats a run with this seed. What was read from standard input stands in it as text.
+pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> String {
     let mut line = CommandLine(vec!["cyclescope".to_string(), "run".to_string()]);
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
     line.option("--file", &path(&args.source.file));
@@ -68,7 +78,7 @@ pub fn run(common: &Common, args: &RunArgs, seed: u64) -> String {
     line.common(common, seed);
     if let Some(snippet) = &args.source.snippet {
         line.0.push("--".to_string());
-        line.0.push(snippet.clone());
+        line.0.push(stdin.unwrap_or(snippet).to_string());
     }
     line.quoted()
 }
@@ -89,7 +99,7 @@ mod tests {
     fn repro(arguments: &[&str]) -> String {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
-            Command::Run(args) => super::run(&cli.common, args, 7),
+            Command::Run(args) => super::run(&cli.common, args, None, 7),
             Command::Doctor => super::doctor(&cli.common, 7),
             other => panic!("{other:?} is no run"),
         }

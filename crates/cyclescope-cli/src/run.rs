@@ -1,56 +1,75 @@
 //! `cyclescope run`: what a snippet costs.
 
 use crate::args::{self, Common, ExecutorName, RunArgs};
-use crate::failure::Failure;
-use crate::function::{self, Function};
+use crate::failure::{Failure, warn};
+use crate::function::{self, Function, Library};
+use crate::isolated::isolated;
 use crate::output::Output;
+use crate::report::report;
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
-use cyclescope::error::Unavailable;
+use cyclescope::error::{RunError, Unavailable};
 use cyclescope::evidence::{self, Replay};
-use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::Executor;
+use cyclescope::executor::user::{LockState, User, UserOptions};
 use cyclescope::machine::Machine;
-use cyclescope::measure::Plan;
+use cyclescope::measure::{Plan, most_copies};
 use cyclescope::program::Cold;
-use cyclescope::record::{Quantity, RunRecord, exit};
+use cyclescope::record::{RunRecord, exit};
 use cyclescope::run::{Facts, Request, Run, run as measure};
 use cyclescope::snippet::Snippet;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
-    prepare_evidence(common)?;
-    if args.source.c.is_none() && args.source.lib.is_none() {
-        let machine = machine(common)?;
-        let snippet = source::snippet(args, &machine)?;
-        let repro = repro::run(common, args, request.seed);
-        return answer(common, &machine, &snippet, &request, repro, output);
+    if let Some(library) = Library::find(args)? {
+        let _directory = prepare_evidence(common)?;
+        let json = common.json;
+        return isolated(
+            library,
+            |function| call(common, args, function, &request, output),
+            |failure| failure.report(json),
+        );
     }
-    function::isolated(|| {
-        let done = call(common, args, &request, output).and_then(|code| output.finish().map(|()| code));
-        done.unwrap_or_else(|failure| failure.report(common.json))
-    })
+    let text = source::read(args)?;
+    let (snippet, machine) = source::snippet(args, text.as_ref(), || machine(common))?;
+    let stdin = text.as_ref().filter(|text| text.from_stdin).map(|text| text.text.as_str());
+    let repro = repro::run(common, args, stdin, request.seed);
+    answer(common, &machine, &snippet, &request, repro, output)
 }
 
 /// Measures a function: a call of it less a call of an empty one.
-fn call(common: &Common, args: &RunArgs, request: &Request, output: &mut Output) -> Result<u8, Failure> {
-    let Some(function) = Function::load(args)? else {
-        return Err(Failure::internal("there is no function to call"));
-    };
+fn call(
+    common: &Common,
+    args: &RunArgs,
+    function: &Function,
+    request: &Request,
+    output: &mut Output,
+) -> Result<u8, Failure> {
     let machine = machine(common)?;
     let plan = request.plan(&machine)?;
     let mut executor = executor(common, &machine, &plan)?;
-    let called = Answer::measure(&machine, &mut executor, function.snippet(), &plan, request)?;
-    let empty = Answer::measure(&machine, &mut executor, function.empty_snippet(), &plan, request)?;
-    let mut record = called.record.clone().less_call(&empty.record, request.asked());
-    record.repro = repro::run(common, args, plan.seed);
+    let mut measure = |snippet: Snippet| {
+        check_unroll(&plan, &snippet, &executor)?;
+        let answer = Answer::measure(&machine, &mut executor, snippet, &plan, request);
+        answer.map_err(|error| Failure::from(function::located(error, executor.last_fault())))
+    };
+    let mut called = measure(function.snippet())?;
+    let empty = measure(function.empty_snippet())?;
+    warn_of_neighbours(&executor, &machine);
+    called.record.repro = repro::run(common, args, None, plan.seed);
+    let record = called.record.clone().less_call(&empty.record, request.asked());
+    print(&record, output)?;
     if let Some(directory) = &common.evidence {
         called.write(directory, &machine, &plan, request)?;
-        empty.write(&directory.join(evidence::EMPTY_CALL), &machine, &plan, request)?;
+        let directory = directory.join(evidence::EMPTY_CALL);
+        evidence::prepare(&directory).map_err(unwritten)?;
+        empty.write(&directory, &machine, &plan, request)?;
     }
-    print(&record, output)?;
+    output.finish()?;
     Ok(exit_code(&record))
 }
 
@@ -68,7 +87,7 @@ impl Answer {
         snippet: Snippet,
         plan: &Plan,
         request: &Request,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer, RunError> {
         let run = measure(machine, executor, &snippet, plan, request.asked())?;
         let record = run.record(&Facts {
             snippet: &snippet,
@@ -91,20 +110,14 @@ impl Answer {
         plan: &Plan,
         request: &Request,
     ) -> Result<(), Failure> {
-        evidence::prepare(directory)
-            .and_then(|()| {
-                evidence::write(
-                    directory,
-                    machine,
-                    &self.snippet,
-                    plan,
-                    &self.run,
-                    &self.record,
-                    request.asked(),
-                )
-            })
-            .map_err(|error| Failure::internal(format!("writing evidence failed: {error}")))
+        let Answer { snippet, run, record } = self;
+        evidence::write(directory, machine, snippet, plan, run, record, request.asked()).map_err(unwritten)
     }
+}
+
+fn unwritten(error: io::Error) -> Failure {
+    Failure::internal(format!("writing evidence failed: {error}"))
+        .with_remedy("the result itself is complete")
 }
 
 /// The exit code of a result.
@@ -118,10 +131,11 @@ pub fn print(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
 }
 
 /// Measures what evidence holds again, here and now, and returns the exit code.
-pub fn again(common: &Common, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
+pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
     let plan = &replay.plan;
+    let clock = common.clock.as_deref().map(find_clock).transpose()?;
     let request = Request {
-        clock: Some(replay.clock),
+        clock: Some(clock.unwrap_or(replay.clock)),
         unroll: plan.unit_fixed.then_some(plan.unit),
         loop_count: plan.loop_count,
         cold: plan.cold,
@@ -133,10 +147,10 @@ pub fn again(common: &Common, replay: &Replay, output: &mut Output) -> Result<u8
         keep_evidence: common.evidence.is_some(),
         ..Request::default()
     };
-    prepare_evidence(common)?;
     let machine = machine(common)?;
     source::check(&replay.snippet, &machine)?;
-    answer(common, &machine, &replay.snippet, &request, String::new(), output)
+    let repro = repro::replay(common, directory, request.seed);
+    answer(common, &machine, &replay.snippet, &request, repro, output)
 }
 
 /// Measures, keeps the evidence, reports.
@@ -149,22 +163,68 @@ fn answer(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let plan = request.plan(machine)?;
+    let _directory = prepare_evidence(common)?;
     let mut executor = executor(common, machine, &plan)?;
+    check_unroll(&plan, snippet, &executor)?;
     let mut answer = Answer::measure(machine, &mut executor, snippet.clone(), &plan, request)?;
+    warn_of_neighbours(&executor, machine);
     answer.record.repro = repro;
+    // First the result: it must not be lost where its evidence can't be written.
+    print(&answer.record, output)?;
     if let Some(directory) = &common.evidence {
         answer.write(directory, machine, &plan, request)?;
     }
-    print(&answer.record, output)?;
     Ok(exit_code(&answer.record))
 }
 
-fn prepare_evidence(common: &Common) -> Result<(), Failure> {
-    let Some(directory) = &common.evidence else { return Ok(()) };
+/// Fails where the bodies that were asked for do not fit the memory for code.
+fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &User) -> Result<(), Failure> {
+    let most = most_copies(executor.arena_len(), snippet);
+    match plan.unit {
+        Some(copies) if copies > most => {
+            let text = format!("{copies} copies of this snippet are too many for the memory for code");
+            Err(Failure::usage(text, Some(&format!("give --unroll at most {most}, or use --loop"))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says so where other runs were not kept away.
+fn warn_of_neighbours(executor: &User, machine: &Machine) {
+    let cpu = target(machine);
+    match executor.lock_state() {
+        LockState::Taken => {}
+        LockState::Busy => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
+        LockState::Missing(why) => warn(&format!(
+            "runs on CPU {cpu} can't be kept apart, since there is no lock file in /tmp or \
+             $XDG_RUNTIME_DIR: {why}"
+        )),
+    }
+}
+
+/// A new directory for evidence, which goes again if it stays empty.
+struct Prepared<'a> {
+    directory: &'a Path,
+    existed: bool,
+}
+
+impl Drop for Prepared<'_> {
+    fn drop(&mut self) {
+        if !self.existed {
+            // Fails where evidence was written, as it should.
+            let _ = std::fs::remove_dir(self.directory);
+        }
+    }
+}
+
+fn prepare_evidence(common: &Common) -> Result<Option<Prepared<'_>>, Failure> {
+    let Some(directory) = &common.evidence else { return Ok(None) };
+    let existed = directory.exists();
     evidence::prepare(directory).map_err(|error| {
-        let remedy = "name a new or an empty directory";
+        let remedy = "name a new or an empty directory, where you may write";
         Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
-    })
+    })?;
+    Ok(Some(Prepared { directory, existed }))
 }
 
 fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
@@ -215,8 +275,8 @@ pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
         let names = clock::ALL.iter().map(|clock| clock.name);
         let nearest = cyclescope::asm::nearest(name, names);
         let remedy = match nearest.first() {
-            Some(nearest) => format!("did you mean {nearest}? `--clock list` shows all"),
-            None => "`--clock list` shows all".to_string(),
+            Some(nearest) => format!("did you mean {nearest}? `cyclescope run --clock list` shows all"),
+            None => "`cyclescope run --clock list` shows all".to_string(),
         };
         Failure::usage(format!("there is no clock {name}"), Some(&remedy))
     })
@@ -251,84 +311,4 @@ fn executor(common: &Common, machine: &Machine, plan: &Plan) -> Result<User, Fai
 /// The CPU to measure on; the first where the system does not tell which are allowed.
 fn target(machine: &Machine) -> u32 {
     machine.target.as_ref().map_or(0, |target| target.cpu)
-}
-
-fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
-    output.line(&record.snippet)?;
-    output.line("")?;
-    output.line(format!("  {}", headline(record, output)))?;
-    for mode in &record.modes {
-        let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
-        output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
-    }
-    output.line("")?;
-    if let Some(call) = &record.empty_call {
-        let text = format!(
-            "the cost of calling an empty function, {}, is excluded",
-            plus_minus(call, "core cycles")
-        );
-        output.line(format!("  {}", output.faint(&text)))?;
-    }
-    for line in details(record) {
-        output.line(format!("  {}", output.faint(&line)))?;
-    }
-    for caveat in &record.caveats {
-        let code = serde_json::to_value(caveat.code).expect("codes are strings");
-        let code = code.as_str().unwrap_or_default();
-        output.line(format!("  {} {}", output.yellow(&format!("{code}:")), caveat.text))?;
-    }
-    Ok(())
-}
-
-/// `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`
-fn headline(record: &RunRecord, output: &Output) -> String {
-    let mut text = match record.cost.value {
-        Some(_) => output.bold(&plus_minus(&record.cost, "core cycles")),
-        None => output.bold("no number: see below"),
-    };
-    for (quantity, unit) in [(&record.ticks, "TSC ticks"), (&record.time, "ns")] {
-        if let Some(value) = quantity.value {
-            text.push_str(&format!("   {value:.3} {unit}"));
-        }
-    }
-    text
-}
-
-/// A value with as many digits as its interval supports.
-fn plus_minus(quantity: &Quantity, unit: &str) -> String {
-    let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
-        return "no interval".to_string();
-    };
-    let half = (high - low) / 2.0;
-    // One digit beyond the interval's first, but never fewer than two.
-    let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(2.0, 6.0) as usize } else { 4 };
-    format!("{value:.digits$} ± {half:.digits$} {unit}")
-}
-
-fn details(record: &RunRecord) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{} % interval over {} layouts of {} rounds in all, {} dropped",
-        100.0 * record.confidence,
-        record.layouts,
-        record.samples + record.dropped,
-        record.dropped
-    )];
-    let looped = record.loop_count.map_or(String::new(), |count| format!(", looped {count} times"));
-    if record.cold.is_any() {
-        lines.push(format!("clock {}, one first run of the snippet against none", record.clock));
-    } else {
-        lines.push(format!(
-            "clock {}, {} copies and two and four times as many{looped}",
-            record.clock, record.unroll
-        ));
-    }
-    lines.push(format!("CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
-    if let Some(ruler) = &record.ruler {
-        let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {
-            format!("; core clock {mean:.0} MHz ({low:.0} to {high:.0})")
-        });
-        let link = ruler.add_link.value.unwrap_or(f64::NAN);
-        lines.push(format!("ruler: an add takes {link:.3} cycles{clock}"));
-    }
-    lines
 }

@@ -8,82 +8,144 @@ use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
 use cyclescope::record::ErrorRecord;
 use cyclescope::snippet::Snippet;
+use iced_x86::{Decoder, DecoderError, DecoderOptions};
 use std::io::Read;
 use std::path::Path;
 
 /// More than this is no snippet, and would not fit the arena.
 const MOST_BYTES: usize = 64 << 10;
 
-/// The snippet that the arguments name, checked against the CPU's features.
-pub fn snippet(args: &RunArgs, machine: &Machine) -> Result<Snippet, Failure> {
-    let source = &args.source;
-    let (listing, text) = if let Some(hex) = &source.hex {
-        let bytes = asm::hex(hex).map_err(|error| Failure::snippet(&error, hex))?;
-        let listing = Listing::from_bytes(&bytes);
-        let text = listing.text();
-        (listing, text)
-    } else {
-        let text = match (&source.snippet, &source.file) {
-            (Some(dash), _) if dash == "-" => read_all("standard input", std::io::stdin())?,
-            (Some(text), _) => text.clone(),
-            (None, Some(path)) => read_file(path)?,
-            (None, None) => {
-                let remedy = "cyclescope run 'imul rax, rax', or --file, --hex; see cyclescope run --help";
-                return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
-            }
-        };
-        (assemble(args, &text)?, text)
+/// The text that stands for a snippet, where it is not machine code.
+pub struct Text {
+    /// The text.
+    pub text: String,
+    /// Whether it came from standard input.
+    pub from_stdin: bool,
+}
+
+/// Reads the text of the snippet that the arguments name, if they name one.
+pub fn read(args: &RunArgs) -> Result<Option<Text>, Failure> {
+    let from_stdin = args.source.snippet.as_deref() == Some("-");
+    let text = match (&args.source.snippet, &args.source.file) {
+        _ if from_stdin => read_all("standard input", std::io::stdin())?,
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => read_file(path)?,
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(Text { text, from_stdin }))
+}
+
+/// The snippet that the arguments name, and the machine, whose features it was checked against. What is wrong
+/// with the snippet itself is found before anything about the machine is asked.
+pub fn snippet(
+    args: &RunArgs,
+    text: Option<&Text>,
+    machine: impl FnOnce() -> Result<Machine, Failure>,
+) -> Result<(Snippet, Machine), Failure> {
+    let (code, text) = match (&args.source.hex, text) {
+        (Some(hex), _) => {
+            let bytes = asm::hex(hex).map_err(|error| Failure::snippet(&error, hex))?;
+            let code = Code::from_bytes(&bytes)?;
+            let text = code.listing.text();
+            (code, text)
+        }
+        (None, Some(Text { text, .. })) => (assemble(args, text)?, text.clone()),
+        (None, None) => {
+            let remedy =
+                "cyclescope run 'imul rax, rax', or --file, --hex, --c, --lib; see cyclescope run --help";
+            return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
+        }
     };
     let init_text = args.init.clone().unwrap_or_default();
     let init = assemble(args, &init_text)?;
-    let size = listing.bytes().len().max(init.bytes().len());
+    let (bytes, init_bytes) = (code.listing.bytes(), init.listing.bytes());
+    if bytes.is_empty() {
+        return Err(Failure::usage("the snippet has no instructions", Some("measure `nop`, for example")));
+    }
+    let size = bytes.len().max(init_bytes.len());
     if size > MOST_BYTES {
         return Err(Failure::usage(format!("{size} bytes of code are too many; at most {MOST_BYTES}"), None));
     }
-    check_features(&listing, &text, machine)?;
-    check_features(&init, &init_text, machine)?;
-    let snippet = Snippet::new(listing.bytes().to_vec(), init.bytes().to_vec(), one_line(&text));
+    let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), one_line(&text));
     if args.loop_count.is_some() && snippet.outline(false).uses_r15 {
         let remedy = "use another register, or leave --loop out";
         return Err(Failure::usage("the snippet uses R15, which counts the loop's iterations", Some(remedy)));
     }
-    Ok(snippet)
+    let machine = machine()?;
+    code.check_features(&text, &machine)?;
+    init.check_features(&init_text, &machine)?;
+    Ok((snippet, machine))
 }
 
-fn assemble(args: &RunArgs, text: &str) -> Result<Listing, Failure> {
+/// Code, and whether its instructions have places in a text.
+struct Code {
+    listing: Listing,
+    has_places: bool,
+}
+
+fn assemble(args: &RunArgs, text: &str) -> Result<Code, Failure> {
     match args.assembler {
-        Some(assembler) => Ok(Listing::from_bytes(&assembler::assemble(assembler, text)?)),
-        None => asm::parse(text).map_err(|error| Failure::snippet(&error, text)),
+        Some(_) if text.trim().is_empty() => Code::from_bytes(&[]),
+        Some(assembler) => Code::from_bytes(&assembler::assemble(assembler, text)?),
+        None => {
+            let listing = asm::parse(text).map_err(|error| Failure::snippet(&error, text))?;
+            Ok(Code { listing, has_places: true })
+        }
     }
 }
 
 /// Checks machine code against the CPU's features.
 pub fn check(snippet: &Snippet, machine: &Machine) -> Result<(), Failure> {
     for code in [snippet.code(), snippet.init()] {
-        let listing = Listing::from_bytes(code);
-        check_features(&listing, &listing.text(), machine)?;
+        Code::from_bytes(code)?.check_features("", machine)?;
     }
     Ok(())
 }
 
-fn check_features(listing: &Listing, text: &str, machine: &Machine) -> Result<(), Failure> {
-    for (index, instruction) in listing.instructions().iter().enumerate() {
-        let Err(missing) = machine.features.require(asm::features(instruction)) else { continue };
-        return Err(unavailable(&missing, listing, index, text));
+impl Code {
+    /// Machine code as it is. Bytes that nothing is known of are the CPU's to judge, but an instruction must
+    /// not end in what follows the snippet.
+    fn from_bytes(bytes: &[u8]) -> Result<Code, Failure> {
+        let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+        while decoder.can_decode() {
+            let start = decoder.position();
+            let _ = decoder.decode();
+            if decoder.last_error() == DecoderError::NoMoreBytes {
+                let text = format!(
+                    "the last instruction, {} at +{start:#x}, is not complete",
+                    cyclescope::run::hex(&bytes[start..])
+                );
+                return Err(Failure::usage(text, Some("add its missing bytes")));
+            }
+        }
+        Ok(Code { listing: Listing::from_bytes(bytes), has_places: false })
     }
-    Ok(())
-}
 
-/// An instruction that this CPU does not have, with its place.
-fn unavailable(missing: &Unavailable, listing: &Listing, index: usize, text: &str) -> Failure {
-    let mut record = ErrorRecord::from(missing);
-    record.remedy.get_or_insert("measure it on a CPU that has it, or choose another instruction".to_string());
-    if let Some(position) = listing.position(index) {
-        record.line = Some(position.line);
-        record.column = Some(position.column);
-        record.excerpt = crate::failure::excerpt(text, position.line, position.column);
+    fn check_features(&self, text: &str, machine: &Machine) -> Result<(), Failure> {
+        for (index, instruction) in self.listing.instructions().iter().enumerate() {
+            let Err(missing) = machine.features.require(asm::features(instruction)) else { continue };
+            return Err(self.unavailable(&missing, index, text));
+        }
+        Ok(())
     }
-    Failure::Error(Box::new(record))
+
+    /// An instruction that this CPU does not have, with its place.
+    fn unavailable(&self, missing: &Unavailable, index: usize, text: &str) -> Failure {
+        let mut record = ErrorRecord::from(missing);
+        let remedy = "measure it on a CPU that has it, or choose another instruction";
+        record.remedy.get_or_insert(remedy.to_string());
+        let lines = self.listing.text();
+        record.instruction = lines.lines().nth(index).map(str::to_string);
+        match self.listing.position(index).filter(|_| self.has_places) {
+            Some(position) => {
+                record.line = Some(position.line);
+                record.column = Some(position.column);
+                record.excerpt = crate::failure::excerpt(text, position.line, position.column);
+            }
+            None => record.excerpt = record.instruction.clone(),
+        }
+        Failure::Error(Box::new(record))
+    }
 }
 
 fn one_line(text: &str) -> String {

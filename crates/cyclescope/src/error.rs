@@ -63,6 +63,45 @@ pub struct BadSnippet {
     pub expected: Option<String>,
 }
 
+impl RunError {
+    /// What the user can do about it; empty where nothing is known to help.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            RunError::Fault { signal, .. } => fault_remedy(signal),
+            RunError::Hung { .. } => "look for a loop without an end; slow code needs a larger time budget",
+            RunError::DirtyCanary { .. } => {
+                "R14, RDI, RSI, RSP and RBP each point into the middle of 1 MiB that may be written to"
+            }
+            RunError::WorkerLost { .. } => "something ended it from outside, or the snippet wrote over it",
+            RunError::System { errno, .. } => system_remedy(*errno),
+        }
+    }
+}
+
+fn fault_remedy(signal: &str) -> &'static str {
+    match signal {
+        "SIGSEGV" | "SIGBUS" => {
+            "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; \
+             privileged instructions can't run in user mode"
+        }
+        "SIGFPE" => "divide RDX:RAX by what its quotient fits; init code can set registers",
+        "SIGILL" => "this processor, or its operating system, does not have the instruction",
+        "SIGSYS" => "system calls are refused to measured code",
+        _ => "",
+    }
+}
+
+fn system_remedy(errno: i32) -> &'static str {
+    match errno {
+        libc::ENOMEM => "give it more memory; see `ulimit -v` and the container's limit",
+        libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
+        libc::EFBIG => "allow larger files, for shared memory counts as one; see `ulimit -f`",
+        libc::EAGAIN => "allow more processes; see `ulimit -u` and the container's limit",
+        libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside of the container",
+        _ => "",
+    }
+}
+
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not available here: {}", self.what, self.why)
@@ -75,7 +114,7 @@ impl fmt::Display for RunError {
             RunError::Fault { signal, address, instruction } => {
                 write!(f, "the snippet raised {signal} at address {address:#x}")?;
                 match instruction {
-                    Some(text) => write!(f, ", in `{text}`"),
+                    Some(text) => write!(f, ": {text}"),
                     None => Ok(()),
                 }
             }

@@ -92,6 +92,18 @@ pub struct SavedPlan {
     pub cpu_model: String,
 }
 
+impl SavedPlan {
+    /// Whether an estimate can be computed with it: what [`Plan`] promises may not hold in a damaged file.
+    fn is_sound(&self) -> bool {
+        let Shape { loop_count, imul_latency, step, .. } = self.shape;
+        (1e-6..1.0).contains(&self.confidence)
+            && (1..=MOST).contains(&loop_count)
+            && (0..=MOST).contains(&(self.unit as u64))
+            && imul_latency > 0.0
+            && step >= 0.0
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct SavedLayout {
     copies: [usize; 3],
@@ -101,6 +113,9 @@ struct SavedLayout {
     data: [i32; 5],
     seed: u64,
 }
+
+/// No count of copies or iterations is higher.
+const MOST: u64 = 1 << 40;
 
 /// The schema of the evidence's files.
 const SCHEMA: &str = "cyclescope-evidence/1";
@@ -114,8 +129,27 @@ pub fn prepare(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a run's evidence into a directory that [`prepare`] made.
+/// Writes a run's evidence into a directory that [`prepare`] made. Where that fails, no part of it stays.
 pub fn write(
+    directory: &Path,
+    machine: &Machine,
+    snippet: &Snippet,
+    plan: &Plan,
+    run: &Run,
+    record: &RunRecord,
+    asked: Precision,
+) -> io::Result<()> {
+    let written = write_files(directory, machine, snippet, plan, run, record, asked);
+    if written.is_err() {
+        for name in [MACHINE, PLAN, PROGRAMS, LAYOUTS, SAMPLES, RUN] {
+            // The first error is the one to tell.
+            let _ = fs::remove_file(directory.join(name));
+        }
+    }
+    written
+}
+
+fn write_files(
     directory: &Path,
     machine: &Machine,
     snippet: &Snippet,
@@ -155,8 +189,8 @@ pub fn write(
         }
         first += batch.programs.len();
     }
-    for mut file in [programs, layouts, samples] {
-        file.flush()?;
+    for (name, mut file) in [(PROGRAMS, programs), (LAYOUTS, layouts), (SAMPLES, samples)] {
+        file.flush().map_err(|error| named(&directory.join(name), error))?;
     }
     // Last, so that a directory with a result has everything.
     write_one(&directory.join(RUN), record)
@@ -213,6 +247,9 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
     let clock = Clock::named(&plan.clock)
         .filter(|_| plan.schema == SCHEMA)
         .ok_or_else(|| damaged(&directory.join(PLAN), "it was written by another version"))?;
+    if !plan.is_sound() {
+        return Err(damaged(&directory.join(PLAN), "a number in it is out of its range"));
+    }
     let layouts: Vec<SavedLayout> = read_lines(&directory.join(LAYOUTS))?;
     let readings: Vec<Vec<u64>> = read_lines(&directory.join(SAMPLES))?;
     let runs = plan.runs_per_layout;
@@ -239,6 +276,7 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
             runs_per_layout: runs,
             layouts: data,
             evidence: Vec::new(),
+            round_s: 0.0,
         },
     };
     let caveats = caveats(&measurement, plan.asked);

@@ -104,6 +104,8 @@ pub struct Acquisition {
     pub layouts: Vec<LayoutData>,
     /// What ran and what was read, where the plan asks to keep it.
     pub evidence: Vec<(Batch, Vec<Sample>)>,
+    /// Seconds that a round should take, with a margin.
+    pub round_s: f64,
 }
 
 /// A finished measurement.
@@ -153,8 +155,28 @@ const BEND_CYCLES: f64 = 0.003;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 50;
 const BUDGETS_BESIDE_SIBLING: u32 = 4;
-/// How long any batch may take before its snippet counts as hung, beside the time that it should take.
+/// How long any batch may take before its snippet counts as hung, beside the time that it should take and the
+/// budget.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Taken for granted where the time of a batch is foreseen: no core is slower than 1 GHz, a call of a program
+/// takes its surroundings 2 µs, and one whose caches are emptied first a millisecond (measured: 0.1 ms).
+const SECONDS_A_CYCLE: f64 = 1e-9;
+const SECONDS_A_CALL: f64 = 2e-6;
+const SECONDS_A_COLD_CALL: f64 = 1e-3;
+/// No deadline is longer than a week.
+const LONGEST_S: f64 = 7.0 * 86_400.0;
+/// Iterations of the loop around the copies in the pilot.
+const PILOT_LOOPS: u64 = 1000;
+/// Bytes of programs that are held in memory for one call of the executor, about.
+const BATCH_BYTES: usize = 64 << 20;
+/// Bytes of the arena that the ruler, the clock readings and the spaces between programs may take.
+const ARENA_RESERVE: usize = 64 << 10;
+
+/// How many copies of a snippet the shortest body can hold: three bodies of u, 2u and 4u stand in the arena.
+pub fn most_copies(arena_len: usize, snippet: &Snippet) -> usize {
+    let room = arena_len.saturating_sub(ARENA_RESERVE + 3 * snippet.init().len());
+    room / (7 * snippet.code().len().max(1))
+}
 
 /// Measures a snippet.
 pub fn measure(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> Result<Measurement, RunError> {
@@ -256,6 +278,7 @@ impl<'a> Session<'a> {
     /// A rough cost in core cycles a copy, from a few copies.
     fn pilot(&mut self) -> Result<f64, RunError> {
         let mut acquisition = self.acquisition(1, 1, 0.0);
+        acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_LOOPS);
         self.batch(&mut acquisition, 1, 2)?;
         let samples = &acquisition.layouts[0].samples;
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
@@ -317,11 +340,32 @@ impl<'a> Session<'a> {
             runs_per_layout: 1,
             layouts: Vec::new(),
             evidence: Vec::new(),
+            round_s: SECONDS_A_CYCLE * (2.5 * span + 4.0 * self.ruler_span() * ruler_loops as f64)
+                + call::COUNT as f64 * self.call_s(),
         }
     }
 
-    /// Runs further layouts.
+    /// What a call takes beside its program, in seconds at most.
+    fn call_s(&self) -> f64 {
+        if self.is_cold() { SECONDS_A_COLD_CALL } else { SECONDS_A_CALL }
+    }
+
+    /// Runs further layouts, no more at once than memory should hold.
     fn batch(&mut self, acquisition: &mut Acquisition, layouts: usize, rounds: u32) -> Result<(), RunError> {
+        let code = 9 * acquisition.unit * self.snippet.code().len() * self.runs_per_layout(rounds);
+        let at_once = (BATCH_BYTES / code.max(1)).max(1);
+        for first in (0..layouts).step_by(at_once) {
+            self.run_layouts(acquisition, at_once.min(layouts - first), rounds)?;
+        }
+        Ok(())
+    }
+
+    fn run_layouts(
+        &mut self,
+        acquisition: &mut Acquisition,
+        layouts: usize,
+        rounds: u32,
+    ) -> Result<(), RunError> {
         let mut programs = self.ruler.to_vec();
         let mut lengths = Vec::new();
         let mut placed = Vec::new();
@@ -330,11 +374,18 @@ impl<'a> Session<'a> {
             let copies = self.copies(acquisition.unit);
             let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
             for _ in 0..runs {
-                placed.push(self.layout(&mut programs, &copies, ruler_loops));
+                placed.push(self.layout(
+                    &mut programs,
+                    &copies,
+                    acquisition.shape.loop_count,
+                    ruler_loops,
+                )?);
             }
             lengths.push((copies, ruler_loops));
         }
         let (warm_up, rounds) = if runs > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
+        let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
+        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
         let batch = Batch {
             programs,
             warm_up,
@@ -342,7 +393,7 @@ impl<'a> Session<'a> {
             layouts: placed,
             element: self.outline.world.element,
             touches_memory: self.outline.touches_memory,
-            deadline: PATIENCE + 4 * self.plan.budget,
+            deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
         };
         let samples = self.executor.run(&batch)?;
         acquisition.runs_per_layout = runs;
@@ -402,7 +453,13 @@ impl<'a> Session<'a> {
     }
 
     /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
-    fn layout(&mut self, programs: &mut Vec<Program>, copies: &[usize; 3], ruler_loops: u64) -> Layout {
+    fn layout(
+        &mut self,
+        programs: &mut Vec<Program>,
+        copies: &[usize; 3],
+        loop_count: u64,
+        ruler_loops: u64,
+    ) -> Result<Layout, RunError> {
         let first = programs.len();
         for copies in copies {
             programs.push(self.program(*copies));
@@ -412,7 +469,7 @@ impl<'a> Session<'a> {
         let alignment = self.plan.cold.code.then_some(0);
         let arena_len = self.executor.arena_len();
         let bodies = placement::random(programs, &numbers, end, arena_len, alignment, &mut self.random)
-            .expect("bodies are limited to a fraction of the arena");
+            .ok_or(RunError::System { doing: "placing code in the arena", errno: libc::ENOMEM })?;
         let ruler = |program: usize| Place { program, offset: fixed[program] };
         let mut code = vec![Place { program: 0, offset: 0 }; call::COUNT];
         for (call, body) in [call::ONE, call::TWO, call::FOUR].into_iter().zip(bodies) {
@@ -423,13 +480,13 @@ impl<'a> Session<'a> {
             code[call] = ruler(program);
         }
         let loop_count = |call: usize| match call {
-            call::ONE | call::TWO | call::FOUR => self.plan.loop_count.unwrap_or(1),
+            call::ONE | call::TWO | call::FOUR => loop_count,
             call::SENTINEL => crate::ruler::sentinel_loops(self.plan.step),
             _ => ruler_loops,
         };
         let round =
             self.order().into_iter().map(|place| Call { place, loop_count: loop_count(place) }).collect();
-        Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() }
+        Ok(Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() })
     }
 }
 

@@ -188,7 +188,8 @@ impl RunRecord {
 /// A failure, kind `error`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ErrorRecord {
-    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `internal`.
+    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `dirty_canary`,
+    /// `worker_lost`, `internal`.
     pub code: &'static str,
     /// The exit code.
     pub exit: u8,
@@ -254,7 +255,12 @@ impl From<&BadSnippet> for ErrorRecord {
 
 impl From<&RunError> for ErrorRecord {
     fn from(error: &RunError) -> ErrorRecord {
-        let record = ErrorRecord { text: error.to_string(), exit: exit::FAULT, ..ErrorRecord::default() };
+        let record = ErrorRecord {
+            text: error.to_string(),
+            exit: exit::FAULT,
+            remedy: Some(error.remedy().to_string()).filter(|remedy| !remedy.is_empty()),
+            ..ErrorRecord::default()
+        };
         match error {
             RunError::Fault { signal, address, instruction } => ErrorRecord {
                 code: "fault",

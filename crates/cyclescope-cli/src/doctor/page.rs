@@ -1,11 +1,9 @@
 //! Labels and values in two columns that fit 80 characters.
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::machine::fact::Fact;
 
-/// Characters in a line.
-const WIDTH: usize = 80;
 /// Characters before a value.
 const INDENT: usize = 20;
 /// Characters of the first two columns of a table.
@@ -95,42 +93,5 @@ impl Page<'_> {
             label = "";
         }
         Ok(())
-    }
-}
-
-/// A text in lines of at most so many characters; words that are longer are cut.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let mut word = word.to_string();
-        loop {
-            let line = lines.last_mut().expect("there is always a line");
-            let used = line.chars().count();
-            let gap = usize::from(used > 0);
-            if used + gap + word.chars().count() <= width {
-                line.push_str(if gap == 1 { " " } else { "" });
-                line.push_str(&word);
-                break;
-            }
-            if used == 0 {
-                let rest = word.chars().skip(width).collect();
-                line.extend(word.chars().take(width));
-                word = rest;
-            }
-            lines.push(String::new());
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_cut_between_words() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
-        assert_eq!(wrapped("", 5), [""]);
     }
 }

@@ -169,7 +169,8 @@ fn describe(program: &Program, offset: usize, system_call: Option<i32>) -> Optio
     Some(format!("{text}{number} at +{:#x} {called}", offset - start))
 }
 
-pub(super) fn signal_name(signal: i32) -> &'static str {
+/// The usual name of a signal that ends a process.
+pub fn signal_name(signal: i32) -> &'static str {
     match signal {
         libc::SIGILL => "SIGILL",
         libc::SIGSEGV => "SIGSEGV",
@@ -178,6 +179,8 @@ pub(super) fn signal_name(signal: i32) -> &'static str {
         libc::SIGTRAP => "SIGTRAP",
         libc::SIGSYS => "SIGSYS",
         libc::SIGKILL => "SIGKILL",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGTERM => "SIGTERM",
         _ => "another signal",
     }
 }

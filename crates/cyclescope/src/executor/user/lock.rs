@@ -32,14 +32,18 @@ const POLL: Duration = Duration::from_micros(200);
 
 impl CpuLock {
     pub(super) fn open(cpu: usize) -> CpuLock {
-        let directories = ["/tmp".to_owned(), std::env::var("XDG_RUNTIME_DIR").unwrap_or_default()];
-        let open = |directory: &String| {
+        let open = |directory: &str| {
             Ok([
                 open_file(&format!("{directory}/cyclescope-cpu-{cpu}.queue"))?,
                 open_file(&format!("{directory}/cyclescope-cpu-{cpu}.lock"))?,
             ])
         };
-        CpuLock { files: open(&directories[0]).or_else(|_| open(&directories[1])) }
+        let files = open("/tmp").or_else(|error| match std::env::var("XDG_RUNTIME_DIR") {
+            // An empty one would be the root directory.
+            Ok(directory) if directory.starts_with('/') => open(&directory),
+            _ => Err(error),
+        });
+        CpuLock { files }
     }
 
     /// Takes the lock, or gives up after a while.

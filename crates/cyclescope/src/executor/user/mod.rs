@@ -27,7 +27,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use faults::FaultReport;
+pub use faults::{FaultReport, signal_name};
 pub use lock::LockState;
 
 use super::{Batch, Executor, Sample};
@@ -57,7 +57,7 @@ pub struct UserOptions {
     pub cpu: usize,
     /// Whether programs read the core-cycles counter with RDPMC.
     pub counter: bool,
-    /// How long a batch waits for another run on that CPU before it runs beside it.
+    /// How long batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
 }
 
@@ -230,7 +230,12 @@ impl Executor for User {
         let chunks = batch::split(batch)?;
         self.memory.set_template(batch.element)?;
         self.ensure_worker()?;
-        self.lock_state = self.lock.take(self.options.patience);
+        // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
+        let patience = match self.lock_state {
+            LockState::Busy => Duration::ZERO,
+            _ => self.options.patience,
+        };
+        self.lock_state = self.lock.take(patience);
         let now = Instant::now();
         let until = now.checked_add(batch.deadline).unwrap_or(now + LONGEST);
         let mut samples = Vec::new();

@@ -1,0 +1,81 @@
+//! Signals that end the program, and the temporary files that must not outlive it.
+
+use crate::failure::Failure;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use tempfile::TempDir;
+
+/// What the handler removes: files, then their folder. Null where there is nothing.
+static DOOMED: AtomicPtr<Doomed> = AtomicPtr::new(ptr::null_mut());
+
+struct Doomed {
+    files: Vec<CString>,
+    folder: CString,
+}
+
+/// Ends the process with 130 on Ctrl-C, and as usual on SIGTERM and SIGHUP, without temporary files left. The
+/// worker dies with its parent, and what was written stays.
+pub fn handle() {
+    let handler: extern "C" fn(libc::c_int) = end;
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler calls nothing but async-signal-safe functions.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+    // A limit on the size of files shall be an error of the write that meets it.
+    // SAFETY: ignoring a signal calls nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+extern "C" fn end(signal: libc::c_int) {
+    let doomed = DOOMED.load(Ordering::Acquire);
+    // SAFETY: what is stored there is never freed; `unlink`, `rmdir`, `_exit`, `signal` and `raise` are
+    // async-signal-safe.
+    unsafe {
+        if let Some(doomed) = doomed.as_ref() {
+            for file in &doomed.files {
+                libc::unlink(file.as_ptr());
+            }
+            libc::rmdir(doomed.folder.as_ptr());
+        }
+        if signal == libc::SIGINT {
+            libc::_exit(130);
+        }
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
+
+/// A temporary folder for certain files. One at a time.
+pub struct Scratch {
+    folder: TempDir,
+}
+
+impl Scratch {
+    /// Makes a folder, in which these files may be made.
+    pub fn new(files: &[&str]) -> Result<Scratch, Failure> {
+        let folder = tempfile::tempdir().map_err(|error| {
+            let remedy = "name a folder that can be written to in $TMPDIR";
+            Failure::internal(format!("making a temporary folder failed: {error}")).with_remedy(remedy)
+        })?;
+        let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+        let files = files.iter().map(|file| name(&folder.path().join(file))).collect();
+        // Leaked, for the handler may be reading it when the folder goes: some hundred bytes each.
+        let doomed = Box::leak(Box::new(Doomed { files, folder: name(folder.path()) }));
+        DOOMED.store(doomed, Ordering::Release);
+        Ok(Scratch { folder })
+    }
+
+    /// The path of a file in the folder.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        DOOMED.store(ptr::null_mut(), Ordering::Release);
+    }
+}

@@ -1,0 +1,137 @@
+//! A process of its own for a library.
+//!
+//! The library's constructors run when it is loaded, and may do anything. So it is loaded and measured in a
+//! process of its own, which tells this one over a pipe how far it came.
+
+use crate::failure::Failure;
+use crate::function::{Function, Library};
+use cyclescope::executor::user::signal_name;
+use cyclescope::record::{ErrorRecord, exit};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// How long a library's constructors may take.
+const LOADING: Duration = Duration::from_secs(10);
+
+/// Loads a library and does something with its function in a process of its own; returns that one's exit code.
+pub fn isolated(
+    library: Library,
+    work: impl FnOnce(&Function) -> Result<u8, Failure>,
+    report: impl FnOnce(Failure) -> u8,
+) -> Result<u8, Failure> {
+    let (reader, writer) = pipe()?;
+    let parent = std::process::id() as libc::pid_t;
+    // SAFETY: this process has one thread, so that the child may do all that this one may.
+    match unsafe { libc::fork() } {
+        -1 => Err(Failure::internal(format!("fork failed: {}", std::io::Error::last_os_error()))),
+        0 => {
+            drop(reader);
+            // SAFETY: takes no pointers; the child must not outlive this process, not even one that has just
+            // ended.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                if libc::getppid() != parent {
+                    libc::_exit(1);
+                }
+            }
+            let function = library.load();
+            tell(&writer, LOADED);
+            let code = function.and_then(|function| work(&function)).unwrap_or_else(report);
+            tell(&writer, code);
+            // SAFETY: ends the process at once: a library's destructors are nobody's business.
+            unsafe { libc::_exit(code.into()) }
+        }
+        child => {
+            drop(writer);
+            let loaded = hear(&reader, Some(LOADING));
+            // The compiled file is no longer needed.
+            drop(library.folder);
+            let code = if loaded == Heard::Byte(LOADED) { hear(&reader, None) } else { loaded };
+            if code == Heard::Nothing {
+                // SAFETY: takes no pointers; the child is this process's own and not yet reaped.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+            let status = wait(child)?;
+            match code {
+                Heard::Byte(code) => Ok(code),
+                Heard::Nothing => Err(broken(
+                    "hang",
+                    format!("loading the library did not end within {} s", LOADING.as_secs()),
+                )),
+                Heard::End => Err(broken("fault", ended(status))),
+            }
+        }
+    }
+}
+
+/// What a process says when it has loaded its library.
+const LOADED: u8 = b'L';
+
+/// What came through a pipe.
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    Byte(u8),
+    /// The other side has ended.
+    End,
+    /// The time is over.
+    Nothing,
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
+    let mut ends = [-1; 2];
+    // SAFETY: fills two descriptors, which nothing else owns.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(Failure::internal(format!("pipe failed: {}", std::io::Error::last_os_error())));
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+fn tell(writer: &OwnedFd, byte: u8) {
+    // SAFETY: writes one byte of a live variable. Where nobody listens any more, nothing is lost.
+    unsafe { libc::write(writer.as_raw_fd(), (&raw const byte).cast(), 1) };
+}
+
+fn hear(reader: &OwnedFd, patience: Option<Duration>) -> Heard {
+    let mut ready = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let patience = patience.map_or(-1, |patience| patience.as_millis() as libc::c_int);
+    let mut byte = 0u8;
+    // SAFETY: both variables live through their calls.
+    unsafe {
+        match libc::poll(&mut ready, 1, patience) {
+            0 => Heard::Nothing,
+            _ if libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1) == 1 => Heard::Byte(byte),
+            _ => Heard::End,
+        }
+    }
+}
+
+fn wait(child: libc::pid_t) -> Result<libc::c_int, Failure> {
+    let mut status = 0;
+    // SAFETY: fills the status of a child of this process.
+    while unsafe { libc::waitpid(child, &mut status, 0) } == -1 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(Failure::internal(format!("waiting for the library's process failed: {error}")));
+        }
+    }
+    Ok(status)
+}
+
+fn ended(status: libc::c_int) -> String {
+    match libc::WIFEXITED(status) {
+        true => format!("the library ended the program, with exit status {}", libc::WEXITSTATUS(status)),
+        false => format!("the library's process was ended by {}", signal_name(libc::WTERMSIG(status))),
+    }
+}
+
+fn broken(code: &'static str, text: String) -> Failure {
+    Failure::Error(Box::new(ErrorRecord {
+        code,
+        exit: exit::FAULT,
+        text,
+        remedy: Some("look at the library's constructors".to_string()),
+        ..ErrorRecord::default()
+    }))
+}

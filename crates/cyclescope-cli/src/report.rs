@@ -1,0 +1,107 @@
+//! A result as text, in lines of at most 80 characters.
+
+use crate::failure::{Failure, harmless};
+use crate::output::{Output, WIDTH, wrapped};
+use cyclescope::record::{Quantity, RunRecord};
+
+/// Characters of a snippet that are shown.
+const SNIPPET: usize = 4 * WIDTH;
+
+/// Prints a result.
+pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    for line in wrapped(&shortened(&harmless(&record.snippet)), WIDTH) {
+        output.line(line)?;
+    }
+    output.line("")?;
+    output.line(format!("  {}", headline(record, output)))?;
+    for mode in &record.modes {
+        let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
+        output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
+    }
+    output.line("")?;
+    for text in details(record) {
+        for line in wrapped(&text, WIDTH - 2) {
+            output.line(format!("  {}", output.faint(&line)))?;
+        }
+    }
+    for caveat in &record.caveats {
+        let code = serde_json::to_value(caveat.code).expect("codes are strings");
+        let code = format!("{}:", code.as_str().unwrap_or_default());
+        for (index, line) in wrapped(&format!("{code} {}", caveat.text), WIDTH - 4).iter().enumerate() {
+            let indent = if index == 0 { "  " } else { "    " };
+            output.line(format!("{indent}{}", line.replacen(&code, &output.yellow(&code), 1)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The start of a snippet that is too long to be shown as a whole.
+fn shortened(snippet: &str) -> String {
+    if snippet.chars().count() <= SNIPPET {
+        return snippet.to_string();
+    }
+    let start: String = snippet.chars().take(SNIPPET - 10).collect();
+    format!("{start} [...]")
+}
+
+/// `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`
+fn headline(record: &RunRecord, output: &Output) -> String {
+    let mut text = match record.cost.value {
+        Some(_) => output.bold(&plus_minus(&record.cost, "core cycles")),
+        None => output.bold("no number: see below"),
+    };
+    for (quantity, unit) in [(&record.ticks, "TSC ticks"), (&record.time, "ns")] {
+        if let Some(value) = quantity.value {
+            text.push_str(&format!("   {value:.3} {unit}"));
+        }
+    }
+    text
+}
+
+/// A value with as many digits as its interval supports.
+fn plus_minus(quantity: &Quantity, unit: &str) -> String {
+    let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
+        return "no interval".to_string();
+    };
+    let half = (high - low) / 2.0;
+    // One digit beyond the interval's first, but never fewer than two.
+    let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(2.0, 6.0) as usize } else { 4 };
+    format!("{value:.digits$} ± {half:.digits$} {unit}")
+}
+
+fn details(record: &RunRecord) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(call) = &record.empty_call {
+        let call = plus_minus(call, "core cycles");
+        lines.push(format!("the cost of calling an empty function, {call}, is excluded"));
+    }
+    // 100 × 0.57 is 56.99999999999999.
+    let percent = (1e6 * record.confidence).round() / 1e4;
+    lines.push(format!(
+        "{percent} % interval over {} layouts of {} rounds in all, {} dropped",
+        record.layouts,
+        record.samples + record.dropped,
+        record.dropped
+    ));
+    let looped = record.loop_count.map_or(String::new(), |count| format!(", looped {count} times"));
+    if record.cold.is_any() {
+        lines.push(format!("clock {}, one first run of the snippet against none", record.clock));
+    } else {
+        lines.push(format!(
+            "clock {}, bodies of about {}, {} and {} copies{looped}",
+            record.clock,
+            record.unroll,
+            2 * record.unroll,
+            4 * record.unroll
+        ));
+    }
+    lines.push(format!("CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
+    if let Some(ruler) = &record.ruler {
+        let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {
+            format!("; core clock {mean:.0} MHz ({low:.0} to {high:.0})")
+        });
+        let link = ruler.add_link.value.unwrap_or(f64::NAN);
+        lines.push(format!("ruler: an add takes {link:.3} cycles{clock}"));
+    }
+    lines
+}

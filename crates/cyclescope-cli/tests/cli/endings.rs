@@ -1,0 +1,201 @@
+//! How a run ends that does not come to its own end, and what it leaves: nothing.
+
+use crate::support::{answer, cyclescope, folder, has};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program that was started and is killed where a test fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        Running(command.spawn().expect("the program runs"))
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
+    }
+
+    /// Waits until the process has a child, and returns its number.
+    fn child(&self) -> i32 {
+        let children = format!("/proc/{0}/task/{0}/children", self.0.id());
+        within(20, || std::fs::read_to_string(&children).ok()?.split(' ').next()?.parse().ok())
+    }
+
+    fn end(mut self) -> ExitStatus {
+        within(20, || self.0.try_wait().expect("a child"))
+    }
+}
+
+/// What is found within some seconds.
+fn within<T>(seconds: u64, mut found: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < until, "not within {seconds} s");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until a process is gone, or only waits to be reaped by whom it was left to.
+fn gone(process: i32) {
+    within(20, || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
+    });
+}
+
+/// A run that lasts for seconds.
+fn long_run() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    let plan = ["--samples", "4", "--layouts", "16", "--warm-up", "100000", "--loop", "100"];
+    command.arg("run").args(plan).arg("imul rax, rax").stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn interrupts_end_the_run_and_its_worker_with_130() {
+    for wait in [0, 5, 50, 200] {
+        let running = Running::start(&mut long_run());
+        let worker = running.child();
+        std::thread::sleep(Duration::from_millis(wait));
+        running.signal(libc::SIGINT);
+        assert_eq!(running.end().code(), Some(130));
+        gone(worker);
+    }
+}
+
+#[test]
+fn other_signals_end_the_worker_too() {
+    use std::os::unix::process::ExitStatusExt;
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGKILL] {
+        let running = Running::start(&mut long_run());
+        let worker = running.child();
+        running.signal(signal);
+        assert_eq!(running.end().signal(), Some(signal));
+        gone(worker);
+    }
+}
+
+#[test]
+fn a_killed_worker_is_said_to_be_lost() {
+    let mut running = Running::start(&mut long_run());
+    let worker = running.child();
+    std::thread::sleep(Duration::from_millis(200));
+    // SAFETY: takes no pointers; the worker is not reaped before its parent ends.
+    assert_eq!(unsafe { libc::kill(worker, libc::SIGKILL) }, 0);
+    let stderr = running.0.stderr.take().expect("a pipe");
+    assert_eq!(running.end().code(), Some(4));
+    let said = std::io::read_to_string(stderr).expect("text");
+    assert!(said.contains("SIGKILL"), "{said}");
+}
+
+#[test]
+fn interrupted_compilers_and_assemblers_leave_no_files() {
+    let folder = folder();
+    let (temporary, file) = (folder.path().join("tmp"), folder.path().join("code.c"));
+    std::fs::create_dir(&temporary).expect("a directory");
+    // Both take seconds, without an end in sight.
+    let endless = "#define A(x) B(x x) B(x x) B(x x)\n#define B(x) C(x x) C(x x) C(x x)\n\
+                   #define C(x) D(x x) D(x x) D(x x)\n#define D(x) E(x x) E(x x) E(x x)\n\
+                   #define E(x) F(x x) F(x x) F(x x)\n#define F(x) x x x x\n\
+                   int n; void f(void *p) { A(n++; n--;) A(n++; n--;) }\n";
+    std::fs::write(&file, endless).expect("a file");
+    let macros = ".rept 1000000000; nop; .endr".to_string();
+    let compile = ["--c", file.to_str().expect("text")];
+    let assemble = ["--assembler", "as", &macros];
+    for (tool, arguments) in [("cc", &compile[..]), ("as", &assemble[..])] {
+        if !has(tool) {
+            continue;
+        }
+        for signal in [libc::SIGINT, libc::SIGTERM] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+            command.arg("run").args(arguments).env("TMPDIR", &temporary);
+            let running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+            let tool = running.child();
+            std::thread::sleep(Duration::from_millis(50));
+            running.signal(signal);
+            let status = running.end();
+            assert!(signal != libc::SIGINT || status.code() == Some(130), "{status}");
+            gone(tool);
+            let empty = || std::fs::read_dir(&temporary).expect("a folder").next().is_none().then_some(());
+            within(20, empty);
+        }
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    for arguments in [&["run", "--quick", "nop"][..], &["run", "--json", "nop"], &["--help"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        let mut running = Running::start(command.args(arguments).stdout(Stdio::piped()));
+        drop(running.0.stdout.take());
+        assert_eq!(running.end().code(), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    for arguments in [&["run", "--quick", "nop"][..], &["run", "--quick", "--json", "nop"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let output = command.args(arguments).stdout(full).output().expect("the program runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+    }
+}
+
+#[test]
+fn closed_streams_are_no_reason_to_fail() {
+    let script = format!("{} run --quick nop <&- >&- 2>&-", env!("CARGO_BIN_EXE_cyclescope"));
+    let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
+    assert!(matches!(status.code(), Some(0 | 5)), "{status}");
+}
+
+#[test]
+fn an_empty_environment_is_enough() {
+    let answer = answer(cyclescope(&["run", "--quick", "nop"]).env_clear());
+    assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+}
+
+#[test]
+fn a_temporary_folder_that_is_missing_is_told() {
+    let answer = answer(cyclescope(&["run", "--assembler", "as", "nop"]).env("TMPDIR", "/nowhere"));
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stderr.contains("TMPDIR"), "{answer:?}");
+}
+
+#[test]
+fn limits_of_the_system_are_told_with_what_helps() {
+    for (limit, word) in [("-v 30000", "ulimit -v"), ("-n 5", "ulimit -n"), ("-f 4", "ulimit -f")] {
+        let script = format!("ulimit {limit}; {} run --quick nop", env!("CARGO_BIN_EXE_cyclescope"));
+        let output = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{limit}: {said}");
+        assert!(said.contains(word), "{limit}: {said}");
+    }
+}
+
+#[test]
+fn two_runs_on_one_cpu_take_turns() {
+    let runs = [(); 3].map(|()| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        Running::start(command.args(["run", "--quick", "imul rax, rax"]).stdout(Stdio::null()))
+    });
+    for run in runs {
+        assert!(matches!(run.end().code(), Some(0 | 5)));
+    }
+    assert!(!Path::new("/cyclescope-cpu-0.lock").exists());
+}

@@ -1,0 +1,114 @@
+//! Evidence: written whole or not at all, and the same number from it.
+
+use crate::support::{answer, cyclescope, folder, has, json, measured};
+
+/// Measures with evidence in a folder, and returns the result.
+pub fn keep(directory: &str, more: &[&str]) -> serde_json::Value {
+    let plan = ["--quick", "--layouts", "3", "--samples", "4", "--seed", "7", "--evidence", directory];
+    measured(&[&plan, more].concat())
+}
+
+#[test]
+fn a_number_from_its_evidence_is_the_same_to_the_last_bit() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    for (name, snippet) in [
+        ("plain", &["imul rax, rax"][..]),
+        ("looped", &["--loop", "9", "imul rax, rax"]),
+        ("other-clock", &["--clock", "clock-gettime", "imul rax, rax"]),
+        ("cold", &["--cold", "branches,code", "imul rax, rax"]),
+        ("init", &["--init", "xor eax, eax", "imul rax, rax"]),
+    ] {
+        let kept = keep(&path(name), snippet);
+        let again = json(&["replay", &path(name)], &[0, 5]);
+        assert_eq!(kept, again, "{name}");
+    }
+}
+
+#[test]
+fn evidence_of_a_function_gives_its_number_again() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("code.c"), "void f(void *p) { *(volatile int *)p = 1; }").expect("a file");
+    let kept = keep(&path("evidence"), &["--c", &path("code.c")]);
+    assert_eq!(kept, json(&["replay", &path("evidence")], &[0, 5]));
+    let run = std::fs::read_to_string(folder.path().join("evidence/run.json")).expect("a file");
+    assert!(run.contains("cyclescope run --c"), "{run}");
+    json(&["replay", "--measure", &path("evidence")], &[2]);
+}
+
+#[test]
+fn evidence_is_measured_again_with_its_plan() {
+    let folder = folder();
+    let path = folder.path().join("evidence");
+    let path = path.to_str().expect("text");
+    keep(path, &["--loop", "5", "imul rax, rax"]);
+    let again = json(&["replay", "--measure", path], &[0, 5]);
+    assert_eq!(
+        (&again["loop"], &again["seed"], &again["bytes"]),
+        (&5.into(), &7.into(), &"48 0f af c0".into())
+    );
+    let other = json(&["replay", "--measure", "--clock", "clock-gettime", "--seed", "8", path], &[0, 5]);
+    assert_eq!((&other["clock"], &other["seed"]), (&"clock-gettime".into(), &8.into()));
+    let words = shlex::split(other["repro"].as_str().expect("text")).expect("words of a shell");
+    let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    assert_eq!(json(&words, &[0, 5])["repro"], other["repro"]);
+}
+
+#[test]
+fn options_that_would_change_nothing_are_refused() {
+    let folder = folder();
+    let path = folder.path().join("evidence");
+    let path = path.to_str().expect("text");
+    keep(path, &["nop"]);
+    for option in [
+        &["--clock", "rdtscp"][..],
+        &["--cpu", "0"],
+        &["--seed", "1"],
+        &["--quick"],
+        &["--executor", "kernel"],
+        &["--evidence", "other"],
+    ] {
+        let line = json(&[&["replay", path], option].concat(), &[2]);
+        assert!(line["text"].as_str().expect("text").starts_with(option[0]), "{line}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_take_evidence_is_refused_before_measuring() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    std::fs::create_dir(path("full")).expect("a directory");
+    std::fs::write(path("full/file"), "").expect("a file");
+    for place in [&path("full"), &path("full/file"), "/proc/nowhere"] {
+        let line = json(&["run", "--evidence", place, "nop"], &[2]);
+        assert!(line["remedy"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_directory() {
+    let folder = folder();
+    let path = folder.path().join("evidence");
+    for (snippet, code) in [("ud2", 4), ("bad", 2), ("--cpu=1023", 2)] {
+        json(&["run", "--quick", "--evidence", path.to_str().expect("text"), snippet], &[code]);
+        assert!(!path.exists(), "{snippet}");
+    }
+    // One that was there stays.
+    std::fs::create_dir(&path).expect("a directory");
+    json(&["run", "--quick", "--evidence", path.to_str().expect("text"), "ud2"], &[4]);
+    assert!(path.exists());
+}
+
+#[test]
+fn what_is_no_evidence_is_refused() {
+    let folder = folder();
+    for place in ["/nowhere", "/etc/passwd", folder.path().to_str().expect("text")] {
+        let answer = answer(&mut cyclescope(&["replay", place]));
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.stderr.contains("there is no evidence"), "{answer:?}");
+    }
+}

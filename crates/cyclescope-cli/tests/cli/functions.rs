@@ -1,0 +1,147 @@
+//! Functions of C code and of libraries.
+
+use crate::support::{answer, cyclescope, folder, has, json};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A C file in a folder of its own.
+struct Source {
+    folder: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Source {
+    fn new(text: &str) -> Source {
+        let folder = folder();
+        let file = folder.path().join("code.c");
+        std::fs::write(&file, text).expect("a file");
+        Source { folder, file }
+    }
+
+    fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        let file = self.file.to_str().expect("text");
+        [&["run", "--quick", "--c", file], more].concat()
+    }
+
+    fn run(&self, more: &[&str], codes: &[i32]) -> Value {
+        json(&self.arguments(more), codes)
+    }
+}
+
+/// Compiles code whose run fails with this exit code, and returns the error's text.
+fn fails(text: &str, code: i32) -> String {
+    let line = Source::new(text).run(&[], &[code]);
+    assert_eq!(line["kind"], "error", "{line}");
+    line["text"].as_str().expect("text").to_string()
+}
+
+#[test]
+fn a_function_is_measured_without_its_call() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new("void f(void *p) {}\nvoid g(void *p) { f(p); }\n");
+    let line = source.run(&[], &[0, 5]);
+    let (cost, call) = (line["cost"]["value"].as_f64(), line["empty_call"]["value"].as_f64());
+    let ratio = cost.expect("a number") / call.expect("a number");
+    assert!(ratio.abs() < 0.2, "an empty function costs {ratio} of an empty call");
+    assert_eq!(line["snippet"], format!("f of {}", source.file.display()));
+    assert!(source.run(&["--call", "g"], &[0, 5])["snippet"].as_str().expect("text").starts_with("g of"));
+}
+
+#[test]
+fn what_does_not_compile_or_is_not_there_is_bad_usage() {
+    if !has("cc") {
+        return;
+    }
+    assert!(fails("void f(void *p) { return", 2).contains("error: expected"));
+    assert!(fails("void g(void *p) {}", 2).contains("code.c has no function `f`"));
+    assert!(fails("void h(void); void f(void *p) { h(); }", 2).contains("undefined symbol: h"));
+    let source = Source::new("void f(void *p) {}");
+    source.run(&["--call", ""], &[2]);
+    source.run(&["--cflags", "'"], &[2]);
+    json(&["run", "--c", "/nowhere.c"], &[2]);
+    json(&["run", "--c", "/"], &[2]);
+    json(&["run", "--lib", "/etc/passwd", "--call", "f"], &[2]);
+    json(&["run", "--lib", "/nowhere.so"], &[2]);
+}
+
+#[test]
+fn a_missing_compiler_is_code_3() {
+    let source = Source::new("void f(void *p) {}");
+    let answer = answer(cyclescope(&source.arguments(&[])).env("CC", "/nowhere/cc"));
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    assert!(answer.stderr.contains("$CC"), "{answer:?}");
+}
+
+#[test]
+fn a_compiler_may_come_with_flags() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new("void f(void *p) {}\n#ifndef FLAG\n#error no flag\n#endif\n");
+    let answer = answer(cyclescope(&source.arguments(&[])).env("CC", "cc -DFLAG"));
+    assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+}
+
+#[test]
+fn constructors_can_neither_end_nor_hide_the_run() {
+    if !has("cc") {
+        return;
+    }
+    let constructor = |body: &str| {
+        format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n\
+             __attribute__((constructor)) static void begin(void) {{ {body} }}\n\
+             void f(void *p) {{}}\n"
+        )
+    };
+    assert!(fails(&constructor("exit(0);"), 4).contains("exit status 0"));
+    assert!(fails(&constructor("_Exit(7);"), 4).contains("exit status 7"));
+    assert!(fails(&constructor("abort();"), 4).contains("SIGABRT"));
+    // One that prints, to the stream that is for results: still one line of JSON.
+    Source::new(&constructor("printf(\"hello\\n\");")).run(&[], &[0, 5]);
+    let source = Source::new(&constructor("printf(\"hello\");"));
+    let answer = answer(&mut cyclescope(&source.arguments(&[])));
+    assert!(!answer.stdout.contains("hello") && answer.stderr.contains("hello"), "{answer:?}");
+    assert!(answer.stdout.contains("core cycles"), "{answer:?}");
+}
+
+#[test]
+fn destructors_are_nobodys_business() {
+    if !has("cc") {
+        return;
+    }
+    let text = "__attribute__((destructor)) static void end(void) { __builtin_trap(); }\nvoid f(void *p) {}";
+    Source::new(text).run(&[], &[0, 5]);
+}
+
+#[test]
+fn functions_that_fault_are_named() {
+    if !has("cc") {
+        return;
+    }
+    let system_call = "#include <unistd.h>\nvoid f(void *p) { getppid(); }";
+    assert!(fails(system_call, 4).contains("SIGSYS"));
+    assert!(fails(system_call, 4).contains("getppid"));
+    assert!(fails("void f(void *p) { *(volatile int *)8 = 1; }", 4).contains("f+"));
+    let deep = "int g(volatile int n) { volatile int a[99]; a[0] = n; return g(n + 1) + a[0]; }\n\
+                void f(void *p) { g(0); }";
+    assert!(fails(deep, 4).contains("SIGSEGV"));
+    assert!(fails("void f(void *p) { for (;;) ; }", 4).contains("did not end"));
+}
+
+#[test]
+fn nothing_stays_in_the_temporary_folder() {
+    if !has("cc") {
+        return;
+    }
+    let temporary = folder();
+    for text in ["void f(void *p) {}", "void f(void *p) { for (;;) ; }", "nonsense"] {
+        let source = Source::new(text);
+        answer(cyclescope(&source.arguments(&[])).env("TMPDIR", temporary.path()));
+        let left = std::fs::read_dir(temporary.path()).expect("a folder").count();
+        assert_eq!(left, 0, "{text}");
+        drop(source.folder);
+    }
+}

@@ -1,0 +1,10 @@
+//! `cyclescope` as its user sees it: what is printed where, with which exit code, and what stays behind.
+
+mod damage;
+mod endings;
+mod evidence;
+mod functions;
+mod json;
+mod refusals;
+mod snippets;
+mod support;

@@ -1,0 +1,107 @@
+//! What can be measured, and how it is shown.
+
+use crate::support::{answer, cost, cyclescope, folder, has, measured};
+
+#[test]
+fn two_copies_of_a_chain_cost_twice_as_much() {
+    let ratio = cost(&["imul rax, rax; imul rax, rax"]) / cost(&["imul rax, rax"]);
+    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn text_file_standard_input_and_machine_code_are_the_same_snippet() {
+    let folder = folder();
+    let file = folder.path().join("snippet.s");
+    std::fs::write(&file, "imul rax, rax # three cycles\r\n\r\nnop\n").expect("a file");
+    let bytes = "48 0f af c0 90";
+    assert_eq!(measured(&["--quick", "imul rax, rax; nop"])["bytes"], bytes);
+    assert_eq!(measured(&["--quick", "--file", file.to_str().expect("text")])["bytes"], bytes);
+    assert_eq!(measured(&["--quick", "--hex", "0x48,0x0f,0xaf,0xc0,0x90"])["bytes"], bytes);
+    let piped = answer(cyclescope(&["run", "--quick", "--json", "-"]).write_stdin("imul rax, rax\nnop"));
+    assert!(piped.stdout.contains(bytes), "{piped:?}");
+}
+
+#[test]
+fn text_is_plain_and_at_most_80_columns_wide() {
+    let long = "add rax, rbx; ".repeat(200);
+    for arguments in [
+        &["run", "--quick", "imul rax, rax"][..],
+        &["run", "--quick", &long],
+        &["run", "--quick", "--layouts", "2", "--interval", "1e-9", "div rcx", "--init", "xor edx, edx"],
+        &["run", "--quick", "--cold", "code,data,branches,tlb", "nop"],
+        &["run", "--clock", "list"],
+    ] {
+        let answer = answer(&mut cyclescope(arguments));
+        for line in answer.stdout.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        assert!(!answer.stdout.contains('\u{1b}') && !answer.stderr.contains('\u{1b}'), "{answer:?}");
+    }
+}
+
+#[test]
+fn control_characters_of_a_snippet_do_not_reach_the_terminal() {
+    let answer = answer(&mut cyclescope(&["run", "nop \u{1b}[2J"]));
+    assert_eq!(answer.code, Some(2));
+    assert!(!answer.stderr.contains('\u{1b}'), "{answer:?}");
+}
+
+#[test]
+fn long_plans_are_no_hangs() {
+    // Each of these took longer than a deadline that knew the budget alone.
+    measured(&["--quick", "--layouts", "8", "--samples", "4", "--warm-up", "100000", "nop"]);
+    measured(&["--quick", "--layouts", "2", "--samples", "4", "--loop", "1000000", "imul rax, rax"]);
+}
+
+#[test]
+fn extremes_of_the_plan_are_measured() {
+    for plan in [
+        &["--layouts", "2", "--samples", "4"][..],
+        &["--layouts", "1024", "--samples", "4"],
+        &["--unroll", "1"],
+        &["--unroll", "100000", "--layouts", "2", "--samples", "4"],
+        &["--warm-up", "0"],
+        &["--budget", "1e-9"],
+        &["--interval", "1e-300"],
+        &["--interval", "5000%"],
+        &["--confidence", "0.01"],
+        &["--confidence", "99.99%"],
+        &["--seed", "18446744073709551615"],
+    ] {
+        measured(&[plan, &["--quick", "nop"]].concat());
+    }
+}
+
+#[test]
+fn macros_of_other_assemblers_work() {
+    for (assembler, text) in [
+        ("as", ".rept 3\nnop\n.endr"),
+        ("llvm-mc", ".rept 3\nnop\n.endr"),
+        ("nasm", "%rep 3\nnop\n%endrep"),
+        ("nasm", "nop; nop; nop"),
+    ] {
+        if has(assembler) {
+            let line = measured(&["--quick", "--assembler", assembler, text]);
+            assert_eq!(line["bytes"], "90 90 90", "{assembler}");
+        }
+    }
+}
+
+#[test]
+fn the_cpu_that_was_asked_for_is_used() {
+    let default = measured(&["--quick", "nop"])["cpu"].as_u64().expect("a number");
+    let line = measured(&["--quick", "--cpu", &default.to_string(), "nop"]);
+    assert_eq!(line["cpu"], default);
+    assert!(line["repro"].as_str().expect("text").contains(&format!("--cpu {default}")));
+}
+
+#[test]
+fn help_fits_a_page_and_names_the_exit_codes() {
+    for arguments in [&["--help"][..], &["run", "--help"], &["replay", "--help"], &["-h"], &["run", "-h"]] {
+        let answer = answer(&mut cyclescope(arguments));
+        assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        assert!(answer.stdout.lines().all(|line| line.chars().count() <= 100), "{}", answer.stdout);
+    }
+    let help = answer(&mut cyclescope(&["--help"])).stdout;
+    assert!(help.contains("Exit codes: 0 done"), "{help}");
+}

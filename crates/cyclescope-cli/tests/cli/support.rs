@@ -1,0 +1,79 @@
+//! How the tests run the program and look at what it said.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The program, not yet started. A test that takes longer than this has hung.
+pub fn cyclescope(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("cyclescope").expect("the program is built");
+    command.args(arguments).timeout(Duration::from_secs(60));
+    command
+}
+
+/// What a command answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// The exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Runs a command to its end.
+pub fn answer(command: &mut Command) -> Answer {
+    let output = command.output().expect("the program runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let answer =
+        Answer { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
+    assert!(!answer.stderr.contains("panicked"), "{answer:?}");
+    answer
+}
+
+/// The one line that a command with `--json` prints.
+pub fn json(arguments: &[&str], codes: &[i32]) -> Value {
+    // Right behind the command: behind `--` it would be no option.
+    let answer = answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
+    assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{arguments:?}: {answer:?}");
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    assert_eq!(lines.len(), 1, "{arguments:?}: {answer:?}");
+    let line: Value = serde_json::from_str(lines[0]).expect("JSON");
+    assert_eq!(line["schema"], "cyclescope/1");
+    line
+}
+
+/// A measurement, which may be too noisy on a busy machine.
+pub fn measured(arguments: &[&str]) -> Value {
+    let line = json(&[&["run"], arguments].concat(), &[0, 5]);
+    assert_eq!(line["kind"], "run");
+    line
+}
+
+/// A failure of `run` with this exit code.
+pub fn refused(arguments: &[&str], code: i32) -> Value {
+    let line = json(&[&["run"], arguments].concat(), &[code]);
+    assert_eq!((&line["kind"], &line["exit"]), (&"error".into(), &code.into()), "{arguments:?}");
+    line
+}
+
+/// The best of some measurements, as a cost: other programs only make it longer.
+pub fn cost(arguments: &[&str]) -> f64 {
+    let costs = (0..3).filter_map(|_| measured(arguments)["cost"]["value"].as_f64());
+    costs.min_by(f64::total_cmp).expect("a number in one of three measurements")
+}
+
+/// Whether a tool is installed; if not, says that the test is skipped.
+pub fn has(tool: &str) -> bool {
+    let found = std::process::Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        println!("skipped: {tool} is not installed");
+    }
+    found
+}
+
+/// A temporary folder.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
