@@ -44,6 +44,14 @@ pub struct Caveat {
     pub text: String,
 }
 
+impl Caveat {
+    /// The caveat of an emulated machine.
+    pub fn emulated() -> Caveat {
+        let text = "the machine is emulated: its clock does not count the cycles of a core".to_string();
+        Caveat { code: Code::Emulated, text }
+    }
+}
+
 /// The core clock counts as moved when its extremes differ by more than this share.
 const FREQUENCY_SHARE: f64 = 0.02;
 /// The rulers disagree when their ratio is off by more than this share.
@@ -58,7 +66,14 @@ const DROPPED_SHARE: f64 = 0.2;
 
 /// Whether a result with these caveats falls short of what was asked for.
 pub fn fall_short(caveats: &[Caveat]) -> bool {
-    let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable, Code::SiblingBusy];
+    let short = [
+        Code::Nonlinear,
+        Code::IntervalNotReached,
+        Code::NotRepeatable,
+        Code::RulersDisagree,
+        Code::SiblingBusy,
+        Code::Emulated,
+    ];
     caveats.iter().any(|caveat| short.contains(&caveat.code))
 }
 

@@ -12,7 +12,7 @@
 //! Programs are stored before they are placed; references to the context are RIP-relative with the context a
 //! nominal distance away.
 
-use crate::caveat::caveats;
+use crate::caveat::{Caveat, Code, caveats};
 use crate::clock::Clock;
 use crate::estimate::{LayoutData, Shape, call, estimate};
 use crate::executor::{Call, Place, Sample};
@@ -74,6 +74,8 @@ pub struct SavedPlan {
     pub linear: bool,
     /// Whether the cost was found to have stopped moving.
     pub settled: bool,
+    /// Whether the machine was emulated.
+    pub emulated: bool,
     /// The precision without which the result is too noisy.
     pub asked: Precision,
     /// The level of the intervals.
@@ -214,6 +216,7 @@ fn saved_plan(snippet: &Snippet, plan: &Plan, run: &Run, record: &RunRecord, ask
         loop_count: plan.loop_count,
         linear: *linear,
         settled: *settled,
+        emulated: run.caveats.iter().any(|caveat| caveat.code == Code::Emulated),
         asked,
         confidence: plan.confidence,
         seed: plan.seed,
@@ -279,7 +282,10 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
             round_s: 0.0,
         },
     };
-    let caveats = caveats(&measurement, plan.asked);
+    let mut caveats = caveats(&measurement, plan.asked);
+    if plan.emulated {
+        caveats.insert(0, Caveat::emulated());
+    }
     let run = Run { measurement, caveats, tsc: plan.tsc.map(|rates| rates.map(Hertz)) };
     Ok(Replay { snippet, plan, clock, run, written })
 }

@@ -142,6 +142,10 @@ const BODY_BYTES_MOST: usize = 128 << 10;
 /// Core cycles of the longest body at first and when the unit was grown: well below a scheduler's time slice.
 const BODY_CYCLES: f64 = 400_000.0;
 const BODY_CYCLES_MOST: f64 = 4_000_000.0;
+/// With these the ratio of the rulers is good to 0.1 % through a clock that steps by 38 ticks.
+const LATENCY_LOOPS: u64 = 400;
+const LATENCY_LAYOUTS: usize = 4;
+const LATENCY_ROUNDS: u32 = 24;
 /// Core cycles that a cold start is taken to cost before it is measured.
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
@@ -217,9 +221,14 @@ impl<'a> Session<'a> {
     }
 
     fn run(mut self) -> Result<Measurement, RunError> {
+        if self.plan.imul_latency.is_none() {
+            self.imul_latency = self.find_imul_latency()?;
+        }
         let guess = if self.is_cold() { COLD_GUESS } else { self.pilot()? };
         let unit = if self.is_cold() { 1 } else { self.plan.unit.unwrap_or_else(|| self.first_unit(guess)) };
         let mut acquisition = self.acquisition(unit, self.plan.warm_up.unwrap_or(WARM_UP), guess);
+        // The first batch may have waited for another run on this CPU, which is not this one's time.
+        self.started = Instant::now();
         loop {
             let more = acquisition.layouts.len().max(self.plan.layouts);
             self.batch(&mut acquisition, more, self.plan.rounds)?;
@@ -234,7 +243,7 @@ impl<'a> Session<'a> {
             }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
             if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
-                acquisition = self.acquisition(unit, 4 * warm_up, guess);
+                acquisition = self.acquisition(unit, (4 * warm_up).min(WARM_UP_MOST), guess);
             } else if (!linear || self.is_blurred(&result)) && self.may_grow(unit, guess) && self.has_time() {
                 acquisition = self.acquisition(2 * unit, warm_up, guess);
             } else if full || self.reached(&result) {
@@ -275,6 +284,17 @@ impl<'a> Session<'a> {
         estimate(&acquisition.layouts, &acquisition.shape, self.plan.confidence)
     }
 
+    /// The whole number next to the ratio of the two rulers. If the ratio is no whole number the estimate shows
+    /// that the rulers disagree.
+    fn find_imul_latency(&mut self) -> Result<f64, RunError> {
+        let mut acquisition = self.acquisition(1, WARM_UP, 0.0);
+        acquisition.ruler_loops = LATENCY_LOOPS;
+        acquisition.shape.imul_latency = 1.0;
+        self.batch(&mut acquisition, LATENCY_LAYOUTS, LATENCY_ROUNDS)?;
+        let ratio = self.estimate(&acquisition).map(|estimate| 1.0 / estimate.add_link.value);
+        Ok(ratio.map_or(1.0, |ratio| ratio.round().max(1.0)))
+    }
+
     /// A rough cost in core cycles a copy, from a few copies.
     fn pilot(&mut self) -> Result<f64, RunError> {
         let mut acquisition = self.acquisition(1, 1, 0.0);
@@ -283,11 +303,6 @@ impl<'a> Session<'a> {
         let samples = &acquisition.layouts[0].samples;
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
         let rate = (least(call::IMUL_LONG) - least(call::IMUL_SHORT)).max(1.0);
-        if self.plan.imul_latency.is_none() {
-            let add = (least(call::ADD_LONG) - least(call::ADD_SHORT)).max(1.0);
-            self.imul_latency =
-                (rate / add * crate::ruler::ADD_SPAN / crate::ruler::IMUL_SPAN).round().max(1.0);
-        }
         let cycles = self.ruler_span() * acquisition.layouts[0].ruler_loops as f64;
         let copies = 3.0 * acquisition.shape.loop_count as f64;
         let guess = (least(call::FOUR) - least(call::ONE)) / copies * cycles / rate;
@@ -303,12 +318,13 @@ impl<'a> Session<'a> {
         let by_count = INSTRUCTIONS.div_ceil(self.outline.instructions.max(1));
         let by_memory = match self.outline.memory_accesses {
             0 => 1,
-            accesses => MEMORY_ACCESSES.div_ceil(accesses),
+            accesses => with_spread(MEMORY_ACCESSES.div_ceil(accesses)),
         };
-        let by_bytes = BODY_BYTES / 4 / self.snippet.code().len().max(1);
+        let bytes = 4 * self.snippet.code().len().max(1);
+        let (by_bytes, by_bytes_most) = (BODY_BYTES / bytes, BODY_BYTES_MOST / bytes);
         let loops = self.plan.loop_count.unwrap_or(1) as f64;
         let by_time = BODY_CYCLES / 4.0 / (guess * loops);
-        by_count.max(by_memory).min(by_bytes).min(by_time as usize).max(1)
+        by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time as usize).max(1)
     }
 
     fn may_grow(&self, unit: usize, guess: f64) -> bool {
@@ -516,6 +532,11 @@ pub(crate) fn gather(layouts: &[Layout], readings: &[Sample]) -> LayoutSamples {
 
 /// Programs of the ruler.
 const RULERS: usize = 5;
+
+/// The unit whose shortest bodies, a quarter shorter, still hold so many.
+fn with_spread(least: usize) -> usize {
+    (4 * least).div_ceil(3)
+}
 
 /// Whether the cost is proportional to the number of copies, and whether it has stopped moving.
 fn verdict(estimate: &Option<Estimate>) -> (bool, bool) {

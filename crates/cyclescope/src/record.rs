@@ -181,7 +181,7 @@ impl RunRecord {
 impl RunRecord {
     /// Whether the result falls short of what was asked for.
     pub fn is_noisy(&self) -> bool {
-        self.layouts < 2 || fall_short(&self.caveats)
+        self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::estimate::Estimate;
 use crate::executor::Executor;
 use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
+use crate::machine::fact::Fact;
 use crate::machine::step::measure_step;
 use crate::measure::{Measurement, Plan, Precision, measure};
 use crate::program::Cold;
@@ -135,8 +136,11 @@ pub fn run(
     let measurement = measure(executor, snippet, plan)?;
     let mut caveats = caveats(&measurement, asked);
     if emulated(machine) {
-        let text = "the machine is emulated: its clock does not count the cycles of a core".to_string();
-        caveats.insert(0, Caveat { code: Code::Emulated, text });
+        caveats.insert(0, Caveat::emulated());
+    }
+    if executor.exclusive() == Fact::Known(false) {
+        let text = "another run measured on this CPU at the same time".to_string();
+        caveats.push(Caveat { code: Code::Noisy, text });
     }
     let ticks = plan.clock.counts == Counts::TscTicks;
     let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());

@@ -305,7 +305,8 @@ fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval
     };
     let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic];
     let raw = |layout: &LayoutEstimate| [layout.raw, layout.systematic * layout.rate];
-    let largest = groups.iter().max_by_key(|group| group.len()).expect("there is at least one layout");
+    // Groups are in the order of their costs; of two equal ones the cheaper stands for the snippet.
+    let largest = groups.iter().rev().max_by_key(|group| group.len()).expect("there is at least one layout");
     let mode = |group: &Vec<usize>| Mode {
         cost: of(group, &cost),
         share: group.len() as f64 / layouts.len() as f64,
