@@ -21,9 +21,11 @@ check:
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 
-# The figures that matter, measured here and now and printed; see crates/cyclescope-bench.
+# The figures that matter, measured here and now and printed; ARGS=--list shows the sections, --full is the long
+# proof.
 bench:
-	$(CARGO) run --release -p cyclescope-bench --
+	$(CARGO) build --release -p cyclescope-cli -p cyclescope-bench
+	$(CARGO) run --release -p cyclescope-bench -- $(ARGS)
 
 install:
 	$(CARGO) install --path crates/cyclescope-cli

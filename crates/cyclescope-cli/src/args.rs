@@ -130,7 +130,7 @@ pub struct RunArgs {
     /// Level of the intervals [default: 0.95]
     #[arg(help_heading = HOW, long, value_name = "SHARE", value_parser = confidence)]
     pub confidence: Option<f64>,
-    /// Seconds after which no further batch is begun [default: 0.12]
+    /// Seconds after which no further batch is begun [default: 0.16]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Measure the first run after these were made cold; several are separated by commas

@@ -56,6 +56,12 @@ const LAYOUT_CYCLES: f64 = 0.02;
 /// A machine is noisy where more than this share of the rounds was dropped.
 const DROPPED_SHARE: f64 = 0.2;
 
+/// Whether a result with these caveats falls short of what was asked for.
+pub fn fall_short(caveats: &[Caveat]) -> bool {
+    let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable, Code::SiblingBusy];
+    caveats.iter().any(|caveat| short.contains(&caveat.code))
+}
+
 /// The caveats of a measurement, against the precision that was asked for.
 pub fn caveats(measurement: &Measurement, asked: Precision) -> Vec<Caveat> {
     let Some(estimate) = &measurement.estimate else {

@@ -1,4 +1,30 @@
 //! What a piece of x86 code costs, in true core clock cycles with an error bar.
+//!
+//! The main path, as types: a [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around
+//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`estimate::estimate`] turns
+//! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`] does all of it:
+//!
+//! ```
+//! use cyclescope::executor::user::{User, UserOptions};
+//! use cyclescope::machine::Machine;
+//! use cyclescope::run::{Request, run};
+//! use cyclescope::snippet::Snippet;
+//!
+//! let machine = Machine::detect();
+//! let code = cyclescope::asm::parse("imul rax, rax")?;
+//! let snippet = Snippet::new(code.bytes().to_vec(), Vec::new(), code.text());
+//! let request = Request { quick: true, ..Request::default() };
+//! let plan = request.plan(&machine)?;
+//! let cpu = machine.target.as_ref().map_or(0, |target| target.cpu as usize);
+//! let mut executor = User::spawn(&UserOptions { cpu, ..UserOptions::default() })?;
+//! let result = run(&machine, &mut executor, &snippet, &plan, request.asked())?;
+//! if let Some(estimate) = result.estimate() {
+//!     println!("{} ± {} core cycles", estimate.cost.value, estimate.cost.half_width());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The library never prints and never parses arguments. Its limits are in `docs/how-it-measures.md`.
 
 pub mod asm;
 pub mod caveat;

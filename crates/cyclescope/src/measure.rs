@@ -9,12 +9,12 @@ use crate::error::RunError;
 use crate::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::placement;
-use crate::program::{Cold, Program, Recipe};
+use crate::program::{Cold, Frame, Program, Recipe};
 use crate::random::Random;
 use crate::ruler::Ruler;
 use crate::samples::LayoutSamples;
 use crate::snippet::{Outline, Snippet};
-use crate::statistics::Interval;
+use crate::statistics::{Interval, mean, normal_quantile};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -127,8 +127,11 @@ pub struct Measurement {
 const WARM_UP: u32 = 3;
 /// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
 const WARM_UP_MOST: u32 = 96;
-/// Instructions in the shortest body at least, so that the out-of-order window is filled by the longest.
-const INSTRUCTIONS: usize = 100;
+/// Instructions in the shortest body at least: more than any scheduler holds (97 entries on Golden Cove, 192 in
+/// all of Zen 4's). A body that the scheduler holds as a whole ends otherwise than a longer one: with 100, chains of
+/// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
+/// was off by more than 0.4.
+const INSTRUCTIONS: usize = 200;
 /// Memory accesses in the shortest body at least: more than any store buffer holds (Intel and AMD
 /// optimisation manuals: at most 112 entries), else a whole sample hides in it.
 const MEMORY_ACCESSES: usize = 128;
@@ -146,6 +149,12 @@ const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
 /// A slope that bends, or a cost that moves, by less than this share or this many core cycles is accepted.
 const BEND_SHARE: f64 = 0.01;
 const BEND_CYCLES: f64 = 0.003;
+/// How long to leave a shared core alone before the layouts are taken anew, how often, and for how many budgets at
+/// most: a neighbour's spells of work lasted tens of milliseconds, and what is measured in one is wrong by up to a
+/// third.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSES_MOST: u32 = 50;
+const BUDGETS_BESIDE_SIBLING: u32 = 4;
 /// How long any batch may take before its snippet counts as hung, beside the time that it should take and the
 /// budget.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -181,21 +190,28 @@ struct Session<'a> {
     plan: &'a Plan,
     outline: Outline,
     ruler: [Program; RULERS],
+    /// What all programs of the snippet have in common.
+    frame: Option<Frame>,
     imul_latency: f64,
     random: Random,
+    /// How often the core was left alone because it was shared.
+    pauses: u32,
     started: Instant,
 }
 
 impl<'a> Session<'a> {
     fn new(executor: &'a mut dyn Executor, snippet: &'a Snippet, plan: &'a Plan) -> Session<'a> {
+        let outline = snippet.outline(plan.avx);
         Session {
+            frame: (!plan.cold.is_any()).then(|| recipe(snippet, plan, outline, 0).frame()),
             executor,
             snippet,
             plan,
-            outline: snippet.outline(plan.avx),
+            outline,
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
+            pauses: 0,
             started: Instant::now(),
         }
     }
@@ -210,10 +226,16 @@ impl<'a> Session<'a> {
             let result = self.estimate(&acquisition);
             let (linear, settled) = verdict(&result);
             let Acquisition { unit, warm_up, .. } = acquisition;
+            if result.as_ref().is_some_and(|result| result.shared) && self.may_wait() {
+                self.pauses += 1;
+                std::thread::sleep(PAUSE);
+                acquisition = self.acquisition(unit, warm_up, guess);
+                continue;
+            }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
             if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
                 acquisition = self.acquisition(unit, 4 * warm_up, guess);
-            } else if !linear && self.may_grow(unit, guess) && self.has_time() {
+            } else if (!linear || self.is_blurred(&result)) && self.may_grow(unit, guess) && self.has_time() {
                 acquisition = self.acquisition(2 * unit, warm_up, guess);
             } else if full || self.reached(&result) {
                 let elapsed = self.started.elapsed();
@@ -222,12 +244,27 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Whether there is time to wait for a busy sibling to rest.
+    fn may_wait(&self) -> bool {
+        self.pauses < PAUSES_MOST && self.started.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
+    }
+
     fn reached(&self, result: &Option<Estimate>) -> bool {
         result.as_ref().is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
     }
 
     fn is_cold(&self) -> bool {
         self.plan.cold.is_any()
+    }
+
+    /// Whether the instrument's own error leaves too little of the precision for the spread of the layouts, which
+    /// more layouts make smaller: then only longer bodies help.
+    fn is_blurred(&self, estimate: &Option<Estimate>) -> bool {
+        let Some(estimate) = estimate else { return false };
+        let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
+        let margin = normal_quantile(0.5 + self.plan.confidence / 2.0) * mean(&errors);
+        let both = std::f64::consts::SQRT_2 * margin;
+        !self.plan.precision.met_by(&Interval::around(estimate.cost.value, both))
     }
 
     fn has_time(&self) -> bool {
@@ -355,6 +392,7 @@ impl<'a> Session<'a> {
             rounds,
             layouts: placed,
             element: self.outline.world.element,
+            touches_memory: self.outline.touches_memory,
             deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
         };
         let samples = self.executor.run(&batch)?;
@@ -394,6 +432,26 @@ impl<'a> Session<'a> {
         middle - spread + self.random.below(2 * spread + 1)
     }
 
+    /// The program with so many copies. Evictions of a cold start depend on that number.
+    fn program(&self, copies: usize) -> Program {
+        match &self.frame {
+            Some(frame) => frame.program(self.snippet.code(), copies),
+            None => recipe(self.snippet, self.plan, self.outline, copies).build(),
+        }
+    }
+
+    /// The calls of a round in a random order, the snippet's own never more than two apart: where 256-bit floating
+    /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
+    fn order(&mut self) -> [usize; call::COUNT] {
+        let (mut bodies, mut rulers) = ([call::ONE, call::TWO, call::FOUR], call::RULERS);
+        self.random.shuffle(&mut bodies);
+        self.random.shuffle(&mut rulers);
+        let ([a, b, c], [r, s, t, u, v]) = (bodies, rulers);
+        let mut order = [a, r, s, b, t, u, c, v];
+        order.rotate_left(self.random.below(call::COUNT));
+        order
+    }
+
     /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
     fn layout(
         &mut self,
@@ -404,16 +462,7 @@ impl<'a> Session<'a> {
     ) -> Result<Layout, RunError> {
         let first = programs.len();
         for copies in copies {
-            let recipe = Recipe {
-                clock: self.plan.clock,
-                world: self.outline.world,
-                init: self.snippet.init(),
-                snippet: self.snippet.code(),
-                copies: *copies,
-                looped: self.plan.loop_count.is_some(),
-                cold: self.plan.cold,
-            };
-            programs.push(recipe.build());
+            programs.push(self.program(*copies));
         }
         let (fixed, end) = placement::fixed(&programs[..RULERS]);
         let numbers = [first, first + 1, first + 2];
@@ -432,13 +481,24 @@ impl<'a> Session<'a> {
         }
         let loop_count = |call: usize| match call {
             call::ONE | call::TWO | call::FOUR => loop_count,
-            call::SENTINEL => crate::ruler::SENTINEL_LOOPS,
+            call::SENTINEL => crate::ruler::sentinel_loops(self.plan.step),
             _ => ruler_loops,
         };
-        let mut round: Vec<Call> =
-            (0..call::COUNT).map(|place| Call { place, loop_count: loop_count(place) }).collect();
-        self.random.shuffle(&mut round);
+        let round =
+            self.order().into_iter().map(|place| Call { place, loop_count: loop_count(place) }).collect();
         Ok(Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() })
+    }
+}
+
+fn recipe<'a>(snippet: &'a Snippet, plan: &'a Plan, outline: Outline, copies: usize) -> Recipe<'a> {
+    Recipe {
+        clock: plan.clock,
+        world: outline.world,
+        init: snippet.init(),
+        snippet: snippet.code(),
+        copies,
+        looped: plan.loop_count.is_some(),
+        cold: plan.cold,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Results as JSON: one object a line, schema `cyclescope/1`.
 
-use crate::caveat::{Caveat, Code, interval_not_reached};
+use crate::caveat::{Caveat, Code, fall_short, interval_not_reached};
 use crate::error::{BadSnippet, RunError, Unavailable};
 use crate::measure::Precision;
 use crate::program::Cold;
@@ -181,8 +181,7 @@ impl RunRecord {
 impl RunRecord {
     /// Whether the result falls short of what was asked for.
     pub fn is_noisy(&self) -> bool {
-        let short = [Code::Nonlinear, Code::IntervalNotReached, Code::NotRepeatable];
-        self.layouts < 2 || self.caveats.iter().any(|caveat| short.contains(&caveat.code))
+        self.layouts < 2 || fall_short(&self.caveats)
     }
 }
 

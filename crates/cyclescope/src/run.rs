@@ -1,6 +1,6 @@
 //! The question `run` asks: what does this snippet cost on this machine?
 
-use crate::caveat::{Caveat, Code, caveats};
+use crate::caveat::{Caveat, Code, caveats, fall_short};
 use crate::clock::{self, Clock, Counts};
 use crate::error::{RunError, Unavailable};
 use crate::estimate::Estimate;
@@ -61,7 +61,7 @@ const LAYOUTS_QUICK: usize = 8;
 const LAYOUTS_MOST_COLD: usize = 64;
 /// More layouts than this tell no more than their spread.
 const LAYOUTS_MOST: usize = 1024;
-const BUDGET: Duration = Duration::from_millis(120);
+const BUDGET: Duration = Duration::from_millis(160);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
 /// Pairs of readings from which the clock's step is told, in about a millisecond.
 const STEP_PAIRS: usize = 8_000;
@@ -176,6 +176,11 @@ impl Run {
     fn refused(&self) -> bool {
         let refusing = [Code::Nonlinear, Code::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
+    }
+
+    /// Whether the result falls short of what was asked for.
+    pub fn is_noisy(&self) -> bool {
+        self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }
 
     /// The estimate, where its number may be given.

@@ -22,6 +22,8 @@ pub struct Outline {
     pub instructions: usize,
     /// How many of them access memory.
     pub memory_accesses: usize,
+    /// Whether it or its init code accesses memory.
+    pub touches_memory: bool,
     /// The processor state that it needs.
     pub world: World,
     /// Whether it names R15, which counts the loop of a looped body.
@@ -58,6 +60,7 @@ impl Snippet {
             for instruction in Decoder::new(64, code, DecoderOptions::NONE) {
                 let info = factory.info(&instruction);
                 let touches = info.used_memory().iter().any(|memory| memory.access() != OpAccess::None);
+                outline.touches_memory |= touches;
                 if counted {
                     outline.instructions += 1;
                     outline.memory_accesses += usize::from(touches);
@@ -160,6 +163,18 @@ mod tests {
         // mov rax, [r14]; lea rax, [r14]; nop [r14]
         let outline = outline(&[0x49, 0x8b, 0x06, 0x49, 0x8d, 0x06, 0x41, 0x0f, 0x1f, 0x06]);
         assert_eq!((outline.instructions, outline.memory_accesses), (3, 1));
+        assert!(outline.touches_memory);
+    }
+
+    #[test]
+    fn the_stack_and_init_code_touch_memory_too() {
+        let touches = |code: &[u8], init: &[u8]| {
+            Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).touches_memory
+        };
+        // push rax; add rax, rax; mov [r14], rax
+        assert!(touches(&[0x50], &[]));
+        assert!(!touches(&[0x48, 0x01, 0xc0], &[]));
+        assert!(touches(&[0x48, 0x01, 0xc0], &[0x49, 0x89, 0x06]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `CYCLESCOPE_COVERAGE_RUNS=10000` makes it the full proof; the default is small enough for every test run.
 
 use cyclescope::clock::Clock;
-use cyclescope::estimate::estimate;
+use cyclescope::estimate::{INSTRUMENT_CYCLES, estimate};
 use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::random::Random;
@@ -47,8 +47,8 @@ fn vary(scenario: &Scenario, random: &mut Random) -> Scenario {
     if varied.ratio == Scenario::default().ratio {
         varied.ratio = 0.5 + 1.5 * random.unit();
     }
-    // What the estimate allows for, and adds to every interval: 0.1 cycles for each of two differences.
-    varied.ruler_boundary = 0.1 * 2f64.sqrt() * random.normal();
+    // What the estimate allows for, and adds to every interval, for each of two differences.
+    varied.ruler_boundary = INSTRUMENT_CYCLES * 2f64.sqrt() * random.normal();
     if varied.step == Scenario::default().step {
         varied.step = [1, 2, 26, 38, 100][random.below(5)];
     }

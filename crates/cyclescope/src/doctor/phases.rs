@@ -72,6 +72,7 @@ fn batch(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> 
     let layout = Layout { code, round, data: crate::placement::data(random), seed: random.bits() };
     Batch {
         programs,
+        touches_memory: false,
         warm_up: 4,
         rounds,
         layouts: vec![layout],

@@ -9,7 +9,7 @@ use crate::error::RunError;
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::program::Program;
 use crate::random::Random;
-use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, Ruler, SENTINEL_LOOPS, SENTINEL_TOTAL};
+use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, Ruler, SENTINEL_LOOPS, sentinel_adds};
 use crate::statistics::{median, quantile};
 use std::time::Duration;
 
@@ -98,8 +98,15 @@ impl Probe {
         }
         let programs = self.programs.to_vec();
         let element = Element::default();
-        let batch =
-            Batch { programs, warm_up: WARM_UP, rounds, layouts: placed, element, deadline: DEADLINE };
+        let batch = Batch {
+            programs,
+            warm_up: WARM_UP,
+            rounds,
+            layouts: placed,
+            element,
+            touches_memory: false,
+            deadline: DEADLINE,
+        };
         let samples = executor.run(&batch)?;
         let layouts = batch.layouts.iter().zip(samples.chunks_exact(rounds as usize * CALLS)).zip(loops);
         let readings = layouts.map(|((layout, samples), loops)| {
@@ -169,7 +176,7 @@ impl Readings {
         Reading {
             imul: (mean[IMUL_LONG] - mean[IMUL_SHORT]) / imul_links,
             add,
-            width: SENTINEL_TIMES as f64 * SENTINEL_TOTAL / (mean[SENTINEL] / add - overhead),
+            width: sentinel_adds(SENTINEL_TIMES * SENTINEL_LOOPS) / (mean[SENTINEL] / add - overhead),
             imul_links,
             add_links,
             kept: 1,

@@ -165,6 +165,7 @@ fn keep_busy(
     };
     let batch = Batch {
         programs: vec![program],
+        touches_memory: false,
         warm_up: 1,
         rounds: BUSY_ROUNDS,
         layouts: vec![layout],

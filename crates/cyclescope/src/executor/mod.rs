@@ -53,6 +53,8 @@ pub struct Batch {
     pub layouts: Vec<Layout>,
     /// What the memory areas hold.
     pub element: Element,
+    /// Whether the programs touch the memory areas, so that each layout needs them fresh.
+    pub touches_memory: bool,
     /// How long the whole batch may take.
     pub deadline: Duration,
 }

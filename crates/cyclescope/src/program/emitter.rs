@@ -8,7 +8,7 @@ use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 /// Where the context stands, relative to the program's first byte, until the program is placed.
 pub(super) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
 
-/// How far ahead the body is taken to be until it is written.
+/// How far ahead the body is taken to be until its distance is known.
 const NOMINAL_BODY: i64 = 0x1000;
 
 /// Collects machine code.
@@ -16,31 +16,32 @@ pub struct Emitter {
     encoder: Encoder,
     /// Offsets of the 32-bit displacements that refer to the context.
     relocations: Vec<u32>,
-    /// Offsets of the 32-bit displacements that refer to the body, which is written later.
+    /// Offsets of the 32-bit displacements that refer to the body, which follows this code.
     forward: Vec<usize>,
-    body: usize,
+    start: usize,
     length: usize,
 }
 
 impl Emitter {
-    pub(super) fn new() -> Emitter {
+    /// For code that starts at an offset in its program.
+    pub(super) fn at(start: usize) -> Emitter {
         Emitter {
             encoder: Encoder::new(64),
             relocations: Vec::new(),
             forward: Vec::new(),
-            body: 0,
-            length: 0,
+            start,
+            length: start,
         }
     }
 
-    /// Bytes written so far.
+    /// Where the next byte stands in the program.
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// Whether nothing was written so far.
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.length == self.start
     }
 
     /// Appends an instruction that this library made up itself.
@@ -71,19 +72,13 @@ impl Emitter {
         self.length += bytes.len();
     }
 
-    /// `lea register, [body]`
+    /// `lea register, [body]`: the address behind all of this code.
     pub fn lea_body(&mut self, register: Register) {
         let ahead = MemoryOperand::with_base_displ(Register::RIP, self.length as i64 + NOMINAL_BODY);
-        let instruction = Instruction::with2(Code::Lea_r64_m, register, ahead);
-        self.push(instruction);
+        self.push(Instruction::with2(Code::Lea_r64_m, register, ahead));
         // It is no reference to the context.
         let at = self.relocations.pop().expect("the displacement was noted");
         self.forward.push(at as usize);
-    }
-
-    /// Says that the body begins here.
-    pub fn begin_body(&mut self) {
-        self.body = self.length;
     }
 
     /// `op register, [context + field]`
@@ -125,8 +120,8 @@ impl Emitter {
         let mut bytes = self.encoder.take_buffer();
         for at in self.forward {
             // The displacement is the last part of a LEA, so it counts from its own end.
-            let ahead = (self.body - (at + 4)) as i32;
-            bytes[at..at + 4].copy_from_slice(&ahead.to_le_bytes());
+            let ahead = (self.length - (at + 4)) as i32;
+            bytes[at - self.start..at - self.start + 4].copy_from_slice(&ahead.to_le_bytes());
         }
         (bytes, self.relocations)
     }

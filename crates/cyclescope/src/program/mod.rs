@@ -60,8 +60,8 @@ impl Recipe<'_> {
     ///     push rbx … r15
     ///     mov  [return_rsp], rsp
     ///     (vector, mask and x87 state of the world)
-    ///     test rsp, rsp              ; CF, OF and ZF clear
     ///     mov  rax … r15, [gpr]      ; the snippet's registers; RSP last
+    ///     test rsp, rsp              ; CF, OF and ZF clear
     ///     (init)
     ///     mov  r15, [loop_count]     ; with a loop
     ///     mov  [spill], rax …        ; what the clock clobbers
@@ -81,12 +81,17 @@ impl Recipe<'_> {
     ///     ret
     /// ```
     pub fn build(&self) -> Program {
-        let mut emitter = Emitter::new();
+        self.frame().program(self.snippet, self.copies)
+    }
+
+    /// All of the program but its body. With cold code it fits bodies of this length only.
+    pub fn frame(&self) -> Frame {
+        let mut emitter = Emitter::at(0);
         self.emit_entry(&mut emitter);
         let mut clobbers = self.clock.clobbers();
         if self.cold.is_any() {
-            clobbers
-                .extend(cold::CLOBBERS.iter().filter(|register| !self.clock.clobbers().contains(register)));
+            let known = clobbers.clone();
+            clobbers.extend(cold::CLOBBERS.iter().filter(|register| !known.contains(register)));
         }
         let spill = |index: usize| offset_of!(Context, spill) + 8 * index;
         for (index, register) in clobbers.iter().enumerate() {
@@ -99,19 +104,13 @@ impl Recipe<'_> {
         for (index, register) in clobbers.iter().enumerate() {
             emitter.load(Code::Mov_r64_rm64, *register, spill(index));
         }
-        let body = self.emit_body(&mut emitter);
+        let (head, head_relocations) = emitter.finish();
+        let mut emitter = Emitter::at(0);
         self.clock.emit_end(&mut emitter);
         emit_exit(&mut emitter);
-        let (bytes, relocations) = emitter.finish();
-        Program {
-            bytes,
-            relocations,
-            body,
-            init: self.init.to_vec(),
-            snippet: self.snippet.to_vec(),
-            copies: self.copies,
-            looped: self.looped,
-        }
+        let (tail, tail_relocations) = emitter.finish();
+        let init = self.init.to_vec();
+        Frame { head, head_relocations, tail, tail_relocations, init, looped: self.looped, cold: self.cold }
     }
 
     fn emit_entry(&self, emitter: &mut Emitter) {
@@ -120,43 +119,102 @@ impl Recipe<'_> {
         }
         emitter.store(Code::Mov_rm64_r64, offset_of!(Context, return_rsp), Register::RSP);
         self.world.emit(emitter);
-        emitter.registers(Code::Test_rm64_r64, Register::RSP, Register::RSP);
         for number in (0..16).filter(|number| *number != RSP).chain([RSP]) {
             let register = Register::RAX + number as u32;
             emitter.load(Code::Mov_r64_rm64, register, offset_of!(Context, gpr) + 8 * number);
         }
+        // After the loads: with flags from before them `cmovz` chains took 2 cycles a link for 1 on Raptor Cove.
+        emitter.registers(Code::Test_rm64_r64, Register::RSP, Register::RSP);
         emitter.bytes(self.init);
         if self.looped {
             emitter.load(Code::Mov_r64_rm64, Register::R15, offset_of!(Context, loop_count));
         }
     }
+}
 
-    fn emit_body(&self, emitter: &mut Emitter) -> std::ops::Range<usize> {
-        emitter.begin_body();
-        let start = emitter.len();
-        for _ in 0..self.copies {
-            emitter.bytes(self.snippet);
-        }
-        fill(emitter, self.cold.filling(emitter.len() - start));
+/// All of a program but its body: written once, it serves programs of one snippet in many lengths.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    head: Vec<u8>,
+    head_relocations: Vec<u32>,
+    /// Encoded as if it stood at the program's first byte.
+    tail: Vec<u8>,
+    tail_relocations: Vec<u32>,
+    init: Vec<u8>,
+    looped: bool,
+    cold: Cold,
+}
+
+impl Frame {
+    /// The program around so many copies of a snippet.
+    pub fn program(&self, snippet: &[u8], copies: usize) -> Program {
+        let start = self.head.len();
+        let loop_end = 16;
+        let mut bytes = Vec::with_capacity(start + snippet.len() * copies + loop_end + self.tail.len());
+        bytes.extend(&self.head);
+        repeat(&mut bytes, snippet, copies);
+        fill(&mut bytes, self.cold.filling(snippet.len() * copies));
         if self.looped {
-            emitter.plain(Code::Nopd);
-            emitter.register(Code::Dec_rm64, Register::R15);
-            // A short branch reaches 128 bytes back from its own end.
-            let short = emitter.len() + 2 - start <= 128;
-            emitter.branch(if short { Code::Jne_rel8_64 } else { Code::Jne_rel32_64 }, start);
+            let mut emitter = Emitter::at(bytes.len());
+            emit_loop_end(&mut emitter, start);
+            bytes.extend(emitter.finish().0);
         }
-        start..emitter.len()
+        let body = start..bytes.len();
+        bytes.extend(&self.tail);
+        let mut relocations = self.head_relocations.clone();
+        for offset in &self.tail_relocations {
+            let offset = body.end + *offset as usize;
+            shift(&mut bytes[offset..], -(body.end as i32));
+            relocations.push(offset as u32);
+        }
+        Program {
+            bytes,
+            relocations,
+            body,
+            init: self.init.clone(),
+            snippet: snippet.to_vec(),
+            copies,
+            looped: self.looped,
+        }
     }
 }
 
-/// Emits so many bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
-fn fill(emitter: &mut Emitter, mut bytes: usize) {
+/// Appends copies of some bytes, in few large pieces.
+fn repeat(into: &mut Vec<u8>, piece: &[u8], copies: usize) {
+    let start = into.len();
+    let end = start + piece.len() * copies;
+    if copies > 0 {
+        into.extend(piece);
+    }
+    while into.len() < end {
+        let more = (into.len() - start).min(end - into.len());
+        into.extend_from_within(start..start + more);
+    }
+}
+
+/// Appends so many bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
+fn fill(into: &mut Vec<u8>, mut bytes: usize) {
     const LONGEST: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
     while bytes >= LONGEST.len() {
-        emitter.bytes(&LONGEST);
+        into.extend(LONGEST);
         bytes -= LONGEST.len();
     }
-    emitter.bytes(&[0x90; LONGEST.len()][..bytes]);
+    into.extend(std::iter::repeat_n(0x90, bytes));
+}
+
+/// Adds to the displacement at the start of some code.
+fn shift(code: &mut [u8], by: i32) {
+    let field = &mut code[..4];
+    let displacement = i32::from_le_bytes(field.try_into().expect("four bytes"));
+    field.copy_from_slice(&displacement.wrapping_add(by).to_le_bytes());
+}
+
+fn emit_loop_end(emitter: &mut Emitter, start: usize) {
+    emitter.plain(Code::Nopd);
+    emitter.register(Code::Dec_rm64, Register::R15);
+    // A short branch reaches 128 bytes back from its own end.
+    let short = emitter.len() + 2 - start <= 128;
+    emitter.branch(if short { Code::Jne_rel8_64 } else { Code::Jne_rel32_64 }, start);
 }
 
 /// The encoding number of RSP.
@@ -215,12 +273,51 @@ impl Program {
     /// The code for one address, its context at another; the two are at most 2 GiB apart.
     pub fn place(&self, code: u64, context: u64, into: &mut [u8]) {
         into[..self.bytes.len()].copy_from_slice(&self.bytes);
-        let shift = context.wrapping_sub(code) as i64 - NOMINAL_CONTEXT;
-        let shift = i32::try_from(shift).expect("code and context are within 2 GiB");
+        let distance = context.wrapping_sub(code) as i64 - NOMINAL_CONTEXT;
+        let distance = i32::try_from(distance).expect("code and context are within 2 GiB");
         for offset in &self.relocations {
-            let field = &mut into[*offset as usize..*offset as usize + 4];
-            let nominal = i32::from_le_bytes(field.try_into().expect("four bytes"));
-            field.copy_from_slice(&nominal.wrapping_add(shift).to_le_bytes());
+            shift(&mut into[*offset as usize..], distance);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_repeated() {
+        for copies in [0, 1, 2, 3, 7, 100] {
+            let mut bytes = vec![9];
+            repeat(&mut bytes, &[1, 2, 3], copies);
+            assert_eq!(bytes, [vec![9], [1, 2, 3].repeat(copies)].concat());
+        }
+        let mut bytes = Vec::new();
+        repeat(&mut bytes, &[], 5);
+        assert!(bytes.is_empty());
+    }
+
+    #[test]
+    fn the_tail_finds_the_context_wherever_the_body_ends() {
+        let clock = Clock::named("rdtscp-lfence").unwrap();
+        let recipe = Recipe {
+            clock,
+            world: World::default(),
+            init: &[],
+            snippet: &[],
+            copies: 0,
+            looped: false,
+            cold: Cold::default(),
+        };
+        let targets = |copies: usize| {
+            let program = recipe.frame().program(&[0x90], copies);
+            let decoder = iced_x86::Decoder::new(64, program.code(), iced_x86::DecoderOptions::NONE);
+            let context = decoder.into_iter().filter(|instruction| instruction.is_ip_rel_memory_operand());
+            context.map(|instruction| instruction.ip_rel_memory_address()).collect::<Vec<_>>()
+        };
+        assert_eq!(targets(0), targets(1000));
+        assert!(targets(1000).iter().all(|target| {
+            (NOMINAL_CONTEXT as u64..NOMINAL_CONTEXT as u64 + size_of::<Context>() as u64).contains(target)
+        }));
     }
 }

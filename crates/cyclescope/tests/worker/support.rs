@@ -5,8 +5,12 @@ use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use cyclescope::machine::Machine;
+use cyclescope::measure::measure;
 use cyclescope::program::{Cold, Program, Recipe, World};
-use cyclescope::ruler::{ADD_LINKS, IMUL_LINKS, Ruler};
+use cyclescope::ruler::IMUL;
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
 use std::time::{Duration, Instant};
 
 /// The default: the last allowed CPU.
@@ -45,7 +49,7 @@ pub fn layout(programs: &[Program], first: usize) -> Layout {
 /// One call of each program per round.
 pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
     let layouts = vec![layout(&programs, 4096)];
-    Batch { programs, warm_up: 1, rounds, layouts, element: Element::F64, deadline }
+    Batch { programs, warm_up: 1, rounds, layouts, element: Element::F64, touches_memory: true, deadline }
 }
 
 /// Runs a snippet once.
@@ -55,33 +59,22 @@ pub fn run_once(user: &mut User, snippet: &[u8], deadline: Duration) -> Result<V
     user.run(&batch)
 }
 
-/// The latency of `imul` over that of `add`: three on every core that the tests have met.
-pub fn imul_over_add(user: &mut User) -> f64 {
-    let ruler = Ruler::new(clock());
-    let programs: Vec<_> = ruler.imul.into_iter().chain(ruler.add).collect();
-    let batch = batch(programs, 60, Duration::from_secs(20));
-    let samples = user.run(&batch).expect("the ruler runs");
-    let ticks = |call: usize| {
-        let mut ticks: Vec<_> = samples.chunks(4).map(|round| round[call].end - round[call].start).collect();
-        ticks.sort();
-        ticks[..ticks.len() / 2].iter().sum::<u64>() as f64
-    };
-    let imul = (ticks(1) - ticks(0)) / (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
-    let add = (ticks(3) - ticks(2)) / (ADD_LINKS[1] - ADD_LINKS[0]) as f64;
-    imul / add
-}
-
-/// Asserts that `imul` takes three cycles, give or take 2 %; tries again for a while, since other processes
-/// share the machine.
+/// Asserts that an `imul` takes as long as it should, give or take 0.02 core cycles; tries again for a while,
+/// since other processes share the machine.
 pub fn assert_measures(user: &mut User, after: &str) {
+    let machine = Machine::detect();
+    let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
     let start = Instant::now();
-    let mut ratios = Vec::new();
+    let mut costs = Vec::new();
     while start.elapsed() < Duration::from_secs(10) {
-        let ratio = imul_over_add(user);
-        if (ratio / 3.0 - 1.0).abs() < 0.02 {
+        let plan = Request { quick: true, ..Request::default() }.plan(&machine).expect("a plan");
+        let measured = measure(user, &snippet, &plan).expect("imul runs");
+        let latency = measured.acquisition.shape.imul_latency;
+        let cost = measured.estimate.map_or(f64::NAN, |estimate| estimate.cost.value);
+        if (cost - latency).abs() <= 0.02 {
             return;
         }
-        ratios.push(ratio);
+        costs.push(cost);
     }
-    panic!("after {after}: {ratios:?}");
+    panic!("after {after}: {costs:?}");
 }

@@ -51,7 +51,7 @@ fn batch(snippet: &[u8], rounds: u32, layouts: u32) -> Batch {
     ];
     let layouts = (0..layouts).map(layout).collect();
     let deadline = Duration::from_secs(3600);
-    Batch { programs, warm_up: 0, rounds, layouts, element: Element::F64, deadline }
+    Batch { programs, warm_up: 0, rounds, layouts, element: Element::F64, touches_memory: true, deadline }
 }
 
 /// Elapsed ticks of each program's calls.

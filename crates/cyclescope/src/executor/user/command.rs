@@ -17,6 +17,8 @@ pub(super) struct Command {
     pub(super) calls: u32,
     pub(super) warm_up: u32,
     pub(super) rounds: u32,
+    /// Whether each layout needs fresh memory areas.
+    pub(super) touches_memory: u32,
     /// The context of every call but for the area registers.
     pub(super) context: Context,
 }

@@ -45,6 +45,7 @@ fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
         rounds,
         layouts: layouts.collect(),
         element: Element::F64,
+        touches_memory: true,
         deadline: Duration::from_secs(10),
     }
 }

@@ -245,16 +245,21 @@ unsafe fn prepare(
     let context = setup.shared().context();
     // SAFETY: the context page is mapped for writing and holds nothing else there.
     unsafe { ptr::copy_nonoverlapping(&command.context, context, 1) };
-    let (start, end) = (setup.at(view::area_at(0)) as usize, setup.at(view::area_at(4)) as usize + AREA);
-    let drop_pages = libc::MADV_DONTNEED as usize;
-    // SAFETY: drops the copied pages of the areas, which only snippets use; between them is no memory.
-    unsafe { stub::syscall(libc::SYS_madvise, start, end - start, drop_pages, 0, 0, 0) };
+    if command.touches_memory != 0 {
+        let (start, end) = (setup.at(view::area_at(0)) as usize, setup.at(view::area_at(4)) as usize + AREA);
+        let drop_pages = libc::MADV_DONTNEED as usize;
+        // SAFETY: drops the copied pages of the areas, which only snippets use; between them is no memory.
+        unsafe { stub::syscall(libc::SYS_madvise, start, end - start, drop_pages, 0, 0, 0) };
+    }
     for (address, register) in layout.areas.iter().zip(AREA_REGISTERS) {
         // SAFETY: the touched bytes lie in the area. An atomic OR keeps the byte's value, and gives the page a
         // copy of its own before the rounds begin; a read first would fault twice. LLVM makes a mere read of
         // it where it sees the zero.
         unsafe {
             ptr::addr_of_mut!((*context).gpr).cast::<u64>().add(register).write(*address);
+            if command.touches_memory == 0 {
+                continue;
+            }
             for byte in [*address, *address - 64] {
                 AtomicU8::from_ptr(byte as *mut u8).fetch_or(std::hint::black_box(0), Ordering::Relaxed);
             }

@@ -1,0 +1,207 @@
+//! Coverage: how often the intervals hold the truth, which chains of whole-number cost tell.
+//!
+//! One measurement gives its interval at every level, since the estimate is a pure function of its samples. Blocks
+//! alternate between idle and a busy loop on the same CPU; with `--full` they are spread over half an hour, for a
+//! machine's disturbances come in spells. Two neighbouring measurements of one snippet must also agree as often as
+//! their intervals say (A/A). Measurements that carry no number are counted beside, not among the others.
+
+use crate::costs::shorten;
+use crate::lab::{Lab, Load, Outcome};
+use crate::table::{self, Kind};
+use crate::tally::{Coverage, LEVELS, calibrated};
+use cyclescope::estimate::{Estimate, estimate};
+use cyclescope::measure::Precision;
+use cyclescope::run::{Request, Run};
+use cyclescope::snippet::Snippet;
+use cyclescope::statistics::welch_interval;
+use std::time::{Duration, Instant};
+
+/// Measurements of each chain without and with `--full`.
+const RUNS: usize = 48;
+const RUNS_FULL: usize = 1000;
+/// Measurements of one chain in a block, which is all idle or all loaded.
+const BLOCK: usize = 6;
+/// The time over which `--full` spreads the blocks.
+const SPREAD: Duration = Duration::from_secs(30 * 60);
+/// Chains that are measured at most.
+const CHAINS: usize = 20;
+
+/// A chain, its truth and what was counted of it.
+struct Subject {
+    code: String,
+    truth: f64,
+    snippet: Snippet,
+    held: [Coverage; 2],
+    same: Coverage,
+    same_welch: Coverage,
+}
+
+/// Runs the section.
+pub fn run(lab: &mut Lab) -> Outcome {
+    let mut subjects = subjects(lab)?;
+    if subjects.len() < 12 {
+        let figure = format!("{} chains have a known cost here", subjects.len());
+        lab.demand("coverage over at least 12 chains", None, figure);
+        return long_snippets(lab);
+    }
+    let default = if lab.options.full { RUNS_FULL } else { RUNS };
+    let blocks = lab.options.runs.unwrap_or(default).div_ceil(BLOCK).next_multiple_of(2);
+    let started = Instant::now();
+    for block in 0..blocks {
+        let neighbour = lab.load(Load::BOTH[block % 2])?;
+        for subject in &mut subjects {
+            measure_block(lab, subject, block % 2)?;
+        }
+        drop(neighbour);
+        if lab.options.full {
+            let due = SPREAD.mul_f64((block + 1) as f64 / blocks as f64);
+            std::thread::sleep(due.saturating_sub(started.elapsed()));
+        }
+    }
+    println!("{blocks} blocks of {BLOCK} over {:.0} s", started.elapsed().as_secs_f64());
+    print(lab, &subjects);
+    long_snippets(lab)
+}
+
+/// The chains whose cost is a whole number here.
+fn subjects(lab: &Lab) -> Outcome<Vec<Subject>> {
+    let core = lab.microarchitecture();
+    let mut subjects = Vec::new();
+    for row in table::known().into_iter().filter(|row| row.kind == Kind::Chain) {
+        let Some(truth) = row.cost(core) else { continue };
+        let Some(snippet) = lab.snippet(&row.code, &row.init)? else { continue };
+        let [held, same, same_welch] = [(); 3].map(|()| Coverage::default());
+        let held = [held, Coverage::default()];
+        subjects.push(Subject { code: row.code, truth, snippet, held, same, same_welch });
+    }
+    // Every other one or so, that all kinds of unit remain.
+    let step = subjects.len().div_ceil(CHAINS).max(1);
+    Ok(subjects.into_iter().step_by(step).collect())
+}
+
+fn measure_block(lab: &mut Lab, subject: &mut Subject, condition: usize) -> Outcome {
+    let mut before = None;
+    for _ in 0..BLOCK {
+        let run = lab.measure(&subject.snippet, &Request::default())?;
+        let Some(estimates) = at_all_levels(&run) else {
+            subject.held[condition].refuse();
+            before = None;
+            continue;
+        };
+        let half_width = estimates[2].cost.half_width();
+        let error = estimates[2].cost.value - subject.truth;
+        let held = estimates.each_ref().map(|one| one.cost.contains(subject.truth));
+        subject.held[condition].add(held, half_width, error);
+        before = match before {
+            None => Some(estimates),
+            Some(other) => {
+                compare(subject, &other, &estimates);
+                // Each measurement is part of one pair only, or the pairs would not be independent.
+                None
+            }
+        };
+    }
+    Ok(())
+}
+
+/// The estimate at each level; none where `run` would give no number.
+fn at_all_levels(run: &Run) -> Option<[Estimate; 4]> {
+    run.estimate()?;
+    let acquisition = &run.measurement.acquisition;
+    let at = |level| estimate(&acquisition.layouts, &acquisition.shape, level);
+    let estimates: Vec<Estimate> = LEVELS.into_iter().filter_map(at).collect();
+    estimates.try_into().ok()
+}
+
+/// Counts whether the difference of two measurements of one snippet holds zero.
+fn compare(subject: &mut Subject, one: &[Estimate; 4], other: &[Estimate; 4]) {
+    let difference = one[0].cost.value - other[0].cost.value;
+    let margin = |level: usize| one[level].cost.half_width().hypot(other[level].cost.half_width());
+    let held = [0, 1, 2, 3].map(|level| difference.abs() <= margin(level));
+    subject.same.add(held, margin(2), difference);
+    let costs = |of: &Estimate| of.layouts.iter().map(|layout| layout.cost).collect::<Vec<_>>();
+    let welch = LEVELS.map(|level| welch_interval(&costs(&one[0]), &costs(&other[0]), level));
+    let held = welch.map(|interval| interval.is_some_and(|interval| interval.contains(0.0)));
+    let half_width = welch[2].map_or(f64::INFINITY, |interval| interval.half_width());
+    subject.same_welch.add(held, half_width, difference);
+}
+
+fn print(lab: &mut Lab, subjects: &[Subject]) {
+    println!(
+        "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>10} {:>8} {:>7}",
+        "", "given", "50 %", "80 %", "95 %", "99 %", "half width", "bias", "refused"
+    );
+    let row = |name: &str, coverage: &Coverage| {
+        let [half, most, nearly, certain] = coverage.shares().map(|share| 100.0 * share);
+        println!(
+            "{name:<44} {:>7} {half:>7.1} {most:>7.1} {nearly:>7.1} {certain:>7.1}  {:>10.4} {:>+8.4} {:>7}",
+            coverage.given(),
+            coverage.half_width().unwrap_or(f64::NAN),
+            coverage.bias(),
+            coverage.refused()
+        );
+    };
+    let sum = |of: &dyn Fn(&Subject) -> &Coverage| {
+        let mut sum = Coverage::default();
+        subjects.iter().for_each(|subject| sum.merge(of(subject)));
+        sum
+    };
+    for subject in subjects {
+        let mut both = subject.held[0].clone();
+        both.merge(&subject.held[1]);
+        row(&shorten(&subject.code), &both);
+    }
+    let (idle, loaded) = (sum(&|subject| &subject.held[0]), sum(&|subject| &subject.held[1]));
+    let mut all = idle.clone();
+    all.merge(&loaded);
+    let same = sum(&|subject| &subject.same);
+    for (name, coverage) in [
+        ("all chains, idle", &idle),
+        ("all chains, loaded", &loaded),
+        ("all chains", &all),
+        ("A/A: difference of two, intervals added", &same),
+        ("A/A: Welch's interval over layouts", &sum(&|subject| &subject.same_welch)),
+    ] {
+        row(name, coverage);
+    }
+    for (what, coverage) in [("intervals hold the truth", &all), ("A/A differences hold zero", &same)] {
+        for (level, share) in coverage.shares().into_iter().enumerate() {
+            let text = format!("{what} at {:.0} %", 100.0 * LEVELS[level]);
+            let figure = format!("{:.1} % of {}", 100.0 * share, coverage.given());
+            lab.demand(&text, Some(calibrated(level, share)), figure);
+        }
+    }
+}
+
+/// Snippets of thousands of cycles, with the precision that is demanded of them.
+fn long_snippets(lab: &mut Lab) -> Outcome {
+    println!(
+        "\n{:<32} {:>7} {:>11} {:>15} {:>15}",
+        "long snippet", "truth", "read", "relative half", "default budget"
+    );
+    let (mut worst, mut right) = (0.0_f64, true);
+    for (name, one, copies, cycles) in [
+        ("1000 imul in a chain", "imul rax, rax; ", 1000, 3.0),
+        ("3000 add in a chain", "add rax, rbx; ", 3000, 1.0),
+        ("1500 lea in a chain", "lea rax, [rax+rbx]; ", 1500, 1.0),
+    ] {
+        let Some(snippet) = lab.snippet(&one.repeat(copies), "")? else { continue };
+        let truth = copies as f64 * cycles;
+        let relative = |run: &Run| {
+            let cost = run.estimate()?.cost;
+            Some((cost.value, cost.half_width() / cost.value))
+        };
+        let default = lab.measure(&snippet, &Request::default())?;
+        let precision = Some(Precision { cycles: 0.0, share: 1e-4, cap: None });
+        let precise = Request { precision, budget: Some(Duration::from_secs(2)), ..Request::default() };
+        let run = lab.measure(&snippet, &precise)?;
+        let (value, share) = relative(&run).unwrap_or((f64::NAN, f64::INFINITY));
+        worst = worst.max(share);
+        right &= (value - truth).abs() <= 3.0 * share * truth;
+        let default = relative(&default).map_or(f64::INFINITY, |(_, share)| share);
+        println!("{name:<32} {truth:>7} {value:>11.3} {share:>15.2e} {default:>15.2e}");
+    }
+    let figure = format!("{worst:.2e} at worst with `--interval 0.01% --budget 2`");
+    lab.demand("long snippets: relative half width at most 0.0001", Some(worst <= 1e-4 && right), figure);
+    Ok(())
+}

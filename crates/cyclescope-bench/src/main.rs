@@ -1,0 +1,95 @@
+//! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, rivals.
+//!
+//! Each section is a file with a demand and a function that prints what was found. It measures with the library
+//! as `cyclescope run` does. Nothing here asserts: a demand that is missed is printed as missed.
+
+mod additivity;
+mod busy;
+mod costs;
+mod coverage;
+mod lab;
+mod report;
+mod rivals;
+mod speed;
+mod table;
+mod tally;
+mod traps;
+
+use clap::Parser;
+use lab::{Lab, Outcome};
+use std::process::ExitCode;
+
+/// Measures cyclescope itself and prints what it found.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "cyclescope-bench", version, max_term_width = 100)]
+pub struct Options {
+    /// Sections to run, in their order in the list [default: all]
+    #[arg(value_name = "SECTION")]
+    pub sections: Vec<String>,
+    /// List the sections and what each proves
+    #[arg(long)]
+    pub list: bool,
+    /// The long proofs: a thousand intervals a chain over at least half an hour
+    #[arg(long)]
+    pub full: bool,
+    /// Measurements of each snippet in the section `coverage` [default: 48; 1000 with --full]
+    #[arg(long, value_name = "N")]
+    pub runs: Option<usize>,
+    /// CPU to measure on [default: the last allowed one]
+    #[arg(long, value_name = "N")]
+    pub cpu: Option<u32>,
+    /// Seed of everything that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A part of the program that can be run alone.
+struct Section {
+    name: &'static str,
+    proves: &'static str,
+    run: fn(&mut Lab) -> Outcome,
+}
+
+/// All sections, in the order in which they run.
+const SECTIONS: &[Section] = &[
+    Section { name: "costs", proves: "known costs are read, idle and beside a busy loop", run: costs::run },
+    Section { name: "coverage", proves: "intervals hold as often as they say", run: coverage::run },
+    Section { name: "additivity", proves: "k more additions cost k more cycles", run: additivity::run },
+    Section { name: "traps", proves: "what is hard to measure is right or refused", run: traps::run },
+    Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
+    Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },
+];
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if options.list {
+        for section in SECTIONS {
+            println!("{:<12}{}", section.name, section.proves);
+        }
+        return ExitCode::SUCCESS;
+    }
+    match run(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Outcome {
+    let exists = |name: &String| SECTIONS.iter().any(|section| section.name == name);
+    if let Some(name) = options.sections.iter().find(|name| !exists(name)) {
+        return Err(format!("there is no section {name}; --list shows all").into());
+    }
+    let mut lab = Lab::new(options)?;
+    for section in SECTIONS {
+        let wanted = &lab.options.sections;
+        if wanted.is_empty() || wanted.iter().any(|name| name == section.name) {
+            println!("\n== {}: {}\n", section.name, section.proves);
+            (section.run)(&mut lab)?;
+        }
+    }
+    report::print(&lab);
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! Rivals: how other ways of timing read one function of known length, side by side.
+//!
+//! The function is 50 chained `imul`, of which each takes as many cycles as this core's data say. It hands its
+//! result to the next call in the same register, so that calls cannot overlap; call and return run beside it.
+//! Every other way gives time, which is turned into core cycles with the core clock that our ruler saw once at the
+//! start, the best that their user could do. `quanta` and `Instant` are themselves. Criterion's and divan's ways
+//! are reproduced here, not run: their sampling and what they compute from it, without their warm-up of seconds
+//! and their reports.
+
+use crate::busy::pin;
+use crate::lab::{Lab, Load, Outcome};
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
+use cyclescope::statistics::{mean, median, sample_variance};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Multiplications in the function.
+const LENGTH: usize = 50;
+/// How often each way measures in each condition.
+const REPEATS: usize = 20;
+/// Single calls that are timed in one measurement.
+const CALLS: usize = 2_000;
+
+std::arch::global_asm!(
+    ".p2align 6",
+    ".globl cyclescope_bench_fifty",
+    "cyclescope_bench_fifty:",
+    ".rept 50",
+    "imul rax, rax",
+    ".endr",
+    "ret",
+);
+
+unsafe extern "C" {
+    /// Has a calling convention of its own: RAX in, RAX out, nothing else changed but flags.
+    fn cyclescope_bench_fifty();
+}
+
+/// Calls the function with the last call's result.
+#[inline(always)]
+fn fifty(state: u64) -> u64 {
+    let result;
+    // SAFETY: the function changes RAX and the flags only, and uses the stack for its return address.
+    unsafe {
+        std::arch::asm!("call {}", sym cyclescope_bench_fifty, inout("rax") state => result);
+    }
+    result
+}
+
+/// A way of timing: its name, and nanoseconds a call.
+struct Way {
+    name: &'static str,
+    kind: &'static str,
+    time: fn(&Tools) -> f64,
+}
+
+/// What the ways need that is made once.
+struct Tools {
+    quanta: quanta::Clock,
+    tsc_hertz: f64,
+    instant_precision: Duration,
+}
+
+const WAYS: &[Way] = &[
+    Way { name: "quanta raw(), mean of 2000 calls", kind: "itself", time: |tools| mean(&quanta_raw(tools)) },
+    Way {
+        name: "quanta raw(), median of 2000 calls",
+        kind: "itself",
+        time: |tools| median(&mut quanta_raw(tools)),
+    },
+    Way { name: "quanta now(), mean of 2000 calls", kind: "itself", time: |tools| mean(&quanta_now(tools)) },
+    Way { name: "std Instant, mean of 2000 calls", kind: "itself", time: |_| mean(&instant()) },
+    Way { name: "std Instant, median of 2000 calls", kind: "itself", time: |_| median(&mut instant()) },
+    Way { name: "Criterion's way: slope over iterations", kind: "reproduced", time: |_| criterion() },
+    Way { name: "divan's way: median of samples", kind: "reproduced", time: |tools| divan(tools)[1] },
+    Way { name: "divan's way: fastest sample", kind: "reproduced", time: |tools| divan(tools)[0] },
+];
+
+/// Runs the section.
+pub fn run(lab: &mut Lab) -> Outcome {
+    let code = vec!["imul rax, rax"; LENGTH].join("; ");
+    let Some(latency) = lab.machine.cpu.imul_latency() else {
+        let text = "rivals: the truth is the latency of imul, which is not known for this core";
+        lab.demand(text, None, lab.machine.cpu.name());
+        return Ok(());
+    };
+    let truth = f64::from(latency) * LENGTH as f64;
+    let Some(snippet) = lab.snippet(&code, "mov eax, 3")? else { return Ok(()) };
+    let Some((megahertz, tsc_hertz)) = nominal(lab, &snippet)? else {
+        return Err("the core clock could not be told".into());
+    };
+    println!(
+        "truth {truth} core cycles; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
+         {:>9} {:>9} {:>8} {:>9} {:>19}",
+        "way", "", "", "mean", "bias", "bias %", "std dev", "range"
+    );
+    let cpu = lab.cpu;
+    let tools = Tools { quanta: quanta::Clock::new(), tsc_hertz, instant_precision: instant_precision() };
+    let mut ours = [0.0; 2];
+    for (load, worst) in Load::BOTH.into_iter().zip(&mut ours) {
+        let neighbour = lab.load(load)?;
+        let costs = our_costs(lab, &snippet)?;
+        row("cyclescope run", "itself", load, &costs, truth);
+        *worst = costs.iter().map(|cost| (cost - truth).abs()).fold(0.0, f64::max);
+        // A thread of its own, so that this one stays free to run elsewhere.
+        let others = std::thread::scope(|scope| {
+            let timing = || pin(cpu).map(|()| their_costs(&tools, megahertz));
+            scope.spawn(timing).join().expect("timing does not panic")
+        })?;
+        for (way, costs) in WAYS.iter().zip(&others) {
+            row(way.name, way.kind, load, costs, truth);
+        }
+        drop(neighbour);
+    }
+    let figure = format!("largest error {:.3} cycles idle, {:.3} loaded, of {truth}", ours[0], ours[1]);
+    let met = ours.iter().all(|worst| *worst <= 0.005 * truth);
+    lab.demand("50-instruction function: ours within 0.5 % each time, idle and loaded", Some(met), figure);
+    Ok(())
+}
+
+/// The core clock in MHz and the TSC's rate, once.
+fn nominal(lab: &mut Lab, snippet: &Snippet) -> Outcome<Option<(f64, f64)>> {
+    let request =
+        Request { budget: Some(Duration::from_millis(300)), layouts: Some(64), ..Request::default() };
+    let run = lab.measure(snippet, &request)?;
+    let (Some([_, hertz, _]), Some(estimate)) = (run.tsc, &run.measurement.estimate) else { return Ok(None) };
+    Ok(Some((hertz.megahertz() / estimate.rate[1], hertz.0)))
+}
+
+fn our_costs(lab: &mut Lab, snippet: &Snippet) -> Outcome<Vec<f64>> {
+    let mut costs = Vec::new();
+    for _ in 0..REPEATS {
+        let run = lab.measure(snippet, &Request::default())?;
+        costs.extend(run.estimate().map(|estimate| estimate.cost.value));
+    }
+    Ok(costs)
+}
+
+/// Core cycles by each way, in turns, so that all meet the same disturbances.
+fn their_costs(tools: &Tools, megahertz: f64) -> Vec<Vec<f64>> {
+    let mut costs = vec![Vec::new(); WAYS.len()];
+    for _ in 0..REPEATS {
+        for (way, costs) in WAYS.iter().zip(&mut costs) {
+            costs.push((way.time)(tools) * megahertz / 1e3);
+        }
+    }
+    costs
+}
+
+fn row(name: &str, kind: &str, load: Load, costs: &[f64], truth: f64) {
+    let Some(low) = costs.iter().copied().reduce(f64::min) else {
+        println!("{name:<40} {kind:<11} {:<7} no number", load.name());
+        return;
+    };
+    let high = costs.iter().copied().fold(low, f64::max);
+    let centre = mean(costs);
+    let range = format!("{low:.2}..{high:.2}");
+    println!(
+        "{name:<40} {kind:<11} {:<7} {centre:>9.2} {:>+9.2} {:>+8.2} {:>9.3} {range:>19}",
+        load.name(),
+        centre - truth,
+        100.0 * (centre - truth) / truth,
+        sample_variance(costs).sqrt(),
+    );
+}
+
+fn quanta_raw(tools: &Tools) -> Vec<f64> {
+    let mut state = 3;
+    let call = |_| {
+        let start = tools.quanta.raw();
+        state = fifty(state);
+        let end = tools.quanta.raw();
+        end.saturating_sub(start) as f64 / tools.tsc_hertz * 1e9
+    };
+    (0..CALLS).map(call).collect()
+}
+
+fn quanta_now(tools: &Tools) -> Vec<f64> {
+    let mut state = 3;
+    let call = |_| {
+        let start = tools.quanta.now();
+        state = fifty(state);
+        tools.quanta.now().duration_since(start).as_nanos() as f64
+    };
+    (0..CALLS).map(call).collect()
+}
+
+fn instant() -> Vec<f64> {
+    let mut state = 3;
+    let call = |_| {
+        let start = Instant::now();
+        state = fifty(state);
+        start.elapsed().as_nanos() as f64
+    };
+    (0..CALLS).map(call).collect()
+}
+
+/// So many calls in a row, in nanoseconds.
+fn batch(iterations: u64) -> f64 {
+    let mut state = 3;
+    let start = Instant::now();
+    for _ in 0..iterations {
+        state = fifty(state);
+    }
+    let passed = start.elapsed().as_nanos() as f64;
+    black_box(state);
+    passed
+}
+
+/// Criterion's linear sampling: 100 samples of d, 2d, 3d … iterations, and the slope of a line through the origin by
+/// least squares. It plans for 20 ms where Criterion plans for 5 s.
+fn criterion() -> f64 {
+    const SAMPLES: u64 = 100;
+    const PLANNED: f64 = 20e6;
+    let call = batch(2_000) / 2_000.0;
+    let step = (PLANNED / call / (SAMPLES * (SAMPLES + 1) / 2) as f64).ceil().max(1.0) as u64;
+    let samples: Vec<[f64; 2]> =
+        (1..=SAMPLES).map(|sample| [(sample * step) as f64, batch(sample * step)]).collect();
+    slope(&samples)
+}
+
+/// Slope of the line through the origin with the least squared errors.
+fn slope(points: &[[f64; 2]]) -> f64 {
+    let products: f64 = points.iter().map(|[x, y]| x * y).sum();
+    let squares: f64 = points.iter().map(|[x, _]| x * x).sum();
+    products / squares
+}
+
+/// divan's sampling: a sample grows until it takes a hundred times the timer's precision, then 100 samples, less the
+/// cost of an empty loop of as many iterations. Fastest and median sample, a call.
+fn divan(tools: &Tools) -> [f64; 2] {
+    const SAMPLES: usize = 100;
+    let mut size = 1;
+    while batch(size) < 100.0 * tools.instant_precision.as_nanos() as f64 {
+        size *= 2;
+    }
+    let empty = |_| {
+        let start = Instant::now();
+        for iteration in 0..size {
+            black_box(iteration);
+        }
+        start.elapsed().as_nanos() as f64
+    };
+    let overhead = median(&mut (0..SAMPLES).map(empty).collect::<Vec<_>>());
+    let mut samples: Vec<f64> =
+        (0..SAMPLES).map(|_| (batch(size) - overhead).max(0.0) / size as f64).collect();
+    let middle = median(&mut samples);
+    [samples[0], middle]
+}
+
+/// The smallest difference that `Instant` shows.
+fn instant_precision() -> Duration {
+    let difference = || {
+        let start = Instant::now();
+        loop {
+            let passed = start.elapsed();
+            if !passed.is_zero() {
+                return passed;
+            }
+        }
+    };
+    (0..100).map(|_| difference()).min().unwrap_or(Duration::from_nanos(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_through_the_origin_is_found() {
+        assert!((slope(&[[1.0, 3.0], [2.0, 6.0], [5.0, 15.0]]) - 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_function_multiplies_fifty_times() {
+        let squared = (0..LENGTH).fold(3_u64, |value, _| value.wrapping_mul(value));
+        assert_eq!(fifty(3), squared);
+    }
+}

@@ -1,0 +1,246 @@
+//! Speed: the whole process for one snippet, and many snippets inside one process.
+//!
+//! The parts are found from outside: an executor that is wrapped in a stopwatch, the library's own steps repeated
+//! on the same batch, and the readings themselves, which tell how long the measured code ran.
+
+use crate::lab::{Lab, Outcome};
+use cyclescope::clock::Counts;
+use cyclescope::error::RunError;
+use cyclescope::estimate::estimate;
+use cyclescope::executor::{Batch, Executor, Sample};
+use cyclescope::measure::{Plan, Precision, measure};
+use cyclescope::program::{Cold, Recipe};
+use cyclescope::ruler::Ruler;
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
+use cyclescope::statistics::{mean, median, quantile};
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Starts of the command line of each kind.
+const PROCESSES: usize = 20;
+/// The half width that the many snippets have to reach, in core cycles.
+const HALF_WIDTH: f64 = 0.02;
+
+/// Runs the section.
+pub fn run(lab: &mut Lab) -> Outcome {
+    processes(lab)?;
+    in_process(lab)
+}
+
+/// `cyclescope run` from start to exit.
+fn processes(lab: &mut Lab) -> Outcome {
+    let program = std::env::current_exe()?.with_file_name("cyclescope");
+    for (arguments, limit) in [(&[][..], 250.0), (&["--quick"][..], 60.0)] {
+        let text =
+            format!("one `run{}` takes at most {limit} ms, idle", arguments.join(" ").replace("--", " --"));
+        if !program.exists() {
+            let figure = "there is no cyclescope beside this program; `make bench` builds both".to_string();
+            lab.demand(&text, None, figure);
+            continue;
+        }
+        let mut took = Vec::new();
+        for snippet in ["imul rax, rax", "mulps xmm0, xmm1", "add rax, [r14]", "mov [r14], rax", "nop"] {
+            for _ in 0..PROCESSES / 5 {
+                let mut command = Command::new(&program);
+                command.arg("run").args(arguments).arg(snippet).arg("--cpu").arg(lab.cpu.to_string());
+                let started = Instant::now();
+                command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+                took.push(started.elapsed().as_secs_f64() * 1e3);
+            }
+        }
+        took.sort_by(f64::total_cmp);
+        // Not the longest: a run waits up to 30 s for another run on the same CPU to end.
+        let [middle, most, worst] = [0.5, 0.95, 1.0].map(|share| quantile(&took, share));
+        let figure =
+            format!("median {middle:.1} ms, 95 % within {most:.1} ms, longest of {PROCESSES} {worst:.1} ms");
+        println!("{text}: {figure}");
+        lab.demand(&text, Some(most <= limit), figure);
+    }
+    Ok(())
+}
+
+/// An executor with a stopwatch.
+struct Watched<'a> {
+    inner: &'a mut dyn Executor,
+    took: Duration,
+    batches: Vec<Batch>,
+    /// Raw units of the clock that the timed calls took, warm-ups included by their number.
+    units: f64,
+}
+
+impl Executor for Watched<'_> {
+    fn arena_len(&self) -> usize {
+        self.inner.arena_len()
+    }
+
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+        let started = Instant::now();
+        let samples = self.inner.run(batch)?;
+        self.took += started.elapsed();
+        let units: u64 = samples.iter().map(|sample| sample.end.saturating_sub(sample.start)).sum();
+        self.units += units as f64 * f64::from(batch.rounds + batch.warm_up) / f64::from(batch.rounds);
+        self.batches.push(batch.clone());
+        Ok(samples)
+    }
+}
+
+/// Where the time of one snippet went, in milliseconds.
+#[derive(Default)]
+struct Parts {
+    whole: Vec<f64>,
+    executor: Vec<f64>,
+    running: Vec<f64>,
+    placing: Vec<f64>,
+    building: Vec<f64>,
+    estimating: Vec<f64>,
+    half_widths: Vec<f64>,
+    batches: Vec<f64>,
+}
+
+fn in_process(lab: &mut Lab) -> Outcome {
+    let codes = snippets();
+    let precision = Some(Precision { cycles: HALF_WIDTH, share: 0.0, cap: None });
+    let request = Request { layouts: Some(8), precision, ..Request::default() };
+    let plan = lab.plan(&request)?;
+    let units_per_ms = units_per_ms(lab, &plan)?;
+    let mut user = lab.executor()?;
+    // The first commands fault in the arena and the samples.
+    if let Some(snippet) = lab.snippet("add rax, rbx", "")? {
+        measure(&mut user, &snippet, &plan)?;
+    }
+    let mut plain = Vec::new();
+    let mut parts = Parts::default();
+    let mut reached = 0;
+    for code in &codes {
+        let Some(snippet) = lab.snippet(code, "")? else { continue };
+        let plan = Plan { seed: lab.seed(), ..plan.clone() };
+        let started = Instant::now();
+        let result = measure(&mut user, &snippet, &plan)?;
+        plain.push(started.elapsed().as_secs_f64() * 1e3);
+        let half_width = result.estimate.as_ref().map_or(f64::INFINITY, |result| result.cost.half_width());
+        reached += usize::from(half_width <= HALF_WIDTH);
+        parts.half_widths.push(half_width);
+        parts.add(&mut user, &snippet, &plan, units_per_ms)?;
+    }
+    let middle = median(&mut plain.clone());
+    println!(
+        "\n{} snippets in one process: median {middle:.3} ms, mean {:.3} ms, longest {:.3} ms; {reached} of them \
+         reached ±{HALF_WIDTH}, median half width {:.4}",
+        plain.len(),
+        mean(&plain),
+        plain.iter().copied().fold(0.0, f64::max),
+        median(&mut parts.half_widths),
+    );
+    parts.print();
+    lab.demand(
+        "many snippets in one process: median at most 0.5 ms each, 8 layouts, half width 0.02",
+        Some(middle <= 0.5 && 2 * reached >= plain.len()),
+        format!("median {middle:.3} ms over {} snippets, {reached} reached the half width", plain.len()),
+    );
+    Ok(())
+}
+
+/// Raw units of the plan's clock in a millisecond.
+fn units_per_ms(lab: &mut Lab, plan: &Plan) -> Outcome<f64> {
+    if plan.clock.counts == Counts::Nanos {
+        return Ok(1e6);
+    }
+    let Some(snippet) = lab.snippet("imul rax, rax", "")? else { return Ok(f64::NAN) };
+    let run = lab.measure(&snippet, &Request::default())?;
+    Ok(run.tsc.map_or(f64::NAN, |[_, rate, _]| rate.0 / 1e3))
+}
+
+impl Parts {
+    /// Measures a snippet once more, with stopwatches.
+    fn add(&mut self, user: &mut dyn Executor, snippet: &Snippet, plan: &Plan, units_per_ms: f64) -> Outcome {
+        let mut watched = Watched { inner: user, took: Duration::ZERO, batches: Vec::new(), units: 0.0 };
+        let started = Instant::now();
+        let result = measure(&mut watched, snippet, plan)?;
+        self.whole.push(started.elapsed().as_secs_f64() * 1e3);
+        self.executor.push(watched.took.as_secs_f64() * 1e3);
+        self.running.push(watched.units / units_per_ms);
+        self.batches.push(watched.batches.len() as f64);
+        let world = snippet.outline(plan.avx).world;
+        let mut arena = vec![0; 4 << 20];
+        let started = Instant::now();
+        for batch in &watched.batches {
+            for place in batch.layouts.iter().flat_map(|layout| &layout.code) {
+                let at = place.offset as usize;
+                batch.programs[place.program].place(at as u64, 0, &mut arena[at..]);
+            }
+        }
+        self.placing.push(started.elapsed().as_secs_f64() * 1e3);
+        let started = Instant::now();
+        let (init, code) = (snippet.init(), snippet.code());
+        let recipe = Recipe {
+            clock: plan.clock,
+            world,
+            init,
+            snippet: code,
+            copies: 0,
+            looped: false,
+            cold: Cold::default(),
+        };
+        let frame = recipe.frame();
+        let rulers = black_box(Ruler::new(plan.clock).programs()).len();
+        for program in watched.batches.iter().flat_map(|batch| &batch.programs[rulers..]) {
+            black_box(frame.program(code, program.copies()));
+        }
+        self.building.push(started.elapsed().as_secs_f64() * 1e3);
+        let acquisition = &result.acquisition;
+        let started = Instant::now();
+        black_box(estimate(&acquisition.layouts, &acquisition.shape, plan.confidence));
+        self.estimating.push(started.elapsed().as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    fn print(mut self) {
+        let row = |what: &str, values: &mut [f64]| println!("  {what:<66}{:>8.3}", median(values));
+        row("median ms of a measurement, with stopwatches", &mut self.whole);
+        row("in the executor: placing code, round trips, running", &mut self.executor);
+        row("  of this between the clock's readings (warm-up included)", &mut self.running);
+        row("  of this placing code, repeated here in warm memory", &mut self.placing);
+        row("building programs, repeated here", &mut self.building);
+        row("one estimate from all samples, repeated here", &mut self.estimating);
+        row("batches of layouts", &mut self.batches);
+    }
+}
+
+/// Different snippets of at most five cycles.
+fn snippets() -> Vec<String> {
+    let mut snippets = Vec::new();
+    let registers = ["rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12"];
+    for (index, register) in registers.iter().enumerate() {
+        let other = registers[(index + 1) % registers.len()];
+        for name in ["add", "sub", "xor", "and", "or", "imul", "adc", "crc32", "popcnt", "lzcnt", "bsf"] {
+            snippets.push(format!("{name} {register}, {other}"));
+        }
+        for name in ["not", "neg", "inc", "bswap"] {
+            snippets.push(format!("{name} {register}"));
+        }
+    }
+    for number in 0..8 {
+        for name in ["addps", "mulps", "addpd", "mulsd", "paddd", "pxor", "andps", "pshufb", "maxps"] {
+            snippets.push(format!("{name} xmm{number}, xmm{}", number + 8));
+        }
+    }
+    snippets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_enough_different_snippets() {
+        let mut all = snippets();
+        for code in &all {
+            cyclescope::asm::parse(code).unwrap_or_else(|error| panic!("{code}: {error}"));
+        }
+        all.sort();
+        all.dedup();
+        assert!(all.len() >= 100);
+    }
+}

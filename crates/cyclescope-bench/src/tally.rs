@@ -1,0 +1,152 @@
+//! Counting: what counts as a hit, how many there were, how often an interval held.
+
+use cyclescope::statistics;
+
+/// How far a reading may be from a known cost: ±0.02 or 0.5 %; for a cost below one cycle ±0.004 or 1.5 %.
+pub fn tolerance(expected: f64) -> f64 {
+    let (cycles, share) = if expected < 1.0 { (0.004, 0.015) } else { (0.02, 0.005) };
+    f64::max(cycles, share * expected)
+}
+
+/// Readings of one snippet under one condition; none where no number was given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Readings(pub Vec<Option<f64>>);
+
+impl Readings {
+    /// The numbers that were given.
+    pub fn given(&self) -> Vec<f64> {
+        self.0.iter().flatten().copied().collect()
+    }
+
+    /// How many readings are within the tolerance of the expected cost.
+    pub fn hits(&self, expected: f64) -> usize {
+        let margin = tolerance(expected);
+        self.given().iter().filter(|value| (*value - expected).abs() <= margin).count()
+    }
+
+    /// How many times no number was given.
+    pub fn refused(&self) -> usize {
+        self.0.iter().filter(|value| value.is_none()).count()
+    }
+
+    /// Lowest and highest, where there are numbers.
+    pub fn range(&self) -> Option<[f64; 2]> {
+        let given = self.given();
+        let low = given.iter().copied().reduce(f64::min)?;
+        let high = given.iter().copied().reduce(f64::max)?;
+        Some([low, high])
+    }
+}
+
+/// The levels at which coverage is counted.
+pub const LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
+
+/// How often intervals held the truth.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Coverage {
+    held: [usize; 4],
+    widths: Vec<f64>,
+    errors: Vec<f64>,
+    refused: usize,
+}
+
+impl Coverage {
+    /// Counts one measurement: whether its interval at each of [`LEVELS`] held, the half width at 95 %, and by how
+    /// much the value exceeds the truth.
+    pub fn add(&mut self, held: [bool; 4], half_width: f64, error: f64) {
+        self.errors.push(error);
+        for (count, held) in self.held.iter_mut().zip(held) {
+            *count += usize::from(held);
+        }
+        self.widths.push(half_width);
+    }
+
+    /// Counts a measurement that gave no number.
+    pub fn refuse(&mut self) {
+        self.refused += 1;
+    }
+
+    /// Adds another count to this one.
+    pub fn merge(&mut self, other: &Coverage) {
+        for (count, more) in self.held.iter_mut().zip(other.held) {
+            *count += more;
+        }
+        self.widths.extend(&other.widths);
+        self.errors.extend(&other.errors);
+        self.refused += other.refused;
+    }
+
+    /// Measurements that gave a number.
+    pub fn given(&self) -> usize {
+        self.widths.len()
+    }
+
+    /// Measurements that gave none.
+    pub fn refused(&self) -> usize {
+        self.refused
+    }
+
+    /// The share of intervals that held, at each level.
+    pub fn shares(&self) -> [f64; 4] {
+        self.held.map(|held| held as f64 / self.given().max(1) as f64)
+    }
+
+    /// The mean error; NaN without measurements.
+    pub fn bias(&self) -> f64 {
+        statistics::mean(&self.errors)
+    }
+
+    /// The median half width at 95 %; none without measurements.
+    pub fn half_width(&self) -> Option<f64> {
+        (!self.widths.is_empty()).then(|| statistics::median(&mut self.widths.clone()))
+    }
+}
+
+/// Whether a share is what its level promises, neither less nor much more. At 95 % the bounds are the project's
+/// own, 93 to 98 %; the others are as strict in standard deviations of the error.
+pub fn calibrated(level: usize, share: f64) -> bool {
+    const BOUNDS: [[f64; 2]; 4] = [[0.45, 0.58], [0.76, 0.86], [0.93, 0.98], [0.975, 1.0]];
+    let [low, high] = BOUNDS[level];
+    (low..=high).contains(&share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tolerances_are_absolute_for_small_and_relative_for_large_costs() {
+        assert_eq!(tolerance(1.0), 0.02);
+        assert_eq!(tolerance(10.0), 0.05);
+        assert_eq!(tolerance(0.2), 0.004);
+        assert!((tolerance(0.5) - 0.0075).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_refusal_is_no_hit() {
+        let readings = Readings(vec![Some(3.019), None, Some(2.979), Some(3.0)]);
+        assert_eq!((readings.hits(3.0), readings.refused()), (2, 1));
+        assert_eq!(readings.range(), Some([2.979, 3.019]));
+        assert_eq!(Readings(vec![None]).range(), None);
+    }
+
+    #[test]
+    fn coverage_adds_up() {
+        let mut one = Coverage::default();
+        one.add([false, true, true, true], 0.1, 0.5);
+        one.refuse();
+        let mut all = Coverage::default();
+        all.add([false, false, true, true], 0.3, -0.1);
+        all.merge(&one);
+        assert_eq!((all.given(), all.refused()), (2, 1));
+        assert_eq!(all.shares(), [0.0, 0.5, 1.0, 1.0]);
+        assert!((all.half_width().unwrap() - 0.2).abs() < 1e-12);
+        assert!((all.bias() - 0.2).abs() < 1e-12);
+        assert_eq!(Coverage::default().half_width(), None);
+    }
+
+    #[test]
+    fn too_wide_is_as_wrong_as_too_narrow() {
+        assert!(calibrated(2, 0.95) && !calibrated(2, 0.92) && !calibrated(2, 0.99));
+    }
+}
