@@ -4,7 +4,6 @@
 //! on the same batch, and the readings themselves, which tell how long the measured code ran.
 
 use crate::lab::{Lab, Outcome};
-use cyclescope::clock::Counts;
 use cyclescope::error::RunError;
 use cyclescope::estimate::estimate;
 use cyclescope::executor::{Batch, Executor, Sample};
@@ -14,6 +13,7 @@ use cyclescope::ruler::Ruler;
 use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
 use cyclescope::statistics::{mean, median, quantile};
+use cyclescope::unit::Unit;
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -144,7 +144,7 @@ fn in_process(lab: &mut Lab) -> Outcome {
 
 /// Raw units of the plan's clock in a millisecond.
 fn units_per_ms(lab: &mut Lab, plan: &Plan) -> Outcome<f64> {
-    if plan.clock.counts == Counts::Nanos {
+    if plan.clock.counts == Unit::Nanos {
         return Ok(1e6);
     }
     let Some(snippet) = lab.snippet("imul rax, rax", "")? else { return Ok(f64::NAN) };

@@ -12,9 +12,9 @@ use std::path::PathBuf;
     on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; 130 interrupted."
 )]
 pub struct Cli {
-    /// What to do.
+    /// What to do; `--clock list` needs no command.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
     #[command(flatten)]
     pub common: Common,
 }

@@ -13,7 +13,7 @@ struct ClockRecord {
     clock: &'static str,
     about: &'static str,
     source: &'static str,
-    counts: clock::Counts,
+    counts: cyclescope::unit::Unit,
     promises: clock::Promises,
     needs: Vec<String>,
     clobbers: Vec<String>,

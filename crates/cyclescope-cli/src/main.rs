@@ -41,9 +41,13 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         return clocks::list(&cli.common, output);
     }
     match &cli.command {
-        Command::Doctor => doctor::doctor(&cli.common, output),
-        Command::Run(args) => run::run(&cli.common, args, output),
-        Command::Replay(args) => replay::replay(&cli.common, args, output),
+        None => Err(Failure::usage(
+            "no command was given",
+            Some("cyclescope run 'imul rax, rax', or cyclescope --help"),
+        )),
+        Some(Command::Doctor) => doctor::doctor(&cli.common, output),
+        Some(Command::Run(args)) => run::run(&cli.common, args, output),
+        Some(Command::Replay(args)) => replay::replay(&cli.common, args, output),
     }
 }
 

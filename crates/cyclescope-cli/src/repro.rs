@@ -99,8 +99,8 @@ mod tests {
     fn repro(arguments: &[&str]) -> String {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
-            Command::Run(args) => super::run(&cli.common, args, None, 7),
-            Command::Doctor => super::doctor(&cli.common, 7),
+            Some(Command::Run(args)) => super::run(&cli.common, args, None, 7),
+            Some(Command::Doctor) => super::doctor(&cli.common, 7),
             other => panic!("{other:?} is no run"),
         }
     }

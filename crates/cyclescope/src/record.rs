@@ -5,6 +5,7 @@ use crate::error::{BadSnippet, RunError, Unavailable};
 use crate::measure::Precision;
 use crate::program::Cold;
 use crate::statistics::Interval;
+use crate::unit::Unit;
 use serde::Serialize;
 
 /// The schema that every line names.
@@ -36,12 +37,12 @@ pub struct Quantity {
     /// Upper end of the interval.
     pub high: Option<f64>,
     /// The unit: `core_cycles`, `tsc_ticks`, `ns`.
-    pub unit: &'static str,
+    pub unit: Unit,
 }
 
 impl Quantity {
     /// A quantity that is known.
-    pub fn new(interval: Interval, unit: &'static str) -> Quantity {
+    pub fn new(interval: Interval, unit: Unit) -> Quantity {
         let finite = |value: f64| value.is_finite().then_some(value);
         Quantity {
             value: finite(interval.value),
@@ -68,7 +69,7 @@ impl Quantity {
     }
 
     /// A quantity that was refused or does not apply.
-    pub fn refused(unit: &'static str) -> Quantity {
+    pub fn refused(unit: Unit) -> Quantity {
         Quantity { value: None, low: None, high: None, unit }
     }
 }
@@ -284,18 +285,18 @@ mod tests {
     #[test]
     fn infinities_become_null() {
         let wide = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        let json = serde_json::to_string(&Quantity::new(wide, "core_cycles")).unwrap();
+        let json = serde_json::to_string(&Quantity::new(wide, Unit::CoreCycles)).unwrap();
         assert_eq!(json, r#"{"value":1.0,"low":null,"high":null,"unit":"core_cycles"}"#);
     }
 
     #[test]
     fn errors_of_a_difference_add_as_squares() {
-        let call = Quantity::new(Interval::around(10.0, 0.3), "core_cycles");
-        let empty = Quantity::new(Interval::around(4.0, 0.4), "core_cycles");
+        let call = Quantity::new(Interval::around(10.0, 0.3), Unit::CoreCycles);
+        let empty = Quantity::new(Interval::around(4.0, 0.4), Unit::CoreCycles);
         let Quantity { value, low, high, .. } = call.less(&empty);
         assert_eq!(value, Some(6.0));
         assert!((low.unwrap() - 5.5).abs() < 1e-12 && (high.unwrap() - 6.5).abs() < 1e-12);
-        assert_eq!(call.less(&Quantity::refused("core_cycles")).value, None);
+        assert_eq!(call.less(&Quantity::refused(Unit::CoreCycles)).value, None);
     }
 
     #[test]

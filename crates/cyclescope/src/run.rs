@@ -1,7 +1,7 @@
 //! The question `run` asks: what does this snippet cost on this machine?
 
 use crate::caveat::{Caveat, Code, caveats, fall_short};
-use crate::clock::{self, Clock, Counts};
+use crate::clock::{self, Clock};
 use crate::error::{RunError, Unavailable};
 use crate::estimate::Estimate;
 use crate::executor::Executor;
@@ -15,6 +15,7 @@ use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
 use crate::snippet::Snippet;
 use crate::statistics::Interval;
 use crate::unit::Hertz;
+use crate::unit::Unit;
 use std::time::Duration;
 
 /// What a user can ask of a run. What is none is chosen for the machine and the snippet.
@@ -105,7 +106,7 @@ impl Request {
 
 /// The step of a clock's readings in its raw units; one where it counts single units or the step is unknown.
 fn step(clock: &Clock) -> f64 {
-    if clock.counts != Counts::TscTicks {
+    if clock.counts != Unit::TscTicks {
         return 1.0;
     }
     // SAFETY: `clock::require` has made sure that the TSC can be read, and RDTSCP where the clock has it.
@@ -142,7 +143,7 @@ pub fn run(
         let text = "another run measured on this CPU at the same time".to_string();
         caveats.push(Caveat { code: Code::Noisy, text });
     }
-    let ticks = plan.clock.counts == Counts::TscTicks;
+    let ticks = plan.clock.counts == Unit::TscTicks;
     let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());
     Ok(Run { measurement, caveats, tsc })
 }
@@ -194,22 +195,22 @@ impl Run {
 
     /// Raw units of the clock, and time, a copy.
     fn ticks_and_time(&self, clock: &Clock) -> [Quantity; 2] {
-        let refused = [Quantity::refused("tsc_ticks"), Quantity::refused("ns")];
+        let refused = [Quantity::refused(Unit::TscTicks), Quantity::refused(Unit::Nanos)];
         let Some(estimate) = self.estimate() else { return refused };
         let raw = estimate.raw;
         match (clock.counts, self.tsc) {
-            (Counts::TscTicks, Some([low, rate, high])) => {
+            (Unit::TscTicks, Some([low, rate, high])) => {
                 // Low cost at a high rate is the least time.
                 let time = Interval {
                     value: raw.value / rate.0 * 1e9,
                     low: raw.low / high.0 * 1e9,
                     high: raw.high / low.0 * 1e9,
                 };
-                [Quantity::new(raw, "tsc_ticks"), Quantity::new(time, "ns")]
+                [Quantity::new(raw, Unit::TscTicks), Quantity::new(time, Unit::Nanos)]
             }
-            (Counts::TscTicks, None) => [Quantity::new(raw, "tsc_ticks"), Quantity::refused("ns")],
-            (Counts::Nanos, _) => [Quantity::refused("tsc_ticks"), Quantity::new(raw, "ns")],
-            (Counts::CoreCycles, _) => refused,
+            (Unit::TscTicks, None) => [Quantity::new(raw, Unit::TscTicks), Quantity::refused(Unit::Nanos)],
+            (Unit::Nanos, _) => [Quantity::refused(Unit::TscTicks), Quantity::new(raw, Unit::Nanos)],
+            _ => refused,
         }
     }
 
@@ -217,13 +218,13 @@ impl Run {
     pub fn record(&self, facts: &Facts) -> RunRecord {
         let Measurement { acquisition, estimate, elapsed, .. } = &self.measurement;
         let [ticks, time] = self.ticks_and_time(facts.clock);
-        let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, "core_cycles"));
+        let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, Unit::CoreCycles));
         let mode = |mode: &crate::estimate::Mode| ModeRecord {
-            cost: Quantity::new(mode.cost, "core_cycles"),
+            cost: Quantity::new(mode.cost, Unit::CoreCycles),
             share: mode.share,
         };
         RunRecord {
-            cost: cost.unwrap_or(Quantity::refused("core_cycles")),
+            cost: cost.unwrap_or(Quantity::refused(Unit::CoreCycles)),
             ticks,
             time,
             confidence: facts.confidence,
@@ -254,7 +255,7 @@ impl Run {
     fn ruler(&self, estimate: &Estimate, imul_latency: f64) -> RulerRecord {
         RulerRecord {
             imul_latency,
-            add_link: Quantity::new(estimate.add_link, "core_cycles"),
+            add_link: Quantity::new(estimate.add_link, Unit::CoreCycles),
             width: estimate.width,
             core_mhz: self.tsc.map(|[_, rate, _]| {
                 let [low, mean, high] = estimate.rate.map(|ticks| rate.megahertz() / ticks);

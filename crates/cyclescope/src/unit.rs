@@ -1,25 +1,41 @@
-//! Units as types: ticks of the time stamp counter, cycles of the core clock, nanoseconds.
+//! Units as types: a number of TSC ticks is not a number of core cycles.
 //!
 //! The time stamp counter (TSC) runs at a fixed rate of its own, the core clock at whatever rate power
-//! management chose: a number of one is not a number of the other, so the two are types that do not mix.
-//! Conversions need a measured rate and are therefore functions of [`crate::measure`], never `From`.
+//! management chose. Readings and results carry their [`Unit`]; a frequency is [`Hertz`]. Conversions need a
+//! measured rate and are therefore part of an estimate, never `From`.
 
 use serde::Serialize;
 
-/// A duration in ticks of the time stamp counter.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct TscTicks(pub f64);
+/// What a reading or a result counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Ticks of the time stamp counter.
+    TscTicks,
+    /// True cycles of the core clock.
+    CoreCycles,
+    /// Nanoseconds of `CLOCK_MONOTONIC_RAW`.
+    #[serde(rename = "ns")]
+    Nanos,
+    /// Megahertz.
+    #[serde(rename = "MHz")]
+    Megahertz,
+    /// Latencies of an addition of two registers.
+    Adds,
+}
 
-/// A duration in true cycles of the core clock.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct CoreCycles(pub f64);
-
-/// A duration in nanoseconds of `CLOCK_MONOTONIC_RAW`.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct Nanos(pub f64);
+impl Unit {
+    /// The unit in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Unit::TscTicks => "TSC ticks",
+            Unit::CoreCycles => "core cycles",
+            Unit::Nanos => "nanoseconds",
+            Unit::Megahertz => "MHz",
+            Unit::Adds => "additions",
+        }
+    }
+}
 
 /// A frequency in hertz.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]

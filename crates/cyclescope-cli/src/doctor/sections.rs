@@ -4,7 +4,6 @@ use super::page::Page;
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::Output;
-use cyclescope::clock::Counts;
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_study::{CoreStudy, Sharing, SiblingProof, SiblingStudy};
@@ -16,6 +15,7 @@ use cyclescope::machine::traps::Traps;
 use cyclescope::machine::tsc_study::{ReadingStep, TscStudy};
 use cyclescope::statistics::Interval;
 use cyclescope::unit::Hertz;
+use cyclescope::unit::Unit;
 use iced_x86::CpuidFeature as F;
 
 /// Features that decide what can be measured, or how; JSON has them all.
@@ -222,10 +222,10 @@ fn core_rows(page: &mut Page, core: &CoreStudy) -> Result<(), Failure> {
     }
     let cycle = format!("one core cycle is {} {}", plus_minus(&core.raw_per_cycle), core.unit.text());
     match core.unit {
-        Counts::TscTicks => {
+        Unit::TscTicks => {
             page.row("TSC : core", &format!("1 : {:.4}; {cycle}", 1.0 / core.raw_per_cycle.value))?
         }
-        Counts::CoreCycles | Counts::Nanos => page.row("core cycle", &cycle)?,
+        _ => page.row("core cycle", &cycle)?,
     }
     let known = match core.imul_known {
         Some(known) => format!("on this design: {known}"),

@@ -1,8 +1,9 @@
 //! Which timing method suits this machine, and whether one that was asked for can be used.
 
-use super::{ALL, Clock, Counts};
+use super::{ALL, Clock};
 use crate::error::Unavailable;
 use crate::machine::Machine;
+use crate::unit::Unit;
 
 /// Methods from the most preferred down: fenced on both sides, and cheap.
 ///
@@ -46,7 +47,7 @@ pub fn require(clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
             "choose another clock (--clock list); this one runs in kernel mode only",
         ));
     }
-    if clock.counts == Counts::TscTicks {
+    if clock.counts == Unit::TscTicks {
         machine.tsc.require()?;
     }
     if clock.reads_counter() {

@@ -1,12 +1,13 @@
 //! CLOCK_MONOTONIC_RAW: the system's clock, as the thing to beat.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "clock-gettime",
     about: "what an ordinary program uses; shows what the other methods gain",
     source: "clock_gettime(2), CLOCK_MONOTONIC_RAW",
-    counts: Counts::Nanos,
+    counts: Unit::Nanos,
     promises: Promises {
         leading_done: true,
         body_waits: true,

@@ -2,13 +2,14 @@
 //!
 //! CPUID also drains the store buffer. Its own, varying time is part of the sample.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc",
     about: "serialised, but the second CPUID's time and variance are in every sample",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.1",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: false,

@@ -3,13 +3,14 @@
 //! Writing CR0 serialises without the variance of CPUID, in ring 0 only. The paper puts nothing after the
 //! second reading.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc-cr0-rdtsc",
     about: "the paper's alternative where RDTSCP is missing; ring 0 only",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.3",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: false,

@@ -1,12 +1,13 @@
 //! CPUID, RDTSC before; RDTSCP, CPUID after: the improved method of Intel's paper.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc-rdtscp-cpuid",
     about: "the paper's recommendation; both CPUIDs are outside the pair",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.1",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: false,

@@ -3,13 +3,14 @@
 //! The fence before orders earlier instructions before the reading, the fence after keeps later ones from
 //! starting early. Neither waits for the store buffer.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc-lfence",
     about: "fully fenced and cheap; does not wait for stores",
     source: "Intel SDM vol. 2, RDTSC, notes on ordering",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: true,

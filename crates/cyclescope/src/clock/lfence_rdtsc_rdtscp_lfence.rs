@@ -2,13 +2,14 @@
 //!
 //! Nothing stands between the first reading and the body, so the body's first instructions may begin early.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc-rdtscp-lfence",
     about: "the improved method of Intel's paper with LFENCE for CPUID; the body may begin before the start is read",
     source: "Intel's paper, section 3.2.1, with LFENCE in CPUID's place",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: false,

@@ -2,13 +2,14 @@
 //!
 //! MFENCE makes the end wait for the store buffer, LFENCE for everything else.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "mfence-lfence-rdtsc",
     about: "fully fenced and waits until stores are globally visible",
     source: "Intel SDM vol. 2, RDTSC, notes on ordering",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: true,

@@ -26,6 +26,7 @@ pub use step::Step;
 
 use crate::machine::reading::Reading;
 use crate::program::Emitter;
+use crate::unit::Unit;
 use iced_x86::{CpuidFeature, Register};
 
 /// Every timing method, sorted by name.
@@ -45,29 +46,6 @@ pub const ALL: &[Clock] = &[
     rdtscp_lfence::CLOCK,
     serialize_rdtsc::CLOCK,
 ];
-
-/// What a clock's readings count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Counts {
-    /// Ticks of the time stamp counter.
-    TscTicks,
-    /// Cycles of the core clock.
-    CoreCycles,
-    /// Nanoseconds of `CLOCK_MONOTONIC_RAW`.
-    Nanos,
-}
-
-impl Counts {
-    /// The unit in words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Counts::TscTicks => "TSC ticks",
-            Counts::CoreCycles => "core cycles",
-            Counts::Nanos => "nanoseconds",
-        }
-    }
-}
 
 /// What a method promises about the code around its readings, the five faults of which
 /// `docs/how-it-measures.md` speaks. What a method does not promise may still not happen on a given core.
@@ -95,7 +73,7 @@ pub struct Clock {
     /// Where it was described.
     pub source: &'static str,
     /// The unit of its readings.
-    pub counts: Counts,
+    pub counts: Unit,
     /// What it orders.
     pub promises: Promises,
     /// The steps before the body. Exactly one of them is [`Step::Store`].

@@ -1,12 +1,13 @@
 //! The core cycles counter by RDPMC, between LFENCEs.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdpmc",
     about: "counts core cycles directly, where perf events give user mode a counter",
     source: "Intel SDM vol. 2, RDPMC; perf_event_open(2), cap_user_rdpmc",
-    counts: Counts::CoreCycles,
+    counts: Unit::CoreCycles,
     promises: Promises {
         leading_done: true,
         body_waits: true,

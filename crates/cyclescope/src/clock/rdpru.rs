@@ -1,12 +1,13 @@
 //! APERF by RDPRU, between LFENCEs.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdpru",
     about: "counts core cycles directly, on AMD CPUs that allow it in user mode",
     source: "AMD APM vol. 3, RDPRU",
-    counts: Counts::CoreCycles,
+    counts: Unit::CoreCycles,
     promises: Promises {
         leading_done: true,
         body_waits: true,

@@ -1,12 +1,13 @@
 //! Bare RDTSC: the two reads may move into, or out of, the measured body.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtsc",
     about: "the cheapest reading; orders nothing, so parts of short code fall outside the pair",
     source: "Intel SDM vol. 2, RDTSC",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: false,
         body_waits: false,

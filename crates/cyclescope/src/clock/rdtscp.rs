@@ -1,12 +1,13 @@
 //! Bare RDTSCP: waits for earlier instructions, holds no later one back.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp",
     about: "waits for what comes before; the body may begin before the start is read",
     source: "Intel SDM vol. 2, RDTSCP",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: false,

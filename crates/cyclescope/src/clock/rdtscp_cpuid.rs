@@ -2,13 +2,14 @@
 //!
 //! The cost of the first CPUID is part of every sample; in a virtual machine that is thousands of ticks.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp-cpuid",
     about: "fully fenced, but the first CPUID is inside the measured interval",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: true,

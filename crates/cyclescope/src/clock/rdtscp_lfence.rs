@@ -1,12 +1,13 @@
 //! RDTSCP, then LFENCE.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp-lfence",
     about: "fully fenced; RDTSCP waits for what comes before, LFENCE holds back what comes after",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: true,

@@ -1,12 +1,13 @@
 //! SERIALIZE before RDTSC, LFENCE after it.
 
-use super::{Clock, Counts, Promises, Step};
+use super::{Clock, Promises, Step};
+use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "serialize-rdtsc",
     about: "fully serialised without leaving a virtual machine; needs a recent CPU",
     source: "Intel SDM vol. 3A, 9.3",
-    counts: Counts::TscTicks,
+    counts: Unit::TscTicks,
     promises: Promises {
         leading_done: true,
         body_waits: true,

@@ -97,7 +97,8 @@ impl Step {
 /// mov  edi, 4                 ; CLOCK_MONOTONIC_RAW
 /// lea  rsi, [timespec]
 /// call [clock_gettime]
-/// imul rax, [timespec.tv_sec], 1000000000
+/// mov  rax, [timespec.tv_sec]
+/// imul rax, rax, 1000000000
 /// add  rax, [timespec.tv_nsec]
 /// mov  rdx, rax
 /// shr  rdx, 32

@@ -1,7 +1,7 @@
 //! The core clock by the ruler, against the clock of the timing method.
 
 use super::probe::{Probe, Reading};
-use crate::clock::{Clock, Counts};
+use crate::clock::Clock;
 use crate::estimate::INSTRUMENT_CYCLES;
 use crate::executor::Executor;
 use crate::machine::core_study::CoreStudy;
@@ -9,6 +9,7 @@ use crate::machine::cpu::Cpu;
 use crate::random::Random;
 use crate::statistics::{Interval, mean, median, normal_quantile, quantile, t_interval};
 use crate::unit::Hertz;
+use crate::unit::Unit;
 
 /// The level of the intervals.
 const CONFIDENCE: f64 = 0.95;
@@ -53,9 +54,9 @@ pub(super) fn core_clock(
     let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
     let error = if imul_used.is_some() { imul_error } else { add_error };
     let rate = match clock.counts {
-        Counts::TscTicks => rate,
-        Counts::Nanos => Some([Hertz(1e9); 3]),
-        Counts::CoreCycles => None,
+        Unit::TscTicks => rate,
+        Unit::Nanos => Some([Hertz(1e9); 3]),
+        _ => None,
     };
     let [least, most] = extremes(used.iter().map(cycle));
     let study = CoreStudy {

@@ -15,7 +15,7 @@ mod tests;
 pub use record::DoctorRecord;
 pub use siblings::MakeExecutor;
 
-use crate::clock::{self, Clock, Counts};
+use crate::clock::{self, Clock};
 use crate::executor::Executor;
 use crate::machine::Machine;
 use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
@@ -26,6 +26,7 @@ use crate::machine::leaves::on_cpu;
 use crate::machine::noise::{Noise, NoiseBetween, runnable_on};
 use crate::machine::tsc_study::TscStudy;
 use crate::random::Random;
+use crate::unit::Unit;
 use probe::Probe;
 use siblings::Target;
 use std::time::{Duration, Instant};
@@ -235,7 +236,7 @@ impl Experiments {
         let mut target = Target { executor, probe: &probe, clock, width, random: &mut random };
         let siblings = match candidates(machine, most) {
             Fact::Unknown(why) => Fact::Unknown(why),
-            Fact::Known(_) if clock.counts != Counts::TscTicks => {
+            Fact::Known(_) if clock.counts != Unit::TscTicks => {
                 Fact::unknown("the timing method doesn't read the TSC, which both CPUs share")
             }
             Fact::Known((cpus, rest)) => {
@@ -271,7 +272,7 @@ fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static s
 
 /// The step of a timing method's readings in its raw units; 1 where it isn't known.
 fn step(clock: &Clock, study: Option<&TscStudy>) -> f64 {
-    if clock.counts != Counts::TscTicks {
+    if clock.counts != Unit::TscTicks {
         return 1.0;
     }
     study.and_then(|study| study.step(clock.reading())).map_or(1.0, |step| step.ticks)

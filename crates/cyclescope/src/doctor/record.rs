@@ -1,7 +1,6 @@
 //! A diagnosis as a JSON line, kind `doctor`.
 
 use super::{Chosen, Diagnosis};
-use crate::clock::Counts;
 use crate::machine::Machine;
 use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
 use crate::machine::counters::Counters;
@@ -10,6 +9,7 @@ use crate::machine::finding::{Finding, State};
 use crate::machine::noise::{Noise, NoiseBetween};
 use crate::machine::tsc_study::TscStudy;
 use crate::record::Quantity;
+use crate::unit::Unit;
 use serde::Serialize;
 
 /// What `doctor` found.
@@ -59,21 +59,18 @@ struct CoreRecord {
 
 impl CoreRecord {
     fn new(core: CoreStudy) -> CoreRecord {
-        let unit = match core.unit {
-            Counts::TscTicks => "tsc_ticks",
-            Counts::CoreCycles => "core_cycles",
-            Counts::Nanos => "ns",
-        };
         CoreRecord {
             clock: core.clock,
-            core_clock: core.megahertz.map_or(Quantity::refused("MHz"), |found| Quantity::new(found, "MHz")),
+            core_clock: core
+                .megahertz
+                .map_or(Quantity::refused(Unit::Megahertz), |found| Quantity::new(found, Unit::Megahertz)),
             core_mhz_range: core.range,
-            per_core_cycle: Quantity::new(core.raw_per_cycle, unit),
-            imul_latency: Quantity::new(core.imul, "adds"),
+            per_core_cycle: Quantity::new(core.raw_per_cycle, core.unit),
+            imul_latency: Quantity::new(core.imul, Unit::Adds),
             imul_latency_known: core.imul_known,
             add_link: core
                 .add_link()
-                .map_or(Quantity::refused("core_cycles"), |link| Quantity::new(link, "core_cycles")),
+                .map_or(Quantity::refused(Unit::CoreCycles), |link| Quantity::new(link, Unit::CoreCycles)),
             width: core.width,
             width_known: core.width_known(),
             shared: core.shared,

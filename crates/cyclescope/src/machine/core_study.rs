@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use crate::clock::Counts;
 use crate::statistics::Interval;
+use crate::unit::Unit;
 
 /// What the ruler says about the core.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +14,7 @@ pub struct CoreStudy {
     /// The timing method that read it.
     pub clock: &'static str,
     /// What it counts.
-    pub unit: Counts,
+    pub unit: Unit,
     /// How many of these are one core cycle.
     pub raw_per_cycle: Interval,
     /// The core clock in MHz; `None` where the rate of the timing method's clock is not known.

@@ -24,7 +24,7 @@ pub struct Emitter {
 
 impl Emitter {
     /// For code that starts at an offset in its program.
-    pub(super) fn at(start: usize) -> Emitter {
+    pub(crate) fn at(start: usize) -> Emitter {
         Emitter {
             encoder: Encoder::new(64),
             relocations: Vec::new(),
@@ -116,7 +116,7 @@ impl Emitter {
         self.push(Instruction::with_branch(code, target as u64));
     }
 
-    pub(super) fn finish(mut self) -> (Vec<u8>, Vec<u32>) {
+    pub(crate) fn finish(mut self) -> (Vec<u8>, Vec<u32>) {
         let mut bytes = self.encoder.take_buffer();
         for at in self.forward {
             // The displacement is the last part of a LEA, so it counts from its own end.
