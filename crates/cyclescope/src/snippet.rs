@@ -92,12 +92,20 @@ impl Outline {
         let vectors = match instruction.code().op_code().encoding() {
             EncodingKind::Legacy | EncodingKind::D3NOW => Vectors::Legacy,
             EncodingKind::VEX | EncodingKind::XOP => Vectors::Ymm,
-            _ => Vectors::Zmm,
+            _ if names_zmm(instruction) => Vectors::Zmm,
+            _ => Vectors::Evex,
         };
         self.world.vectors = self.world.vectors.max(vectors);
         // Masks are all ones by default; an EVEX snippet may name them only as a decorator.
-        self.world.masks |= vectors == Vectors::Zmm;
+        self.world.masks |= vectors >= Vectors::Evex;
     }
+}
+
+/// Whether an operand is a ZMM register. (What an instruction writes is told as the whole register, since it
+/// clears the rest.)
+fn names_zmm(instruction: &Instruction) -> bool {
+    let operands = (0..instruction.op_count()).map(|operand| instruction.op_register(operand));
+    operands.chain([instruction.memory_index()]).any(|register| register.is_zmm())
 }
 
 /// Which floating point elements the instructions work on.
@@ -156,6 +164,9 @@ mod tests {
         // vaddps zmm0{k1}, zmm1, zmm2
         let evex = outline(&[0x62, 0xf1, 0x74, 0x49, 0x58, 0xc2]).world;
         assert_eq!((evex.vectors, evex.element, evex.masks), (Vectors::Zmm, Element::F32, true));
+        // vaddps xmm16, xmm1, xmm2
+        let narrow = outline(&[0x62, 0xe1, 0x74, 0x08, 0x58, 0xc2]).world;
+        assert_eq!((narrow.vectors, narrow.masks), (Vectors::Evex, true));
     }
 
     #[test]

@@ -18,7 +18,9 @@ pub enum Vectors {
     Legacy,
     /// XMM or YMM registers by VEX code.
     Ymm,
-    /// ZMM registers or any vector register by EVEX code.
+    /// XMM or YMM registers by EVEX code.
+    Evex,
+    /// ZMM registers.
     Zmm,
 }
 
@@ -58,6 +60,12 @@ impl World {
             Vectors::Ymm => {
                 for number in 0..16 {
                     emitter.load(Code::VEX_Vmovups_ymm_ymmm256, Register::YMM0 + number, vector(number));
+                }
+            }
+            Vectors::Evex => {
+                for number in 0..32 {
+                    let code = Code::EVEX_Vmovups_ymm_k1z_ymmm256;
+                    emitter.load(code, Register::YMM0 + number, vector(number));
                 }
             }
             Vectors::Zmm => {

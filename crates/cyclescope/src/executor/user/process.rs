@@ -59,6 +59,12 @@ impl Worker {
         if pid < 0 {
             return Err(RunError::System { doing: "starting the worker", errno });
         }
+        if pidfd < 0 {
+            // SAFETY: takes no pointers; the child is this process's own.
+            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+            let doing = "starting the worker (Linux 5.4 or later is needed)";
+            return Err(RunError::System { doing, errno: libc::ENOSYS });
+        }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
         Ok(Worker { pid: pid as i32, pidfd, made_by: std::thread::current().id(), reaped: false })
