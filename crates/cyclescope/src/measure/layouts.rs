@@ -1,0 +1,207 @@
+//! From a unit to batches: the programs of each layout, where they stand, in which order they run.
+
+use super::session::Session;
+use super::{Acquisition, Plan};
+use crate::error::RunError;
+use crate::estimate::{LayoutData, call};
+use crate::executor::{Batch, Call, Layout, Place, Sample};
+use crate::placement;
+use crate::program::{Program, Recipe};
+use crate::samples::LayoutSamples;
+use crate::snippet::{Outline, Snippet};
+use std::time::Duration;
+
+/// How long any batch may take before its snippet counts as hung, beside the time that it should take and the
+/// budget.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Taken for granted where the time of a batch is foreseen: no core is slower than 1 GHz, a call of a program
+/// takes its surroundings 2 µs, and one whose caches are emptied first a millisecond (measured: 0.1 ms).
+pub(super) const SECONDS_A_CYCLE: f64 = 1e-9;
+const SECONDS_A_CALL: f64 = 2e-6;
+const SECONDS_A_COLD_CALL: f64 = 1e-3;
+/// No deadline is longer than a week.
+const LONGEST_S: f64 = 7.0 * 86_400.0;
+/// Bytes of programs that are held in memory for one call of the executor, about.
+const BATCH_BYTES: usize = 64 << 20;
+/// Programs of the ruler.
+pub(super) const RULERS: usize = 5;
+
+impl Session<'_> {
+    /// What a call takes beside its program, in seconds at most.
+    pub(super) fn call_s(&self) -> f64 {
+        if self.is_cold() { SECONDS_A_COLD_CALL } else { SECONDS_A_CALL }
+    }
+
+    /// Runs further layouts, no more at once than memory should hold.
+    pub(super) fn batch(
+        &mut self,
+        acquisition: &mut Acquisition,
+        layouts: usize,
+        rounds: u32,
+    ) -> Result<(), RunError> {
+        let code = 9 * acquisition.unit * self.snippet.code().len() * self.runs_per_layout(rounds);
+        let at_once = (BATCH_BYTES / code.max(1)).max(1);
+        for first in (0..layouts).step_by(at_once) {
+            self.run_layouts(acquisition, at_once.min(layouts - first), rounds)?;
+        }
+        Ok(())
+    }
+
+    fn run_layouts(
+        &mut self,
+        acquisition: &mut Acquisition,
+        layouts: usize,
+        rounds: u32,
+    ) -> Result<(), RunError> {
+        let mut programs = self.ruler.to_vec();
+        let mut lengths = Vec::new();
+        let mut placed = Vec::new();
+        let runs = self.runs_per_layout(rounds);
+        for _ in 0..layouts {
+            let copies = self.copies(acquisition.unit);
+            let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
+            for _ in 0..runs {
+                placed.push(self.layout(
+                    &mut programs,
+                    &copies,
+                    acquisition.shape.loop_count,
+                    ruler_loops,
+                )?);
+            }
+            lengths.push((copies, ruler_loops));
+        }
+        let (warm_up, rounds) = if runs > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
+        let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
+        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
+        let batch = Batch {
+            programs,
+            warm_up,
+            rounds,
+            layouts: placed,
+            element: self.outline.world.element,
+            touches_memory: self.outline.touches_memory,
+            deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
+        };
+        let samples = self.executor.run(&batch)?;
+        acquisition.runs_per_layout = runs;
+        let readings = samples.chunks_exact(runs * rounds as usize * call::COUNT);
+        for ((layouts, (copies, ruler_loops)), readings) in
+            batch.layouts.chunks_exact(runs).zip(lengths).zip(readings)
+        {
+            let samples = gather(layouts, readings);
+            acquisition.layouts.push(LayoutData { copies, ruler_loops, samples });
+        }
+        if self.plan.keep_evidence {
+            acquisition.evidence.push((batch, samples));
+        }
+        Ok(())
+    }
+
+    /// How many placements one layout's samples come from: one, or, where branches are cold, one for each round.
+    fn runs_per_layout(&self, rounds: u32) -> usize {
+        if self.plan.cold.branches { rounds as usize } else { 1 }
+    }
+
+    /// How many copies the three bodies of a layout hold: u, 2u, 4u, each moved by up to u/4 unless u is fixed.
+    fn copies(&mut self, unit: usize) -> [usize; 3] {
+        if self.is_cold() {
+            return [0, 0, 1];
+        }
+        if self.plan.unit.is_some() {
+            return [unit, 2 * unit, 4 * unit];
+        }
+        [0, 1, 3].map(|more| more * unit + self.about(unit))
+    }
+
+    /// A random number no further from `middle` than a quarter of it.
+    fn about(&mut self, middle: usize) -> usize {
+        let spread = middle / 4;
+        middle - spread + self.random.below(2 * spread + 1)
+    }
+
+    /// The program with so many copies. Evictions of a cold start depend on that number.
+    fn program(&self, copies: usize) -> Program {
+        match &self.frame {
+            Some(frame) => frame.program(self.snippet.code(), copies),
+            None => recipe(self.snippet, self.plan, self.outline, copies).build(),
+        }
+    }
+
+    /// The calls of a round in a random order, the snippet's own never more than two apart: where 256-bit floating
+    /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
+    fn order(&mut self) -> [usize; call::COUNT] {
+        let (mut bodies, mut rulers) = ([call::ONE, call::TWO, call::FOUR], call::RULERS);
+        self.random.shuffle(&mut bodies);
+        self.random.shuffle(&mut rulers);
+        let ([a, b, c], [r, s, t, u, v]) = (bodies, rulers);
+        let mut order = [a, r, s, b, t, u, c, v];
+        order.rotate_left(self.random.below(call::COUNT));
+        order
+    }
+
+    /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
+    fn layout(
+        &mut self,
+        programs: &mut Vec<Program>,
+        copies: &[usize; 3],
+        loop_count: u64,
+        ruler_loops: u64,
+    ) -> Result<Layout, RunError> {
+        let first = programs.len();
+        for copies in copies {
+            programs.push(self.program(*copies));
+        }
+        let (fixed, end) = placement::fixed(&programs[..RULERS]);
+        let numbers = [first, first + 1, first + 2];
+        let alignment = self.plan.cold.code.then_some(0);
+        let arena_len = self.executor.arena_len();
+        let bodies = placement::random(programs, &numbers, end, arena_len, alignment, &mut self.random)
+            .ok_or(RunError::System { doing: "placing code in the arena", errno: libc::ENOMEM })?;
+        let ruler = |program: usize| Place { program, offset: fixed[program] };
+        let mut code = vec![Place { program: 0, offset: 0 }; call::COUNT];
+        for (call, body) in [call::ONE, call::TWO, call::FOUR].into_iter().zip(bodies) {
+            code[call] = body;
+        }
+        let rulers = [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
+        for (program, call) in rulers.into_iter().enumerate() {
+            code[call] = ruler(program);
+        }
+        let loop_count = |call: usize| match call {
+            call::ONE | call::TWO | call::FOUR => loop_count,
+            call::SENTINEL => crate::ruler::sentinel_loops(self.plan.step),
+            _ => ruler_loops,
+        };
+        let round =
+            self.order().into_iter().map(|place| Call { place, loop_count: loop_count(place) }).collect();
+        Ok(Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() })
+    }
+}
+
+pub(super) fn recipe<'a>(
+    snippet: &'a Snippet,
+    plan: &'a Plan,
+    outline: Outline,
+    copies: usize,
+) -> Recipe<'a> {
+    Recipe {
+        clock: plan.clock,
+        world: outline.world,
+        init: snippet.init(),
+        snippet: snippet.code(),
+        copies,
+        looped: plan.loop_count.is_some(),
+        cold: plan.cold,
+    }
+}
+
+/// The samples of some placements that count as one layout.
+pub(crate) fn gather(layouts: &[Layout], readings: &[Sample]) -> LayoutSamples {
+    let per_run = readings.len() / layouts.len();
+    let mut runs = layouts.iter().zip(readings.chunks_exact(per_run)).map(|(layout, readings)| {
+        let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
+        LayoutSamples::new(readings, &order)
+    });
+    let mut samples = runs.next().expect("a layout has at least one run");
+    runs.for_each(|run| samples.append(run));
+    samples
+}
