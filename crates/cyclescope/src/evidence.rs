@@ -60,8 +60,16 @@ pub struct SavedPlan {
     pub unit: usize,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
+    /// Whether the number of untimed rounds was fixed.
+    pub warm_up_fixed: bool,
     /// Timed rounds in each layout.
     pub rounds: u32,
+    /// Layouts of the first batch.
+    pub first_layouts: usize,
+    /// The precision that the measurement stopped at.
+    pub aim: Precision,
+    /// Seconds after which no further batch was begun.
+    pub budget_s: f64,
     /// How many lines of layouts and samples belong to one layout.
     pub runs_per_layout: usize,
     /// What was cold when a body began.
@@ -209,7 +217,11 @@ fn saved_plan(snippet: &Snippet, plan: &Plan, run: &Run, record: &RunRecord, ask
         shape: acquisition.shape,
         unit: acquisition.unit,
         warm_up: acquisition.warm_up,
+        warm_up_fixed: plan.warm_up.is_some(),
         rounds: plan.rounds,
+        first_layouts: plan.layouts,
+        aim: plan.precision,
+        budget_s: plan.budget.as_secs_f64(),
         runs_per_layout: acquisition.runs_per_layout,
         cold: plan.cold,
         unit_fixed: plan.unit.is_some(),

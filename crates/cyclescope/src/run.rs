@@ -37,6 +37,8 @@ pub struct Request {
     pub layouts: Option<usize>,
     /// The precision without which a result is too noisy.
     pub precision: Option<Precision>,
+    /// The precision to stop at, where it is another.
+    pub aim: Option<Precision>,
     /// The level of the intervals.
     pub confidence: Option<f64>,
     /// Time after which no further batch is begun.
@@ -95,7 +97,11 @@ impl Request {
             rounds: self.samples.unwrap_or(ROUNDS),
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
-            precision: self.precision.unwrap_or(if self.cold.is_any() { ASKED_COLD } else { AIM }),
+            precision: self.aim.or(self.precision).unwrap_or(if self.cold.is_any() {
+                ASKED_COLD
+            } else {
+                AIM
+            }),
             confidence: self.confidence.unwrap_or(CONFIDENCE),
             budget: self.budget.unwrap_or(budget),
             seed: self.seed,
