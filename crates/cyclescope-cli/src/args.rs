@@ -49,7 +49,7 @@ pub struct Common {
     /// Seed of everything that is random [default: from the time]
     #[arg(long, global = true, value_name = "N")]
     pub seed: Option<u64>,
-    /// Fewer layouts and a short budget
+    /// Fewer layouts and rounds, and a short budget
     #[arg(long, global = true)]
     pub quick: bool,
     /// Keep code, raw samples and the machine's facts in a new directory
@@ -117,10 +117,11 @@ pub struct RunArgs {
     /// Untimed rounds at the start of each layout [default: until the cost stops moving]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub warm_up: Option<u32>,
-    /// Timed rounds in each layout [default: 12]
+    /// Timed rounds in each layout [default: 12, with --quick 8]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=100_000))]
     pub samples: Option<u32>,
-    /// Layouts of the first batch; more follow until the interval is reached [default: 16]
+    /// Layouts of the first batch; more follow until the interval is reached [default: 16, with
+    /// --quick 8]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub layouts: Option<u32>,
     /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%); exit code 5 where it was not
@@ -130,7 +131,7 @@ pub struct RunArgs {
     /// Level of the intervals [default: 0.95]
     #[arg(help_heading = HOW, long, value_name = "SHARE", value_parser = confidence)]
     pub confidence: Option<f64>,
-    /// Seconds after which no further batch is begun [default: 0.16]
+    /// Seconds after which no further batch is begun [default: 0.16, with --quick 0.02]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Measure the first run after these were made cold; several are separated by commas

@@ -45,7 +45,7 @@ pub struct Request {
     pub budget: Option<Duration>,
     /// Seeds everything that is random.
     pub seed: u64,
-    /// Fewer layouts and a short budget.
+    /// Fewer layouts and rounds, and a short budget.
     pub quick: bool,
     /// Whether batches and raw readings are kept.
     pub keep_evidence: bool,
@@ -59,6 +59,7 @@ const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
+const ROUNDS_QUICK: u32 = 8;
 const LAYOUTS: usize = 16;
 const LAYOUTS_QUICK: usize = 8;
 /// Where each round is placed anew, memory for programs sets the limit.
@@ -83,7 +84,10 @@ impl Request {
             None => clock::choose(machine)?,
         };
         clock::require(clock, machine)?;
-        let (layouts, budget) = if self.quick { (LAYOUTS_QUICK, BUDGET_QUICK) } else { (LAYOUTS, BUDGET) };
+        let (layouts, rounds, budget) = match self.quick {
+            true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
+            false => (LAYOUTS, ROUNDS, BUDGET),
+        };
         Ok(Plan {
             clock,
             step: step(clock),
@@ -94,7 +98,7 @@ impl Request {
             loop_count: self.loop_count,
             cold: self.cold,
             warm_up: self.warm_up,
-            rounds: self.samples.unwrap_or(ROUNDS),
+            rounds: self.samples.unwrap_or(rounds),
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
             precision: self.aim.or(self.precision).unwrap_or(if self.cold.is_any() {
