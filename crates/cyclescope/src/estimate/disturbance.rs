@@ -83,9 +83,22 @@ impl LayoutEstimate {
     }
 }
 
+/// Leaves out layouts whose ruler was hit in most rounds, so that no outlier stood out: it then shows a clock that
+/// no frequency change explains, or one that runs backwards.
+fn with_a_sane_ruler(mut layouts: Vec<LayoutEstimate>) -> Vec<LayoutEstimate> {
+    let mut rates: Vec<f64> = layouts.iter().map(|layout| layout.rate).collect();
+    if rates.is_empty() {
+        return layouts;
+    }
+    let median = statistics::median(&mut rates);
+    layouts.retain(|layout| (0.5 * median..=2.0 * median).contains(&layout.rate));
+    layouts
+}
+
 /// Leaves out layouts during which the core was shared, as the width sentinel saw it, where enough remain;
 /// also tells whether what remains was shared.
 pub(super) fn undisturbed(layouts: Vec<LayoutEstimate>, shape: &Shape) -> (Vec<LayoutEstimate>, bool) {
+    let layouts = with_a_sane_ruler(layouts);
     let mut widths: Vec<f64> = layouts.iter().map(|layout| layout.width).collect();
     widths.sort_by(f64::total_cmp);
     // Not the widest: one layout's noise must not condemn the others.

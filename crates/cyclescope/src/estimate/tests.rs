@@ -127,6 +127,22 @@ fn layouts_beside_a_busy_sibling_are_left_out() {
     assert!(shared.shared);
 }
 
+/// In one layout something hits the short ruler in nearly every round, and its median with it.
+#[test]
+fn a_layout_with_a_broken_ruler_is_left_out() {
+    let hit = |round: usize, ticks: &mut [f64; call::COUNT]| {
+        if round != 3 {
+            ticks[call::IMUL_SHORT] += 20_000.0;
+        }
+    };
+    let mut layouts: Vec<_> = (0..6).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
+    layouts.push(layout(5.0, &[0.7; 8], hit));
+    let estimate = estimate(&layouts, &SHAPE, 0.95).unwrap();
+    assert_eq!(estimate.layouts.len(), 6);
+    assert_eq!(estimate.dropped, 8);
+    assert!((estimate.cost.value - 5.0).abs() < 0.02, "{:?}", estimate.cost);
+}
+
 #[test]
 fn one_layout_is_no_estimate() {
     assert!(estimate(&[layout(5.0, &[0.7; 8], undisturbed)], &SHAPE, 0.95).is_none());
