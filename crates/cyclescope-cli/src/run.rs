@@ -149,7 +149,6 @@ pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Ou
         seed: common.seed.unwrap_or(plan.seed),
         quick: common.quick,
         keep_evidence: common.evidence.is_some(),
-        ..Request::default()
     };
     let machine = machine(common)?;
     source::check(&replay.snippet, &machine)?;
