@@ -43,8 +43,8 @@ const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
 const BEND_SHARE: f64 = 0.01;
 const BEND_CYCLES: f64 = 0.003;
 /// How long to leave a shared core alone before the layouts are taken anew, how often, and for how many budgets at
-/// most: a neighbour's spells of work lasted from tens of milliseconds to seconds, and what is measured in one is wrong by up to a
-/// third.
+/// most: a neighbour's spells of work lasted from tens of milliseconds to seconds, and what is measured in one is
+/// wrong by up to a third.
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 150;
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
