@@ -8,7 +8,7 @@ use cyclescope::error::RunError;
 use cyclescope::estimate::estimate;
 use cyclescope::executor::{Batch, Executor, Sample};
 use cyclescope::measure::{Plan, Precision, measure};
-use cyclescope::program::{Cold, Recipe};
+use cyclescope::program::Recipe;
 use cyclescope::ruler::Ruler;
 use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
@@ -75,14 +75,15 @@ impl Executor for Watched<'_> {
         self.inner.arena_len()
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let started = Instant::now();
         let samples = self.inner.run(batch)?;
         self.took += started.elapsed();
         let units: u64 = samples.iter().map(|sample| sample.end.saturating_sub(sample.start)).sum();
         self.units += units as f64 * f64::from(batch.rounds + batch.warm_up) / f64::from(batch.rounds);
         self.batches.push(batch.clone());
-        Ok(samples)
+        take(&samples);
+        Ok(())
     }
 }
 
@@ -181,15 +182,7 @@ impl Parts {
         self.placing.push(started.elapsed().as_secs_f64() * 1e3);
         let started = Instant::now();
         let (init, code) = (snippet.init(), snippet.code());
-        let recipe = Recipe {
-            clock: plan.clock,
-            world,
-            init,
-            snippet: code,
-            copies: 0,
-            looped: false,
-            cold: Cold::default(),
-        };
+        let recipe = Recipe { world, init, ..Recipe::empty(plan.clock) };
         let frame = recipe.frame();
         let rulers = black_box(Ruler::new(plan.clock).programs()).len();
         for program in watched.batches.iter().flat_map(|batch| &batch.programs[rulers..]) {

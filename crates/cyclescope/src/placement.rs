@@ -69,24 +69,13 @@ pub fn data(random: &mut Random) -> [i32; 5] {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::program::{Cold, Recipe, World};
+    use crate::program::Recipe;
     use crate::ruler::Ruler;
 
     fn programs() -> Vec<Program> {
         let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
         [100, 200, 400]
-            .map(|copies| {
-                Recipe {
-                    clock,
-                    world: World::default(),
-                    init: &[],
-                    snippet: &[0x90],
-                    copies,
-                    looped: false,
-                    cold: Cold::default(),
-                }
-                .build()
-            })
+            .map(|copies| Recipe { snippet: &[0x90], copies, ..Recipe::empty(clock) }.build())
             .into()
     }
 

@@ -13,7 +13,7 @@
 //! Each loop is at most 64 bytes and stands in one cache line, and touches no memory.
 
 use crate::clock::Clock;
-use crate::program::{Cold, Program, Recipe, World};
+use crate::program::{Program, Recipe};
 
 /// `add eax, eax`: register operands, for some cores fold the addition of an immediate at rename.
 pub const ADD: &[u8] = &[0x01, 0xc0];
@@ -83,8 +83,7 @@ impl Ruler {
     /// The ruler as read by `clock`.
     pub fn new(clock: &Clock) -> Ruler {
         let chain = |snippet: &[u8], copies: usize| {
-            let world = World::default();
-            Recipe { clock, world, init: &[], snippet, copies, looped: true, cold: Cold::default() }.build()
+            Recipe { snippet, copies, looped: true, ..Recipe::empty(clock) }.build()
         };
         Ruler {
             imul: IMUL_LINKS.map(|links| chain(IMUL, links)),

@@ -1,21 +1,12 @@
 //! Pins the machine code of every timing method.
 
 use super::*;
-use crate::program::{Cold, Emitter, Recipe, World};
+use crate::program::{Emitter, Recipe};
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
 /// The instructions that a clock puts around an empty body, one a line.
 fn listing(clock: &Clock) -> String {
-    let program = Recipe {
-        clock,
-        world: World::default(),
-        init: &[],
-        snippet: &[],
-        copies: 0,
-        looped: false,
-        cold: Cold::default(),
-    }
-    .build();
+    let program = Recipe::empty(clock).build();
     let mut code = vec![0; program.len()];
     program.place(0, 0x1000_0000, &mut code);
     let mut formatter = IntelFormatter::new();

@@ -7,9 +7,9 @@
 use super::probe::DEADLINE;
 use crate::clock::Clock;
 use crate::context::Element;
-use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use crate::machine::core_study::Phases;
-use crate::program::{Cold, Program, Recipe, World};
+use crate::program::{Program, Recipe, World};
 use crate::random::Random;
 use crate::ruler::ADD;
 use crate::statistics::{mean, median, quantile};
@@ -53,16 +53,7 @@ pub(super) fn phases(
 fn batch(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> Batch {
     let chain = |copies: &usize| {
         let world = World::default();
-        Recipe {
-            clock,
-            world,
-            init: &[],
-            snippet: ADD,
-            copies: *copies,
-            looped: false,
-            cold: Cold::default(),
-        }
-        .build()
+        Recipe { world, snippet: ADD, copies: *copies, ..Recipe::empty(clock) }.build()
     };
     let programs: Vec<Program> = lengths.iter().map(chain).collect();
     let (offsets, _) = crate::placement::fixed(&programs);
@@ -73,6 +64,7 @@ fn batch(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> 
     Batch {
         programs,
         touches_memory: false,
+        delay: DELAY,
         warm_up: 4,
         rounds,
         layouts: vec![layout],

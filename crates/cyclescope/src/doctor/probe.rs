@@ -6,7 +6,7 @@
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
-use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use crate::program::Program;
 use crate::random::Random;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, Ruler, SENTINEL_LOOPS, sentinel_adds};
@@ -105,6 +105,7 @@ impl Probe {
             layouts: placed,
             element,
             touches_memory: false,
+            delay: DELAY,
             deadline: DEADLINE,
         };
         let samples = executor.run(&batch)?;

@@ -11,9 +11,9 @@ use super::probe::{DEADLINE, Probe};
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
-use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use crate::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
-use crate::program::{Cold, Recipe, World};
+use crate::program::{Recipe, World};
 use crate::random::Random;
 use crate::ruler::SENTINEL;
 use crate::statistics::median;
@@ -154,8 +154,7 @@ fn keep_busy(
     let mut executor = make(cpu)?;
     let world = World::default();
     let program =
-        Recipe { clock, world, init: &[], snippet: SENTINEL, copies: 4, looped: true, cold: Cold::default() }
-            .build();
+        Recipe { world, snippet: SENTINEL, copies: 4, looped: true, ..Recipe::empty(clock) }.build();
     let (offsets, _) = crate::placement::fixed(std::slice::from_ref(&program));
     let layout = Layout {
         code: vec![Place { program: 0, offset: offsets[0] }],
@@ -166,6 +165,7 @@ fn keep_busy(
     let batch = Batch {
         programs: vec![program],
         touches_memory: false,
+        delay: DELAY,
         warm_up: 1,
         rounds: BUSY_ROUNDS,
         layouts: vec![layout],

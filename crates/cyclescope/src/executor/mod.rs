@@ -55,9 +55,16 @@ pub struct Batch {
     pub element: Element,
     /// Whether the programs touch the memory areas, so that each layout needs them fresh.
     pub touches_memory: bool,
+    /// Turns of a loop of one core cycle, at most, that an executor waits before each call; how many is drawn at
+    /// random, 1 at least. They keep programs from falling in step with a clock that counts in steps, so they have
+    /// to span some of these.
+    pub delay: u32,
     /// How long the whole batch may take.
     pub deadline: Duration,
 }
+
+/// A delay for clocks of any step: several times that of the time stamp counters seen so far, which is 10 ns.
+pub const DELAY: u32 = 128;
 
 impl Batch {
     /// Calls in a round, the same in every layout.
@@ -81,8 +88,16 @@ pub trait Executor {
     /// Bytes of the code arena.
     fn arena_len(&self) -> usize;
 
-    /// Runs a batch: its samples by layout, then round, then call of the round.
-    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError>;
+    /// Runs a batch and hands over its samples piece by piece, by layout, then round, then call of the round.
+    /// What was handed over before an error is good.
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError>;
+
+    /// Runs a batch and returns all of its samples.
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+        let mut samples = Vec::new();
+        self.stream(batch, &mut |piece| samples.extend_from_slice(piece))?;
+        Ok(samples)
+    }
 
     /// Whether the last batch had its CPU to itself, as far as other runs of this library go.
     fn exclusive(&self) -> Fact<bool> {

@@ -4,7 +4,7 @@ use super::session::Session;
 use super::{Acquisition, Plan};
 use crate::error::RunError;
 use crate::estimate::{LayoutData, call};
-use crate::executor::{Batch, Call, Layout, Place, Sample};
+use crate::executor::{Batch, Call, DELAY, Layout, Place, Sample};
 use crate::placement;
 use crate::program::{Program, Recipe};
 use crate::samples::LayoutSamples;
@@ -80,6 +80,7 @@ impl Session<'_> {
             layouts: placed,
             element: self.outline.world.element,
             touches_memory: self.outline.touches_memory,
+            delay: DELAY,
             deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
         };
         let samples = self.executor.run(&batch)?;
@@ -191,6 +192,7 @@ pub(super) fn recipe<'a>(
         copies,
         looped: plan.loop_count.is_some(),
         cold: plan.cold,
+        following: &[],
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Recipe<'a> {
     pub looped: bool,
     /// What is cold when the body begins.
     pub cold: Cold,
+    /// Machine code that runs once after the last reading.
+    pub following: &'a [u8],
 }
 
 /// Machine code that makes one sample a call.
@@ -54,6 +56,20 @@ const CALLEE_SAVED: [Register; 6] =
     [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15];
 
 impl Recipe<'_> {
+    /// A pair of readings with nothing in between and nothing around.
+    pub fn empty(clock: &Clock) -> Recipe<'_> {
+        Recipe {
+            clock,
+            world: World::default(),
+            init: &[],
+            snippet: &[],
+            copies: 0,
+            looped: false,
+            cold: Cold::default(),
+            following: &[],
+        }
+    }
+
     /// Writes the program.
     ///
     /// ```text
@@ -75,6 +91,7 @@ impl Recipe<'_> {
     ///     dec  r15
     ///     jnz  body
     ///     (the clock's end)
+    ///     (following code)
     ///     mov  rsp, [return_rsp]
     ///     cld
     ///     pop  r15 … rbx
@@ -107,6 +124,7 @@ impl Recipe<'_> {
         let (head, head_relocations) = emitter.finish();
         let mut emitter = Emitter::at(0);
         self.clock.emit_end(&mut emitter);
+        emitter.bytes(self.following);
         emit_exit(&mut emitter);
         let (tail, tail_relocations) = emitter.finish();
         let init = self.init.to_vec();
@@ -300,15 +318,7 @@ mod tests {
     #[test]
     fn the_tail_finds_the_context_wherever_the_body_ends() {
         let clock = Clock::named("rdtscp-lfence").unwrap();
-        let recipe = Recipe {
-            clock,
-            world: World::default(),
-            init: &[],
-            snippet: &[],
-            copies: 0,
-            looped: false,
-            cold: Cold::default(),
-        };
+        let recipe = Recipe::empty(clock);
         let targets = |copies: usize| {
             let program = recipe.frame().program(&[0x90], copies);
             let decoder = iced_x86::Decoder::new(64, program.code(), iced_x86::DecoderOptions::NONE);

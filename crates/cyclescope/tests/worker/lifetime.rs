@@ -3,7 +3,7 @@
 use crate::support::*;
 use cyclescope::clock::Clock;
 use cyclescope::executor::Executor;
-use cyclescope::program::{Cold, Recipe, World};
+use cyclescope::program::Recipe;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -99,15 +99,7 @@ fn workers_can_be_made_while_other_threads_allocate() {
 #[test]
 fn the_systems_clock_can_be_read_in_the_sandbox() {
     let clock = Clock::named("clock-gettime").expect("the clock exists");
-    let recipe = Recipe {
-        clock,
-        world: World::default(),
-        init: &[],
-        snippet: &[0x90],
-        copies: 1,
-        looped: false,
-        cold: Cold::default(),
-    };
+    let recipe = Recipe { snippet: &[0x90], copies: 1, ..Recipe::empty(clock) };
     let batch = batch(vec![recipe.build()], 100, Duration::from_secs(20));
     let samples = spawn().run(&batch).expect("the clock works");
     assert!(samples.iter().all(|sample| sample.end >= sample.start && sample.start > 0));

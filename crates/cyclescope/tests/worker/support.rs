@@ -4,10 +4,10 @@ use cyclescope::clock::Clock;
 use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
-use cyclescope::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use cyclescope::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::measure;
-use cyclescope::program::{Cold, Program, Recipe, World};
+use cyclescope::program::{Program, Recipe, World};
 use cyclescope::ruler::IMUL;
 use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
@@ -30,8 +30,7 @@ pub fn clock() -> &'static Clock {
 /// A snippet once, not looped.
 pub fn once(snippet: &[u8]) -> Program {
     let world = World { x87: true, avx: std::is_x86_feature_detected!("avx"), ..World::default() };
-    Recipe { clock: clock(), world, init: &[], snippet, copies: 1, looped: false, cold: Cold::default() }
-        .build()
+    Recipe { world, snippet, copies: 1, ..Recipe::empty(clock()) }.build()
 }
 
 pub fn layout(programs: &[Program], first: usize) -> Layout {
@@ -49,7 +48,16 @@ pub fn layout(programs: &[Program], first: usize) -> Layout {
 /// One call of each program per round.
 pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
     let layouts = vec![layout(&programs, 4096)];
-    Batch { programs, warm_up: 1, rounds, layouts, element: Element::F64, touches_memory: true, deadline }
+    Batch {
+        programs,
+        warm_up: 1,
+        rounds,
+        layouts,
+        element: Element::F64,
+        touches_memory: true,
+        delay: DELAY,
+        deadline,
+    }
 }
 
 /// Runs a snippet once.

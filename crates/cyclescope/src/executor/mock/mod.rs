@@ -138,21 +138,22 @@ impl Executor for Simulated {
     ///
     /// Where a layout's programs overlap or leave the arena: the batch is wrong then, and
     /// another executor would overwrite code.
-    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         if let Some(fault) = self.scenario.fault.as_ref().filter(|fault| self.batches >= fault.after) {
             return Err(fault.error.clone());
         }
         self.batches += 1;
         let deadline = self.timeline.now() + batch.deadline.as_secs_f64() * self.scenario.hertz;
-        let calls = batch.layouts.len() * batch.rounds as usize * batch.calls();
-        let mut samples = Vec::with_capacity(calls);
+        let mut samples = Vec::with_capacity(batch.rounds as usize * batch.calls());
         for layout in &batch.layouts {
             check_places(batch, layout);
+            samples.clear();
             if !self.run_layout(batch, layout, &mut samples, deadline) {
                 return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
             }
+            take(&samples);
         }
-        Ok(samples)
+        Ok(())
     }
 }
 

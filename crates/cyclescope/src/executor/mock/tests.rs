@@ -3,8 +3,8 @@
 use super::*;
 use crate::clock;
 use crate::context::Element;
-use crate::executor::{Call, Place};
-use crate::program::{Cold, Program, Recipe, World};
+use crate::executor::{Call, DELAY, Place};
+use crate::program::{Program, Recipe, World};
 use crate::ruler;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const ITERATIONS: u64 = 20;
 
 fn program(snippet: &[u8], copies: usize, looped: bool) -> Program {
     let (clock, world) = (&clock::ALL[0], World::default());
-    Recipe { clock, world, init: &[], snippet, copies, looped, cold: Cold::default() }.build()
+    Recipe { world, snippet, copies, looped, ..Recipe::empty(clock) }.build()
 }
 
 fn layout(number: u32) -> Layout {
@@ -51,7 +51,16 @@ fn batch(snippet: &[u8], rounds: u32, layouts: u32) -> Batch {
     ];
     let layouts = (0..layouts).map(layout).collect();
     let deadline = Duration::from_secs(3600);
-    Batch { programs, warm_up: 0, rounds, layouts, element: Element::F64, touches_memory: true, deadline }
+    Batch {
+        programs,
+        warm_up: 0,
+        rounds,
+        layouts,
+        element: Element::F64,
+        touches_memory: true,
+        delay: DELAY,
+        deadline,
+    }
 }
 
 /// Elapsed ticks of each program's calls.

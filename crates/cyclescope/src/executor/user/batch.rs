@@ -123,6 +123,7 @@ impl Chunk {
             ptr::addr_of_mut!((*command).warm_up).write(batch.warm_up);
             ptr::addr_of_mut!((*command).rounds).write(batch.rounds);
             ptr::addr_of_mut!((*command).touches_memory).write(batch.touches_memory.into());
+            ptr::addr_of_mut!((*command).delay).write(batch.delay.max(1));
             ptr::addr_of_mut!((*command).context).write(context);
             for (index, layout) in layouts.iter().enumerate() {
                 placed.add(index).write(place(layout, memory));

@@ -19,6 +19,8 @@ pub(super) struct Command {
     pub(super) rounds: u32,
     /// Whether each layout needs fresh memory areas.
     pub(super) touches_memory: u32,
+    /// Turns of a delay before each call at most.
+    pub(super) delay: u32,
     /// The context of every call but for the area registers.
     pub(super) context: Context,
 }

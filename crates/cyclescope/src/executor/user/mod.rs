@@ -153,8 +153,8 @@ impl User {
         Ok(())
     }
 
-    /// Runs some layouts of a batch, until a point in time.
-    fn run_chunk(&mut self, batch: &Batch, chunk: &Chunk, until: Instant) -> Result<Vec<Sample>, RunError> {
+    /// Runs some layouts of a batch, until a point in time. The samples stay until the next command.
+    fn run_chunk(&mut self, batch: &Batch, chunk: &Chunk, until: Instant) -> Result<&[Sample], RunError> {
         let canary = random()?;
         let samples = chunk.write(batch, &mut self.memory, canary);
         let spin = self.elsewhere();
@@ -188,7 +188,7 @@ impl User {
         }
         self.worker = Some(worker);
         // SAFETY: mapped as long as `self`; the worker has written so many samples and waits.
-        Ok(unsafe { std::slice::from_raw_parts(self.memory.shared().first_sample(), samples) }.to_vec())
+        Ok(unsafe { std::slice::from_raw_parts(self.memory.shared().first_sample(), samples) })
     }
 
     /// Turns the worker's answer into an error, if it is one.
@@ -225,7 +225,7 @@ impl Executor for User {
         memory::ARENA
     }
 
-    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
         let chunks = batch::split(batch)?;
         self.memory.set_template(batch.element)?;
@@ -238,11 +238,9 @@ impl Executor for User {
         self.lock_state = self.lock.take(patience);
         let now = Instant::now();
         let until = now.checked_add(batch.deadline).unwrap_or(now + LONGEST);
-        let mut samples = Vec::new();
-        let run = |chunk| self.run_chunk(batch, chunk, until).map(|new| samples.extend(new));
-        let result = chunks.iter().try_for_each(run);
+        let result = chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, until).map(&mut *take));
         self.lock.release();
-        result.map(|()| samples)
+        result
     }
 
     fn exclusive(&self) -> Fact<bool> {

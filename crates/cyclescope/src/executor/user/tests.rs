@@ -6,8 +6,8 @@ use super::{User, UserOptions, batch};
 use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
 use crate::error::RunError;
-use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
-use crate::program::{Cold, Program, Recipe, World};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::program::{Program, Recipe};
 use std::mem::offset_of;
 use std::time::Duration;
 
@@ -19,16 +19,7 @@ fn spawn() -> User {
 
 fn once(snippet: &[u8]) -> Program {
     let clock = Clock::named("rdtscp-lfence").expect("the clock exists");
-    Recipe {
-        clock,
-        world: World::default(),
-        init: &[],
-        snippet,
-        copies: 1,
-        looped: false,
-        cold: Cold::default(),
-    }
-    .build()
+    Recipe { snippet, copies: 1, ..Recipe::empty(clock) }.build()
 }
 
 fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
@@ -46,6 +37,7 @@ fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
         layouts: layouts.collect(),
         element: Element::F64,
         touches_memory: true,
+        delay: DELAY,
         deadline: Duration::from_secs(10),
     }
 }

@@ -306,7 +306,8 @@ unsafe fn run_layout(
                 ptr::addr_of_mut!((*context).loop_count).write_volatile(call.loop_count);
                 ptr::addr_of_mut!((*context).start).write_volatile(unwritten);
                 ptr::addr_of_mut!((*context).end).write_volatile(unwritten);
-                stub::call_program(call.entry, (random >> 32 & DELAY_MASK) + 1, restored);
+                let delay = ((random >> 32) * u64::from(command.delay)) >> 32;
+                stub::call_program(call.entry, delay + 1, restored);
                 let start = ptr::addr_of!((*context).start).read_volatile();
                 let end = ptr::addr_of!((*context).end).read_volatile();
                 if start == unwritten || end == unwritten {
@@ -321,10 +322,6 @@ unsafe fn run_layout(
     }
     Ok(())
 }
-
-/// Delays of 1 to 128 core cycles or more: several steps of the time stamp counters seen so far, which are
-/// 10 ns.
-const DELAY_MASK: u64 = 127;
 
 /// Whether a snippet has changed what only the harness writes.
 unsafe fn check_context(shared: &Shared, command: &Command, layout: &PlacedLayout) -> Result<(), u32> {
