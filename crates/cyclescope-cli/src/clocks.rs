@@ -11,6 +11,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct ClockRecord {
     clock: &'static str,
+    also: &'static [&'static str],
     about: &'static str,
     source: &'static str,
     counts: cyclescope::unit::Unit,
@@ -28,6 +29,7 @@ impl ClockRecord {
         let refusal = clock::require(clock, machine).err();
         ClockRecord {
             clock: clock.name,
+            also: clock.also,
             about: clock.about,
             source: clock.source,
             counts: clock.counts,
@@ -80,6 +82,9 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
         output.line(format!("{mark} {name}  {}  {}", record.orders(), record.counts.text()))?;
         for line in wrapped(record.about, WIDTH - 4) {
             output.line(format!("    {line}"))?;
+        }
+        if !record.also.is_empty() {
+            output.line(format!("    also called {}", record.also.join(", ")))?;
         }
         if let Some(why) = &record.why_not {
             for line in wrapped(&format!("not here: {why}"), WIDTH - 4) {

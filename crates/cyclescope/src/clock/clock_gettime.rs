@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "clock-gettime",
+    also: &[],
     about: "what an ordinary program uses; shows what the other methods gain",
     source: "clock_gettime(2), CLOCK_MONOTONIC_RAW",
     counts: Unit::Nanos,

@@ -7,6 +7,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc",
+    also: &["paper-first"],
     about: "serialised, but the second CPUID's time and variance are in every sample",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.1",
     counts: Unit::TscTicks,

@@ -8,6 +8,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc-cr0-rdtsc",
+    also: &["paper-alternative"],
     about: "the paper's alternative where RDTSCP is missing; ring 0 only",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.3",
     counts: Unit::TscTicks,

@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "cpuid-rdtsc-rdtscp-cpuid",
+    also: &["paper-improved"],
     about: "the paper's recommendation; both CPUIDs are outside the pair",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.1",
     counts: Unit::TscTicks,

@@ -8,6 +8,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc-lfence",
+    also: &[],
     about: "fully fenced and cheap; does not wait for stores",
     source: "Intel SDM vol. 2, RDTSC, notes on ordering",
     counts: Unit::TscTicks,

@@ -7,6 +7,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc-rdtscp-lfence",
+    also: &[],
     about: "the improved method of Intel's paper with LFENCE for CPUID; the body may begin before the start is read",
     source: "Intel's paper, section 3.2.1, with LFENCE in CPUID's place",
     counts: Unit::TscTicks,

@@ -7,6 +7,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "mfence-lfence-rdtsc",
+    also: &[],
     about: "fully fenced and waits until stores are globally visible",
     source: "Intel SDM vol. 2, RDTSC, notes on ordering",
     counts: Unit::TscTicks,

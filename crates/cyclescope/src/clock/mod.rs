@@ -9,6 +9,7 @@ mod clock_gettime;
 mod cpuid_rdtsc;
 mod cpuid_rdtsc_cr0_rdtsc;
 mod cpuid_rdtsc_rdtscp_cpuid;
+mod lfence_rdtsc;
 mod lfence_rdtsc_lfence;
 mod lfence_rdtsc_rdtscp_lfence;
 mod mfence_lfence_rdtsc;
@@ -35,6 +36,7 @@ pub const ALL: &[Clock] = &[
     cpuid_rdtsc::CLOCK,
     cpuid_rdtsc_cr0_rdtsc::CLOCK,
     cpuid_rdtsc_rdtscp_cpuid::CLOCK,
+    lfence_rdtsc::CLOCK,
     lfence_rdtsc_lfence::CLOCK,
     lfence_rdtsc_rdtscp_lfence::CLOCK,
     mfence_lfence_rdtsc::CLOCK,
@@ -68,6 +70,9 @@ pub struct Promises {
 pub struct Clock {
     /// Its name: the instructions of its start and, where they differ, of its end.
     pub name: &'static str,
+    /// Names that the documents it comes from suggest, `paper-` for Intel's paper and `notes-` for the notes on
+    /// RDTSC(P).
+    pub also: &'static [&'static str],
     /// One line on what it is good for, and what it does not order.
     pub about: &'static str,
     /// Where it was described.
@@ -83,9 +88,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Finds a method by its name.
+    /// Finds a method by its name, or by one that a document suggests.
     pub fn named(name: &str) -> Option<&'static Clock> {
-        ALL.iter().find(|clock| clock.name == name)
+        ALL.iter().find(|clock| clock.name == name || clock.also.contains(&name))
     }
 
     fn steps(&self) -> impl Iterator<Item = &Step> {

@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdpmc",
+    also: &[],
     about: "counts core cycles directly, where perf events give user mode a counter",
     source: "Intel SDM vol. 2, RDPMC; perf_event_open(2), cap_user_rdpmc",
     counts: Unit::CoreCycles,

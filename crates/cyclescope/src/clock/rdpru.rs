@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdpru",
+    also: &[],
     about: "counts core cycles directly, on AMD CPUs that allow it in user mode",
     source: "AMD APM vol. 3, RDPRU",
     counts: Unit::CoreCycles,

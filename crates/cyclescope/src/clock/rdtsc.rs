@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtsc",
+    also: &["notes-rdtsc"],
     about: "the cheapest reading; orders nothing, so parts of short code fall outside the pair",
     source: "Intel SDM vol. 2, RDTSC",
     counts: Unit::TscTicks,

@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp",
+    also: &["notes-rdtscp"],
     about: "waits for what comes before; the body may begin before the start is read",
     source: "Intel SDM vol. 2, RDTSCP",
     counts: Unit::TscTicks,

@@ -7,6 +7,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp-cpuid",
+    also: &["notes-rdtscp-cpuid"],
     about: "fully fenced, but the first CPUID is inside the measured interval",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
     counts: Unit::TscTicks,

@@ -5,6 +5,7 @@ use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
     name: "serialize-rdtsc",
+    also: &[],
     about: "fully serialised without leaving a virtual machine; needs a recent CPU",
     source: "Intel SDM vol. 3A, 9.3",
     counts: Unit::TscTicks,
