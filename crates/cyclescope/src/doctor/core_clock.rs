@@ -1,23 +1,19 @@
 //! The core clock by the ruler, against the clock of the timing method.
 
-use super::probe::{Probe, Reading};
 use crate::clock::Clock;
 use crate::estimate::INSTRUMENT_CYCLES;
 use crate::executor::Executor;
 use crate::machine::core_study::CoreStudy;
 use crate::machine::cpu::Cpu;
+use crate::probe::{Probe, Reading, unshared};
 use crate::random::Random;
-use crate::statistics::{Interval, mean, median, normal_quantile, quantile, t_interval};
+use crate::statistics::{Interval, mean, median, normal_quantile, t_interval};
 use crate::unit::Hertz;
 use crate::unit::Unit;
 
 /// The level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 16;
-/// A layout that adds fewer numbers a cycle than this share of the best was beside a busy sibling.
-const ALONE_SHARE: f64 = 0.85;
-/// Layouts on an unshared core from which on shared ones are left out.
-const ALONE_LEAST: usize = 4;
 /// A core is narrower than it should be below this share of what its adders allow, as in [`crate::estimate`].
 const KNOWN_SHARE: f64 = 0.7;
 /// How far from a whole number a measured latency may lie.
@@ -39,7 +35,8 @@ pub(super) fn core_clock(
         return Err("something disturbed every attempt to read the ruler".to_string());
     }
     let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
-    let (used, shared) = unshared(readings, adders);
+    let least = adders.map_or(0.0, |adders| KNOWN_SHARE * crate::ruler::sentinel_width(adders));
+    let (used, shared) = unshared(readings, least);
     let imul = interval(&used, |reading| reading.imul / reading.add);
     let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
     let cycle = |reading: &Reading| match imul_used {
@@ -97,20 +94,6 @@ fn interval(readings: &[Reading], of: impl Fn(&Reading) -> f64) -> Interval {
 fn whole(latency: f64) -> Option<u32> {
     let whole = latency.round();
     ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)
-}
-
-/// Leaves out layouts beside a busy sibling where enough others remain; also tells whether what remains was.
-fn unshared(readings: Vec<Reading>, adders: Option<u32>) -> (Vec<Reading>, bool) {
-    let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
-    widths.sort_by(f64::total_cmp);
-    let known = adders.map_or(0.0, |adders| KNOWN_SHARE * crate::ruler::sentinel_width(adders));
-    let least = (ALONE_SHARE * quantile(&widths, 0.9)).max(known);
-    let alone = |reading: &Reading| reading.width >= least;
-    let count = readings.iter().filter(|reading| alone(reading)).count();
-    if count < ALONE_LEAST.max(readings.len() / 4) {
-        return (readings, true);
-    }
-    (readings.into_iter().filter(alone).collect(), false)
 }
 
 fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {

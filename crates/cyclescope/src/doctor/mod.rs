@@ -6,7 +6,6 @@
 
 mod core_clock;
 mod phases;
-mod probe;
 mod record;
 mod siblings;
 #[cfg(test)]
@@ -25,9 +24,9 @@ use crate::machine::finding::{Evidence, Finding, findings};
 use crate::machine::leaves::on_cpu;
 use crate::machine::noise::{Noise, NoiseBetween, runnable_on};
 use crate::machine::tsc_study::TscStudy;
+use crate::probe::Probe;
 use crate::random::Random;
 use crate::unit::Unit;
-use probe::Probe;
 use siblings::Target;
 use std::time::{Duration, Instant};
 

@@ -4,11 +4,11 @@
 //! counts is still the duration, so that chains of ever so slightly growing length lie on a straight line.
 //! Where something locks the program to the step, they form stairs.
 
-use super::probe::DEADLINE;
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use crate::machine::core_study::Phases;
+use crate::probe::DEADLINE;
 use crate::program::{Program, Recipe, World};
 use crate::random::Random;
 use crate::ruler::ADD;

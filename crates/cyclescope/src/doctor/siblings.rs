@@ -7,12 +7,12 @@
 //! Limits: a core that something else keeps busy all the time says nothing, and neither do CPUs whose TSCs
 //! are not in step.
 
-use super::probe::{DEADLINE, Probe};
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use crate::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
+use crate::probe::{DEADLINE, Probe};
 use crate::program::{Recipe, World};
 use crate::random::Random;
 use crate::ruler::SENTINEL;
