@@ -47,4 +47,5 @@ pub mod run;
 pub mod samples;
 pub mod snippet;
 pub mod statistics;
+pub mod study;
 pub mod unit;

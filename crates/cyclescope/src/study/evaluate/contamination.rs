@@ -1,0 +1,1 @@
+//! What neighbouring code does to a reading.

@@ -1,0 +1,20 @@
+//! The question `evaluate` asks: how good is each timing method on this machine?
+//!
+//! After G. Paoloni, "How to Benchmark Code Execution Times on Intel IA-32 and IA-64 Instruction Set Architectures",
+//! Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the notes".
+
+pub mod contamination;
+pub mod resolution;
+
+use crate::clock::Clock;
+
+/// A timing method under evaluation, and what must be known to read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The method.
+    pub clock: &'a Clock,
+    /// The step of its readings in its raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles, a whole number.
+    pub imul_latency: f64,
+}

@@ -1,0 +1,1 @@
+//! The smallest difference that a method can tell.

@@ -1,0 +1,3 @@
+//! Studies: questions that take many measurements.
+
+pub mod evaluate;
