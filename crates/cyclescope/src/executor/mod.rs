@@ -88,8 +88,8 @@ pub trait Executor {
     /// Bytes of the code arena.
     fn arena_len(&self) -> usize;
 
-    /// Runs a batch and hands over its samples piece by piece, by layout, then round, then call of the round.
-    /// What was handed over before an error is good.
+    /// Runs a batch and hands over its samples by layout, then round, then call of the round, in pieces of whole
+    /// layouts. What was handed over before an error is good.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError>;
 
     /// Runs a batch and returns all of its samples.

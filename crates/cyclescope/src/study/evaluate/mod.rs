@@ -4,7 +4,13 @@
 //! Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the notes".
 
 pub mod contamination;
+pub mod criteria;
+pub mod ensemble;
+pub mod published;
+pub mod reader;
 pub mod resolution;
+pub mod sampling;
+pub mod trimmed;
 
 use crate::clock::Clock;
 
@@ -13,6 +19,8 @@ use crate::clock::Clock;
 pub struct Subject<'a> {
     /// The method.
     pub clock: &'a Clock,
+    /// A fully fenced method that reads the same counter, to read the ruler with.
+    pub ruler: &'a Clock,
     /// The step of its readings in its raw units.
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles, a whole number.

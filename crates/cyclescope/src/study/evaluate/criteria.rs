@@ -1,0 +1,127 @@
+//! The paper's criteria, to the letter: is a method ergodic?
+//!
+//! The paper calls a method completely ergodic when both the variance of variances and the variance of minima are 0,
+//! in integers of TSC ticks on a machine whose TSC counted in steps of 4 (sections 3.2.2 and 3.2.4).
+
+use super::ensemble::Totals;
+
+/// The step of the paper's TSC, in ticks: all of its readings are multiples of it.
+pub const PAPER_STEP: f64 = 4.0;
+
+/// Whether both variances are 0.
+pub fn ergodic(totals: &Totals) -> bool {
+    totals.variance_of_variances == Some(0) && totals.variance_of_minima == Some(0)
+}
+
+/// Why the literal verdict is as it is, for a clock of this step in raw units.
+pub fn why(totals: &Totals, step: f64) -> String {
+    let figure = |value: Option<u128>| value.map_or("beyond 128 bits".to_string(), |value| value.to_string());
+    let (minima, variances) = (figure(totals.variance_of_minima), figure(totals.variance_of_variances));
+    match (totals.variance_of_minima == Some(0), totals.variance_of_variances == Some(0)) {
+        (true, true) if step > 1.0 => {
+            format!("minimum and variance are constant; a step of {step:.0} may hide that they are not")
+        }
+        (true, true) => "minimum and variance are constant".to_string(),
+        (false, true) => {
+            format!(
+                "the minimum differs between ensembles (variance {minima}), so no overhead can be subtracted"
+            )
+        }
+        (true, false) => format!(
+            "the variance differs between ensembles (variance {variances}), so no error can be stated; that the \
+             minimum does not may only mean a coarse step"
+        ),
+        (false, false) => {
+            format!(
+                "minimum (variance {minima}) and variance (variance {variances}) differ between ensembles"
+            )
+        }
+    }
+}
+
+/// A variance in steps², whatever the step: 0.25 is what a clock makes that does no more than count in steps, at worst.
+pub fn in_steps(variance: f64, step: f64) -> f64 {
+    variance / (step * step)
+}
+
+/// A cost below which one reading's standard deviation is more than a share of it, in the same unit: the paper's 139
+/// and 690 cycles are 20 and 100 times its 6.9 (section 3.1.2).
+pub fn shortest(deviation: f64, share: f64) -> f64 {
+    deviation / share
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ensemble::Ensemble;
+    use super::super::published::{PUBLISHED, Published};
+    use super::*;
+
+    /// Samples above the minimum: how many of a thousand, and by how much.
+    type Above = (usize, u64);
+
+    /// Runs of ensembles of a thousand samples each: how many, their minimum, and what lies above it.
+    fn ensembles(runs: &[(usize, u64, Above)]) -> Vec<Ensemble> {
+        let ensemble = |minimum: u64, (count, distance): Above| {
+            let mut durations = vec![minimum; 1000];
+            durations[..count].iter_mut().for_each(|duration| *duration += distance);
+            let mut ensemble = Ensemble::default();
+            ensemble.take(&durations);
+            ensemble
+        };
+        runs.iter().flat_map(|(count, minimum, above)| vec![ensemble(*minimum, *above); *count]).collect()
+    }
+
+    /// The paper's first method: minima of 452 and 476, variances of 96, 48 and 0, and one of 404 with the largest
+    /// deviation, as many of each as its totals ask for, in an order with 262 spurious minima.
+    fn first_method() -> Vec<Ensemble> {
+        let minima: Vec<u64> = [vec![452; 26], [476, 452].repeat(262), vec![476; 450]].concat();
+        let variances: Vec<Above> =
+            [vec![(400, 20); 472], vec![(1, 636)], vec![(429, 14); 53], vec![(0, 0); 474]].concat();
+        minima.iter().zip(variances).flat_map(|(minimum, above)| ensembles(&[(1, *minimum, above)])).collect()
+    }
+
+    fn row(method: &str) -> &'static Published {
+        PUBLISHED.iter().find(|row| row.method == method && row.spurious_minima.is_some()).unwrap()
+    }
+
+    fn assert_totals(totals: &Totals, row: &Published) {
+        assert_eq!(totals.overhead_min, row.overhead_min);
+        assert_eq!(totals.total_variance, row.total_variance as u128);
+        assert_eq!(Some(totals.max_deviation), row.max_deviation);
+        assert_eq!(totals.variance_of_variances, row.variance_of_variances.map(u128::from));
+        assert_eq!(totals.variance_of_minima, row.variance_of_minima.map(u128::from));
+        assert_eq!(Some(totals.spurious_minima), row.spurious_minima);
+    }
+
+    #[test]
+    fn the_papers_totals_get_the_papers_verdicts() {
+        let first = Totals::of(&first_method()).unwrap();
+        assert_totals(&first, row("cpuid-rdtsc"));
+        assert!(!ergodic(&first), "{}", why(&first, PAPER_STEP));
+        for (method, base, most, above) in
+            [("cpuid-rdtsc-rdtscp-cpuid", 44, 104, 180), ("cpuid-rdtsc-cr0-rdtsc", 208, 176, 300)]
+        {
+            let totals = Totals::of(&ensembles(&[(999, base, (above, 4)), (1, base, (1, most))])).unwrap();
+            assert_totals(&totals, row(method));
+            assert!(ergodic(&totals), "{}", why(&totals, PAPER_STEP));
+        }
+    }
+
+    #[test]
+    fn the_papers_shortest_functions() {
+        let deviation = 48f64.sqrt();
+        assert_eq!(shortest(deviation, 0.05).round(), 139.0);
+        // The paper rounds the deviation to 6.9 first, and this to 690.
+        assert_eq!((shortest(deviation, 0.01) / 10.0).round(), 69.0);
+    }
+
+    #[test]
+    fn reasons_name_what_varies() {
+        let constant = Totals::of(&ensembles(&[(9, 44, (500, 2))])).unwrap();
+        assert!(ergodic(&constant) && why(&constant, 26.0).contains("a step of 26 may hide"));
+        let minimum = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 48, (0, 0))])).unwrap();
+        assert!(!ergodic(&minimum) && why(&minimum, 4.0).contains("no overhead"));
+        let variance = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
+        assert!(!ergodic(&variance) && why(&variance, 4.0).contains("coarse step"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Reads the samples of one method into figures, ensemble by ensemble, in constant memory.
+//!
+//! A pure function of the readings, so that a result can be computed again from its evidence.
+
+use super::ensemble::{Ensemble, INSANE};
+use super::trimmed::{Blocks, RULERS, Scale, Trimmed};
+use crate::executor::Sample;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// How many ensembles of how many samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Ensembles.
+    pub ensembles: u32,
+    /// Samples in each.
+    pub samples: u32,
+}
+
+impl Size {
+    /// The paper's: a hundred million samples.
+    pub const PAPER: Size = Size { ensembles: 1000, samples: 100_000 };
+
+    /// Ensembles below which their number is not cut: a variance of variances of fewer says little.
+    const ENSEMBLES_LEAST: u32 = 100;
+    /// Samples below which their number is not cut.
+    const SAMPLES_LEAST: u32 = 100;
+
+    /// All samples.
+    pub fn total(self) -> u64 {
+        u64::from(self.ensembles) * u64::from(self.samples)
+    }
+
+    /// The largest size of at most so many samples: fewer ensembles first, then smaller ones, never fewer than a
+    /// hundred of a hundred where more were asked for.
+    pub fn within(self, total: f64) -> Size {
+        if self.total() as f64 <= total {
+            return self;
+        }
+        let cut =
+            |count: u32, share: f64, least: u32| ((f64::from(count) * share) as u32).max(least).min(count);
+        let ensembles = cut(self.ensembles, total / self.total() as f64, Size::ENSEMBLES_LEAST);
+        let left = Size { ensembles, ..self };
+        let samples = cut(self.samples, total / left.total() as f64, Size::SAMPLES_LEAST);
+        Size { ensembles, samples }
+    }
+}
+
+/// How the readings of an evaluation are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Ensembles and samples.
+    pub size: Size,
+    /// Samples in a block; the ruler's calls follow each.
+    pub block: usize,
+    /// What turns raw units into steps and core cycles.
+    pub scale: Scale,
+}
+
+impl Shape {
+    /// Blocks in an ensemble. The last one's samples beyond the ensemble's number are not used.
+    pub fn blocks(&self) -> u32 {
+        (self.size.samples as usize).div_ceil(self.block) as u32
+    }
+
+    /// Readings of an ensemble, with the ruler's.
+    pub fn readings(&self) -> usize {
+        self.blocks() as usize * (self.block + RULERS)
+    }
+}
+
+/// What is known of a method's samples.
+#[derive(Debug, Clone)]
+pub struct Sampled {
+    /// What was asked for.
+    pub shape: Shape,
+    /// The ensembles that were taken.
+    pub ensembles: Vec<Ensemble>,
+    /// What remained of each; one that had no sane ruler is missing.
+    pub trimmed: Vec<Trimmed>,
+    /// All samples: exact below 32 768 raw units, four digits above.
+    pub histogram: Histogram<u64>,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// Reads ensembles.
+pub struct Reader {
+    sampled: Sampled,
+    durations: Vec<u64>,
+    tally: Tally,
+}
+
+impl Reader {
+    /// For readings of this shape.
+    pub fn new(shape: Shape) -> Reader {
+        let sampled = Sampled {
+            shape,
+            ensembles: Vec::new(),
+            trimmed: Vec::new(),
+            histogram: Histogram::new(4).expect("four digits are allowed"),
+            seconds: 0.0,
+        };
+        Reader { sampled, durations: Vec::with_capacity(shape.block), tally: Tally { counts: [0; 256] } }
+    }
+
+    /// Reads one ensemble, whole.
+    pub fn take(&mut self, readings: &[Sample]) -> Ensemble {
+        let Shape { size, block, scale } = self.sampled.shape;
+        let mut ensemble = Ensemble::default();
+        let mut blocks = Blocks::default();
+        let mut missing = size.samples as usize;
+        for round in readings.chunks_exact(block + RULERS) {
+            let (own, ruler) = round.split_at(block);
+            let own = &own[..own.len().min(missing)];
+            missing -= own.len();
+            self.durations.clear();
+            self.durations.extend(own.iter().map(|sample| sample.end.wrapping_sub(sample.start)));
+            ensemble.take(&self.durations);
+            blocks.take(&self.durations, ruler, &scale);
+            self.tally.take(&self.durations, &mut self.sampled.histogram);
+        }
+        self.sampled.trimmed.extend(blocks.finish());
+        self.sampled.ensembles.push(ensemble);
+        ensemble
+    }
+
+    /// Ends after so many seconds.
+    pub fn finish(self, seconds: f64) -> Sampled {
+        Sampled { seconds, ..self.sampled }
+    }
+}
+
+/// Counts of a block's durations by their distance from a common base: most lie close together, and the histogram
+/// takes some nanoseconds for each value that it is given.
+struct Tally {
+    counts: [u32; 256],
+}
+
+impl Tally {
+    /// Adds durations to a histogram; those that ran backwards are left out.
+    fn take(&mut self, durations: &[u64], histogram: &mut Histogram<u64>) {
+        let base = durations.iter().copied().min().unwrap_or(0);
+        let mut record = |value: u64, count: u64| {
+            if value < INSANE {
+                histogram.record_n(value, count).expect("the histogram grows as it has to");
+            }
+        };
+        for duration in durations {
+            match self.counts.get_mut((duration - base) as usize) {
+                Some(count) => *count += 1,
+                None => record(*duration, 1),
+            }
+        }
+        for (above, count) in self.counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+            record(base + above as u64, u64::from(std::mem::take(count)));
+        }
+    }
+}

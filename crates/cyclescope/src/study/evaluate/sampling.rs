@@ -1,0 +1,133 @@
+//! Takes the ensembles of one method: empty pairs of readings, as many as the paper has, in constant memory.
+//!
+//! Each ensemble is one batch at one address. Its samples come in blocks with a ruler at their ends, see
+//! [`super::trimmed`]; the paper's figures are those of all samples, in the order in which they were taken.
+
+use super::Subject;
+use super::ensemble::Ensemble;
+use super::reader::{Reader, Sampled, Shape, Size};
+use super::trimmed::{self, RULERS, Scale};
+use crate::context::Element;
+use crate::error::RunError;
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::program::{Program, Recipe};
+use crate::random::Random;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Samples in a block at most, and the time that a block should take at most: a frequency holds for half a
+/// millisecond at least, and the ruler should take some per cent of the time.
+const BLOCK_MOST: usize = 1000;
+const BLOCK_TIME: f64 = 100e-6;
+/// Warm-up blocks before each ensemble: caches, predictors.
+const WARM_UP: u32 = 1;
+/// Readings with which the time of a sample is found, and how often: the least counts, for a time slice of another
+/// task makes one long.
+const PILOT: u32 = 64;
+const PILOT_MOST: u32 = 8192;
+const PILOTS: usize = 5;
+/// What a pilot should take at least, in seconds: a hundred times what a batch of nothing varies by.
+const PILOT_TIME: f64 = 300e-6;
+/// Delays span so many steps of the clock, for which a core cycle is half a raw unit or more.
+const DELAY_STEPS: f64 = 4.0;
+const ARENA_GAP: usize = 64;
+
+/// The empty pair of one method, ready to be sampled.
+pub struct Sampling<'a> {
+    subject: &'a Subject<'a>,
+    programs: Vec<Program>,
+    /// Where the programs stand.
+    code: Vec<Place>,
+}
+
+impl<'a> Sampling<'a> {
+    /// Builds the programs.
+    pub fn new(subject: &'a Subject) -> Sampling<'a> {
+        let mut programs = vec![Recipe::empty(subject.clock).build()];
+        programs.extend(trimmed::programs(subject));
+        let mut end = 0;
+        let mut place = |(program, code): (usize, &Program)| {
+            let offset = end as u32;
+            end = (end + code.len()).next_multiple_of(ARENA_GAP);
+            Place { program, offset }
+        };
+        let code = programs.iter().enumerate().map(&mut place).collect();
+        Sampling { subject, programs, code }
+    }
+
+    /// The program of the empty pair.
+    pub fn program(&self) -> &Program {
+        &self.programs[0]
+    }
+
+    /// The shape of an evaluation of this size, where a sample takes so many seconds.
+    pub fn shape(&self, size: Size, seconds: f64) -> Shape {
+        let block = ((BLOCK_TIME / seconds) as usize).clamp(1, BLOCK_MOST).min(size.samples as usize);
+        let Subject { step, imul_latency, .. } = *self.subject;
+        Shape { size, block, scale: Scale { step, imul_latency } }
+    }
+
+    /// A batch of so many blocks.
+    fn batch(&self, block: usize, blocks: u32, seed: u64) -> Batch {
+        let mut round = vec![Call { place: 0, loop_count: 1 }; block];
+        round.extend(trimmed::calls(self.subject.step, 1));
+        let delay = (DELAY_STEPS * 2.0 * self.subject.step).clamp(16.0, f64::from(DELAY)) as u32;
+        Batch {
+            programs: self.programs.clone(),
+            warm_up: WARM_UP,
+            rounds: blocks,
+            layouts: vec![Layout { code: self.code.clone(), round, data: [0; 5], seed }],
+            element: Element::default(),
+            touches_memory: false,
+            delay: delay.next_power_of_two(),
+            deadline: Duration::from_secs(60),
+        }
+    }
+
+    /// Seconds that one sample takes at most, and the raw units of a typical pair. Each has a ruler beside it here,
+    /// which takes less than a microsecond.
+    pub fn pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<(f64, f64), RunError> {
+        let mut count = PILOT;
+        loop {
+            let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
+            for _ in 0..PILOTS {
+                let batch = self.batch(1, count, random.bits());
+                let started = Instant::now();
+                let samples = executor.run(&batch)?;
+                least = least.min(started.elapsed().as_secs_f64());
+                let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
+                pairs.extend(samples.chunks_exact(1 + RULERS).map(raw));
+            }
+            if least >= PILOT_TIME || count >= PILOT_MOST {
+                return Ok((least / f64::from(count), crate::statistics::median(&mut pairs)));
+            }
+            count *= 8;
+        }
+    }
+
+    /// Takes ensembles until the size or the deadline is reached. Each is handed over with all of its readings, the
+    /// ruler's included, in the order in which they were taken; whoever takes them may end it all.
+    pub fn run(
+        &self,
+        executor: &mut dyn Executor,
+        shape: Shape,
+        until: Instant,
+        random: &mut Random,
+        take: &mut dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()>,
+    ) -> Result<Sampled, RunError> {
+        let started = Instant::now();
+        let mut reader = Reader::new(shape);
+        for _ in 0..shape.size.ensembles {
+            let batch = self.batch(shape.block, shape.blocks(), random.bits());
+            let mut ended = ControlFlow::Continue(());
+            executor.stream(&batch, &mut |readings| {
+                // An executor may hand over a batch of one layout in one piece only.
+                ended = take(&reader.take(readings), readings);
+            })?;
+            if ended.is_break() || Instant::now() >= until {
+                break;
+            }
+        }
+        Ok(reader.finish(started.elapsed().as_secs_f64()))
+    }
+}

@@ -1,0 +1,267 @@
+//! What the samples of a method say once interrupts, the core clock's frequency and a busy sibling are taken out.
+//!
+//! The paper's machine had frequency scaling and hyper-threading off and its program no interrupts. Elsewhere the
+//! literal criteria judge the machine, not the method: a pair that takes 100 core cycles is 77 ticks of a 2.3 GHz TSC
+//! at 3.0 GHz and 64 at 3.6, and one interrupt in a million samples makes the variance. So an ensemble is read in
+//! blocks short enough for one frequency. In each block, samples below the block's minimum and four steps are kept,
+//! and a ruler tells how many ticks a core cycle was.
+
+use super::Subject;
+use crate::executor::{Call, Sample};
+use crate::program::Program;
+use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
+use crate::statistics::{mean, median, quantile, sample_variance};
+use serde::{Deserialize, Serialize};
+
+/// Samples above a block's minimum by so many steps of the clock are left out.
+pub const STEPS: f64 = 4.0;
+/// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 100
+/// steps or more, so that the step makes the rate of one block wrong by less than 1 %.
+const LOOPS_LEAST: u64 = 20;
+const LOOPS_PER_STEP: f64 = 7.0;
+/// A block's rate is the median of so many blocks around it: an interrupt in the ruler makes one rate wrong, and a
+/// frequency holds for milliseconds (measured: 0.5 ms at least).
+const RATES: usize = 5;
+/// An ensemble during which a burst of additions took longer than the quickest by this share, in a quarter of its
+/// blocks, ran beside a busy sibling (which adds a half; a quiet core's blocks lie within 5 %).
+const SHARED: f64 = 1.15;
+/// The share of samples that must be kept for the verdict to say anything.
+const KEPT_LEAST: f64 = 0.5;
+/// Ensembles that must be kept for it.
+const ENSEMBLES_LEAST: usize = 4;
+
+/// The ruler's calls at the end of each block.
+pub const RULERS: usize = 3;
+
+/// The programs of those calls.
+pub fn programs(subject: &Subject) -> [Program; RULERS] {
+    let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(subject.ruler);
+    [short, long, sentinel]
+}
+
+/// What turns raw units into steps and core cycles.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scale {
+    /// The step of the clock in its raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles.
+    pub imul_latency: f64,
+}
+
+/// Those calls, of three places from `first` on.
+pub fn calls(step: f64, first: usize) -> [Call; RULERS] {
+    let loops = loops(step);
+    let counts = [loops, loops, sentinel_loops(step)];
+    std::array::from_fn(|ruler| Call { place: first + ruler, loop_count: counts[ruler] })
+}
+
+fn loops(step: f64) -> u64 {
+    LOOPS_LEAST.max((LOOPS_PER_STEP * step) as u64)
+}
+
+fn duration(sample: &Sample) -> f64 {
+    sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
+}
+
+/// One block: sums over what was kept, and the ruler beside it.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    kept: f64,
+    sum: f64,
+    /// Squared distances from the block's mean.
+    squares: f64,
+    /// Raw units a core cycle.
+    rate: f64,
+    /// Raw units of the burst of additions.
+    burst: f64,
+}
+
+/// The blocks of one ensemble under way.
+#[derive(Debug, Clone, Default)]
+pub struct Blocks {
+    blocks: Vec<Block>,
+    samples: u64,
+}
+
+impl Blocks {
+    /// Adds a block: durations in raw units, and the ruler's calls.
+    pub fn take(&mut self, durations: &[u64], ruler: &[Sample], scale: &Scale) {
+        let least = durations.iter().copied().min().unwrap_or(0);
+        let limit = least.saturating_add((STEPS * scale.step) as u64);
+        // Distances from the minimum are small, so that integers hold the sums.
+        let (mut kept, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
+        for duration in durations.iter().filter(|duration| **duration < limit) {
+            let above = duration - least;
+            kept += 1;
+            sum += above;
+            squares += above * above;
+        }
+        let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
+        let cycles = IMUL_SPAN * scale.imul_latency * loops(scale.step) as f64;
+        self.samples += durations.len() as u64;
+        self.blocks.push(Block {
+            kept,
+            sum: sum + kept * least as f64,
+            squares: squares - sum * sum / kept.max(1.0),
+            rate: (duration(&ruler[1]) - duration(&ruler[0])) / cycles,
+            burst: duration(&ruler[2]),
+        });
+    }
+
+    /// Ends the ensemble; `None` without a sane rate.
+    pub fn finish(&mut self) -> Option<Trimmed> {
+        let blocks = std::mem::take(&mut self.blocks);
+        let samples = std::mem::take(&mut self.samples);
+        let (mut kept, mut sum, mut squares, mut cycles) = (0.0, 0.0, 0.0, 0.0);
+        let (mut rates, mut bursts) = (Vec::new(), Vec::new());
+        for (at, block) in blocks.iter().enumerate() {
+            let around = at.saturating_sub(RATES / 2)..(at + RATES / 2 + 1).min(blocks.len());
+            let rate = median(&mut blocks[around].iter().map(|block| block.rate).collect::<Vec<_>>());
+            if !(rate.is_finite() && rate > 0.0) {
+                continue;
+            }
+            kept += block.kept;
+            sum += block.sum;
+            squares += block.squares;
+            cycles += block.sum / rate;
+            rates.push(rate);
+            bursts.push(block.burst / rate);
+        }
+        if rates.is_empty() || kept == 0.0 {
+            return None;
+        }
+        bursts.sort_by(f64::total_cmp);
+        Some(Trimmed {
+            samples,
+            kept: kept as u64,
+            overhead: cycles / kept,
+            raw: sum / kept,
+            variance: squares / kept,
+            rate: mean(&rates),
+            burst: quantile(&bursts, 0.75),
+        })
+    }
+}
+
+/// What remains of one ensemble.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Trimmed {
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples kept.
+    pub kept: u64,
+    /// Their mean in core cycles.
+    pub overhead: f64,
+    /// Their mean in raw units of the clock.
+    pub raw: f64,
+    /// Their variance within blocks, in raw units².
+    pub variance: f64,
+    /// Raw units a core cycle, the mean over blocks.
+    pub rate: f64,
+    /// Core cycles that a burst of additions took in three quarters of the blocks at most.
+    pub burst: f64,
+}
+
+/// The trimmed samples of all ensembles.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Whether the verdict holds: see [`Summary::of`].
+    pub ergodic: bool,
+    /// Mean over the ensembles' mean samples, in core cycles.
+    pub overhead: f64,
+    /// Standard deviation of these, in core cycles.
+    pub overhead_spread: f64,
+    /// Mean over the ensembles' variances, in raw units².
+    pub variance: f64,
+    /// Standard deviation of these, in raw units².
+    pub variance_spread: f64,
+    /// The step of the clock in core cycles.
+    pub step_cycles: f64,
+    /// The share of all samples that was left out, with that of ensembles beside a busy sibling.
+    pub dropped_share: f64,
+    /// Ensembles left out because they ran beside a busy sibling.
+    pub shared: usize,
+    /// Lowest and highest rate of an ensemble: raw units of the clock a core cycle.
+    pub rates: [f64; 2],
+}
+
+impl Summary {
+    /// Judges the ensembles of a method with this step, in raw units. It is ergodic when
+    ///
+    /// - the overhead in core cycles differs between ensembles by less than one step of the clock (as a standard
+    ///   deviation): the paper's "constant minimum", which was constant to its step of 4 ticks;
+    /// - the variance differs between ensembles by less than step²/4 (ditto), the most that rounding to steps makes;
+    /// - at least half of the samples were kept.
+    ///
+    /// `None` with fewer than four ensembles.
+    pub fn of(ensembles: &[Trimmed], step: f64) -> Option<Summary> {
+        let mut bursts: Vec<f64> = ensembles.iter().map(|ensemble| ensemble.burst).collect();
+        bursts.sort_by(f64::total_cmp);
+        let limit = SHARED * quantile(bursts.get(..).filter(|bursts| !bursts.is_empty())?, 0.1);
+        let (mut used, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
+            ensembles.iter().partition(|ensemble| ensemble.burst <= limit);
+        if used.len() * 2 < ensembles.len() {
+            // Most ran beside it: what remained would say nothing about this core as it is.
+            used = ensembles.iter().collect();
+        }
+        if used.len() < ENSEMBLES_LEAST {
+            return None;
+        }
+        let of =
+            |figure: fn(&Trimmed) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
+        let (overheads, variances, rates) = (of(|e| e.overhead), of(|e| e.variance), of(|e| e.rate));
+        let all: u64 = ensembles.iter().map(|ensemble| ensemble.samples).sum();
+        let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
+        let dropped_share = 1.0 - kept as f64 / all as f64;
+        let step_cycles = step / mean(&rates);
+        let (overhead_spread, variance_spread) =
+            (sample_variance(&overheads).sqrt(), sample_variance(&variances).sqrt());
+        Some(Summary {
+            ergodic: overhead_spread < step_cycles
+                && variance_spread < step * step / 4.0
+                && dropped_share <= 1.0 - KEPT_LEAST,
+            overhead: mean(&overheads),
+            overhead_spread,
+            variance: mean(&variances),
+            variance_spread,
+            step_cycles,
+            dropped_share,
+            shared: if used.len() == ensembles.len() { 0 } else { beside.len() },
+            rates: rates.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], rate| {
+                [low.min(*rate), high.max(*rate)]
+            }),
+        })
+    }
+
+    /// Why the verdict is as it is, in one sentence.
+    pub fn why(&self, step: f64) -> String {
+        if self.dropped_share > 1.0 - KEPT_LEAST {
+            return format!(
+                "{:.1} % of the samples lie {STEPS} steps or more above the minimum around them: what remains says nothing",
+                100.0 * self.dropped_share
+            );
+        }
+        if self.overhead_spread >= self.step_cycles {
+            return format!(
+                "the overhead differs between ensembles by {:.2} core cycles, more than a step of {:.2}",
+                self.overhead_spread, self.step_cycles
+            );
+        }
+        if self.variance_spread >= step * step / 4.0 {
+            return format!(
+                "the variance differs between ensembles by {:.2}, more than rounding to steps explains, {:.2}",
+                self.variance_spread,
+                step * step / 4.0
+            );
+        }
+        let coarse = if self.step_cycles > 8.0 {
+            format!("; a step of {:.0} core cycles hides what is smaller", self.step_cycles)
+        } else {
+            String::new()
+        };
+        format!(
+            "the overhead is {:.2} core cycles in every ensemble, within {:.2}{coarse}",
+            self.overhead, self.overhead_spread
+        )
+    }
+}
