@@ -6,8 +6,10 @@
 pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
+pub mod method;
 pub mod published;
 pub mod reader;
+pub mod record;
 pub mod resolution;
 pub mod sampling;
 pub mod trimmed;

@@ -1,0 +1,258 @@
+//! An evaluation as JSON.
+
+use super::criteria::{self, in_steps, shortest};
+use super::ensemble::{Ensemble, Fraction};
+use super::method::Method;
+use crate::caveat::{Caveat, Code};
+use crate::record::Quantity;
+use crate::unit::Unit;
+use serde::Serialize;
+
+/// One method's evaluation, kind `evaluate`.
+///
+/// Statistics are bare numbers in raw units of the method (`unit`): TSC ticks for all but `clock-gettime`; squared for
+/// variances, to the fourth power for variances of these.
+#[derive(Debug, Clone, Serialize)]
+pub struct EvaluateRecord {
+    /// The timing method.
+    pub clock: &'static str,
+    /// Its names in the documents that it comes from.
+    pub also: &'static [&'static str],
+    /// Where it ran.
+    pub executor: String,
+    /// What its readings count.
+    pub unit: Unit,
+    /// Ensembles taken.
+    pub ensembles: usize,
+    /// Samples in each.
+    pub samples_per_ensemble: u32,
+    /// What was asked for, and why there are fewer; null where there are not.
+    pub scaled: Option<String>,
+    /// The shortest sample of all.
+    pub overhead_min: u64,
+    /// The most frequent sample.
+    pub mode: u64,
+    /// The mean of all samples.
+    pub mean: f64,
+    /// The sample that half of all do not exceed.
+    pub p50: u64,
+    /// The sample that 99 % of all do not exceed.
+    pub p99: u64,
+    /// The largest deviation from its ensemble's minimum.
+    pub max_deviation: u64,
+    /// The mean of the floored variances, floored.
+    pub total_variance: u128,
+    /// The variance of the floored variances, floored; null beyond 128 bits.
+    pub variance_of_variances: Option<u128>,
+    /// The variance of the minima, floored; null beyond 128 bits.
+    pub variance_of_minima: Option<u128>,
+    /// How often an ensemble's minimum was below the one before.
+    pub spurious_minima: u64,
+    /// The mean of the exact variances.
+    pub total_variance_exact: Fraction,
+    /// The variance of the exact variances.
+    pub variance_of_variances_exact: Fraction,
+    /// The exact variance of the minima.
+    pub variance_of_minima_exact: Fraction,
+    /// The step of the readings.
+    pub tsc_step: f64,
+    /// The total variance in steps²; 0.25 is perfect.
+    pub total_variance_steps: f64,
+    /// The variance of variances in steps⁴.
+    pub variance_of_variances_steps: f64,
+    /// The variance of minima in steps².
+    pub variance_of_minima_steps: f64,
+    /// The paper's verdict.
+    pub ergodic: bool,
+    /// Why.
+    pub ergodic_why: String,
+    /// The verdict on samples below the minimum around them and four steps, in core cycles.
+    pub ergodic_trimmed: bool,
+    /// Why.
+    pub ergodic_trimmed_why: String,
+    /// The share of samples that this leaves out; null where nothing could be said.
+    pub dropped_share: Option<f64>,
+    /// Ensembles left out because they ran beside a busy sibling.
+    pub shared_ensembles: usize,
+    /// Samples that ended before they began; they are in no figure.
+    pub backwards: u64,
+    /// What an empty pair takes in core cycles, over layouts.
+    pub overhead: Quantity,
+    /// By how much it differs between ensembles, as a standard deviation in core cycles.
+    pub overhead_spread: Option<f64>,
+    /// The standard deviation of one undisturbed reading, in core cycles.
+    pub reading_deviation: Option<f64>,
+    /// Core cycles of the shortest code whose time one reading tells to 5 %, and to 1 %, as the paper reckons.
+    pub shortest_once: Option<[f64; 2]>,
+    /// Raw units a core cycle: lowest and highest of an ensemble.
+    pub rates: Option<[f64; 2]>,
+    /// Seconds that the samples took.
+    pub seconds: f64,
+    /// What to know before believing the numbers.
+    pub caveats: Vec<Caveat>,
+    /// The CPU that it ran on.
+    pub cpu: u32,
+    /// The processor's name.
+    pub cpu_model: String,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The command that repeats it.
+    pub repro: String,
+}
+
+/// What a record says beside a method's figures.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// Where it ran.
+    pub executor: &'static str,
+    /// The CPU.
+    pub cpu: u32,
+    /// The processor's name.
+    pub cpu_model: String,
+    /// The seed.
+    pub seed: u64,
+    /// The command that repeats it.
+    pub repro: String,
+    /// Whether the machine is emulated.
+    pub emulated: bool,
+}
+
+/// The core clock counts as moved when its extremes differ by more than this share.
+const FREQUENCY_SHARE: f64 = 0.02;
+
+impl EvaluateRecord {
+    /// A method's record.
+    pub fn new(method: &Method, around: &Surroundings) -> EvaluateRecord {
+        let (totals, trimmed) = (&method.totals, &method.trimmed);
+        let shape = &method.sampled.shape;
+        let step = shape.scale.step;
+        let squared = |fraction: &Fraction| in_steps(fraction.value(), step);
+        let deviation = method.deviation_cycles();
+        EvaluateRecord {
+            clock: method.subject.clock.name,
+            also: method.subject.clock.also,
+            executor: around.executor.to_string(),
+            unit: method.subject.clock.counts,
+            ensembles: method.sampled.ensembles.len(),
+            samples_per_ensemble: shape.size.samples,
+            scaled: scaled(method),
+            overhead_min: totals.overhead_min,
+            mode: method.mode(),
+            mean: method.mean(),
+            p50: method.quantile(0.5),
+            p99: method.quantile(0.99),
+            max_deviation: totals.max_deviation,
+            total_variance: totals.total_variance,
+            variance_of_variances: totals.variance_of_variances,
+            variance_of_minima: totals.variance_of_minima,
+            spurious_minima: totals.spurious_minima,
+            total_variance_exact: totals.total_variance_exact.clone(),
+            variance_of_variances_exact: totals.variance_of_variances_exact.clone(),
+            variance_of_minima_exact: totals.variance_of_minima_exact.clone(),
+            tsc_step: step,
+            total_variance_steps: squared(&totals.total_variance_exact),
+            variance_of_variances_steps: in_steps(squared(&totals.variance_of_variances_exact), step),
+            variance_of_minima_steps: squared(&totals.variance_of_minima_exact),
+            ergodic: method.ergodic(),
+            ergodic_why: criteria::why(totals, step),
+            ergodic_trimmed: method.ergodic_trimmed(),
+            ergodic_trimmed_why: trimmed.map_or_else(
+                || "too few ensembles with a sane ruler to say".to_string(),
+                |summary| summary.why(step),
+            ),
+            dropped_share: trimmed.map(|summary| summary.dropped_share),
+            shared_ensembles: trimmed.map_or(0, |summary| summary.shared),
+            backwards: method.backwards(),
+            overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
+                Quantity::new(overhead, Unit::CoreCycles)
+            }),
+            overhead_spread: trimmed.map(|summary| summary.overhead_spread),
+            reading_deviation: deviation,
+            shortest_once: deviation.map(|deviation| [0.05, 0.01].map(|share| shortest(deviation, share))),
+            rates: trimmed.map(|summary| summary.rates),
+            seconds: method.sampled.seconds,
+            caveats: caveats(method, around),
+            cpu: around.cpu,
+            cpu_model: around.cpu_model.clone(),
+            seed: around.seed,
+            repro: around.repro.clone(),
+        }
+    }
+}
+
+/// Why there are fewer samples than were asked for.
+fn scaled(method: &Method) -> Option<String> {
+    let (asked, taken) = (method.asked, method.sampled.ensembles.len() as u64);
+    let samples = u64::from(method.sampled.shape.size.samples);
+    if taken * samples >= asked.total() {
+        return None;
+    }
+    let each = method.sampled.seconds / (taken * samples) as f64;
+    Some(format!(
+        "{taken} x {samples} of {} x {}: a sample takes {:.2} µs here",
+        asked.ensembles,
+        asked.samples,
+        1e6 * each
+    ))
+}
+
+fn caveats(method: &Method, around: &Surroundings) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if around.emulated {
+        caveats.push(Caveat::emulated());
+    }
+    let Some(summary) = &method.trimmed else { return caveats };
+    let [low, high] = summary.rates;
+    if high > low * (1.0 + FREQUENCY_SHARE) {
+        let text = format!(
+            "the core clock moved: one core cycle was {low:.3} to {high:.3} units of the method's clock, and minima in \
+             these units moved with it"
+        );
+        caveats.push(Caveat { code: Code::FrequencyMoved, text });
+    }
+    if summary.shared > 0 {
+        let text = format!(
+            "{} ensembles ran beside a busy sibling; the trimmed verdict leaves them out",
+            summary.shared
+        );
+        caveats.push(Caveat { code: Code::SiblingBusy, text });
+    }
+    caveats
+}
+
+/// One ensemble, kind `evaluate.ensemble`.
+#[derive(Debug, Clone, Serialize)]
+pub struct EnsembleRecord {
+    /// The timing method.
+    pub clock: &'static str,
+    /// Its number, from 0.
+    pub ensemble: usize,
+    /// Samples.
+    pub samples: u64,
+    /// The shortest, in raw units.
+    pub minimum: Option<u64>,
+    /// The longest less the shortest.
+    pub max_deviation: u64,
+    /// The variance as the paper floors it.
+    pub variance: u128,
+    /// The exact variance.
+    pub variance_exact: Fraction,
+    /// The mean.
+    pub mean: f64,
+}
+
+impl EnsembleRecord {
+    /// An ensemble's record.
+    pub fn new(clock: &'static str, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
+        EnsembleRecord {
+            clock,
+            ensemble: number,
+            samples: ensemble.count,
+            minimum: ensemble.minimum,
+            max_deviation: ensemble.max_deviation(),
+            variance: ensemble.variance(),
+            variance_exact: Fraction(ensemble.variance_exact()),
+            mean: ensemble.mean(),
+        }
+    }
+}
