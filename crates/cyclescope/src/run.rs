@@ -115,7 +115,7 @@ impl Request {
 }
 
 /// The step of a clock's readings in its raw units; one where it counts single units or the step is unknown.
-fn step(clock: &Clock) -> f64 {
+pub(crate) fn step(clock: &Clock) -> f64 {
     if clock.counts != Unit::TscTicks {
         return 1.0;
     }

@@ -7,6 +7,7 @@ pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
 pub mod method;
+pub mod plan;
 pub mod published;
 pub mod reader;
 pub mod record;
