@@ -128,6 +128,19 @@ impl Machine {
             cpuid,
         }
     }
+
+    /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for
+    /// siblings, then the nearest numbers.
+    pub fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
+        let Some(target) = &self.target else { return Fact::unknown("no CPU is known to be allowed") };
+        self.topology.allowed.clone().map(|allowed| {
+            let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));
+            let mut others: Vec<u32> = allowed.into_iter().filter(|&cpu| cpu != target.cpu).collect();
+            others.sort_by_key(|cpu| (!believed(cpu), cpu.abs_diff(target.cpu)));
+            let rest = others.split_off(most.min(others.len()));
+            (others, rest)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +169,16 @@ mod tests {
         let first = allowed.known().unwrap()[0];
         assert_eq!(Machine::detect_on(first).unwrap().target.unwrap().cpu, first);
         assert_eq!(Machine::detect_on(1_000_000).unwrap_err().what, "CPU 1000000");
+    }
+
+    #[test]
+    fn neighbours_are_believed_siblings_then_the_nearest() {
+        let mut machine = Machine::detect();
+        machine.topology.allowed = Fact::Known(vec![0, 1, 2, 3, 7]);
+        if let Some(target) = &mut machine.target {
+            (target.cpu, target.siblings) = (2, Fact::Known(vec![7]));
+            assert_eq!(machine.neighbours(3), Fact::Known((vec![7, 1, 3], vec![0])));
+        }
     }
 
     /// `prctl` and `arch_prctl` act on the thread alone, so a thread stands for a process that was started so.
