@@ -23,6 +23,7 @@ pub mod noise;
 pub mod power;
 pub mod reading;
 pub mod step;
+pub mod synchrony;
 pub mod topology;
 pub mod traps;
 pub mod tsc;
@@ -206,6 +207,7 @@ mod tests {
             let budget = std::time::Duration::from_millis(1);
             let refused = tsc_study::TscStudy::measure(&machine, &counters, budget).unwrap_err();
             assert_eq!(refused.what, "the time stamp counter");
+            assert!(synchrony::measure(&machine, None, budget).why().is_some());
         });
     }
 
