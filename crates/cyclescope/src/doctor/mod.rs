@@ -11,9 +11,11 @@ mod record;
 mod siblings;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use record::DoctorRecord;
 pub use siblings::MakeExecutor;
+pub use watch::{Watch, watch};
 
 use crate::clock::{self, Clock};
 use crate::executor::Executor;

@@ -9,6 +9,7 @@
 pub mod cache;
 pub mod calibrate;
 pub mod cgroup;
+pub mod core_series;
 pub mod core_study;
 pub mod counters;
 pub mod cpu;
