@@ -157,8 +157,10 @@ unsafe fn exchange_all(target: u32, reading: Reading, logs: &mut [Log], time: Du
     let share = |of: u32| started + time * of / (rounds * count);
     for round in 0..rounds {
         std::thread::sleep(share(round * count).saturating_duration_since(Instant::now()));
-        for (index, log) in logs.iter_mut().enumerate() {
-            let until = share(round * count + index as u32 + 1);
+        for turn in 0..count {
+            // Another one begins each round, so that none is always behind one that takes too long.
+            let log = &mut logs[((turn + round) % count) as usize];
+            let until = share(round * count + turn + 1);
             if Instant::now() >= until {
                 log.lost += 1;
                 log.why.get_or_insert_with(|| "the blocks before it took all the time".to_string());

@@ -151,7 +151,8 @@ mod tests {
         let endless: Job<()> = Box::new(|_| std::thread::sleep(Duration::from_secs(3)));
         let started = Instant::now();
         let why = on_cpus(vec![(cpu(), endless)], started + Duration::from_millis(1)).unwrap_err();
-        assert!(why.contains("did not end"), "{why}");
+        // On a busy CPU it does not even begin.
+        assert!(why.contains("in time"), "{why}");
         assert!(started.elapsed() < Duration::from_secs(3));
     }
 
