@@ -183,6 +183,14 @@ impl Readings {
         Some(Reading { kept: count, dropped: all - count, ..self.reading(&means) })
     }
 
+    /// The middle of the layout's rounds, as a reading of the timing method.
+    pub(crate) fn middle(&self) -> u64 {
+        let samples = || self.rounds.iter().flatten();
+        let start = samples().map(|sample| sample.start).min().unwrap_or_default();
+        let end = samples().map(|sample| sample.end).max().unwrap_or_default();
+        start + end.saturating_sub(start) / 2
+    }
+
     /// Each undisturbed round: from when to when it ran, and the width that it saw.
     pub(crate) fn widths(&self) -> impl Iterator<Item = (u64, u64, f64)> {
         self.undisturbed().map(|round| {

@@ -10,9 +10,11 @@ mod record;
 mod siblings;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use record::DoctorRecord;
 pub use siblings::MakeExecutor;
+pub use watch::{Watch, watch};
 
 use crate::clock::{self, Clock};
 use crate::executor::Executor;
@@ -233,7 +235,7 @@ impl Experiments {
         };
         let width = core.known().and_then(CoreStudy::width_known);
         let mut target = Target { executor, probe: &probe, clock, width, random: &mut random };
-        let siblings = match candidates(machine, most) {
+        let siblings = match machine.neighbours(most) {
             Fact::Unknown(why) => Fact::Unknown(why),
             Fact::Known(_) if clock.counts != Unit::TscTicks => {
                 Fact::unknown("the timing method doesn't read the TSC, which both CPUs share")
@@ -289,17 +291,4 @@ fn warm(
         probe.run(executor, 16, 16, random).map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-/// The allowed CPUs beside the target in the order of suspicion, the first `most` and the rest: what the
-/// kernel takes for siblings, then the nearest numbers.
-fn candidates(machine: &Machine, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
-    let Some(target) = &machine.target else { return Fact::unknown("no CPU is known to be allowed") };
-    machine.topology.allowed.clone().map(|allowed| {
-        let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));
-        let mut others: Vec<u32> = allowed.into_iter().filter(|&cpu| cpu != target.cpu).collect();
-        others.sort_by_key(|cpu| (!believed(cpu), cpu.abs_diff(target.cpu)));
-        let rest = others.split_off(most.min(others.len()));
-        (others, rest)
-    })
 }

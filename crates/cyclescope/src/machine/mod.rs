@@ -9,6 +9,7 @@
 pub mod cache;
 pub mod calibrate;
 pub mod cgroup;
+pub mod core_series;
 pub mod core_study;
 pub mod counters;
 pub mod cpu;
@@ -23,6 +24,7 @@ pub mod noise;
 pub mod power;
 pub mod reading;
 pub mod step;
+pub mod synchrony;
 pub mod topology;
 pub mod traps;
 pub mod tsc;
@@ -128,6 +130,19 @@ impl Machine {
             cpuid,
         }
     }
+
+    /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for
+    /// siblings, then the nearest numbers.
+    pub fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
+        let Some(target) = &self.target else { return Fact::unknown("no CPU is known to be allowed") };
+        self.topology.allowed.clone().map(|allowed| {
+            let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));
+            let mut others: Vec<u32> = allowed.into_iter().filter(|&cpu| cpu != target.cpu).collect();
+            others.sort_by_key(|cpu| (!believed(cpu), cpu.abs_diff(target.cpu)));
+            let rest = others.split_off(most.min(others.len()));
+            (others, rest)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +173,16 @@ mod tests {
         assert_eq!(Machine::detect_on(1_000_000).unwrap_err().what, "CPU 1000000");
     }
 
+    #[test]
+    fn neighbours_are_believed_siblings_then_the_nearest() {
+        let mut machine = Machine::detect();
+        machine.topology.allowed = Fact::Known(vec![0, 1, 2, 3, 7]);
+        if let Some(target) = &mut machine.target {
+            (target.cpu, target.siblings) = (2, Fact::Known(vec![7]));
+            assert_eq!(machine.neighbours(3), Fact::Known((vec![7, 1, 3], vec![0])));
+        }
+    }
+
     /// `prctl` and `arch_prctl` act on the thread alone, so a thread stands for a process that was started so.
     fn in_thread_with(call: impl FnOnce() -> bool + Send + 'static, check: fn()) {
         let worked = std::thread::spawn(move || {
@@ -183,6 +208,7 @@ mod tests {
             let budget = std::time::Duration::from_millis(1);
             let refused = tsc_study::TscStudy::measure(&machine, &counters, budget).unwrap_err();
             assert_eq!(refused.what, "the time stamp counter");
+            assert!(synchrony::measure(&machine, None, budget).why().is_some());
         });
     }
 

@@ -1,0 +1,221 @@
+//! The core clock over time, by the ruler read again and again.
+
+use super::step;
+use crate::clock::Clock;
+use crate::executor::Executor;
+use crate::machine::core_series::{CoreSeries, Look};
+use crate::machine::core_study::CoreStudy;
+use crate::machine::tsc_study::TscStudy;
+use crate::probe::{Probe, Readings};
+use crate::random::Random;
+use crate::unit::{Hertz, Unit};
+use std::time::{Duration, Instant};
+
+/// Rounds of a look, about a tenth of a millisecond: a step of 38 ticks is then noise of 0.2 %.
+const ROUNDS: u32 = 16;
+/// Looks that are taken in one batch: some milliseconds, beside which its start does not matter.
+const LOOKS: usize = 32;
+
+/// How to watch the core clock.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    /// The timing method.
+    pub clock: &'static Clock,
+    /// The step of its readings in raw units; 1 where it isn't known.
+    pub step: f64,
+    /// The rate of the TSC, where it is known.
+    pub rate: Option<Hertz>,
+    /// Latency of `imul r64, r64` in core cycles; without it, the chain of additions has to do.
+    pub imul: Option<u32>,
+    /// How long to watch.
+    pub time: Duration,
+    /// Seeds everything that is random.
+    pub seed: u64,
+}
+
+impl Watch {
+    /// With what other experiments have found out.
+    pub fn new(
+        clock: &'static Clock,
+        study: Option<&TscStudy>,
+        core: Option<&CoreStudy>,
+        time: Duration,
+        seed: u64,
+    ) -> Watch {
+        Watch {
+            clock,
+            step: step(clock, study),
+            rate: study.map(|study| study.calibration.hertz),
+            imul: core.and_then(|core| core.imul_used),
+            time,
+            seed,
+        }
+    }
+}
+
+/// Watches the core clock, or says why it can't be.
+pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, String> {
+    let rate = match watch.clock.counts {
+        Unit::TscTicks => watch.rate,
+        Unit::Nanos => Some(Hertz(1e9)),
+        _ => return Err("the timing method counts core cycles itself".to_string()),
+    };
+    let probe = Probe::new(watch.clock, watch.step);
+    let mut random = Random::new(watch.seed);
+    let started = Instant::now();
+    let mut taken: Vec<Readings> = Vec::new();
+    loop {
+        let more = probe.run(executor, LOOKS, ROUNDS, &mut random).map_err(|error| error.to_string())?;
+        taken.extend(more);
+        // By the readings themselves too: a simulated machine has a time of its own.
+        let seen = rate.map_or(0.0, |rate| span(&taken) / rate.0);
+        if started.elapsed() >= watch.time || seen >= watch.time.as_secs_f64() {
+            break;
+        }
+    }
+    // Good enough to tell when; not for a frequency.
+    let a_second = rate.map_or_else(|| span(&taken) / started.elapsed().as_secs_f64(), |rate| rate.0);
+    let origin = taken[0].middle();
+    let look = |readings: &Readings| {
+        let reading = readings.read()?;
+        let raw_per_cycle = watch.imul.map_or(reading.add, |latency| reading.imul / f64::from(latency));
+        let at_s = readings.middle().saturating_sub(origin) as f64 / a_second;
+        (raw_per_cycle.is_finite() && raw_per_cycle > 0.0).then_some(Look { at_s, raw_per_cycle })
+    };
+    let looks: Vec<Look> = taken.iter().filter_map(look).collect();
+    CoreSeries::of(&looks, taken.len() - looks.len(), (watch.clock.name, watch.clock.counts), rate)
+}
+
+/// Raw units from the first look to the last.
+fn span(taken: &[Readings]) -> f64 {
+    match taken {
+        [first, .., last] => last.middle().saturating_sub(first.middle()) as f64,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::RunError;
+    use crate::executor::mock::{Fault, Frequency, Scenario, Simulated};
+    use crate::executor::user::{User, UserOptions};
+    use crate::machine::Machine;
+    use crate::machine::core_series::{CHANGE_SHARE, MOST_POINTS};
+
+    fn watched(scenario: &Scenario, milliseconds: u64, seed: u64) -> CoreSeries {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let how = Watch {
+            clock,
+            step: scenario.step as f64,
+            rate: Some(Hertz(scenario.hertz)),
+            imul: Some(3),
+            time: Duration::from_millis(milliseconds),
+            seed,
+        };
+        watch(&mut Simulated::new(scenario.clone(), seed), &how).unwrap()
+    }
+
+    /// Machines that are disturbed in every way but this one.
+    const STEADY: [&str; 11] = [
+        "clean",
+        "coarse_step_26",
+        "coarse_step_38",
+        "coarse_step_100",
+        "half_rate",
+        "interrupts",
+        "steal",
+        "sibling_spells",
+        "ruler_hits",
+        "replayed",
+        "heavy_tail",
+    ];
+
+    #[test]
+    fn a_steady_core_clock_is_seen_as_steady_whatever_else_happens() {
+        for name in STEADY {
+            let scenario = Scenario::preset(name).unwrap();
+            for seed in 0..4 {
+                let found = watched(&scenario, 20, seed);
+                assert!(!found.changed(), "{name}, {seed}: {found:?}");
+                let truth = scenario.hertz * scenario.ratio / 1e6;
+                let [slow, middle, fast] = found.megahertz.unwrap();
+                assert!((middle / truth - 1.0).abs() < 0.01, "{name}: {middle} for {truth}");
+                assert!(slow > 0.95 * truth && fast < 1.05 * truth, "{name}: {slow} to {fast} for {truth}");
+            }
+        }
+    }
+
+    #[test]
+    fn planted_jumps_are_seen_about_as_often_as_they_happen() {
+        let frequency = Frequency { jump_rate: 2e-8, ..Frequency::default() };
+        for step in [1, 26] {
+            let scenario = Scenario { frequency, step, ..Scenario::default() };
+            let (seconds, seeds) = (0.1, 10);
+            let mut count = 0;
+            for seed in 0..seeds {
+                let found = watched(&scenario, (1e3 * seconds) as u64, seed);
+                count += found.change_count;
+                let truth = 1.0 / scenario.ratio;
+                let [lowest, _, highest] = found.raw_per_cycle;
+                // Jumps lead to 5 to 15 % above or below.
+                assert!(lowest > 0.86 * truth && highest < 1.19 * truth, "{found:?}");
+                let share =
+                    |change: &crate::machine::core_series::Change| (change.to / change.from - 1.0).abs();
+                assert!(found.changes.iter().all(|change| share(change) > CHANGE_SHARE), "{found:?}");
+                assert!(
+                    found.changes.is_sorted_by(|a, b| a.at_s < b.at_s) && found.points.len() <= MOST_POINTS
+                );
+            }
+            // About a tenth leads to nearly the same frequency, and some follow each other too fast.
+            let planted = frequency.jump_rate * scenario.hertz * seconds * seeds as f64;
+            assert!(
+                (0.6 * planted..1.3 * planted).contains(&(count as f64)),
+                "{count} of {planted} for {step}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_drift_is_seen() {
+        let found = watched(&Scenario::preset("drift").unwrap(), 100, 1);
+        let [lowest, _, highest] = found.raw_per_cycle;
+        assert!(found.changed() && highest / lowest > 1.02, "{found:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_watched_is_a_reason() {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let how = Watch::new(clock, None, None, Duration::from_millis(1), 1);
+        let fault = Some(Fault { after: 0, error: RunError::Hung { deadline_ms: 1 } });
+        let mut broken = Simulated::new(Scenario { fault, ..Scenario::default() }, 1);
+        assert!(watch(&mut broken, &how).unwrap_err().contains("did not end"));
+        let counting = Watch { clock: Clock::named("rdpmc").unwrap(), ..how.clone() };
+        let mut machine = Simulated::new(Scenario::default(), 1);
+        assert!(watch(&mut machine, &counting).unwrap_err().contains("core cycles"));
+        // Neither rate nor latency: ticks by the chain of additions, and no frequency.
+        let found = watch(&mut machine, &how).unwrap();
+        let truth = 1.0 / Scenario::default().ratio;
+        assert!((found.raw_per_cycle[1] / truth - 1.0).abs() < 0.01 && found.megahertz.is_none());
+    }
+
+    #[test]
+    fn this_core_is_watched_or_it_says_why() {
+        let machine = Machine::detect();
+        let Ok(clock) = crate::clock::choose(&machine) else { return eprintln!("skipped: no clock") };
+        let cpu = machine.target.as_ref().map_or(0, |target| target.cpu as usize);
+        let mut user = match User::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
+            Ok(user) => user,
+            Err(error) => return eprintln!("skipped: {error}"),
+        };
+        let how = Watch::new(clock, None, None, Duration::from_millis(50), 1);
+        match watch(&mut user, &how) {
+            Err(why) => eprintln!("skipped: {why}"),
+            Ok(found) => {
+                let [lowest, middle, highest] = found.raw_per_cycle;
+                assert!(0.0 < lowest && lowest <= middle && middle <= highest, "{found:?}");
+                assert!(found.noise.is_finite() && found.least_change >= CHANGE_SHARE, "{found:?}");
+            }
+        }
+    }
+}

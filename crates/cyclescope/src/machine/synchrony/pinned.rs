@@ -1,0 +1,171 @@
+//! Jobs on CPUs of their own, waited for no longer than a deadline.
+//!
+//! A thread that is pinned to a CPU which something of higher priority keeps busy never runs, so that joining
+//! it would hang. These threads are not joined: each sends its result, and one that has not by the deadline
+//! is let go to any CPU of the caller's, where it ends by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// A job that ends by itself soon after its limit has passed.
+pub(super) type Job<T> = Box<dyn FnOnce(&Limit) -> T + Send>;
+
+/// Until when jobs may work.
+#[derive(Debug)]
+pub(super) struct Limit {
+    until: Instant,
+    /// One of them can't work, so the others need not.
+    called_off: AtomicBool,
+}
+
+impl Limit {
+    /// Whether it is time to end.
+    pub(super) fn passed(&self) -> bool {
+        self.called_off.load(Ordering::Relaxed) || Instant::now() >= self.until
+    }
+}
+
+/// How long results may arrive after the deadline, and how long a thread that was let go may take to end.
+const GRACE: Duration = Duration::from_millis(10);
+
+/// What a thread tells before it has a result.
+#[derive(Default)]
+struct Seat {
+    /// The thread's number; 0 before it has started.
+    thread: AtomicI32,
+    /// It runs on its CPU.
+    arrived: AtomicBool,
+}
+
+/// Runs the jobs at the same time, each on its CPU, and returns their results in their order. The caller's own
+/// affinity stays as it is.
+pub(super) fn on_cpus<T: Send + 'static>(jobs: Vec<(u32, Job<T>)>, until: Instant) -> Result<Vec<T>, String> {
+    let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
+    if let Some(cpu) = cpus.iter().find(|&&cpu| cpu as usize >= CpuSet::MAX_CPU) {
+        return Err(format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU));
+    }
+    let seats: Vec<Arc<Seat>> = cpus.iter().map(|_| Arc::default()).collect();
+    let limit = Arc::new(Limit { until, called_off: AtomicBool::new(false) });
+    let (sender, receiver) = channel();
+    for (index, (cpu, job)) in jobs.into_iter().enumerate() {
+        let (seat, theirs, sender) = (seats[index].clone(), limit.clone(), sender.clone());
+        let send = move || {
+            let result = work(cpu, job, &seat, &theirs);
+            theirs.called_off.fetch_or(result.is_err(), Ordering::Relaxed);
+            // The caller may have given up.
+            let _ = sender.send((index, result));
+        };
+        std::thread::Builder::new().spawn(send).map_err(|error| {
+            limit.called_off.store(true, Ordering::Relaxed);
+            format!("no thread could be started: {error}")
+        })?;
+    }
+    drop(sender);
+    let mut results: Vec<Option<Result<T, String>>> = cpus.iter().map(|_| None).collect();
+    if collect(&receiver, &mut results, until + GRACE).is_err() {
+        let late = |index: &usize| results[*index].is_none();
+        let late: Vec<usize> = (0..cpus.len()).filter(late).collect();
+        late.iter().for_each(|&index| let_go(&seats[index]));
+        let why = why_late(&late, &cpus, &seats);
+        // They see their deadlines now; if not, they hold nothing of the caller's.
+        let _ = collect(&receiver, &mut results, Instant::now() + GRACE);
+        return Err(why);
+    }
+    results.into_iter().flatten().collect()
+}
+
+fn work<T>(cpu: u32, job: Job<T>, seat: &Seat, limit: &Limit) -> Result<T, String> {
+    seat.thread.store(gettid().as_raw_nonzero().get(), Ordering::Release);
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set)
+        .map_err(|error| format!("this process may not run on CPU {cpu}: {error}"))?;
+    seat.arrived.store(true, Ordering::Release);
+    let result = job(limit);
+    // A CPU that goes offline, or leaves the container's set, loses its threads to others.
+    let stayed = sched_getcpu() == cpu as usize;
+    if stayed { Ok(result) } else { Err(format!("CPU {cpu} was taken away")) }
+}
+
+/// Waits until every result is there.
+fn collect<T>(
+    receiver: &Receiver<(usize, Result<T, String>)>,
+    results: &mut [Option<Result<T, String>>],
+    until: Instant,
+) -> Result<(), RecvTimeoutError> {
+    while results.iter().any(Option::is_none) {
+        let left = until.saturating_duration_since(Instant::now());
+        let (index, result) = receiver.recv_timeout(left)?;
+        results[index] = Some(result);
+    }
+    Ok(())
+}
+
+/// Lets a thread run wherever the caller may, for it has not ended yet.
+fn let_go(seat: &Seat) {
+    let thread = rustix::thread::Pid::from_raw(seat.thread.load(Ordering::Acquire));
+    if let (Some(thread), Ok(set)) = (thread, sched_getaffinity(None)) {
+        // Fails where it has ended in the meantime, which is as well.
+        let _ = sched_setaffinity(Some(thread), &set);
+    }
+}
+
+fn why_late(late: &[usize], cpus: &[u32], seats: &[Arc<Seat>]) -> String {
+    let starved = late.iter().find(|&&index| !seats[index].arrived.load(Ordering::Acquire));
+    match starved.or(late.first()) {
+        Some(&index) if starved.is_some() => {
+            format!("a thread for CPU {} did not get to run there in time", cpus[index])
+        }
+        Some(&index) => format!("the thread on CPU {} did not end in time", cpus[index]),
+        None => "a thread was lost".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::topology::allowed_cpus;
+
+    fn cpu() -> u32 {
+        allowed_cpus().known().unwrap()[0]
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs_and_the_caller_stays_free() {
+        let before = sched_getaffinity(None).unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        let job = |number: u32| -> (u32, Job<(u32, usize)>) {
+            (cpu(), Box::new(move |_| (number, sched_getcpu())))
+        };
+        let found = on_cpus(vec![job(1), job(2)], until).unwrap();
+        assert_eq!(found, [(1, cpu() as usize), (2, cpu() as usize)]);
+        assert!(before == sched_getaffinity(None).unwrap());
+    }
+
+    #[test]
+    fn what_does_not_end_is_not_waited_for() {
+        let endless: Job<()> = Box::new(|_| std::thread::sleep(Duration::from_secs(3)));
+        let started = Instant::now();
+        let why = on_cpus(vec![(cpu(), endless)], started + Duration::from_millis(1)).unwrap_err();
+        // On a busy CPU it does not even begin.
+        assert!(why.contains("in time"), "{why}");
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_cpu_that_may_not_be_used_is_a_reason() {
+        let until = Instant::now() + Duration::from_secs(5);
+        let job = |cpu: u32| -> (u32, Job<()>) { (cpu, Box::new(|_| ())) };
+        assert!(on_cpus(vec![job(1_000_000)], until).is_err());
+        assert!(on_cpus(vec![job(1023)], until).unwrap_err().contains("1023"));
+        // Who waits for one that can't come is called off.
+        let waiting: Job<()> = Box::new(|limit| while !limit.passed() {});
+        let long = Instant::now() + Duration::from_secs(60);
+        assert!(on_cpus(vec![(cpu(), waiting), job(1023)], long).unwrap_err().contains("1023"));
+        assert!(Instant::now() < long);
+    }
+}
