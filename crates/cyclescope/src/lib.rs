@@ -38,6 +38,7 @@ pub mod executor;
 pub mod machine;
 pub mod measure;
 pub mod placement;
+pub mod plot;
 pub mod probe;
 pub mod program;
 pub mod random;

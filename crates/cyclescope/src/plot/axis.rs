@@ -1,0 +1,182 @@
+//! Where values lie along an axis, how far it reaches, and the values written beside it.
+//!
+//! A value's *place* is the value itself on a linear axis and its decimal logarithm on a logarithmic one; in
+//! places, both are linear. Ticks stand at 1, 2 or 5 times a power of ten, and labels have just the decimals that
+//! tell the ticks apart.
+
+use super::Scale;
+
+/// Values further from zero have no place, and values nearer to zero than its inverse count as zero: differences and
+/// steps must still be numbers of full precision.
+const FARTHEST: f64 = 1e250;
+
+/// Values closer together than this, relative to their size, count as equal: labels would need more digits than
+/// they have.
+const EQUAL: f64 = 1e-12;
+
+/// How far an axis reaches and what is written beside it, in places.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Ticks with a label, from low to high.
+    pub(super) ticks: Vec<Tick>,
+    /// Places of the finer lines of a logarithmic axis.
+    pub(super) minor: Vec<f64>,
+}
+
+/// One labelled line across the chart.
+#[derive(Debug)]
+pub(super) struct Tick {
+    pub(super) at: f64,
+    pub(super) label: String,
+}
+
+impl Scale {
+    /// The place of a value, if it has one.
+    pub(super) fn place(self, value: f64) -> Option<f64> {
+        // What is not a number fails every comparison.
+        let size = value.abs();
+        match self {
+            Self::Linear if size < 1.0 / FARTHEST => Some(0.0),
+            Self::Linear => (size <= FARTHEST).then_some(value),
+            Self::Log => (1.0 / FARTHEST..=FARTHEST).contains(&value).then(|| value.log10()),
+        }
+    }
+}
+
+impl Span {
+    /// The span that shows all `places`, with `room` (a share of their extent) at both ends and about `most`
+    /// labels.
+    pub(super) fn over(scale: Scale, places: impl Iterator<Item = f64>, room: f64, most: usize) -> Self {
+        let (low, high) = bounds(scale, places, room);
+        let (ticks, minor) = match scale {
+            Scale::Linear => (linear_ticks(low, high, most), Vec::new()),
+            Scale::Log => log_ticks(low, high, most),
+        };
+        Self { low, high, ticks, minor }
+    }
+
+    /// The label of the tick at this place; empty where there is none.
+    pub(super) fn label(&self, at: f64) -> String {
+        self.ticks.iter().find(|tick| tick.at == at).map(|tick| tick.label.clone()).unwrap_or_default()
+    }
+}
+
+fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
+    let extremes = places.fold(None, |seen: Option<(f64, f64)>, place| {
+        let (low, high) = seen.unwrap_or((place, place));
+        Some((low.min(place), high.max(place)))
+    });
+    let Some((low, high)) = extremes else { return (0.0, 1.0) };
+    let equal = match scale {
+        Scale::Linear => EQUAL * low.abs().max(high.abs()),
+        Scale::Log => EQUAL,
+    };
+    if high - low > equal {
+        let room = room * (high - low);
+        return (low - room, high + room);
+    }
+    let middle = low + (high - low) / 2.0;
+    let reach = match scale {
+        Scale::Linear if middle == 0.0 => 1.0,
+        Scale::Linear => 10f64.powf(middle.abs().log10().floor() - 1.0),
+        Scale::Log => 0.5,
+    };
+    (middle - reach, middle + reach)
+}
+
+/// Multiples of 1, 2 or 5 times a power of ten.
+fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
+    let least = (high - low) / most as f64;
+    let power = least.log10().floor() as i32;
+    let (digit, power) = [(1, power), (2, power), (5, power)]
+        .into_iter()
+        .find(|&(digit, power)| scaled(digit, power) >= least)
+        .unwrap_or((1, power + 1));
+    let step = scaled(digit, power);
+    let values: Vec<f64> = ((low / step).ceil() as i64..=(high / step).floor() as i64)
+        .map(|count| scaled(count * digit, power))
+        .collect();
+    let largest = values.iter().fold(0f64, |largest, value| largest.max(value.abs()));
+    let write = if (1e-3..1e7).contains(&largest) { fixed } else { scientific };
+    values.into_iter().map(|at| Tick { at, label: write(at, power) }).collect()
+}
+
+/// Powers of ten, with twos and fives where there are few of them; linear ticks where even those are few.
+fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
+    let powers = (high.floor() - low.ceil() + 1.0) as usize;
+    let labelled = match powers {
+        0..=3 => log_places(&[1, 2, 5], 1, low, high),
+        _ => log_places(&[1], powers.div_ceil(most), low, high),
+    };
+    let minor = match powers <= most {
+        true => log_places(&[2, 3, 4, 5, 6, 7, 8, 9], 1, low, high),
+        false => Vec::new(),
+    };
+    let minor = minor.into_iter().map(|(_, _, at)| at).collect();
+    if labelled.len() >= 3 {
+        let tick = |(digit, power, at)| Tick { at, label: power_label(digit, power) };
+        return (labelled.into_iter().map(tick).collect(), minor);
+    }
+    let values = linear_ticks(10f64.powf(low), 10f64.powf(high), most.min(5));
+    (values.into_iter().map(|tick| Tick { at: tick.at.log10(), ..tick }).collect(), minor)
+}
+
+/// The digits times the powers of ten that `every` divides, with their places, from `low` to `high`.
+fn log_places(digits: &[i64], every: usize, low: f64, high: f64) -> Vec<(i64, i32, f64)> {
+    (low.floor() as i32..=high.floor() as i32)
+        .filter(|power| power.rem_euclid(every as i32) == 0)
+        .flat_map(|power| digits.iter().map(move |&digit| (digit, power)))
+        .map(|(digit, power)| (digit, power, f64::from(power) + (digit as f64).log10()))
+        .filter(|(_, _, at)| (low..=high).contains(at))
+        .collect()
+}
+
+/// `count` times the `power` of ten. Dividing by a positive power keeps 3 × 10⁻¹ from becoming
+/// 0.30000000000000004.
+fn scaled(count: i64, power: i32) -> f64 {
+    if power < 0 { count as f64 / 10f64.powi(-power) } else { count as f64 * 10f64.powi(power) }
+}
+
+/// A multiple of the `power` of ten, all digits written out: `-1 234.50`.
+fn fixed(value: f64, power: i32) -> String {
+    let text = format!("{:.*}", usize::try_from(-power).unwrap_or(0), value.abs());
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut label = String::from(if value < 0.0 { "−" } else { "" });
+    for (index, digit) in whole.char_indices() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+            label.push('\u{2009}');
+        }
+        label.push(digit);
+    }
+    label + rest
+}
+
+/// A multiple of the `power` of ten, as `2.5×10⁷`.
+fn scientific(value: f64, power: i32) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let exponent = value.abs().log10().floor() as i32;
+    let text = format!("{:.*e}", usize::try_from(exponent - power).unwrap_or(0), value.abs());
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{}{digits}×10{}", if value < 0.0 { "−" } else { "" }, superscript(exponent))
+}
+
+/// A digit times a power of ten, at a tick of a logarithmic axis.
+fn power_label(digit: i64, power: i32) -> String {
+    match (power, digit) {
+        (-3..=5, _) => fixed(scaled(digit, power), power),
+        (_, 1) => format!("10{}", superscript(&power.to_string())),
+        _ => format!("{digit}×10{}", superscript(&power.to_string())),
+    }
+}
+
+fn superscript(number: &str) -> String {
+    let raised = |digit: char| match digit {
+        '-' => '⁻',
+        _ => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit.to_digit(10).unwrap_or(0) as usize],
+    };
+    number.chars().map(raised).collect()
+}

@@ -1,0 +1,297 @@
+//! The page: title, frame, series, legend.
+//!
+//! `plotters` rounds every coordinate to a whole unit, and on a page of 800 units a staircase of minima would show
+//! steps that nobody measured. So the page is drawn ten times as large and shown at its size by the `viewBox`.
+
+use std::ops::Range;
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::axis::Span;
+use super::{Chart, Point, Series, Style};
+
+/// Size of the picture in pixels.
+const SIZE: (i32, i32) = (800, 480);
+/// Units drawn per pixel shown.
+const FINE: i32 = 10;
+/// Empty border in pixels.
+const MARGIN: i32 = 14;
+
+/// Sizes of text in pixels.
+const TITLE: f64 = 19.0;
+const LABEL: f64 = 14.0;
+const SMALL: f64 = 12.0;
+/// Estimated width of a character, as a share of the text's size; 0.6 is the mean of wide fonts such as DejaVu
+/// Sans and Verdana.
+const CHARACTER: f64 = 0.6;
+const FONTS: &str = "DejaVu Sans, Verdana, Liberation Sans, Arial, sans-serif";
+
+const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+const PALE: RGBColor = RGBColor(0x66, 0x66, 0x66);
+const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+const FINE_GRID: RGBColor = RGBColor(0xf2, 0xf2, 0xf2);
+
+/// Okabe and Ito, Color Universal Design (2008), without the yellow that is lost on white.
+const PALETTE: [RGBColor; 7] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x00, 0x00, 0x00),
+];
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Frame<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Span, Span>>;
+type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
+
+/// A point in places, with the ends of its error bar; infinite where an end has no place.
+struct Spot {
+    at: (f64, f64),
+    bar: Option<(f64, f64)>,
+}
+
+pub(super) fn svg(chart: &Chart) -> String {
+    let mut text = String::new();
+    draw(chart, &mut text).expect("text in memory cannot fail to be written");
+    let attributes = |size: (i32, i32)| format!(r#"width="{}" height="{}""#, size.0, size.1);
+    text.replacen(&attributes((fine(SIZE.0), fine(SIZE.1))), &attributes(SIZE), 1)
+}
+
+fn draw(chart: &Chart, text: &mut String) -> Drawn {
+    let size = (fine(SIZE.0) as u32, fine(SIZE.1) as u32);
+    let page = SVGBackend::with_string(text, size).into_drawing_area();
+    page.fill(&WHITE)?;
+    let series: Vec<Vec<Option<Spot>>> = chart.series.iter().map(|series| spots(chart, series)).collect();
+    let top = heading(&page, chart)?;
+    missing(&page, series.iter().flatten().filter(|spot| spot.is_none()).count())?;
+    let right = if chart.series.len() > 1 { legend(&page, &chart.series, top)? } else { SIZE.0 - MARGIN };
+
+    let shown = || series.iter().flatten().flatten();
+    // One label for every 90 pixels: the widest usual one, 1 000 000, takes 65.
+    let x = Span::over(chart.x.scale, shown().map(|spot| spot.at.0), 0.02, right as usize / 90);
+    let end = x.ticks.last().map_or(0.0, |tick| width(&tick.label, SMALL) / 2.0);
+    let right = right.min(SIZE.0 - MARGIN / 2 - end as i32);
+    let tall = shown().flat_map(|spot| {
+        let ends = spot.bar.map_or([spot.at.1; 2], |bar| [bar.0, bar.1]);
+        ends.into_iter().chain([spot.at.1]).filter(|place| place.is_finite())
+    });
+    let y = Span::over(chart.y.scale, tall, 0.06, 7);
+    let mut frame = frame(&page, (chart, top, right), x, y)?;
+    if shown().next().is_none() {
+        let middle = ((MARGIN + right) / 2, (top + SIZE.1) / 2);
+        write(&page, "no points to show", LABEL, PALE, Pos::new(HPos::Center, VPos::Center), middle)?;
+    }
+    let aside = asides(&series);
+    for (index, (series, spots)) in chart.series.iter().zip(&series).enumerate() {
+        draw_series(&mut frame, series.style, &Look::of(index), aside(index), spots)?;
+    }
+    page.present()
+}
+
+/// The points of a series in places; `None` where one has no place.
+fn spots(chart: &Chart, series: &Series) -> Vec<Option<Spot>> {
+    let spot = |point: &Point| {
+        let at = (chart.x.scale.place(point.x)?, chart.y.scale.place(point.y)?);
+        let end = |value: f64, beyond| chart.y.scale.place(value).unwrap_or(beyond);
+        let bar = point.interval.map(|(low, high)| (end(low, f64::NEG_INFINITY), end(high, f64::INFINITY)));
+        Some(Spot { at, bar })
+    };
+    series.points.iter().map(spot).collect()
+}
+
+/// Title and note; where they end.
+fn heading(page: &Area, chart: &Chart) -> Drawn<i32> {
+    let (middle, top) = (SIZE.0 / 2, Pos::new(HPos::Center, VPos::Top));
+    let room = f64::from(SIZE.0 - 2 * MARGIN);
+    let (title, size) = fitted(&chart.title, TITLE, room);
+    write(page, &title, size, INK, top, (middle, MARGIN))?;
+    let (note, size) = fitted(&chart.note, SMALL, room);
+    write(page, &note, size, PALE, top, (middle, MARGIN + 25))?;
+    Ok(if chart.note.is_empty() { MARGIN + 32 } else { MARGIN + 48 })
+}
+
+/// How many points have no place, in the corner.
+fn missing(page: &Area, count: usize) -> Drawn {
+    let text = match count {
+        0 => return Ok(()),
+        1 => "1 point not shown".to_owned(),
+        _ => format!("{count} points not shown"),
+    };
+    let corner = (SIZE.0 - MARGIN, SIZE.1 - MARGIN);
+    write(page, &text, SMALL, PALE, Pos::new(HPos::Right, VPos::Bottom), corner)
+}
+
+/// Names beside the frame; where the frame has to end.
+fn legend(page: &Area, series: &[Series], top: i32) -> Drawn<i32> {
+    const GLYPH: i32 = 26;
+    let widest = series.iter().map(|series| width(&series.name, SMALL)).fold(0.0, f64::max).min(210.0);
+    let left = SIZE.0 - MARGIN - GLYPH - widest as i32;
+    // The corner below belongs to what is missing.
+    let row = ((SIZE.1 - top - MARGIN - 20) / series.len() as i32).clamp(1, 20);
+    for (index, series) in series.iter().enumerate() {
+        let look = Look::of(index);
+        let y = top + 10 + row * index as i32;
+        let at = |x: i32| (fine(x), fine(y));
+        match series.style {
+            Style::Line | Style::Steps => {
+                page.draw(&PathElement::new([at(left), at(left + GLYPH - 8)], look.line))?
+            }
+            Style::Dots => page.draw(&Circle::new(at(left + GLYPH / 2 - 4), fine(4), look.dot))?,
+        }
+        let (name, size) = fitted(&series.name, SMALL.min(f64::from(row)), widest + 1.0);
+        write(page, &name, size, INK, Pos::new(HPos::Left, VPos::Center), (left + GLYPH, y))?;
+    }
+    Ok(left - 16)
+}
+
+/// Axes, grid and labels, from `top` down and as far as `right`.
+fn frame<'a>(page: &Area<'a>, (chart, top, right): (&Chart, i32, i32), x: Span, y: Span) -> Drawn<Frame<'a>> {
+    const TICK: i32 = 5;
+    let numbers = y.ticks.iter().map(|tick| width(&tick.label, SMALL)).fold(0.0, f64::max) as i32;
+    let area = page.margin(fine(top), fine(MARGIN), fine(MARGIN), fine(SIZE.0 - right));
+    let mut frame = ChartBuilder::on(&area)
+        .x_label_area_size(fine(46))
+        .y_label_area_size(fine(numbers + 2 * TICK + 26))
+        .build_cartesian_2d(x, y)?;
+    let (across, x_size) = fitted(&chart.x.label, LABEL, f64::from(right - 300));
+    let (along, y_size) = fitted(&chart.y.label, LABEL, f64::from(SIZE.1 - top - MARGIN));
+    frame
+        .configure_mesh()
+        .bold_line_style(GRID.stroke_width(fine(1) as u32))
+        .light_line_style(FINE_GRID.stroke_width(fine(1) as u32))
+        .axis_style(PALE.stroke_width(fine(1) as u32))
+        .set_all_tick_mark_size(fine(TICK))
+        .label_style(font(SMALL, INK))
+        .axis_desc_style(font(x_size.min(y_size), INK))
+        .x_desc(across)
+        .y_desc(along)
+        .draw()?;
+    Ok(frame)
+}
+
+impl Ranged for Span {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, place: &f64, (first, last): (i32, i32)) -> i32 {
+        let share = (place - self.low) / (self.high - self.low);
+        (f64::from(first) + share * f64::from(last - first)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => self.minor.clone(),
+            false => self.ticks.iter().map(|tick| tick.at).collect(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Span {
+    fn format_ext(&self, place: &f64) -> String {
+        self.label(*place)
+    }
+}
+
+/// How the series of this number looks.
+struct Look {
+    line: ShapeStyle,
+    dot: ShapeStyle,
+}
+
+impl Look {
+    fn of(index: usize) -> Self {
+        let color = PALETTE[index % PALETTE.len()];
+        let first = (index / PALETTE.len()).is_multiple_of(2);
+        let line = color.stroke_width((fine(if first { 18 } else { 8 }) / 10) as u32);
+        Self { line, dot: if first { color.filled() } else { line } }
+    }
+}
+
+/// How many pixels aside each series has to stand, lest error bars at the same place cover each other.
+fn asides(series: &[Vec<Option<Spot>>]) -> impl Fn(usize) -> f64 {
+    let barred = |spots: &&Vec<Option<Spot>>| spots.iter().flatten().any(|spot| spot.bar.is_some());
+    let apart = match series.iter().filter(barred).count() {
+        0 | 1 => 0.0,
+        _ => f64::min(4.0, 30.0 / series.len() as f64),
+    };
+    let middle = (series.len() as f64 - 1.0) / 2.0;
+    move |index| (index as f64 - middle) * apart
+}
+
+/// Draws the points `aside` pixels to the right of where they belong.
+fn draw_series(frame: &mut Frame, style: Style, look: &Look, aside: f64, spots: &[Option<Spot>]) -> Drawn {
+    let Range { start: bottom, end: top } = frame.y_range();
+    let Range { start: left, end: right } = frame.x_range();
+    let pixel = (right - left) * f64::from(FINE) / f64::from(frame.plotting_area().dim_in_pixel().0);
+    for run in spots.split(Option::is_none) {
+        let moved = |spot: &Spot| Spot { at: (spot.at.0 + aside * pixel, spot.at.1), bar: spot.bar };
+        let run: Vec<Spot> = run.iter().flatten().map(moved).collect();
+        let line: Vec<(f64, f64)> = match style {
+            Style::Dots => Vec::new(),
+            Style::Line => run.iter().map(|spot| spot.at).collect(),
+            Style::Steps => staircase(&run),
+        };
+        if line.len() > 1 {
+            frame.draw_series([PathElement::new(line, look.line)])?;
+        }
+        let alone = style == Style::Dots || run.len() == 1;
+        let dots = run.iter().filter(|spot| alone && spot.bar.is_none());
+        frame.draw_series(dots.map(|spot| Circle::new(spot.at, fine(5) / 2, look.dot)))?;
+        let bars = run.iter().filter_map(|spot| spot.bar.map(|bar| (spot.at, bar)));
+        frame.draw_series(bars.map(|((x, middle), (low, high))| {
+            let (low, high) = (low.clamp(bottom, top), high.clamp(bottom, top));
+            let style = look.dot.stroke_width(fine(1) as u32);
+            ErrorBar::new_vertical(x, low, middle, high, style, fine(7) as u32)
+        }))?;
+    }
+    Ok(())
+}
+
+/// Across to the next point, then up or down to it.
+fn staircase(run: &[Spot]) -> Vec<(f64, f64)> {
+    let corner = |pair: &[Spot]| [(pair[1].at.0, pair[0].at.1), pair[1].at];
+    run.first().map(|spot| spot.at).into_iter().chain(run.windows(2).flat_map(corner)).collect()
+}
+
+/// Pixels in the units that are drawn.
+fn fine(pixels: i32) -> i32 {
+    pixels * FINE
+}
+
+fn font(pixels: f64, color: RGBColor) -> TextStyle<'static> {
+    // The SVG writer of plotters divides every size by this.
+    const SHRUNK: f64 = 1.24;
+    (FONTS, pixels * SHRUNK * f64::from(FINE)).into_font().color(&color)
+}
+
+fn write(page: &Area, text: &str, size: f64, color: RGBColor, anchor: Pos, (x, y): (i32, i32)) -> Drawn {
+    page.draw_text(text, &font(size, color).pos(anchor), (fine(x), fine(y)))
+}
+
+/// Estimated width in pixels.
+fn width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * size * CHARACTER
+}
+
+/// The text, and the size at which it fits into `room` pixels: smaller if need be, cut if that is not enough.
+fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
+    const SMALLEST: f64 = 0.75;
+    // XML has no place for these, not even escaped.
+    let no_text = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
+    let text = text.replace(no_text, " ");
+    let size = (size * room / width(&text, size)).clamp(size * SMALLEST, size);
+    let most = (room / width("m", size)) as usize;
+    if text.chars().count() <= most {
+        return (text, size);
+    }
+    (text.chars().take(most.saturating_sub(1)).chain(['…']).collect(), size)
+}
