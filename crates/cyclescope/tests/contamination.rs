@@ -7,7 +7,9 @@ use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
 use cyclescope::study::evaluate::Subject;
-use cyclescope::study::evaluate::contamination::{Contamination, FAULTS, Fault, Verdict, contamination};
+use cyclescope::study::evaluate::contamination::{
+    Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
+};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -64,9 +66,13 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
         }
         last = rows;
     }
+    // Six seconds beside so much other work that no interval was narrow: that is no verdict either way.
     last.retain(|row| open.contains(&row.fault));
-    assert!(last.iter().all(|row| row.shared), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
-    eprintln!("skipped: the core is shared with a busy sibling");
+    let disturbed = |row: &Contamination| {
+        row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES)
+    };
+    assert!(last.iter().all(disturbed), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
+    eprintln!("skipped: too much else runs on this machine");
 }
 
 #[test]
