@@ -6,9 +6,11 @@
 
 mod clusters;
 mod distribution;
+mod trimmed;
 
 pub use clusters::clusters;
 pub use distribution::{normal_quantile, t_quantile};
+pub use trimmed::trimmed_interval;
 
 /// A value and the interval that holds the truth with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

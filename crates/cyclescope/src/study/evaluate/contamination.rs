@@ -1,1 +1,0 @@
-//! What neighbouring code does to a reading.

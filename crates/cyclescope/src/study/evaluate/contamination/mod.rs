@@ -1,0 +1,303 @@
+//! What neighbouring code does to a reading.
+//!
+//! The notes name four ways in which code around a pair of readings contaminates it; stores that have executed but
+//! are not yet visible are a fifth, for LFENCE and RDTSCP do not wait for them (Intel SDM vol. 2, LFENCE). Each is
+//! provoked by a crafted neighbour and measured, and the result held against what the method promises
+//! ([`crate::clock::Promises`]).
+//!
+//! # What is measured
+//!
+//! The cost of a contamination is what a body *seems* to cost with the method between such neighbours, less the
+//! method's own empty pair, less what the body truly costs: negative where the method misses something, positive
+//! where it counts something that is not the body's. All of it is in core cycles, by the ruler, which runs in every round.
+//!
+//! A method has two sides, and each is tried against a fenced other side that reads the same counter. With its own
+//! pair one side's fault would hide the other's: two bare RDTSCs both read before the leading code is done, and
+//! their difference shows nothing of it.
+//!
+//! | Fault | Contrast (`L` leading code, `B` body, `F` following code, `\|` a fence) |
+//! |---|---|
+//! | leading code unfinished | `L [start] fenced`, less `L \| [start] fenced` |
+//! | body started early | `L [start] B fenced` less `L [start] fenced`, less the same with a fenced start |
+//! | body unfinished | `fenced A B [end]` less `fenced A [end]`, less the same with a fenced end |
+//! | following code in the way | `fenced B [end] F`, less `fenced B [end] \| F` |
+//! | stores not drained | `fenced stores [end]` less `fenced [end]`, less the same with an end that drains |
+//!
+//! Programs of one contrast differ in as little as they can, so that what the first instructions after a fence cost
+//! cancels: a body there runs beside the loads that restore its registers, and seems five cycles shorter than it is,
+//! with every method alike (Xeon, family 6, model 207). That is why the truth is what fenced readings see of the same
+//! body, in the same round, and not its known latency; and why what an end may miss follows other code (`A`).
+//!
+//! The first two faults add up: what bare RDTSC gets wrong about a body behind unfinished leading code is the sum of
+//! both rows.
+//!
+//! # Limits
+//!
+//! - The reference is fenced by LFENCE, so rows of methods with the same steps are zero by construction. Where LFENCE
+//!   does not wait for earlier instructions (AMD cores whose operating system has not made it dispatch-serialising)
+//!   the reference does not see the whole neighbour, and the rows say so instead of comparing.
+//! - A busy sibling changes what readings cost by some cycles. Layouts beside one are left out; where too few others
+//!   remain only what is far larger has a verdict.
+//! - That nothing is seen says that these neighbours did nothing on this core, not that no code can.
+
+mod acquire;
+mod claims;
+mod neighbours;
+mod sides;
+mod trial;
+
+#[cfg(test)]
+mod tests;
+
+pub use claims::{Claim, STAND_IN, claims};
+
+use super::Subject;
+use crate::clock::Promises;
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::machine::fact::Fact;
+use crate::random::Random;
+use crate::statistics::Interval;
+use acquire::{Means, Outcome};
+use neighbours::Neighbour;
+use serde::Serialize;
+use std::time::Duration;
+use trial::Trial;
+
+/// The level of the intervals. Fifteen methods with five rows each make 75 of them: at 95 % four would miss the
+/// truth in every table, at this level one does in one table of thirteen.
+pub const CONFIDENCE: f64 = 0.999;
+
+/// From how many core cycles on a contamination counts: what the project holds a fully fenced method to. Contrasts of
+/// programs whose fences make them equal were wrong by less (at most 0.8, with MFENCE before a start; Xeon, family 6,
+/// model 207).
+pub const TOLERANCE_CYCLES: f64 = 1.0;
+
+/// The same for stores, as a share of the time in which they drain. Fences that all wait for the store buffer notice
+/// its end some cycles apart: SERIALIZE 3 to 6 of 520 cycles before MFENCE (Xeon, family 6, model 207), while one
+/// that does not wait misses all of them.
+pub const TOLERANCE_DRAIN: f64 = 0.05;
+
+/// The same where the core was shared with a busy sibling: what an empty pair takes moved by up to 10 cycles then
+/// (Xeon, family 6, model 207).
+pub const TOLERANCE_SHARED: f64 = 10.0;
+
+/// One way in which neighbouring code contaminates a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Code before the pair is still executing when the start is read, and its rest is counted.
+    LeadingUnfinished,
+    /// The body begins before the start has been read, and what it has done by then is missed.
+    BodyStartedEarly,
+    /// The body is still executing when the end is read, and its rest is missed.
+    BodyUnfinished,
+    /// Code after the pair executes before the end is read, and takes resources from what is measured.
+    FollowingInTheWay,
+    /// Stores of the body have executed but are not globally visible when the end is read.
+    StoresNotDrained,
+}
+
+/// All faults, in the order of the code they come from.
+pub const FAULTS: [Fault; 5] = [
+    Fault::LeadingUnfinished,
+    Fault::BodyStartedEarly,
+    Fault::BodyUnfinished,
+    Fault::FollowingInTheWay,
+    Fault::StoresNotDrained,
+];
+
+impl Fault {
+    /// The fault in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Fault::LeadingUnfinished => "leading code unfinished",
+            Fault::BodyStartedEarly => "body started early",
+            Fault::BodyUnfinished => "body unfinished",
+            Fault::FollowingInTheWay => "following code in the way",
+            Fault::StoresNotDrained => "stores not drained",
+        }
+    }
+
+    /// Whether a method promises that it does not happen.
+    pub fn excluded_by(self, promises: &Promises) -> bool {
+        match self {
+            Fault::LeadingUnfinished => promises.leading_done,
+            Fault::BodyStartedEarly => promises.body_waits,
+            Fault::BodyUnfinished => promises.body_done,
+            Fault::FollowingInTheWay => promises.following_waits,
+            Fault::StoresNotDrained => promises.stores_drained,
+        }
+    }
+
+    /// Whether it makes a body seem longer. The others hide a part of it.
+    fn adds(self) -> bool {
+        matches!(self, Fault::LeadingUnfinished | Fault::FollowingInTheWay)
+    }
+
+    /// From how many core cycles on it counts, beside a neighbour that takes so many.
+    fn tolerance(self, size: f64) -> f64 {
+        match self {
+            Fault::StoresNotDrained => TOLERANCE_CYCLES.max(TOLERANCE_DRAIN * size),
+            _ => TOLERANCE_CYCLES,
+        }
+    }
+}
+
+/// What a measured contamination says about a method's promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Promised not to happen, and it does not.
+    Kept,
+    /// Promised not to happen, and it surely does: a finding.
+    Broken,
+    /// Not promised, and it happens.
+    Visible,
+    /// Not promised, and these neighbours do not make it happen on this core.
+    NotVisible,
+    /// The interval is too wide to tell.
+    Unclear,
+    /// Not measured; the cost says why.
+    NotRun,
+}
+
+impl Verdict {
+    /// What an interval says of a fault beside a neighbour that takes so many core cycles, on a core alone or not.
+    ///
+    /// Seen is what lies beyond the tolerance at every point of the interval, on the side to which the fault moves a
+    /// reading. Not seen is what lies within twice the tolerance, to both sides: the other one is for the interval's
+    /// own width, which the instrument alone makes 0.7 cycles each way ([`crate::estimate::INSTRUMENT_CYCLES`]). A
+    /// cost on the wrong side comes from something else, and leaves the question open.
+    fn of(fault: Fault, promised: bool, cost: &Interval, size: f64, alone: bool) -> Verdict {
+        let tolerance = fault.tolerance(size).max(if alone { 0.0 } else { TOLERANCE_SHARED });
+        let seen = if fault.adds() { cost.low > tolerance } else { cost.high < -tolerance };
+        let absent = alone && cost.low > -2.0 * tolerance && cost.high < 2.0 * tolerance;
+        match (promised, seen, absent) {
+            (true, true, _) => Verdict::Broken,
+            (false, true, _) => Verdict::Visible,
+            (true, _, true) => Verdict::Kept,
+            (false, _, true) => Verdict::NotVisible,
+            _ => Verdict::Unclear,
+        }
+    }
+
+    /// The verdict in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Kept => "kept",
+            Verdict::Broken => "broken",
+            Verdict::Visible => "visible",
+            Verdict::NotVisible => "not visible here",
+            Verdict::Unclear => "unclear",
+            Verdict::NotRun => "not run",
+        }
+    }
+
+    /// Whether the contamination happens; `None` where that can't be told.
+    pub fn happens(self) -> Option<bool> {
+        match self {
+            Verdict::Broken | Verdict::Visible => Some(true),
+            Verdict::Kept | Verdict::NotVisible => Some(false),
+            Verdict::Unclear | Verdict::NotRun => None,
+        }
+    }
+}
+
+/// One fault of one timing method.
+#[derive(Debug, Clone, Serialize)]
+pub struct Contamination {
+    /// The fault.
+    pub fault: Fault,
+    /// Whether the method promises that it does not happen.
+    pub promised: bool,
+    /// The neighbour that provoked it, in words. Of several kinds of following code the one that cost most.
+    pub neighbour: &'static str,
+    /// What the neighbour itself takes, in core cycles: about the most that could be missed or counted.
+    pub size: Option<f64>,
+    /// What it costs, in core cycles, at a level of [`CONFIDENCE`]; negative where something is missed.
+    pub cost: Fact<Interval>,
+    /// Whether the core was shared with a busy sibling meanwhile, as far as can be told: the tolerance is then
+    /// [`TOLERANCE_SHARED`].
+    pub shared: bool,
+    /// What that says about the promise.
+    pub verdict: Verdict,
+}
+
+/// Measures all faults of a timing method, in this time or, where the intervals are soon narrow, in less, in the
+/// order of [`FAULTS`]. `width` is how many additions a cycle the sentinel reads on a core of its own, where that is
+/// known ([`crate::ruler::sentinel_width`]); a sibling that is always busy shows by nothing else.
+///
+/// Each fault has an equal part of the time, whatever a reading costs: a method that leaves the guest with CPUID gets
+/// fewer rounds, wider intervals and, where they are too wide, no verdict.
+pub fn contamination(
+    executor: &mut dyn Executor,
+    subject: &Subject,
+    width: Option<f64>,
+    time: Duration,
+    random: &mut Random,
+) -> Result<Vec<Contamination>, RunError> {
+    let part = time / FAULTS.len() as u32;
+    let mut means = Means::new(executor, random, (subject.step, subject.imul_latency), width);
+    FAULTS.iter().map(|&fault| one(&mut means, subject, fault, part)).collect()
+}
+
+/// The rows of a method that can't be run here, and why.
+pub fn not_run(promises: &Promises, why: &str) -> Vec<Contamination> {
+    let row = |fault| open(fault, promises, neighbours::of(fault), Verdict::NotRun, why);
+    FAULTS.map(row).into()
+}
+
+fn open(
+    fault: Fault,
+    promises: &Promises,
+    neighbour: &Neighbour,
+    verdict: Verdict,
+    why: &str,
+) -> Contamination {
+    Contamination {
+        fault,
+        promised: fault.excluded_by(promises),
+        neighbour: neighbour.words,
+        size: None,
+        cost: Fact::unknown(why),
+        shared: false,
+        verdict,
+    }
+}
+
+fn one(
+    means: &mut Means,
+    subject: &Subject,
+    fault: Fault,
+    mut time: Duration,
+) -> Result<Contamination, RunError> {
+    let mut neighbour = neighbours::of(fault);
+    if fault == Fault::FollowingInTheWay {
+        time /= 2;
+        neighbour = worst(means, subject, time)?;
+    }
+    let promises = &subject.clock.promises;
+    let outcome = means.run(&Trial::new(subject.clock, fault, neighbour), time)?;
+    let Some(Outcome { costs, size, alone }) = outcome else {
+        return Ok(open(fault, promises, neighbour, Verdict::Unclear, "something disturbed every attempt"));
+    };
+    if size < neighbour.least {
+        let why = "LFENCE does not hold code back here, so there is nothing to compare with";
+        return Ok(open(fault, promises, neighbour, Verdict::Unclear, why));
+    }
+    let (promised, cost) = (fault.excluded_by(promises), costs[0]);
+    let verdict = Verdict::of(fault, promised, &cost, size, alone);
+    let (size, cost) = (Some(size), Fact::Known(cost));
+    Ok(Contamination { fault, promised, neighbour: neighbour.words, size, cost, shared: !alone, verdict })
+}
+
+/// The following code that costs most. It is chosen in layouts of its own, so that the cost that is reported of it is
+/// not the largest of many, and its interval holds.
+fn worst(means: &mut Means, subject: &Subject, time: Duration) -> Result<&'static Neighbour, RunError> {
+    let candidates = &neighbours::FOLLOWING;
+    let outcome = means.run(&Trial::of_following(subject.clock, candidates), time)?;
+    let costs = outcome.map_or(Vec::new(), |outcome| outcome.costs);
+    let worst = candidates.iter().zip(costs).max_by(|(_, one), (_, other)| one.value.total_cmp(&other.value));
+    Ok(worst.map_or(&candidates[0], |(candidate, _)| candidate))
+}

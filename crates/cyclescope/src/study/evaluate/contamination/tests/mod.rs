@@ -1,0 +1,153 @@
+//! The contaminations on a core in miniature, where all five can be provoked. `tests/contamination.rs` has the same on
+//! this machine.
+
+mod core;
+
+use super::*;
+use crate::clock::{Clock, Step};
+use crate::executor::mock::{Scenario, Simulated};
+use core::Core;
+
+/// A side of a method, and the number of one of its steps.
+type Fence = (fn(&mut Clock) -> &mut &'static [Step], usize);
+
+fn start(clock: &mut Clock) -> &mut &'static [Step] {
+    &mut clock.start
+}
+
+fn end(clock: &mut Clock) -> &mut &'static [Step] {
+    &mut clock.end
+}
+
+/// The method without one of its fences: that instruction is missing from the emitted bytes.
+fn without(name: &str, (side, step): Fence) -> Clock {
+    let mut clock = *Clock::named(name).unwrap();
+    let side = side(&mut clock);
+    let mut steps = side.to_vec();
+    let removed = steps.remove(step);
+    assert!(matches!(removed, Step::Lfence | Step::Mfence | Step::Serialize), "{removed:?} is no fence");
+    *side = Vec::leak(steps);
+    clock
+}
+
+fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
+    let subject = Subject { clock, step: 1.0, imul_latency: 3.0 };
+    contamination(executor, &subject, None, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
+}
+
+fn happening(rows: &[Contamination]) -> Vec<Fault> {
+    rows.iter().filter(|row| row.verdict.happens() == Some(true)).map(|row| row.fault).collect()
+}
+
+const LEADING: Fault = Fault::LeadingUnfinished;
+const EARLY: Fault = Fault::BodyStartedEarly;
+const UNFINISHED: Fault = Fault::BodyUnfinished;
+const FOLLOWING: Fault = Fault::FollowingInTheWay;
+const STORES: Fault = Fault::StoresNotDrained;
+
+#[test]
+fn in_miniature_every_method_is_as_it_promises() {
+    let mut core = Core::new(true);
+    for clock in crate::clock::ALL {
+        if clock.calls() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
+            continue;
+        }
+        for row in measure(&mut core, clock, 1) {
+            let expected = if row.promised { Verdict::Kept } else { Verdict::Visible };
+            assert_eq!(row.verdict, expected, "{}: {row:?}", clock.name);
+        }
+    }
+}
+
+#[test]
+fn in_miniature_each_fence_holds_what_rests_on_it() {
+    let fences: &[(&str, Fence, &[Fault])] = &[
+        ("lfence-rdtsc-lfence", (start, 0), &[LEADING, STORES]),
+        ("lfence-rdtsc-lfence", (start, 2), &[EARLY, STORES]),
+        ("lfence-rdtsc-lfence", (end, 0), &[UNFINISHED, STORES]),
+        ("lfence-rdtsc-lfence", (end, 2), &[FOLLOWING, STORES]),
+        ("rdtscp-lfence", (start, 1), &[EARLY, STORES]),
+        ("rdtscp-lfence", (end, 1), &[FOLLOWING, STORES]),
+        ("serialize-rdtsc", (start, 0), &[LEADING]),
+        ("serialize-rdtsc", (start, 2), &[EARLY]),
+        ("serialize-rdtsc", (end, 0), &[UNFINISHED, STORES]),
+        ("serialize-rdtsc", (end, 2), &[FOLLOWING]),
+        ("mfence-lfence-rdtsc", (start, 0), &[]),
+        ("mfence-lfence-rdtsc", (start, 1), &[LEADING]),
+        ("mfence-lfence-rdtsc", (start, 3), &[EARLY]),
+        ("mfence-lfence-rdtsc", (end, 0), &[STORES]),
+        // RDTSC does not wait for MFENCE either.
+        ("mfence-lfence-rdtsc", (end, 1), &[UNFINISHED, STORES]),
+        ("mfence-lfence-rdtsc", (end, 3), &[FOLLOWING]),
+    ];
+    let mut core = Core::new(true);
+    for (name, fence, expected) in fences {
+        let rows = measure(&mut core, &without(name, *fence), 2);
+        assert_eq!(happening(&rows), *expected, "{name} without step {}: {rows:#?}", fence.1);
+    }
+}
+
+#[test]
+fn without_a_fence_to_hold_methods_against_nothing_is_said() {
+    let rows = measure(&mut Core::new(false), Clock::named("lfence-rdtsc-lfence").unwrap(), 3);
+    for row in rows.iter().filter(|row| [LEADING, EARLY, UNFINISHED].contains(&row.fault)) {
+        assert!(row.verdict == Verdict::Unclear && row.cost.why().unwrap().contains("LFENCE"), "{row:?}");
+    }
+}
+
+#[test]
+fn a_simulated_machine_has_verdicts_too() {
+    for clock in [Clock::named("lfence-rdtsc-lfence").unwrap(), &STAND_IN] {
+        let rows = measure(&mut Simulated::new(Scenario::default(), 5), clock, 5);
+        assert_eq!(rows.iter().map(|row| row.fault).collect::<Vec<_>>(), FAULTS);
+    }
+}
+
+#[test]
+fn verdicts_follow_the_interval() {
+    let of = |fault, promised, value, margin| {
+        Verdict::of(fault, promised, &Interval::around(value, margin), 200.0, true)
+    };
+    assert_eq!(of(LEADING, true, 0.4, 0.7), Verdict::Kept);
+    assert_eq!(of(LEADING, false, 0.4, 0.7), Verdict::NotVisible);
+    assert_eq!(of(LEADING, true, 2.0, 0.7), Verdict::Broken);
+    assert_eq!(of(LEADING, false, 2.0, 0.7), Verdict::Visible);
+    // Too wide, between the bounds, and on the side to which the fault can't lead.
+    assert_eq!(of(LEADING, true, 0.0, 3.0), Verdict::Unclear);
+    assert_eq!(of(LEADING, true, 1.5, 0.7), Verdict::Unclear);
+    assert_eq!(of(LEADING, true, -50.0, 0.7), Verdict::Unclear);
+    assert_eq!(of(UNFINISHED, true, -50.0, 0.7), Verdict::Broken);
+    assert_eq!(of(STORES, true, -5.0, 1.0), Verdict::Kept);
+    assert_eq!(of(STORES, true, -15.0, 1.0), Verdict::Broken);
+    let shared = |value| Verdict::of(LEADING, false, &Interval::around(value, 1.0), 200.0, false);
+    assert_eq!([0.0, 5.0, 50.0].map(shared), [Verdict::Unclear, Verdict::Unclear, Verdict::Visible]);
+}
+
+#[test]
+fn in_miniature_the_notes_are_wrong_and_the_paper_leaves_a_gap() {
+    let mut core = Core::new(true);
+    let rdtscp = measure(&mut core, Clock::named("rdtscp").unwrap(), 6);
+    let lfence = measure(&mut core, Clock::named("lfence-rdtsc").unwrap(), 6);
+    let stand_in = measure(&mut core, &STAND_IN, 6);
+    let cr0 = not_run(&STAND_IN.promises, "only ring 0 may");
+    let rows = |name: &str| match name {
+        "rdtscp" => Some(&rdtscp[..]),
+        "lfence-rdtsc" => Some(&lfence[..]),
+        "cpuid-rdtsc-cr0-rdtsc" => Some(&cr0[..]),
+        name => (name == STAND_IN.name).then_some(&stand_in[..]),
+    };
+    let [equal, unprotected] = &claims(rows)[..] else { panic!("two claims") };
+    // This RDTSCP lets the body begin beside the leading code that it waits for; LFENCE does not.
+    assert!(equal.holds == Some(false) && equal.why.starts_with("body started early"), "{equal:?}");
+    assert_eq!((unprotected.holds, unprotected.stand_in), (Some(true), Some(STAND_IN.name)));
+    assert!(
+        unprotected.why.contains("only ring 0 may") && unprotected.why.contains("visible"),
+        "{unprotected:?}"
+    );
+
+    let alike = claims(|name| rows(if name == "lfence-rdtsc" { "rdtscp" } else { name }));
+    assert_eq!(alike[0].holds, Some(true), "{alike:?}");
+    let really_run = claims(|name| rows(if name == "cpuid-rdtsc-cr0-rdtsc" { STAND_IN.name } else { name }));
+    assert_eq!((really_run[1].holds, really_run[1].stand_in), (Some(true), None));
+    assert!(claims(|_| None).iter().all(|claim| claim.holds.is_none() && !claim.why.is_empty()));
+}

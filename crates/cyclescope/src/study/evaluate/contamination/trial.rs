@@ -1,0 +1,162 @@
+//! One fault of one method as programs beside the ruler, and how they are weighed.
+
+use super::Fault;
+use super::neighbours::{LEADING, Neighbour, Piece};
+use super::sides::Reference;
+use crate::clock::{Clock, Step};
+use crate::program::{Program, Recipe, Vectors, World};
+
+/// `lfence`: all earlier instructions have executed, no later one has begun.
+const LFENCE: &[u8] = &[0x0f, 0xae, 0xe8];
+/// `mfence`: what stores are left does not meet the next program of the round.
+const MFENCE: &[u8] = &[0x0f, 0xae, 0xf0];
+
+/// Programs with their weights.
+pub(super) type Weights = Vec<(usize, f64)>;
+
+/// Programs that run beside the ruler, and what they are for.
+pub(super) struct Trial {
+    /// The pair that reads the ruler: a fenced one, for the method under trial may not see the end of a chain.
+    pub(super) ruler: Clock,
+    pub(super) programs: Vec<Program>,
+    /// What contaminations cost: sums of programs' times.
+    pub(super) costs: Vec<Weights>,
+    /// What the neighbour takes; empty where nobody asks.
+    pub(super) size: Weights,
+}
+
+/// Code around and between two readings.
+#[derive(Clone, Copy, Default)]
+struct Around<'a> {
+    leading: &'a [u8],
+    body: &'a [u8],
+    following: &'a [u8],
+}
+
+/// Builds the programs of a trial.
+struct Bench<'a> {
+    clock: &'a Clock,
+    reference: Reference,
+    programs: Vec<Program>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(clock: &'a Clock) -> Bench<'a> {
+        Bench { clock, reference: Reference::of(clock), programs: Vec::new() }
+    }
+
+    /// Adds the program with these sides; returns its number.
+    fn add(&mut self, start: &'static [Step], end: &'static [Step], around: Around) -> usize {
+        let clock = Clock { start, end, ..*self.clock };
+        let recipe = Recipe {
+            // Chains of square roots need numbers in vector registers.
+            world: World { vectors: Vectors::Legacy, ..World::default() },
+            init: around.leading,
+            snippet: around.body,
+            copies: usize::from(!around.body.is_empty()),
+            following: around.following,
+            ..Recipe::empty(&clock)
+        };
+        self.programs.push(recipe.build());
+        self.programs.len() - 1
+    }
+
+    /// What some code takes between fenced readings.
+    fn size(&mut self, code: Piece) -> Weights {
+        let fenced = self.reference.fenced;
+        let with = self.add(fenced, fenced, Around { body: &code.code(), ..Around::default() });
+        let without = self.add(fenced, fenced, Around::default());
+        difference(with, without)
+    }
+
+    fn trial(self, costs: Vec<Weights>, size: Weights) -> Trial {
+        let fenced = self.reference.fenced;
+        let ruler = Clock { start: fenced, end: fenced, ..*self.clock };
+        Trial { ruler, programs: self.programs, costs, size }
+    }
+}
+
+fn difference(with: usize, without: usize) -> Weights {
+    vec![(with, 1.0), (without, -1.0)]
+}
+
+/// The first difference less the second.
+fn less(first: Weights, second: &Weights) -> Weights {
+    first.into_iter().chain(second.iter().map(|&(program, weight)| (program, -weight))).collect()
+}
+
+impl Trial {
+    /// The trial of one fault beside one neighbour.
+    pub(super) fn new(clock: &Clock, fault: Fault, neighbour: &Neighbour) -> Trial {
+        let mut bench = Bench::new(clock);
+        let Reference { fenced, draining } = bench.reference;
+        let (cost, size) = match fault {
+            Fault::LeadingUnfinished => {
+                (leading_unfinished(&mut bench, neighbour), bench.size(neighbour.code))
+            }
+            Fault::BodyStartedEarly => body_started_early(&mut bench, neighbour),
+            Fault::BodyUnfinished => end_too_early(&mut bench, neighbour, fenced),
+            Fault::FollowingInTheWay => {
+                (following_in_the_way(&mut bench, neighbour), bench.size(neighbour.code))
+            }
+            Fault::StoresNotDrained => end_too_early(&mut bench, neighbour, draining),
+        };
+        bench.trial(vec![cost], size)
+    }
+
+    /// The trial of several kinds of following code, which only compares them.
+    pub(super) fn of_following(clock: &Clock, candidates: &[Neighbour]) -> Trial {
+        let mut bench = Bench::new(clock);
+        let costs = candidates.iter().map(|candidate| following_in_the_way(&mut bench, candidate)).collect();
+        bench.trial(costs, Weights::new())
+    }
+}
+
+/// The leading code with a fence before it, or behind: equally long.
+fn leading_unfinished(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
+    let (start, fenced) = (bench.clock.start, bench.reference.fenced);
+    let code = neighbour.code.code();
+    let [unfinished, done] = [[LFENCE, &code], [&code, LFENCE]].map(|parts| {
+        let leading = parts.concat();
+        bench.add(start, fenced, Around { leading: &leading, ..Around::default() })
+    });
+    difference(unfinished, done)
+}
+
+/// The body behind leading code, with the method's start and with a fenced one.
+fn body_started_early(bench: &mut Bench, neighbour: &Neighbour) -> (Weights, Weights) {
+    let fenced = bench.reference.fenced;
+    let (leading, body) = (LEADING.code(), neighbour.code.code());
+    let [seems, truly] = [bench.clock.start, fenced].map(|start| {
+        let around = Around { leading: &leading, ..Around::default() };
+        let with = bench.add(start, fenced, Around { body: &body, ..around });
+        let without = bench.add(start, fenced, around);
+        difference(with, without)
+    });
+    (less(seems, &truly), truly)
+}
+
+/// The last part of a body before the method's end, and before one that waits for it.
+fn end_too_early(bench: &mut Bench, neighbour: &Neighbour, waiting: &'static [Step]) -> (Weights, Weights) {
+    let first = neighbour.body.code();
+    let body = [&first[..], &neighbour.code.code()].concat();
+    let fenced = bench.reference.fenced;
+    let [seems, truly] = [bench.clock.end, waiting].map(|end| {
+        let around = Around { following: MFENCE, ..Around::default() };
+        let with = bench.add(fenced, end, Around { body: &body, ..around });
+        let without = bench.add(fenced, end, Around { body: &first, ..around });
+        difference(with, without)
+    });
+    (less(seems, &truly), truly)
+}
+
+/// Following code that begins at once, or behind a fence: equally long.
+fn following_in_the_way(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
+    let (fenced, end) = (bench.reference.fenced, bench.clock.end);
+    let (body, code) = (neighbour.body.code(), neighbour.code.code());
+    let [at_once, held_back] = [[&code, LFENCE], [LFENCE, &code]].map(|parts| {
+        let following = parts.concat();
+        bench.add(fenced, end, Around { body: &body, following: &following, ..Around::default() })
+    });
+    difference(at_once, held_back)
+}

@@ -1,0 +1,108 @@
+//! What neighbouring code does to readings on this machine, by timing methods with and without their fences.
+//!
+//! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
+
+use cyclescope::clock::{Clock, Step, require};
+use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::machine::Machine;
+use cyclescope::random::Random;
+use cyclescope::study::evaluate::Subject;
+use cyclescope::study::evaluate::contamination::{
+    Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
+};
+use std::sync::Mutex;
+use std::time::Duration;
+
+const LEADING: Fault = Fault::LeadingUnfinished;
+const EARLY: Fault = Fault::BodyStartedEarly;
+const UNFINISHED: Fault = Fault::BodyUnfinished;
+const FOLLOWING: Fault = Fault::FollowingInTheWay;
+const STORES: Fault = Fault::StoresNotDrained;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn named(name: &str) -> Clock {
+    *Clock::named(name).expect("the clock exists")
+}
+
+/// Steps with one fence left out: that instruction is missing from the emitted bytes.
+fn without(steps: &'static [Step], fence: usize) -> &'static [Step] {
+    let mut steps = steps.to_vec();
+    let removed = steps.remove(fence);
+    assert!(matches!(removed, Step::Lfence | Step::Mfence), "{removed:?} is no fence");
+    Vec::leak(steps)
+}
+
+/// Requires that these faults happen, and no other but those that may. Measures again until there has been a verdict on
+/// each, for something else may work on this machine at the moment; a wrong one fails at once.
+#[track_caller]
+fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
+    const ATTEMPTS: u64 = 20;
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let machine = Machine::detect();
+    if let Err(refused) = require(clock, &machine) {
+        eprintln!("skipped: {refused}");
+        return;
+    }
+    let imul_latency = f64::from(machine.cpu.imul_latency().unwrap_or(3));
+    let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
+    let width = adders.map(cyclescope::ruler::sentinel_width);
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
+    let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+    let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
+    let mut last: Vec<Contamination> = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        let subject = Subject { clock, step: 1.0, imul_latency };
+        let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
+        let rows = contamination(&mut user, &subject, width, time, &mut random).expect("code that ends");
+        for row in rows.iter().filter(|row| !may.contains(&row.fault)) {
+            let wrong = Some(!must.contains(&row.fault));
+            assert_ne!(row.verdict.happens(), wrong, "{:?} {:?}: {row:#?}", clock.start, clock.end);
+        }
+        open.retain(|fault| rows.iter().any(|row| row.fault == *fault && row.verdict == Verdict::Unclear));
+        if open.is_empty() {
+            return;
+        }
+        last = rows;
+    }
+    // Six seconds beside so much other work that no interval was narrow: that is no verdict either way.
+    last.retain(|row| open.contains(&row.fault));
+    let disturbed = |row: &Contamination| {
+        row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES)
+    };
+    assert!(last.iter().all(disturbed), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
+    eprintln!("skipped: too much else runs on this machine");
+}
+
+#[test]
+fn fenced_methods_keep_their_promises() {
+    assert_faults(&named("lfence-rdtsc-lfence"), &[STORES], &[]);
+    assert_faults(&named("rdtscp-lfence"), &[STORES], &[]);
+    assert_faults(&named("mfence-lfence-rdtsc"), &[], &[]);
+}
+
+#[test]
+fn bare_readings_miss_parts_of_the_body() {
+    // A core may hold back what follows RDTSC until it has read, as Golden Cove does: an early start is not asked for.
+    assert_faults(&named("rdtsc"), &[LEADING, UNFINISHED, STORES], &[EARLY, FOLLOWING]);
+    assert_faults(&named("rdtscp"), &[EARLY, STORES], &[FOLLOWING]);
+}
+
+#[test]
+fn each_fence_of_a_start_holds_what_rests_on_it() {
+    let clock = named("lfence-rdtsc-lfence");
+    // RDTSC in the midst of leading code is read now here, now there, and the interval of an early start is wide.
+    assert_faults(&Clock { start: without(clock.start, 0), ..clock }, &[LEADING, STORES], &[EARLY]);
+    assert_faults(&Clock { start: without(clock.start, 2), ..clock }, &[EARLY, STORES], &[]);
+}
+
+#[test]
+fn each_fence_of_an_end_holds_what_rests_on_it() {
+    let clock = named("lfence-rdtsc-lfence");
+    assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[UNFINISHED, STORES], &[]);
+    // Whether following code comes in the way depends on the core: it does not on Golden Cove.
+    assert_faults(&Clock { end: without(clock.end, 2), ..clock }, &[STORES], &[FOLLOWING]);
+    let clock = named("mfence-lfence-rdtsc");
+    assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[STORES], &[]);
+}
