@@ -1,1 +1,0 @@
-//! The smallest difference that a method can tell.

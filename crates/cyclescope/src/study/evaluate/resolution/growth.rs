@@ -1,0 +1,204 @@
+//! Code that grows by one, and how each length of it is called.
+//!
+//! All lengths stand at the same place within a page; their calls stand among those of the ruler.
+
+use super::ruled::{self, Chain, TESTED};
+use crate::error::RunError;
+use crate::executor::{Batch, Executor, Place};
+use crate::placement;
+use crate::program::{Program, Recipe};
+use crate::random::Random;
+use crate::ruler::ADD;
+use crate::samples::LayoutSamples;
+use crate::study::evaluate::Subject;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// `mov dword ptr [rdi], 1`: the statement in the paper's loop, `(*var)= 1`.
+const STORE: &[u8] = &[0xc7, 0x07, 0x01, 0x00, 0x00, 0x00];
+
+const PAGE: usize = 4096;
+
+/// Lengths of a whole staircase, as in the paper.
+const LENGTHS: usize = 1000;
+
+/// Iterations of the ruler: a chain of 6 000 cycles, which a step of two ticks divides to 1 in 3 000 in one reading.
+const LOOPS: u64 = 200;
+
+/// Passes at least: with two, Student's factor is 12.7, with three 4.3.
+const PASSES: usize = 3;
+
+/// What is done at each length in each pass, from the most wanted down. Sixteen calls of five hundred cycles a round,
+/// and the time around them, take about twice as long as the ruler does, and the means of both are about equally
+/// certain then; six such rounds of all lengths, three times, take 0.3 s with a method of 50 ticks (Xeon, 3 GHz).
+const SHARES: [Share; 3] =
+    [Share { rounds: 6, calls: 16 }, Share { rounds: 4, calls: 8 }, Share { rounds: 2, calls: 4 }];
+
+/// Lengths of the trial that the plan rests on.
+const TRIAL: usize = 4;
+
+/// What grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// The paper's `measured_loop`: iterations that store 1 to an `int` in memory.
+    Iterations,
+    /// Instructions one after another, each of one core cycle: `add eax, eax`, which waits for the one before.
+    Adds,
+}
+
+impl Body {
+    /// Both, in the order of the results.
+    pub const ALL: [Body; 2] = [Body::Iterations, Body::Adds];
+
+    /// The program of a length, and the iterations that it is called with.
+    fn program(self, subject: &Subject, length: u32) -> (Program, u64) {
+        let empty = Recipe::empty(subject.clock);
+        match self {
+            Body::Adds => (Recipe { snippet: ADD, copies: length as usize, ..empty }.build(), 1),
+            // A loop that counts down to zero runs once at least.
+            Body::Iterations if length == 0 => (Recipe { snippet: STORE, ..empty }.build(), 1),
+            Body::Iterations => {
+                (Recipe { snippet: STORE, copies: 1, looped: true, ..empty }.build(), u64::from(length))
+            }
+        }
+    }
+}
+
+/// What is done at one length in one pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) rounds: u32,
+    /// Calls of the body in each round.
+    pub(super) calls: usize,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    /// In ascending order.
+    pub(super) lengths: Vec<u32>,
+    pub(super) share: Share,
+    pub(super) passes: usize,
+    /// Further passes follow as long as they end before.
+    pub(super) until: Option<Instant>,
+}
+
+impl Plan {
+    /// All lengths, or as many as there is time for, spread evenly.
+    pub(super) fn fitting(
+        executor: &mut dyn Executor,
+        subject: &Subject,
+        body: Body,
+        time: Duration,
+        random: &mut Random,
+    ) -> Result<Plan, RunError> {
+        let until = Instant::now() + time;
+        // How many lengths fit with this share, by a trial.
+        let mut fitting = |share: Share| {
+            let trial = Plan { lengths: spread(TRIAL), share, passes: 1, until: None };
+            let mut experiment = Experiment::new(subject, body, &trial);
+            let mut pass = Duration::MAX;
+            // The shorter of two: others may take the CPU during one.
+            for _ in 0..2 {
+                let start = Instant::now();
+                experiment.pass(executor, random)?;
+                pass = pass.min(start.elapsed());
+            }
+            let pass = pass * PASSES as u32;
+            let left = until.saturating_duration_since(Instant::now());
+            Ok(TRIAL * left.as_nanos() as usize / pass.as_nanos().max(1) as usize)
+        };
+        let last = SHARES[SHARES.len() - 1];
+        // The first batch of a kind meets cold code, and a worker that has yet to wake.
+        fitting(last)?;
+        let (mut share, mut lengths) = (last, TRIAL);
+        for each in SHARES {
+            (share, lengths) = (each, fitting(each)?);
+            if lengths >= LENGTHS {
+                break;
+            }
+        }
+        let lengths = spread(lengths.clamp(TRIAL, LENGTHS));
+        Ok(Plan { lengths, share, passes: PASSES, until: Some(until) })
+    }
+}
+
+/// So many lengths, two at least, spread evenly.
+pub(super) fn spread(count: usize) -> Vec<u32> {
+    (0..count).map(|index| (index * (LENGTHS - 1) / (count - 1)) as u32).collect()
+}
+
+/// Lengths stand in this many pages in turn, each at the same place in its page, so that an executor can place many at
+/// once. It compares all places of these with each other, so that more would not be quicker.
+const SLOTS: usize = 64;
+
+/// The programs of some lengths, ready to be called in a pass.
+pub(super) struct Experiment<'a> {
+    pub(super) chain: Chain,
+    plan: &'a Plan,
+    /// Number and offset of each length's program, and the iterations that it is called with.
+    stands: Vec<(Place, u64)>,
+    /// Bytes from one slot to the next.
+    slot: usize,
+    batch: Batch,
+}
+
+impl<'a> Experiment<'a> {
+    pub(super) fn new(subject: &Subject, body: Body, plan: &'a Plan) -> Experiment<'a> {
+        let chain = Chain::new(subject, LOOPS);
+        let mut programs: Vec<Program> = chain.programs().into();
+        let mut stands = Vec::new();
+        for length in &plan.lengths {
+            let (program, loop_count) = body.program(subject, *length);
+            // One loop serves many lengths.
+            let known = programs.iter().position(|known| *known == program);
+            let number = known.unwrap_or(programs.len());
+            if known.is_none() {
+                programs.push(program);
+            }
+            let [short, long, sentinel] = chain.programs();
+            let (offsets, _) = placement::fixed(&[short, long, sentinel, programs[number].clone()]);
+            stands.push((Place { program: number, offset: offsets[TESTED] }, loop_count));
+        }
+        let longest = programs.iter().map(Program::len).max().unwrap_or(0);
+        // The loop writes to memory but reads none: it needs no fresh one for each layout.
+        let batch = ruled::batch(programs, plan.share.rounds);
+        Experiment { chain, plan, stands, slot: longest.next_multiple_of(PAGE), batch }
+    }
+
+    /// Measures each length once, in random order: the rounds of each, by length.
+    pub(super) fn pass(
+        &mut self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<Vec<LayoutSamples>, RunError> {
+        let mut numbers: Vec<usize> = (0..self.stands.len()).collect();
+        random.shuffle(&mut numbers);
+        let (rulers, end) = placement::fixed(&self.batch.programs[..TESTED]);
+        let rulers: Vec<Place> =
+            rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+        // One slot less, for the ruler takes a part of the first.
+        let slots = (executor.arena_len().saturating_sub(end) / self.slot).saturating_sub(1).clamp(1, SLOTS);
+        let mut orders = Vec::new();
+        self.batch.layouts.clear();
+        for (turn, number) in numbers.iter().enumerate() {
+            let (place, loop_count) = self.stands[*number];
+            let offset = place.offset + (turn % slots * self.slot) as u32;
+            let code = rulers.iter().copied().chain([Place { offset, ..place }]).collect();
+            let tested = vec![(TESTED, loop_count); self.plan.share.calls];
+            let (layout, order) = self.chain.layout(code, &tested, random);
+            self.batch.layouts.push(layout);
+            orders.push(order);
+        }
+        let samples = executor.run(&self.batch)?;
+        let layouts = samples.chunks_exact(self.plan.share.rounds as usize * self.batch.calls());
+        let mut read: Vec<(usize, LayoutSamples)> = numbers
+            .into_iter()
+            .zip(layouts.zip(&orders))
+            .map(|(number, (samples, order))| (number, LayoutSamples::new(samples, order)))
+            .collect();
+        read.sort_by_key(|(number, _)| *number);
+        Ok(read.into_iter().map(|(_, samples)| samples).collect())
+    }
+}

@@ -1,0 +1,109 @@
+//! The smallest difference that a method can tell: the paper's staircase, and how it falls with more readings.
+//!
+//! The paper (section 3.3) lets a loop grow from 0 to 999 iterations and looks at the least reading of each length:
+//! the resolution is the number of "assembly instructions" by which the code must grow until it moves. Its
+//! `measured_loop` grows by an iteration a step, though, not by an instruction, and where the clock counts in steps of
+//! several ticks or the core's frequency changes, minima in ticks say more about these than about the method. So there
+//! are two staircases here, that of the paper and one of single instructions of one core cycle each, and beside the
+//! paper's figures, in raw units and as its program computes them, stand figures in core cycles: means of readings that
+//! nothing disturbed, each divided by the ruler of its own round.
+//!
+//! A mean of many readings sees through the clock's step. How far is the second question here: which difference
+//! so many readings tell apart, found from the spread of groups of readings and not by the rule of the square root,
+//! which knows nothing of drift.
+//!
+//! Limits: one place within a page, so that alignment is no confound, and no figure for what alignment does. A core takes
+//! a cycle more or less where a body ends here or there, so that neighbouring lengths differ by more or less than one
+//! even where the method resolves one.
+
+mod growth;
+mod neighbours;
+mod points;
+mod ruled;
+mod samples;
+mod staircase;
+#[cfg(test)]
+mod tests;
+
+pub use growth::Body;
+pub use neighbours::Neighbours;
+pub use points::{Ensemble, Point, Totals};
+pub use samples::{BySamples, Rung};
+pub use staircase::Staircase;
+
+use super::Subject;
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::random::Random;
+use crate::unit::Unit;
+use std::time::{Duration, Instant};
+
+/// The level of every interval, and at which differences count as told apart.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Time for one method: a third for each staircase, a third for the readings by number.
+pub const TIME: Duration = Duration::from_millis(900);
+
+/// The same in a hurry.
+pub const TIME_QUICK: Duration = Duration::from_millis(180);
+
+/// The resolution of one timing method.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Resolution {
+    /// The method.
+    pub clock: &'static str,
+    /// The method that reads the ruler.
+    pub ruler_clock: &'static str,
+    /// What raw units are.
+    pub unit: Unit,
+    /// The step of its readings, in raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles, which core cycles are derived with.
+    pub imul_latency: f64,
+    /// The level of the intervals.
+    pub confidence: f64,
+    /// The staircases: the paper's loop and single additions.
+    pub staircases: Vec<Staircase>,
+    /// What many readings tell apart: of short and of long code.
+    pub by_samples: Vec<BySamples>,
+    /// How long all of it took, in seconds.
+    pub seconds: f64,
+}
+
+impl Resolution {
+    /// The staircase of one kind of body.
+    pub fn staircase(&self, body: Body) -> Option<&Staircase> {
+        self.staircases.iter().find(|staircase| staircase.body == body)
+    }
+}
+
+/// Measures the resolution of a timing method in about so much time.
+///
+/// Methods whose pair takes long, such as those with CPUID in a virtual machine, have fewer readings of each length,
+/// and fewer lengths where that does not suffice.
+pub fn resolution(
+    executor: &mut dyn Executor,
+    subject: &Subject,
+    time: Duration,
+    random: &mut Random,
+) -> Result<Resolution, RunError> {
+    let start = Instant::now();
+    let part = time / 3;
+    let mut staircases = Vec::new();
+    for body in Body::ALL {
+        let plan = growth::Plan::fitting(executor, subject, body, part, random)?;
+        staircases.push(staircase::measure(executor, subject, body, &plan, random)?);
+    }
+    let by_samples = samples::measure(executor, subject, samples::Effort::Time(part), random)?;
+    Ok(Resolution {
+        clock: subject.clock.name,
+        ruler_clock: ruled::ruler_clock(subject.clock).name,
+        unit: subject.clock.counts,
+        step: subject.step,
+        imul_latency: subject.imul_latency,
+        confidence: CONFIDENCE,
+        staircases,
+        by_samples,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}

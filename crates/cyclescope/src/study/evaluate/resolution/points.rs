@@ -1,0 +1,120 @@
+//! The readings of one length, and the paper's figures over all lengths.
+
+use serde::Serialize;
+
+/// Readings of one length as the paper's program sums them up: all of them, in raw units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Ensemble {
+    /// How many readings; the paper takes 100 000.
+    pub readings: usize,
+    /// The least, in raw units.
+    pub minimum: u64,
+    /// The greatest less the least, in raw units.
+    pub maximum_deviation: u64,
+    /// The population's variance in squared raw units, rounded down as `var_calc` of the paper's appendix does.
+    pub variance_floored: u64,
+    /// The same, not rounded.
+    pub variance: f64,
+}
+
+impl Ensemble {
+    /// Sums up readings; none of no reading.
+    pub fn of(readings: &[u64]) -> Option<Ensemble> {
+        let (minimum, maximum) = (*readings.iter().min()?, *readings.iter().max()?);
+        let (squares, count) = scaled_variance(readings);
+        Some(Ensemble {
+            readings: readings.len(),
+            minimum,
+            maximum_deviation: maximum - minimum,
+            variance_floored: u64::try_from(squares / count).unwrap_or(u64::MAX),
+            variance: squares as f64 / count as f64,
+        })
+    }
+}
+
+/// n·Σx² − (Σx)², and n²: the variance's two sides in the paper's `var_calc`, without its overflow. Values are taken
+/// from their least, which changes nothing and keeps the products small; what is too large all the same stays at the
+/// most that there is.
+fn scaled_variance(values: &[u64]) -> (u128, u128) {
+    let origin = values.iter().copied().min().unwrap_or(0);
+    let offsets = values.iter().map(|value| u128::from(value - origin));
+    let (count, sum) = (values.len() as u128, offsets.clone().sum::<u128>());
+    let squares = offsets.fold(0u128, |squares, offset| squares.saturating_add(offset * offset));
+    let squares = squares.saturating_mul(count).saturating_sub(sum.saturating_mul(sum));
+    (squares, (count * count).max(1))
+}
+
+/// The population's variance, rounded down: `var_calc`.
+pub(super) fn floored_variance(values: &[u64]) -> u64 {
+    let (squares, count) = scaled_variance(values);
+    u64::try_from(squares / count).unwrap_or(u64::MAX)
+}
+
+/// One length of a staircase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Iterations or instructions.
+    pub length: u32,
+    /// All readings, in raw units.
+    #[serde(flatten)]
+    pub raw: Ensemble,
+    /// The mean of the undisturbed readings in core cycles, what the pair of readings takes included.
+    pub mean_cycles: f64,
+    /// The least of the undisturbed readings in core cycles, each by the ruler of its own round.
+    pub minimum_cycles: f64,
+    /// Undisturbed readings.
+    pub kept: usize,
+}
+
+/// What the paper's program says of all lengths, in raw units.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Totals {
+    /// Lengths whose minimum is less than that of the length before.
+    pub spurious_minima: usize,
+    /// "Total variance": the mean of the floored variances, rounded down.
+    pub total_variance: u64,
+    /// "Absolute max deviation": the greatest of the maximum deviations.
+    pub maximum_deviation: u64,
+    /// `var_calc` of the floored variances.
+    pub variance_of_variances: u64,
+    /// `var_calc` of the minima; on a staircase it means nothing, as the paper says.
+    pub variance_of_minima: u64,
+    /// The least change of the minimum from one length to the next that was no rest; none where it never moved.
+    pub smallest_change: Option<u64>,
+    /// How often the minimum changed from one length to the next.
+    pub changes: usize,
+    /// The first lengths at which the minimum is another than before.
+    pub first_changes: Vec<u32>,
+    /// The paper's resolution: by how much the length grows, on the mean, until the minimum moves; none where it
+    /// never does. Where there are spurious minima it says nothing, for each of them counts as a move.
+    pub length_per_change: Option<f64>,
+}
+
+/// How many of the lengths at which the minimum changes are listed.
+const FIRST_CHANGES: usize = 8;
+
+impl Totals {
+    /// Sums up points, by their lengths.
+    pub fn of(points: &[Point]) -> Totals {
+        let minima: Vec<u64> = points.iter().map(|point| point.raw.minimum).collect();
+        let variances: Vec<u64> = points.iter().map(|point| point.raw.variance_floored).collect();
+        let changed = |pair: &&[Point]| pair[0].raw.minimum != pair[1].raw.minimum;
+        let changes: Vec<&[Point]> = points.windows(2).filter(changed).collect();
+        let grown = points.last().map_or(0, |last| last.length - points[0].length);
+        let sum: u128 = variances.iter().map(|variance| u128::from(*variance)).sum();
+        Totals {
+            spurious_minima: minima.windows(2).filter(|pair| pair[0] > pair[1]).count(),
+            total_variance: (sum / variances.len().max(1) as u128) as u64,
+            maximum_deviation: points.iter().map(|point| point.raw.maximum_deviation).max().unwrap_or(0),
+            variance_of_variances: floored_variance(&variances),
+            variance_of_minima: floored_variance(&minima),
+            smallest_change: changes
+                .iter()
+                .map(|pair| pair[0].raw.minimum.abs_diff(pair[1].raw.minimum))
+                .min(),
+            changes: changes.len(),
+            first_changes: changes.iter().take(FIRST_CHANGES).map(|pair| pair[1].length).collect(),
+            length_per_change: (!changes.is_empty()).then(|| f64::from(grown) / changes.len() as f64),
+        }
+    }
+}

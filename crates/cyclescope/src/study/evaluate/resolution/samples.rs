@@ -1,0 +1,276 @@
+//! Which difference so many readings tell apart.
+//!
+//! Two chains of `add` that differ by one core cycle are read in the same rounds, with the ruler. The undisturbed
+//! rounds are cut into groups of N that follow each other; how far the means of groups lie apart says which difference
+//! N readings tell apart at 95 %: z times the standard deviation of such a difference. Were readings independent, it
+//! would fall with the root of N for ever. It does not: the core's frequency moves, and so does whatever else makes
+//! one moment differ from another. Each layout calls in another order, for a call takes a little longer after one
+//! program than after another.
+
+use super::CONFIDENCE;
+use super::ruled::{self, Chain, TESTED};
+use crate::error::RunError;
+use crate::executor::{Batch, Executor, Place};
+use crate::placement;
+use crate::program::Recipe;
+use crate::random::Random;
+use crate::ruler::ADD;
+use crate::samples::LayoutSamples;
+use crate::statistics::{Interval, mean, normal_quantile, sample_variance, t_interval};
+use crate::study::evaluate::Subject;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Lengths of each pair of chains: code so short that nothing but the reading matters, and as long as the
+/// staircase's end, where the core's frequency does too.
+const PAIRS: [[u32; 2]; 2] = [[100, 101], [900, 901]];
+
+/// Iterations of the ruler: about as long as the four chains, and what lies between calls, together.
+const LOOPS: u64 = 100;
+
+/// Rounds of each layout.
+const ROUNDS: u32 = 32;
+
+/// Layouts of the first batch.
+const FIRST_LAYOUTS: usize = 4;
+/// More layouts than this in a batch are a large command; some thousand still fit.
+const BATCH_MOST: usize = 2048;
+/// A batch takes this share of the time that is left at most, so that a wrong guess does no harm.
+const BATCH_SHARE: f64 = 0.25;
+/// Layouts at all: half a million rounds, 24 MB.
+const LAYOUTS_MOST: usize = 1 << 14;
+
+/// Groups of each size at least: the standard deviation of ten is known to a quarter.
+const GROUPS_LEAST: usize = 10;
+
+/// A figure above the rule of the root by this factor is not chance: with ten groups one in 10 000 is.
+const FLOOR_FACTOR: f64 = 2.0;
+
+/// What so many readings tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Rung {
+    /// Readings of each of the two programs.
+    pub readings: usize,
+    /// Groups of so many that the figures come from.
+    pub groups: usize,
+    /// The least difference told apart at [`CONFIDENCE`], in core cycles, where the two programs are read in turn and
+    /// the ruler with them.
+    pub interleaved: f64,
+    /// The same for two programs that are read at different times, each with the ruler.
+    pub apart: f64,
+    /// The same without a ruler: in raw units, divided by the mean rate of all rounds.
+    pub unruled: f64,
+    /// The share of groups in which the longer program came out longer, ties half.
+    pub right: f64,
+}
+
+/// What readings tell apart, by their number.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BySamples {
+    /// Additions in the two programs; each takes one core cycle.
+    pub adds: [u32; 2],
+    /// Undisturbed readings of each program.
+    pub readings: usize,
+    /// The share of rounds that were dropped: an interrupt or a change of frequency hit them, or the core was shared
+    /// with a busy sibling at the time.
+    pub dropped: f64,
+    /// Whether it was shared nearly all the time, so that such rounds are used.
+    pub shared: bool,
+    /// By how many core cycles the two differ, as measured over all of them: one, and what it matters to the core where
+    /// a body ends.
+    pub difference: Option<Interval>,
+    /// 1, 3, 10, 30 … readings.
+    pub rungs: Vec<Rung>,
+    /// Readings from which one core cycle is told apart, read in turn.
+    pub one_cycle_from: Option<usize>,
+    /// Readings from which more no longer help as they should: the figure is twice what the root of their number
+    /// has it, from the first rung. `floor_apart` and `floor_unruled` are the same for the other two.
+    pub floor_interleaved: Option<usize>,
+    /// See `floor_interleaved`.
+    pub floor_apart: Option<usize>,
+    /// See `floor_interleaved`.
+    pub floor_unruled: Option<usize>,
+}
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Effort {
+    /// As much as fits.
+    Time(Duration),
+    /// So many layouts.
+    #[cfg(test)]
+    Layouts(usize),
+}
+
+/// Measures both pairs.
+pub(super) fn measure(
+    executor: &mut dyn Executor,
+    subject: &Subject,
+    effort: Effort,
+    random: &mut Random,
+) -> Result<Vec<BySamples>, RunError> {
+    let chain = Chain::new(subject, LOOPS);
+    let layouts = match effort {
+        Effort::Time(time) => for_a_time(executor, subject, &chain, time, random)?,
+        #[cfg(test)]
+        Effort::Layouts(count) => run(executor, &mut batch(subject, &chain), &chain, count, random)?,
+    };
+    Ok(evaluate(&layouts, &chain))
+}
+
+fn batch(subject: &Subject, chain: &Chain) -> Batch {
+    let empty = Recipe::empty(subject.clock);
+    let program = |length: &u32| Recipe { snippet: ADD, copies: *length as usize, ..empty }.build();
+    let programs = chain.programs().into_iter().chain(PAIRS.as_flattened().iter().map(program)).collect();
+    ruled::batch(programs, ROUNDS)
+}
+
+fn for_a_time(
+    executor: &mut dyn Executor,
+    subject: &Subject,
+    chain: &Chain,
+    time: Duration,
+    random: &mut Random,
+) -> Result<Vec<LayoutSamples>, RunError> {
+    let start = Instant::now();
+    let mut batch = batch(subject, chain);
+    let mut layouts = run(executor, &mut batch, chain, FIRST_LAYOUTS, random)?;
+    while start.elapsed() < time && layouts.len() < LAYOUTS_MOST {
+        let elapsed = start.elapsed().as_secs_f64();
+        let left = time.as_secs_f64() - elapsed;
+        let fitting = left * BATCH_SHARE / (elapsed / layouts.len() as f64);
+        let count = (fitting as usize).clamp(FIRST_LAYOUTS, BATCH_MOST);
+        layouts.append(&mut run(executor, &mut batch, chain, count, random)?);
+    }
+    Ok(layouts)
+}
+
+/// Runs so many layouts that differ in the order of their calls.
+fn run(
+    executor: &mut dyn Executor,
+    batch: &mut Batch,
+    chain: &Chain,
+    count: usize,
+    random: &mut Random,
+) -> Result<Vec<LayoutSamples>, RunError> {
+    let (offsets, _) = placement::fixed(&batch.programs);
+    let code: Vec<Place> =
+        offsets.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+    let tested: Vec<(usize, u64)> = (TESTED..code.len()).map(|place| (place, 1)).collect();
+    let (layouts, orders): (Vec<_>, Vec<_>) =
+        (0..count).map(|_| chain.layout(code.clone(), &tested, random)).unzip();
+    batch.layouts = layouts;
+    let samples = executor.run(batch)?;
+    let layouts = samples.chunks_exact(ROUNDS as usize * batch.calls());
+    Ok(layouts.zip(&orders).map(|(samples, order)| LayoutSamples::new(samples, order)).collect())
+}
+
+/// One undisturbed round of one pair: raw units a core cycle, and what each program took in raw units.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    rate: f64,
+    raw: [f64; 2],
+}
+
+fn evaluate(layouts: &[LayoutSamples], chain: &Chain) -> Vec<BySamples> {
+    let sound = chain.sound(ruled::rounds(layouts.iter()));
+    let shared = sound.as_ref().is_some_and(|sound| sound.shared);
+    let pair = |(index, adds): (usize, &[u32; 2])| {
+        let columns = [TESTED + 2 * index, TESTED + 2 * index + 1];
+        let turns = |sound| turns(ruled::rounds(layouts.iter()), columns, chain, sound);
+        let turns = sound.as_ref().map(turns).unwrap_or_default();
+        let dropped = 1.0 - turns.len() as f64 / (layouts.len() * ROUNDS as usize) as f64;
+        BySamples { dropped, shared, ..by_samples(*adds, &turns) }
+    };
+    PAIRS.iter().enumerate().map(pair).collect()
+}
+
+/// The undisturbed rounds.
+fn turns<'a>(
+    rounds: impl Iterator<Item = &'a [f64]> + Clone,
+    columns: [usize; 2],
+    chain: &Chain,
+    sound: &ruled::Sound,
+) -> Vec<Turn> {
+    let turn = |round: &[f64]| {
+        let rate = chain.sound_rate(round, sound)?;
+        Some(Turn { rate, raw: columns.map(|column| round[column]) })
+    };
+    let mut turns: Vec<Turn> = rounds.filter_map(turn).collect();
+    let band =
+        |which: usize| sound.band(turns.iter().map(|turn| turn.raw[which] / turn.rate).collect(), false);
+    if let (Some(one), Some(other)) = (band(0), band(1)) {
+        turns.retain(|turn| one.holds(turn.raw[0] / turn.rate) && other.holds(turn.raw[1] / turn.rate));
+    }
+    turns
+}
+
+fn by_samples(adds: [u32; 2], turns: &[Turn]) -> BySamples {
+    let rungs: Vec<Rung> = ladder(turns.len()).map(|readings| rung(turns, readings)).collect();
+    let floor = |of: fn(&Rung) -> f64| {
+        let first = rungs.first().map_or(0.0, of);
+        let above = |rung: &&Rung| of(rung) > FLOOR_FACTOR * first / (rung.readings as f64).sqrt();
+        rungs.iter().find(above).map(|rung| rung.readings)
+    };
+    // Groups as large as can be are the most independent.
+    let groups = turns.chunks_exact((turns.len() / GROUPS_LEAST).max(1)).map(|group| {
+        let [one, other] = in_cycles(group);
+        other - one
+    });
+    BySamples {
+        adds,
+        readings: turns.len(),
+        dropped: 0.0,
+        shared: false,
+        difference: t_interval(&groups.collect::<Vec<_>>(), CONFIDENCE),
+        one_cycle_from: rungs.iter().find(|rung| rung.interleaved <= 1.0).map(|rung| rung.readings),
+        floor_interleaved: floor(|rung| rung.interleaved),
+        floor_apart: floor(|rung| rung.apart),
+        floor_unruled: floor(|rung| rung.unruled),
+        rungs,
+    }
+}
+
+/// 1, 3, 10, 30 … while there are groups enough.
+fn ladder(readings: usize) -> impl Iterator<Item = usize> {
+    let decades = (0..).map(|power| 10usize.pow(power)).flat_map(|decade| [decade, 3 * decade]);
+    decades.take_while(move |size| size * GROUPS_LEAST <= readings)
+}
+
+/// Core cycles of each program over a group of rounds: ratios of sums.
+fn in_cycles(group: &[Turn]) -> [f64; 2] {
+    let rates: f64 = group.iter().map(|turn| turn.rate).sum();
+    [0, 1].map(|which| group.iter().map(|turn| turn.raw[which]).sum::<f64>() / rates)
+}
+
+fn rung(turns: &[Turn], readings: usize) -> Rung {
+    let groups: Vec<&[Turn]> = turns.chunks_exact(readings).collect();
+    let z = normal_quantile(0.5 + CONFIDENCE / 2.0);
+    let variance = |of: &dyn Fn(&[Turn]) -> f64| {
+        sample_variance(&groups.iter().map(|group| of(group)).collect::<Vec<_>>())
+    };
+    let rate = mean(&turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
+    let raw = |group: &[Turn], which: usize| {
+        group.iter().map(|turn| turn.raw[which]).sum::<f64>() / group.len() as f64 / rate
+    };
+    let difference = |group: &[Turn]| {
+        let [one, other] = in_cycles(group);
+        other - one
+    };
+    let sum = |of: &dyn Fn(&[Turn], usize) -> f64| {
+        variance(&|group| of(group, 0)) + variance(&|group| of(group, 1))
+    };
+    let right = |group: &&[Turn]| match difference(group).total_cmp(&0.0) {
+        std::cmp::Ordering::Greater => 1.0,
+        std::cmp::Ordering::Equal => 0.5,
+        std::cmp::Ordering::Less => 0.0,
+    };
+    Rung {
+        readings,
+        groups: groups.len(),
+        interleaved: z * variance(&difference).sqrt(),
+        apart: z * sum(&|group, which| in_cycles(group)[which]).sqrt(),
+        unruled: z * sum(&raw).sqrt(),
+        right: groups.iter().map(right).sum::<f64>() / groups.len() as f64,
+    }
+}

@@ -1,0 +1,206 @@
+//! A body that grows by one, from 0 to 999, as a timing method sees it.
+//!
+//! All lengths are measured once in each of several passes, in random order. The passes are the replicates: the slope and the differences of neighbours have
+//! their errors from what differs between them.
+
+use super::growth::{Body, Experiment, Plan};
+use super::ruled::{self, Chain, TESTED};
+use super::{CONFIDENCE, Ensemble, Neighbours, Point, Totals, neighbours::neighbours};
+use crate::error::RunError;
+use crate::estimate::INSTRUMENT_CYCLES;
+use crate::executor::Executor;
+use crate::random::Random;
+use crate::samples::LayoutSamples;
+use crate::statistics::{Interval, mean, normal_quantile, t_interval};
+use crate::study::evaluate::Subject;
+use serde::Serialize;
+use std::time::Instant;
+
+/// More passes than this are more memory and no more insight.
+const PASSES_MOST: usize = 64;
+
+/// A staircase.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Staircase {
+    /// What grows.
+    pub body: Body,
+    /// The lengths that could be read, in ascending order. Not all of 0 to 999 where time did not suffice: then
+    /// they are spread evenly.
+    pub points: Vec<Point>,
+    /// Lengths of which no reading was undisturbed.
+    pub lost: usize,
+    /// How often all lengths were measured.
+    pub passes: usize,
+    /// Readings of each length, those that were disturbed included.
+    pub readings: usize,
+    /// The share of the readings that are in no mean: an interrupt or a change of frequency hit them, or the ruler
+    /// beside them, or the core was shared with a busy sibling at the time.
+    pub dropped: f64,
+    /// Whether it was shared nearly all the time, so that such readings are in the means.
+    pub shared: bool,
+    /// The paper's figures.
+    pub totals: Totals,
+    /// Lengths whose least reading is less than that of the length before, in core cycles.
+    pub spurious_minima_cycles: usize,
+    /// Core cycles by which the longer half of the lengths grows with each instruction or iteration. The first ones
+    /// can hide under the readings, and do with methods that let the body begin early.
+    pub slope: Option<Interval>,
+    /// The same in each pass.
+    pub slopes: Vec<f64>,
+    /// Core cycles by which the empty body takes longer than that line has it: so much of a body hides under the pair
+    /// of readings. Negative where bodies pay for something once that the empty one does not, such as the exit of a
+    /// loop that was not foreseen.
+    pub hidden: Option<f64>,
+    /// How well neighbouring lengths are told apart.
+    pub neighbours: Option<Neighbours>,
+}
+
+/// Measures a staircase.
+pub(super) fn measure(
+    executor: &mut dyn Executor,
+    subject: &Subject,
+    body: Body,
+    plan: &Plan,
+    random: &mut Random,
+) -> Result<Staircase, RunError> {
+    let mut experiment = Experiment::new(subject, body, plan);
+    let mut passes = Vec::new();
+    let start = Instant::now();
+    // Another pass takes about as long as those before did.
+    let fits =
+        |passes: u32| plan.until.is_some_and(|until| Instant::now() + start.elapsed() / passes <= until);
+    while passes.len() < plan.passes || passes.len() < PASSES_MOST && fits(passes.len() as u32) {
+        passes.push(experiment.pass(executor, random)?);
+    }
+    Ok(evaluate(body, &plan.lengths, &passes, &experiment.chain))
+}
+
+/// What one length's rounds in one pass say.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Core cycles; none where every round was disturbed.
+    mean: Option<f64>,
+    minimum: f64,
+    kept: usize,
+}
+
+/// From rounds, by pass and length, to a staircase.
+fn evaluate(body: Body, lengths: &[u32], passes: &[Vec<LayoutSamples>], chain: &Chain) -> Staircase {
+    let mut points = Vec::new();
+    let mut means: Vec<Vec<Option<f64>>> = vec![Vec::new(); passes.len()];
+    let sound = chain.sound(ruled::rounds(passes.iter().flatten()));
+    for (index, length) in lengths.iter().enumerate() {
+        let layouts: Vec<&LayoutSamples> = passes.iter().map(|pass| &pass[index]).collect();
+        let Some(parts) = sound.as_ref().and_then(|sound| parts(body, &layouts, chain, sound)) else {
+            continue;
+        };
+        let Some((point, parts)) = point(*length, &layouts, parts) else { continue };
+        points.push(point);
+        for (pass, part) in means.iter_mut().zip(parts) {
+            pass.push(part.mean);
+        }
+    }
+    let readings = passes
+        .first()
+        .and_then(|pass| pass.first())
+        .map_or(0, |samples| samples.rounds().len() * (samples.columns() - TESTED) * passes.len());
+    let kept: usize = points.iter().map(|point| point.kept).sum();
+    let read: Vec<u32> = points.iter().map(|point| point.length).collect();
+    let lines: Vec<[f64; 2]> = means.iter().filter_map(|pass| line(&read, pass)).collect();
+    let slopes: Vec<f64> = lines.iter().map(|line| line[1]).collect();
+    let slope = slope(&read, &slopes, chain);
+    let first = points.first().filter(|first| first.length == 0);
+    Staircase {
+        body,
+        lost: lengths.len() - points.len(),
+        passes: passes.len(),
+        readings,
+        dropped: 1.0 - kept as f64 / (readings * lengths.len()) as f64,
+        shared: sound.is_some_and(|sound| sound.shared),
+        totals: Totals::of(&points),
+        spurious_minima_cycles: points
+            .windows(2)
+            .filter(|pair| pair[0].minimum_cycles > pair[1].minimum_cycles)
+            .count(),
+        hidden: first
+            .filter(|_| !lines.is_empty())
+            .map(|first| first.mean_cycles - mean(&lines.iter().map(|line| line[0]).collect::<Vec<_>>())),
+        neighbours: slope.and_then(|slope| neighbours(&read, &means, slope.value)),
+        slope,
+        slopes,
+        points,
+    }
+}
+
+/// One length's parts by pass; none where no round has a sound ruler.
+fn parts(body: Body, layouts: &[&LayoutSamples], chain: &Chain, sound: &ruled::Sound) -> Option<Vec<Part>> {
+    let cycles = |round: &[f64]| -> Vec<f64> {
+        let rate = chain.sound_rate(round, sound);
+        rate.map_or(Vec::new(), |rate| round[TESTED..].iter().map(|raw| raw / rate).collect())
+    };
+    let all = ruled::rounds(layouts.iter().copied()).flat_map(cycles).collect();
+    let band = sound.band(all, body == Body::Iterations)?;
+    let part = |layout: &&LayoutSamples| {
+        let (mut raw, mut rates, mut minimum, mut kept) = (0.0, 0.0, f64::INFINITY, 0);
+        for round in layout.rounds() {
+            let Some(rate) = chain.sound_rate(round, sound) else { continue };
+            let good: Vec<f64> =
+                round[TESTED..].iter().copied().filter(|raw| band.holds(raw / rate)).collect();
+            if good.is_empty() {
+                continue;
+            }
+            // A ratio of sums over the same rounds: the core clock may differ between them.
+            raw += mean(&good);
+            rates += rate;
+            minimum = good.iter().fold(minimum, |least, raw| least.min(raw / rate));
+            kept += good.len();
+        }
+        Part { mean: (kept > 0).then(|| raw / rates), minimum, kept }
+    };
+    Some(layouts.iter().map(part).collect())
+}
+
+/// The point of a length, with its parts; none where nothing could be read.
+fn point(length: u32, layouts: &[&LayoutSamples], parts: Vec<Part>) -> Option<(Point, Vec<Part>)> {
+    let tested = ruled::rounds(layouts.iter().copied()).flat_map(|round| &round[TESTED..]);
+    // Backwards is infinite.
+    let raw: Vec<u64> = tested.filter(|raw| raw.is_finite()).map(|raw| *raw as u64).collect();
+    let means: Vec<f64> = parts.iter().filter_map(|part| part.mean).collect();
+    if means.is_empty() {
+        return None;
+    }
+    let point = Point {
+        length,
+        raw: Ensemble::of(&raw)?,
+        mean_cycles: mean(&means),
+        minimum_cycles: parts.iter().map(|part| part.minimum).fold(f64::INFINITY, f64::min),
+        kept: parts.iter().map(|part| part.kept).sum(),
+    };
+    Some((point, parts))
+}
+
+/// Intercept and slope by least squares of one pass's means over the longer half of the lengths; none of fewer than
+/// two.
+fn line(lengths: &[u32], means: &[Option<f64>]) -> Option<[f64; 2]> {
+    let half = lengths.last()? / 2;
+    let points: Vec<(f64, f64)> = lengths
+        .iter()
+        .zip(means)
+        .filter(|(length, _)| **length >= half)
+        .filter_map(|(length, mean)| Some((f64::from(*length), (*mean)?)))
+        .collect();
+    let middle = |of: fn(&(f64, f64)) -> f64| mean(&points.iter().map(of).collect::<Vec<_>>());
+    let (x, y) = (middle(|point| point.0), middle(|point| point.1));
+    let squares: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    let products: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let slope = products / squares;
+    slope.is_finite().then_some([y - slope * x, slope])
+}
+
+/// The slope over the passes, with what the instrument may be wrong by in all of them alike; none of fewer than two.
+fn slope(lengths: &[u32], slopes: &[f64], chain: &Chain) -> Option<Interval> {
+    let interval = t_interval(slopes, CONFIDENCE)?;
+    let span = f64::from(lengths.last()? - lengths.last()? / 2);
+    let systematic = (INSTRUMENT_CYCLES / span).hypot(interval.value * INSTRUMENT_CYCLES / chain.span());
+    Some(interval.widened(normal_quantile(0.5 + CONFIDENCE / 2.0) * systematic))
+}
