@@ -53,7 +53,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let subject = Subject { clock, step: 1.0, imul_latency };
+        let subject = Subject { clock, ruler: clock, step: 1.0, imul_latency, width };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
         let rows = contamination(&mut user, &subject, width, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {

@@ -34,7 +34,8 @@ fn one_addition_is_resolved() {
             return;
         }
     };
-    let subject = Subject { clock: plan.clock, step: plan.step, imul_latency };
+    let subject =
+        Subject { clock: plan.clock, ruler: plan.clock, step: plan.step, imul_latency, width: None };
     let start = Instant::now();
     let mut seen = Vec::new();
     // A coarse step takes more readings: their number goes with its square.

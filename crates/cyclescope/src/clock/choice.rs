@@ -29,6 +29,11 @@ pub fn choose(machine: &Machine) -> Result<&'static Clock, Unavailable> {
     Err(refused.expect("there is at least one candidate"))
 }
 
+/// How far down a method stands among those that [`choose`] prefers; behind them all where it is none of them.
+pub fn rank(clock: &Clock) -> usize {
+    PREFERRED.iter().position(|name| *name == clock.name).unwrap_or(PREFERRED.len())
+}
+
 /// Finds a method by name, or says which names there are.
 pub fn find(name: &str) -> Result<&'static Clock, Vec<&'static str>> {
     Clock::named(name).ok_or_else(|| ALL.iter().map(|clock| clock.name).collect())

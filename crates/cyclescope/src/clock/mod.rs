@@ -22,7 +22,7 @@ mod rdtscp_lfence;
 mod serialize_rdtsc;
 mod step;
 
-pub use choice::{choose, find, require};
+pub use choice::{choose, find, rank, require};
 pub use step::Step;
 
 use crate::machine::reading::Reading;

@@ -2,20 +2,17 @@
 
 use super::ensemble::Totals;
 use super::reader::{Sampled, Shape, Size};
-use super::sampling::Sampling;
+use super::sampling::{Sampling, Take};
 use super::trimmed::Summary;
 use super::{Subject, criteria};
 use crate::error::RunError;
-use crate::executor::{Executor, Sample};
-use crate::probe::{Probe, Readings, combination, unshared};
+use crate::executor::Executor;
+use crate::probe::{Probe, Reading, Readings, combination, unshared};
 use crate::program::Recipe;
 use crate::random::Random;
 use crate::statistics::Interval;
 use crate::unit::Unit;
-use std::ops::ControlFlow;
 use std::time::Instant;
-
-use super::ensemble::Ensemble;
 
 /// The level of the overhead's interval.
 const CONFIDENCE: f64 = 0.95;
@@ -24,9 +21,12 @@ const FULL_TICKS: f64 = 200.0;
 /// and a sample with everything around it so many seconds: one of the paper's methods has short pairs between two
 /// CPUIDs, which in a virtual machine take 15 µs.
 const FULL_SECONDS: f64 = 2e-6;
-/// Layouts and rounds of the overhead's interval: a few milliseconds.
-const LAYOUTS: usize = 32;
-const ROUNDS: u32 = 64;
+/// Layouts and rounds of one look at the overhead: two milliseconds.
+const LAYOUTS: usize = 8;
+const ROUNDS: u32 = 32;
+
+/// A core is shared below this share of what its adders allow, as in [`crate::estimate`].
+const KNOWN_SHARE: f64 = 0.7;
 
 /// How long a sample takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,11 +69,12 @@ impl<'a> Method<'a> {
         (asked, shape): (Size, Shape),
         until: Instant,
         random: &mut Random,
-        take: &mut dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()>,
+        take: &mut Take,
     ) -> Result<Option<Method<'a>>, RunError> {
-        let overhead = overhead(executor, subject, random)?;
-        let sampled = Sampling::new(subject).run(executor, shape, until, random, take)?;
-        Ok(Method::read(*subject, asked, sampled, overhead))
+        let mut probe = OverheadProbe::new(subject);
+        let mut between = |executor: &mut dyn Executor, random: &mut Random| probe.look(executor, random);
+        let sampled = Sampling::new(subject).run(executor, (shape, until), random, &mut between, take)?;
+        Ok(Method::read(*subject, asked, sampled, probe.overhead()))
     }
 
     /// What samples say; `None` where every sample of an ensemble ran backwards.
@@ -131,18 +132,32 @@ impl<'a> Method<'a> {
     }
 }
 
-/// What an empty pair takes in core cycles, over many layouts.
-fn overhead(
-    executor: &mut dyn Executor,
-    subject: &Subject,
-    random: &mut Random,
-) -> Result<Option<Interval>, RunError> {
-    let pair = Recipe::empty(subject.clock).build();
-    let rounds = if subject.clock.executes_cpuid() { ROUNDS / 8 } else { ROUNDS };
-    let probe = Probe::new(subject.ruler, subject.step).with([pair], false);
-    let readings = probe.run(executor, LAYOUTS, rounds, random)?;
-    let (readings, _) = unshared(readings.iter().filter_map(Readings::read).collect(), 0.0);
-    Ok(combination(&readings, subject.imul_latency, &[(0, 1.0)], CONFIDENCE))
+/// Finds what an empty pair takes in core cycles, over many layouts, in looks spread over the time: what a neighbour
+/// does for a while must not decide.
+struct OverheadProbe<'a> {
+    subject: &'a Subject<'a>,
+    probe: Probe,
+    readings: Vec<Reading>,
+}
+
+impl<'a> OverheadProbe<'a> {
+    fn new(subject: &'a Subject<'a>) -> OverheadProbe<'a> {
+        let pair = Recipe::empty(subject.clock).build();
+        let probe = Probe::new(subject.ruler, subject.step).with([pair], false);
+        OverheadProbe { subject, probe, readings: Vec::new() }
+    }
+
+    fn look(&mut self, executor: &mut dyn Executor, random: &mut Random) -> Result<(), RunError> {
+        let rounds = if self.subject.clock.executes_cpuid() { ROUNDS / 8 } else { ROUNDS };
+        let readings = self.probe.run(executor, LAYOUTS, rounds, random)?;
+        self.readings.extend(readings.iter().filter_map(Readings::read));
+        Ok(())
+    }
+
+    fn overhead(self) -> Option<Interval> {
+        let (readings, _) = unshared(self.readings, KNOWN_SHARE * self.subject.width.unwrap_or(0.0));
+        combination(&readings, self.subject.imul_latency, &[(0, 1.0)], CONFIDENCE)
+    }
 }
 
 /// TSC ticks of one raw unit of a method, where the TSC runs at so many hertz.

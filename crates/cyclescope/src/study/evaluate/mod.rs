@@ -6,6 +6,8 @@
 pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
+pub mod evaluation;
+pub mod evidence;
 pub mod method;
 pub mod plan;
 pub mod published;
@@ -14,6 +16,10 @@ pub mod record;
 pub mod resolution;
 pub mod sampling;
 pub mod trimmed;
+pub mod verdict;
+
+#[cfg(test)]
+mod tests;
 
 use crate::clock::Clock;
 
@@ -28,4 +34,6 @@ pub struct Subject<'a> {
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles, a whole number.
     pub imul_latency: f64,
+    /// Independent additions a cycle that the width sentinel reads on a core of its own, where that is known.
+    pub width: Option<f64>,
 }

@@ -2,11 +2,13 @@
 
 use super::Subject;
 use super::method::{Cost, ticks_per_unit};
-use super::reader::Size;
+use super::reader::{Shape, Size};
+use super::sampling::Sampling;
 use crate::clock::{self, Clock};
 use crate::doctor::Effort;
 use crate::error::Unavailable;
 use crate::machine::Machine;
+use crate::machine::core_study::CoreStudy;
 use crate::unit::Unit;
 use std::time::Duration;
 
@@ -25,6 +27,22 @@ pub struct Plan {
     pub times: Times,
     /// Seeds everything that is random.
     pub seed: u64,
+}
+
+/// Samples may take so much longer than the pilot's did, if they are few.
+const SPARE: f64 = 3.0;
+
+/// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes so long.
+const SAMPLE_GUESS: f64 = 80e-9;
+
+impl Plan {
+    /// How long all of it should take, before anything is known of the machine.
+    pub fn expected(&self) -> Duration {
+        let Times { contamination, resolution, watch, synchrony, .. } = self.times;
+        let sampling = self.size.total() as f64 * SAMPLE_GUESS;
+        let each = contamination + resolution + Duration::from_secs_f64(sampling);
+        (watch + synchrony + each * self.clocks.len() as u32).min(self.budget)
+    }
 }
 
 /// Time for each experiment but the samples.
@@ -51,6 +69,18 @@ impl Times {
         watch: Duration::from_millis(400),
         synchrony: Duration::from_millis(600),
     };
+    /// The times in a budget that is smaller than theirs; no experiment takes longer in a larger one.
+    pub fn within(self, budget: Duration, its_budget: Duration) -> Times {
+        let share = (budget.as_secs_f64() / its_budget.as_secs_f64()).min(1.0);
+        Times {
+            facts: self.facts,
+            contamination: self.contamination.mul_f64(share),
+            resolution: self.resolution.mul_f64(share),
+            watch: self.watch.mul_f64(share),
+            synchrony: self.synchrony.mul_f64(share),
+        }
+    }
+
     /// Some three seconds.
     pub const QUICK: Times = Times {
         facts: Effort::QUICK,
@@ -93,11 +123,34 @@ pub fn all(machine: &Machine) -> (Vec<&'static Clock>, Vec<NotRun>) {
     (run, not)
 }
 
+/// What is known of the core.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Core {
+    /// See [`Subject::imul_latency`].
+    pub(super) imul_latency: f64,
+    /// See [`Subject::width`].
+    pub(super) width: Option<f64>,
+}
+
+/// The latency of `imul r64, r64` on most cores, for one of which neither data nor experiment tell it.
+const IMUL_USUAL: u32 = 3;
+
+impl Core {
+    /// By data where there are some, else by experiment.
+    pub(super) fn of(machine: &Machine, study: Option<&CoreStudy>) -> Core {
+        let found = study.and_then(|study| study.imul_used);
+        let latency = machine.cpu.imul_latency().or(found).unwrap_or(IMUL_USUAL);
+        let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
+        Core { imul_latency: f64::from(latency), width: adders.map(crate::ruler::sentinel_width) }
+    }
+}
+
 impl Subject<'_> {
-    /// A method on a machine whose default method is known, with the latency of its `imul`.
-    pub(super) fn of(clock: &'static Clock, default: &'static Clock, imul_latency: f64) -> Subject<'static> {
+    /// A method on a machine whose default method and core are known.
+    pub(super) fn of(clock: &'static Clock, default: &'static Clock, core: Core) -> Subject<'static> {
         let ruler = if clock.counts == Unit::TscTicks { default } else { clock };
-        Subject { clock, ruler, step: crate::run::step(clock), imul_latency }
+        let Core { imul_latency, width } = core;
+        Subject { clock, ruler, step: crate::run::step(clock), imul_latency, width }
     }
 }
 
@@ -113,8 +166,13 @@ impl Waiting {
         Waiting { cost, quick: cost.is_quick(ticks_per_unit(clock.counts, hertz)) }
     }
 
+    /// The shape of its samples.
+    pub(super) fn shape(&self, subject: &Subject, size: Size) -> Shape {
+        Sampling::new(subject).shape(size, self.cost.seconds)
+    }
+
     /// Seconds that its samples take if nothing cuts them.
-    fn wanted(&self, plan: &Plan) -> f64 {
+    pub(super) fn wanted(&self, plan: &Plan) -> f64 {
         let all = plan.size.total() as f64 * self.cost.seconds;
         match plan.slow {
             Some(slow) if !self.quick => all.min(slow.as_secs_f64()),
@@ -130,7 +188,9 @@ pub(super) fn share(waiting: &[Waiting], left: f64, plan: &Plan) -> (Size, f64) 
     let all: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
     if all > left {
         let part = left.max(0.0) * wanted / all;
-        return (plan.size.within(part / waiting[0].cost.seconds), part);
+        let size = plan.size.within(part / waiting[0].cost.seconds);
+        // The smallest size takes what it takes.
+        return (size, part.max(SPARE * size.total() as f64 * waiting[0].cost.seconds));
     }
     // Whoever was slower than its pilot may take what nobody else wants.
     (plan.size.within(wanted / waiting[0].cost.seconds * (1.0 + 1e-9)), wanted + left - all)
@@ -161,7 +221,7 @@ mod tests {
         let quick = Waiting { cost: Cost { seconds: 100e-9, pair: 48.0 }, quick: true };
         let plan = plan(Size::PAPER, None);
         let (size, seconds) = share(&[quick, quick, quick, quick], 20.0, &plan);
-        assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 5.0));
+        assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 15.0));
         assert_eq!(share(&[quick], -1.0, &plan).0, Size { ensembles: 100, samples: 100 });
     }
 

@@ -5,6 +5,8 @@
 pub struct Published {
     /// Where it stands.
     pub source: &'static str,
+    /// The same in a word.
+    pub short: &'static str,
     /// The machine, as far as the source tells.
     pub machine: &'static str,
     /// The name of the timing method here.
@@ -34,6 +36,7 @@ const PAPER_MACHINE: &str = "Intel Core i7, ring 0, no frequency scaling";
 pub const PUBLISHED: &[Published] = &[
     Published {
         source: PAPER,
+        short: "paper",
         machine: PAPER_MACHINE,
         method: "cpuid-rdtsc",
         step: 4.0,
@@ -47,6 +50,7 @@ pub const PUBLISHED: &[Published] = &[
     },
     Published {
         source: PAPER,
+        short: "paper",
         machine: PAPER_MACHINE,
         method: "cpuid-rdtsc-rdtscp-cpuid",
         step: 4.0,
@@ -60,6 +64,7 @@ pub const PUBLISHED: &[Published] = &[
     },
     Published {
         source: PAPER,
+        short: "paper",
         machine: PAPER_MACHINE,
         method: "cpuid-rdtsc-cr0-rdtsc",
         step: 4.0,
@@ -73,6 +78,7 @@ pub const PUBLISHED: &[Published] = &[
     },
     Published {
         source: "Notes on using rdtsc(p)",
+        short: "notes",
         machine: "AMD Ryzen 7 7840H, user mode, clock fixed at 3.8 GHz",
         method: "rdtscp-lfence",
         step: 38.0,

@@ -1,9 +1,16 @@
 //! An evaluation as JSON.
 
+use super::contamination::{self, Contamination, Fault};
 use super::criteria::{self, in_steps, shortest};
 use super::ensemble::{Ensemble, Fraction};
+use super::evaluation::Facts;
 use super::method::Method;
+use super::resolution::Resolution;
 use crate::caveat::{Caveat, Code};
+use crate::machine::core_series::CoreSeries;
+use crate::machine::fact::Fact;
+use crate::machine::synchrony::Synchrony;
+use crate::machine::tsc_study::TscStudy;
 use crate::record::Quantity;
 use crate::unit::Unit;
 use serde::Serialize;
@@ -115,6 +122,25 @@ pub struct Surroundings {
     pub repro: String,
     /// Whether the machine is emulated.
     pub emulated: bool,
+}
+
+impl Surroundings {
+    /// Of a run on a machine.
+    pub fn new(
+        machine: &crate::machine::Machine,
+        executor: &'static str,
+        seed: u64,
+        repro: String,
+    ) -> Surroundings {
+        Surroundings {
+            executor,
+            cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
+            cpu_model: machine.cpu.name(),
+            seed,
+            repro,
+            emulated: crate::run::emulated(machine),
+        }
+    }
 }
 
 /// The core clock counts as moved when its extremes differ by more than this share.
@@ -254,5 +280,68 @@ impl EnsembleRecord {
             variance_exact: Fraction(ensemble.variance_exact()),
             mean: ensemble.mean(),
         }
+    }
+}
+
+/// One fault of one method, kind `evaluate.contamination`.
+#[derive(Debug, Clone, Serialize)]
+pub struct ContaminationRecord {
+    /// The timing method.
+    pub clock: &'static str,
+    /// Where it ran.
+    pub executor: &'static str,
+    /// The fault.
+    pub fault: Fault,
+    /// Whether the method promises that it does not happen.
+    pub promised: bool,
+    /// What it costs in core cycles, at a level of 99.9 %; refused where it was not run or too much disturbed.
+    pub cost: Quantity,
+    /// Why it was refused.
+    pub why: Option<String>,
+    /// What that says about the promise.
+    pub verdict: contamination::Verdict,
+    /// The neighbour that provoked it.
+    pub neighbour: &'static str,
+    /// What the neighbour itself takes, in core cycles.
+    pub size: Option<f64>,
+}
+
+impl ContaminationRecord {
+    /// A row's record.
+    pub fn new(clock: &'static str, executor: &'static str, row: &Contamination) -> ContaminationRecord {
+        let (cost, why) = match &row.cost {
+            Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
+            Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
+        };
+        let Contamination { fault, promised, neighbour, size, verdict, .. } = *row;
+        ContaminationRecord { clock, executor, fault, promised, cost, why, verdict, neighbour, size }
+    }
+}
+
+/// What a method tells apart, kind `evaluate.resolution`.
+#[derive(Debug, Clone, Serialize)]
+pub struct ResolutionRecord<'a> {
+    /// Where it ran.
+    pub executor: &'static str,
+    /// The method and what it tells apart.
+    #[serde(flatten)]
+    pub resolution: &'a Resolution,
+}
+
+/// What was found about the TSC, kind `evaluate.tsc`.
+#[derive(Debug, Serialize)]
+pub struct FactsRecord<'a> {
+    /// Its rate by every source, its steps, what reads cost.
+    pub tsc: &'a Fact<TscStudy>,
+    /// The core clock against it over time.
+    pub core_clock: &'a Fact<CoreSeries>,
+    /// The TSCs of other CPUs against the target's.
+    pub synchrony: &'a Fact<Synchrony>,
+}
+
+impl FactsRecord<'_> {
+    /// The record of what was found.
+    pub fn new(facts: &Facts) -> FactsRecord<'_> {
+        FactsRecord { tsc: &facts.diagnosis.tsc, core_clock: &facts.series, synchrony: &facts.synchrony }
     }
 }

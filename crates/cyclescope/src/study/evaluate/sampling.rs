@@ -5,6 +5,7 @@
 
 use super::Subject;
 use super::ensemble::Ensemble;
+use super::method::Cost;
 use super::reader::{Reader, Sampled, Shape, Size};
 use super::trimmed::{self, RULERS, Scale};
 use crate::context::Element;
@@ -21,16 +22,23 @@ const BLOCK_MOST: usize = 1000;
 const BLOCK_TIME: f64 = 100e-6;
 /// Warm-up blocks before each ensemble: caches, predictors.
 const WARM_UP: u32 = 1;
-/// Readings with which the time of a sample is found, and how often: the least counts, for a time slice of another
+/// Blocks with which the time of a sample is found, how many samples they have, and how often: the least counts, for a time slice of another
 /// task makes one long.
-const PILOT: u32 = 64;
-const PILOT_MOST: u32 = 8192;
+const PILOT: u32 = 2;
+const PILOT_MOST: u32 = 128;
+const PILOT_BLOCK: usize = 64;
 const PILOTS: usize = 5;
 /// What a pilot should take at least, in seconds: a hundred times what a batch of nothing varies by.
 const PILOT_TIME: f64 = 300e-6;
 /// Delays span so many steps of the clock, for which a core cycle is half a raw unit or more.
 const DELAY_STEPS: f64 = 4.0;
 const ARENA_GAP: usize = 64;
+
+/// Moments between ensembles at which something else is done, at most.
+pub const MOMENTS: u32 = 8;
+
+/// Takes an ensemble and its readings.
+pub type Take<'a> = dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()> + 'a;
 
 /// The empty pair of one method, ready to be sampled.
 pub struct Sampling<'a> {
@@ -84,40 +92,44 @@ impl<'a> Sampling<'a> {
         }
     }
 
-    /// Seconds that one sample takes at most, and the raw units of a typical pair. Each has a ruler beside it here,
-    /// which takes less than a microsecond.
-    pub fn pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<(f64, f64), RunError> {
+    /// How long a sample takes, about.
+    pub fn pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<Cost, RunError> {
         let mut count = PILOT;
         loop {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
             for _ in 0..PILOTS {
-                let batch = self.batch(1, count, random.bits());
+                let batch = self.batch(PILOT_BLOCK, count, random.bits());
                 let started = Instant::now();
                 let samples = executor.run(&batch)?;
                 least = least.min(started.elapsed().as_secs_f64());
                 let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
-                pairs.extend(samples.chunks_exact(1 + RULERS).map(raw));
+                pairs.extend(samples.chunks_exact(PILOT_BLOCK + RULERS).map(raw));
             }
             if least >= PILOT_TIME || count >= PILOT_MOST {
-                return Ok((least / f64::from(count), crate::statistics::median(&mut pairs)));
+                let seconds = least / f64::from(count) / PILOT_BLOCK as f64;
+                return Ok(Cost { seconds, pair: crate::statistics::median(&mut pairs) });
             }
             count *= 8;
         }
     }
 
     /// Takes ensembles until the size or the deadline is reached. Each is handed over with all of its readings, the
-    /// ruler's included, in the order in which they were taken; whoever takes them may end it all.
+    /// ruler's included, in the order in which they were taken; whoever takes them may end it all. At a few moments
+    /// spread over the time something else is done `between` ensembles.
     pub fn run(
         &self,
         executor: &mut dyn Executor,
-        shape: Shape,
-        until: Instant,
+        (shape, until): (Shape, Instant),
         random: &mut Random,
-        take: &mut dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()>,
+        between: &mut dyn FnMut(&mut dyn Executor, &mut Random) -> Result<(), RunError>,
+        take: &mut Take,
     ) -> Result<Sampled, RunError> {
         let started = Instant::now();
         let mut reader = Reader::new(shape);
-        for _ in 0..shape.size.ensembles {
+        for number in 0..shape.size.ensembles {
+            if number % shape.size.ensembles.div_ceil(MOMENTS) == 0 {
+                between(executor, random)?;
+            }
             let batch = self.batch(shape.block, shape.blocks(), random.bits());
             let mut ended = ControlFlow::Continue(());
             executor.stream(&batch, &mut |readings| {

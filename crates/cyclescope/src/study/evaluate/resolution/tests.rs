@@ -12,7 +12,7 @@ const STEPS: [u64; 4] = [1, 2, 26, 38];
 
 fn subject(scenario: &Scenario) -> Subject<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject { clock, step: scenario.step as f64, imul_latency: 3.0 }
+    Subject { clock, ruler: clock, step: scenario.step as f64, imul_latency: 3.0, width: None }
 }
 
 fn staircase_of(scenario: &Scenario, body: Body, plan: &Plan, seed: u64) -> Staircase {

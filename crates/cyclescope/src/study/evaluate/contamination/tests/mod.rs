@@ -31,7 +31,7 @@ fn without(name: &str, (side, step): Fence) -> Clock {
 }
 
 fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
-    let subject = Subject { clock, step: 1.0, imul_latency: 3.0 };
+    let subject = Subject { clock, ruler: clock, step: 1.0, imul_latency: 3.0, width: None };
     contamination(executor, &subject, None, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
 }
 

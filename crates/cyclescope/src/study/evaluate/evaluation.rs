@@ -1,0 +1,339 @@
+//! The course of an evaluation: facts of the machine, then each method's neighbours and resolution, and last the
+//! samples, which take whatever time is left.
+
+use super::Subject;
+use super::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
+use super::ensemble::Ensemble;
+use super::method::Method;
+use super::plan::{Core, NotRun, Plan, Waiting, share};
+use super::reader::Shape;
+use super::resolution::{Resolution, resolution};
+use super::sampling::Sampling;
+use super::verdict::Verdict;
+use crate::clock::{self, Clock};
+use crate::doctor::{Diagnosis, MakeExecutor, Means, Watch, examine, watch};
+use crate::error::RunError;
+use crate::executor::{Executor, Sample};
+use crate::machine::Machine;
+use crate::machine::core_series::CoreSeries;
+use crate::machine::fact::{Fact, Files};
+use crate::machine::synchrony::{self, Synchrony};
+use crate::program::Program;
+use crate::random::Random;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// What happens during an evaluation, as it happens.
+pub enum Event<'a> {
+    /// What is being done now, and the share of the expected time that has passed.
+    Doing {
+        /// In a few words.
+        what: &'static str,
+        /// With which method.
+        clock: Option<&'static str>,
+        /// From 0 to 1.
+        share: f64,
+    },
+    /// What was found about the TSC and the core clock.
+    Facts(&'a Facts),
+    /// What neighbouring code does to a method's readings.
+    Contamination(&'static Clock, &'a [Contamination]),
+    /// What a method tells apart.
+    Resolution(&'a Resolution),
+    /// What the documents claim.
+    Claims(&'a [Claim]),
+    /// A method's samples begin.
+    Sampling(&'a Subject<'static>, &'a Shape, &'a Program),
+    /// An ensemble of a method, its number, and all readings, the ruler's included.
+    Ensemble(&'static Clock, usize, &'a Ensemble, &'a [Sample]),
+    /// A method's samples are complete.
+    Method(&'a Method<'static>),
+}
+
+/// Whoever follows an evaluation may end it.
+pub type Follow<'a> = dyn FnMut(Event) -> ControlFlow<()> + 'a;
+
+/// The executors of an evaluation.
+pub struct Executors<'a> {
+    /// Runs code on the target CPU.
+    pub plain: &'a mut dyn Executor,
+    /// Makes another there that keeps a performance counter, for the method that reads one.
+    pub counting: &'a dyn Fn() -> Result<Box<dyn Executor>, RunError>,
+    /// Makes executors on other CPUs.
+    pub others: &'a MakeExecutor<'a>,
+    /// What `counting` made.
+    pub made: Option<Box<dyn Executor>>,
+}
+
+impl Executors<'_> {
+    /// The one that a method needs.
+    fn of(&mut self, clock: &Clock) -> Result<&mut dyn Executor, RunError> {
+        if !clock.reads_counter() {
+            return Ok(self.plain);
+        }
+        if self.made.is_none() {
+            self.made = Some((self.counting)()?);
+        }
+        Ok(&mut **self.made.as_mut().expect("it was just made"))
+    }
+}
+
+/// What was found about the machine.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// As `doctor` has it.
+    pub diagnosis: Diagnosis,
+    /// The core clock against the TSC over time.
+    pub series: Fact<CoreSeries>,
+    /// The TSCs of other CPUs against the target's.
+    pub synchrony: Fact<Synchrony>,
+}
+
+/// What was found about one timing method.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// The method.
+    pub clock: &'static Clock,
+    /// Its samples; none where no duration was sane.
+    pub method: Option<Method<'static>>,
+    /// What neighbouring code does to its readings.
+    pub contamination: Vec<Contamination>,
+    /// What it tells apart.
+    pub resolution: Resolution,
+}
+
+/// What was found.
+pub struct Evaluation {
+    /// About the machine.
+    pub facts: Facts,
+    /// About each method, in the order of the plan.
+    pub methods: Vec<Evaluated>,
+    /// What the documents claim.
+    pub claims: Vec<Claim>,
+    /// What follows from all of it.
+    pub verdict: Verdict,
+}
+
+/// Evaluates timing methods. `None` where whoever follows has ended it.
+pub fn evaluate<'a>(
+    machine: &'a Machine,
+    executors: Executors,
+    (plan, not_run): (&'a Plan, &[NotRun]),
+    follow: &'a mut Follow,
+) -> Result<Option<Evaluation>, RunError> {
+    let random = Random::new(plan.seed);
+    let (started, expected) = (Instant::now(), plan.expected().as_secs_f64());
+    let mut course = Course { machine, executors, plan, started, expected, random, follow };
+    match course.run(not_run) {
+        Ok(evaluation) => Ok(Some(evaluation)),
+        Err(Stop::Asked) => Ok(None),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
+
+/// Why an evaluation ends early.
+enum Stop {
+    Asked,
+    Error(RunError),
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Stop {
+        Stop::Error(error)
+    }
+}
+
+struct Course<'a, 'e, 'f> {
+    machine: &'a Machine,
+    executors: Executors<'e>,
+    plan: &'a Plan,
+    started: Instant,
+    /// Seconds that all of it should take.
+    expected: f64,
+    random: Random,
+    follow: &'a mut Follow<'f>,
+}
+
+impl Course<'_, '_, '_> {
+    fn run(&mut self, not_run: &[NotRun]) -> Result<Evaluation, Stop> {
+        let facts = self.facts()?;
+        let subjects = self.subjects(&facts.diagnosis);
+        let mut around = Vec::new();
+        for subject in &subjects {
+            around.push(self.surroundings(subject)?);
+        }
+        let claims = self.claims(&subjects, &around, not_run)?;
+        let methods = self.samples(&subjects, facts.hertz())?;
+        let mut evaluated = Vec::new();
+        for ((subject, method), (contamination, resolution)) in subjects.iter().zip(methods).zip(around) {
+            evaluated.push(Evaluated { clock: subject.clock, method, contamination, resolution });
+        }
+        let verdict = Verdict::of(&evaluated);
+        Ok(Evaluation { facts, methods: evaluated, claims, verdict })
+    }
+
+    fn say(&mut self, event: Event) -> Result<(), Stop> {
+        match (self.follow)(event) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stop::Asked),
+        }
+    }
+
+    fn tell(&mut self, what: &'static str, clock: Option<&'static str>) -> Result<(), Stop> {
+        let share = self.started.elapsed().as_secs_f64() / self.expected;
+        self.say(Event::Doing { what, clock, share: share.min(1.0) })
+    }
+
+    fn facts(&mut self) -> Result<Facts, Stop> {
+        let times = self.plan.times;
+        self.tell("looking at the machine", None)?;
+        let means = Means {
+            executor: Ok(&mut *self.executors.plain),
+            others: self.executors.others,
+            clock: None,
+            files: Files::system(),
+            effort: times.facts,
+            seed: self.random.bits(),
+        };
+        let diagnosis = examine(self.machine, means);
+        self.tell("watching the core clock", None)?;
+        let study = diagnosis.tsc.known();
+        let series = match clock::choose(self.machine) {
+            Err(refused) => Fact::unknown(refused.why),
+            Ok(clock) => {
+                let core = diagnosis.core.known();
+                let how = Watch::new(clock, study, core, times.watch, self.random.bits());
+                Fact::from(watch(self.executors.plain, &how))
+            }
+        };
+        self.tell("comparing the TSCs of CPUs", None)?;
+        let reading = synchrony::reading(self.machine);
+        let step = reading.known().and_then(|reading| study?.step(*reading)).map(|step| step.ticks);
+        let synchrony = synchrony::measure(self.machine, step, times.synchrony);
+        let facts = Facts { diagnosis, series, synchrony };
+        self.say(Event::Facts(&facts))?;
+        Ok(facts)
+    }
+
+    fn subjects(&self, diagnosis: &Diagnosis) -> Vec<Subject<'static>> {
+        let core = Core::of(self.machine, diagnosis.core.known());
+        let default = |clock| clock::choose(self.machine).unwrap_or(clock);
+        let subject = |clock: &&'static Clock| Subject::of(clock, default(clock), core);
+        self.plan.clocks.iter().map(subject).collect()
+    }
+
+    /// Contamination and resolution of a method.
+    fn surroundings(&mut self, subject: &Subject<'static>) -> Result<(Vec<Contamination>, Resolution), Stop> {
+        self.tell("provoking neighbours", Some(subject.clock.name))?;
+        let executor = self.executors.of(subject.clock)?;
+        let (time, random) = (self.plan.times.contamination, &mut self.random);
+        let rows = contamination(executor, subject, subject.width, time, random)?;
+        self.say(Event::Contamination(subject.clock, &rows))?;
+        self.tell("climbing the staircase", Some(subject.clock.name))?;
+        let executor = self.executors.of(subject.clock)?;
+        let resolution = resolution(executor, subject, self.plan.times.resolution, &mut self.random)?;
+        self.say(Event::Resolution(&resolution))?;
+        Ok((rows, resolution))
+    }
+
+    /// The documents' claims, by what was measured.
+    fn claims(
+        &mut self,
+        subjects: &[Subject<'static>],
+        around: &[(Vec<Contamination>, Resolution)],
+        not_run: &[NotRun],
+    ) -> Result<Vec<Claim>, Stop> {
+        let mut rows: Vec<(&str, Vec<Contamination>)> = Vec::new();
+        for (subject, (contamination, _)) in subjects.iter().zip(around) {
+            rows.push((subject.clock.name, contamination.clone()));
+        }
+        for NotRun { clock, why } in not_run {
+            rows.push((clock.name, contamination::not_run(&clock.promises, &why.why)));
+        }
+        let needed = not_run.iter().any(|not| not.clock.needs_ring0());
+        let stand_in = clock::choose(self.machine).ok().zip(subjects.first());
+        if let Some((default, subject)) = stand_in.filter(|_| needed)
+            && clock::require(&STAND_IN, self.machine).is_ok()
+        {
+            self.tell("provoking neighbours", Some(STAND_IN.name))?;
+            let stand_in =
+                Subject { clock: &STAND_IN, ruler: default, step: crate::run::step(&STAND_IN), ..*subject };
+            let time = self.plan.times.contamination;
+            let measured =
+                contamination(self.executors.plain, &stand_in, stand_in.width, time, &mut self.random)?;
+            rows.push((STAND_IN.name, measured));
+        }
+        let found =
+            claims(|name| rows.iter().find(|(clock, _)| *clock == name).map(|(_, rows)| rows.as_slice()));
+        self.say(Event::Claims(&found))?;
+        Ok(found)
+    }
+
+    /// The samples of all methods, in the time that is left. The TSC runs at so many hertz.
+    fn samples(
+        &mut self,
+        subjects: &[Subject<'static>],
+        hertz: f64,
+    ) -> Result<Vec<Option<Method<'static>>>, Stop> {
+        let until = self.started + self.plan.budget;
+        let mut waiting = Vec::new();
+        for subject in subjects {
+            let executor = self.executors.of(subject.clock)?;
+            let cost = Sampling::new(subject).pilot(executor, &mut self.random)?;
+            waiting.push(Waiting::new(subject.clock, cost, hertz));
+        }
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let wanted: f64 = waiting.iter().map(|method| method.wanted(self.plan)).sum();
+        self.expected = (elapsed + wanted).min(self.plan.budget.as_secs_f64());
+        let mut methods = Vec::new();
+        for (at, subject) in subjects.iter().enumerate() {
+            let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
+            let (size, seconds) = share(&waiting[at..], left, self.plan);
+            methods.push(self.sample(subject, waiting[at].shape(subject, size), seconds)?);
+        }
+        Ok(methods)
+    }
+
+    fn sample(
+        &mut self,
+        subject: &Subject<'static>,
+        shape: Shape,
+        seconds: f64,
+    ) -> Result<Option<Method<'static>>, Stop> {
+        let clock = subject.clock;
+        self.tell("taking samples", Some(clock.name))?;
+        let sampling = Sampling::new(subject);
+        self.say(Event::Sampling(subject, &shape, sampling.program()))?;
+        let (started, expected) = (self.started, self.expected);
+        let until = Instant::now() + std::time::Duration::from_secs_f64(seconds);
+        let (follow, mut stopped, mut number) = (&mut *self.follow, false, 0);
+        let mut take = |ensemble: &Ensemble, readings: &[Sample]| {
+            let share = (started.elapsed().as_secs_f64() / expected).min(1.0);
+            let what = "taking samples";
+            let mut result = follow(Event::Ensemble(clock, number, ensemble, readings));
+            if result.is_continue() {
+                result = follow(Event::Doing { what, clock: Some(clock.name), share });
+            }
+            number += 1;
+            stopped = result.is_break();
+            result
+        };
+        let executor = self.executors.of(clock)?;
+        let size = (self.plan.size, shape);
+        let method = Method::measure(executor, subject, size, until, &mut self.random, &mut take)?;
+        if stopped {
+            return Err(Stop::Asked);
+        }
+        if let Some(method) = &method {
+            self.say(Event::Method(method))?;
+        }
+        Ok(method)
+    }
+}
+
+impl Facts {
+    /// The rate of the TSC, or one like that of most machines: it only says which methods count as quick.
+    fn hertz(&self) -> f64 {
+        self.diagnosis.tsc.known().map_or(2.5e9, |study| study.calibration.hertz.0)
+    }
+}

@@ -1,0 +1,136 @@
+//! Sampling and verdicts on simulated machines whose truth is known.
+
+use super::Subject;
+use super::method::Method;
+use super::reader::{Reader, Size};
+use super::sampling::Sampling;
+use crate::clock::Clock;
+use crate::executor::mock::{Frequency, Gaps, Noise, Scenario, Sibling, Simulated};
+use crate::executor::{Executor, Sample};
+use crate::random::Random;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+const SIZE: Size = Size { ensembles: 24, samples: 10_001 };
+
+fn subject(step: u64) -> Subject<'static> {
+    let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+    Subject { clock, ruler: clock, step: step as f64, imul_latency: 3.0, width: None }
+}
+
+fn method(scenario: Scenario) -> Method<'static> {
+    let subject = subject(scenario.step);
+    let mut machine = Simulated::new(scenario, 5);
+    let shape = Sampling::new(&subject).shape(SIZE, 80e-9);
+    let until = Instant::now() + Duration::from_secs(600);
+    let mut take = |_: &_, _: &[Sample]| ControlFlow::Continue(());
+    let method =
+        Method::measure(&mut machine, &subject, (SIZE, shape), until, &mut Random::new(6), &mut take);
+    method.expect("no fault is planted").expect("durations are sane")
+}
+
+/// What the pair takes on a machine that nothing disturbs.
+fn truth() -> f64 {
+    method(Scenario::default()).trimmed.unwrap().overhead
+}
+
+#[test]
+fn nothing_disturbs_a_clean_machine() {
+    let method = method(Scenario::default());
+    assert!(method.ergodic() && method.ergodic_trimmed(), "{:?} {:?}", method.totals, method.trimmed);
+    assert_eq!(method.totals.max_deviation, 1);
+    let summary = method.trimmed.unwrap();
+    let overhead = method.overhead.unwrap();
+    assert!(overhead.contains(summary.overhead), "{overhead:?} {summary:?}");
+    assert!(summary.dropped_share == 0.0 && summary.shared == 0);
+    assert!((Scenario::default().overhead - summary.overhead).abs() < 15.0, "{summary:?}");
+    let samples: u64 = method.sampled.ensembles.iter().map(|ensemble| ensemble.count).sum();
+    assert_eq!(samples, SIZE.total());
+    assert_eq!(method.sampled.histogram.len(), SIZE.total());
+}
+
+#[test]
+fn the_machines_doing_is_not_the_methods() {
+    let truth = truth();
+    let with = |change: fn(&mut Scenario)| {
+        let mut scenario = Scenario::default();
+        change(&mut scenario);
+        method(scenario)
+    };
+    let moved = with(|s| s.frequency = Frequency { jump_rate: 3e-8, ..Frequency::default() });
+    let interrupted = with(|s| s.interrupts = Gaps { rate: 1e-6, ticks: 8000.0 });
+    let stolen = with(|s| s.steal = Gaps { rate: 2.5e-8, ticks: 5e6 });
+    let beside = with(|s| s.sibling = Some(Sibling { busy: 2e6, idle: 1e7, snippet: 0.3 }));
+    for method in [moved, interrupted, stolen, beside] {
+        let summary = method.trimmed.unwrap();
+        assert!(method.ergodic_trimmed(), "{}", summary.why(1.0));
+        assert!((summary.overhead / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.overhead);
+        assert!(summary.dropped_share < 0.3, "{summary:?}");
+    }
+    let interrupted = with(|s| s.interrupts = Gaps { rate: 1e-6, ticks: 8000.0 });
+    assert!(!interrupted.ergodic() && interrupted.totals.max_deviation > 1000);
+}
+
+#[test]
+fn a_coarse_step_is_seen_through() {
+    let truth = truth();
+    for step in [2, 26, 38, 100] {
+        let method = method(Scenario { step, ..Scenario::default() });
+        let summary = method.trimmed.unwrap();
+        assert!(summary.ergodic, "{step}: {}", summary.why(step as f64));
+        assert!((summary.overhead - truth).abs() < 0.02 * summary.step_cycles, "{step}: {summary:?}");
+        // Two readings each rounded down to steps: at most a quarter of a step² between them.
+        assert!(summary.variance <= 0.26 * (step * step) as f64, "{step}: {summary:?}");
+        assert_eq!(method.totals.max_deviation, step);
+    }
+}
+
+#[test]
+fn a_method_that_varies_of_itself_is_not_ergodic() {
+    let noise = Noise::LogNormal { probability: 0.9, median: 3000.0, sigma: 1.0 };
+    let method = method(Scenario { noise, ..Scenario::default() });
+    assert!(!method.ergodic() && !method.ergodic_trimmed());
+    assert!(method.trimmed.unwrap().why(1.0).contains("says nothing"));
+}
+
+#[test]
+fn readings_give_the_same_figures_again() {
+    let subject = subject(26);
+    let scenario =
+        Scenario { step: 26, interrupts: Gaps { rate: 1e-6, ticks: 8000.0 }, ..Scenario::default() };
+    let mut machine = Simulated::new(scenario, 7);
+    let sampling = Sampling::new(&subject);
+    let shape = sampling.shape(Size { ensembles: 5, samples: 1234 }, 80e-9);
+    let mut again = Reader::new(shape);
+    let mut take = |_: &_, readings: &[Sample]| {
+        assert_eq!(readings.len(), shape.readings());
+        again.take(readings);
+        ControlFlow::Continue(())
+    };
+    let mut between = |_: &mut dyn Executor, _: &mut Random| Ok(());
+    let until = Instant::now() + Duration::from_secs(600);
+    let random = &mut Random::new(8);
+    let first = sampling.run(&mut machine, (shape, until), random, &mut between, &mut take).unwrap();
+    let again = again.finish(first.seconds);
+    assert_eq!(first.ensembles, again.ensembles);
+    assert_eq!(first.trimmed, again.trimmed);
+    assert_eq!(first.histogram, again.histogram);
+}
+
+#[test]
+fn whoever_takes_ensembles_may_end_it() {
+    let subject = subject(1);
+    let mut machine = Simulated::new(Scenario::default(), 9);
+    let sampling = Sampling::new(&subject);
+    let shape = sampling.shape(SIZE, 80e-9);
+    let mut taken = 0;
+    let mut take = |_: &_, _: &[Sample]| {
+        taken += 1;
+        if taken == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let mut between = |_: &mut dyn Executor, _: &mut Random| Ok(());
+    let until = Instant::now() + Duration::from_secs(600);
+    let random = &mut Random::new(8);
+    let sampled = sampling.run(&mut machine, (shape, until), random, &mut between, &mut take).unwrap();
+    assert_eq!(sampled.ensembles.len(), 3);
+}
