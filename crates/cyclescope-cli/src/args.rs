@@ -26,6 +26,8 @@ pub enum Command {
     Doctor,
     /// Measure a snippet
     Run(Box<RunArgs>),
+    /// Say how good each timing method is here
+    Evaluate(EvaluateArgs),
     /// Compute a number again from its evidence
     Replay(ReplayArgs),
 }
@@ -40,9 +42,10 @@ pub struct Common {
     /// Where the code runs
     #[arg(long, global = true, value_enum, value_name = "WHERE", default_value = "user")]
     pub executor: ExecutorName,
-    /// Timing method; `list` shows them all [default: chosen for this machine]
-    #[arg(long, global = true, value_name = "NAME")]
-    pub clock: Option<String>,
+    /// Timing method; `list` shows them all; `evaluate` takes several, separated by commas [default: chosen for this
+    /// machine; with evaluate all]
+    #[arg(long, global = true, value_name = "NAME", value_delimiter = ',')]
+    pub clock: Vec<String>,
     /// CPU to measure on [default: the last allowed one]
     #[arg(long, global = true, value_name = "N")]
     pub cpu: Option<u32>,
@@ -161,6 +164,31 @@ pub enum Cold {
     Branches,
     /// Its pages leave the translation buffers
     Tlb,
+}
+
+/// Options of `evaluate`.
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    /// Further timing methods, as after --clock
+    #[arg(value_name = "CLOCK")]
+    pub clocks: Vec<String>,
+    /// Ensembles of samples of each method; fewer where pairs take more than 200 ticks, or where time is short
+    /// [default: 1000, with --quick 100]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub ensembles: Option<u32>,
+    /// Samples in each ensemble [default: 100000]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4_000_000))]
+    pub samples: Option<u32>,
+    /// Seconds for everything; methods whose pairs take more than 200 ticks get a second each unless this is given
+    /// [default: 86, with --quick 13; none with --ensembles or --samples]
+    #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<f64>,
+    /// Print each ensemble too (with --json)
+    #[arg(help_heading = "What to print", long, requires = "json")]
+    pub series: bool,
+    /// Draw minima, variances and resolution of each method as SVG files in this directory
+    #[arg(help_heading = "What to print", long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
 }
 
 /// Options of `replay`.

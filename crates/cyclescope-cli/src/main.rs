@@ -4,11 +4,13 @@ mod args;
 mod assembler;
 mod clocks;
 mod doctor;
+mod evaluate;
 mod failure;
 mod function;
 mod interrupt;
 mod isolated;
 mod output;
+mod page;
 mod replay;
 mod report;
 mod repro;
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
-    if cli.common.clock.as_deref() == Some("list") {
+    if cli.common.clock.iter().any(|name| name == "list") {
         return clocks::list(&cli.common, output);
     }
     match &cli.command {
@@ -47,6 +49,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         )),
         Some(Command::Doctor) => doctor::doctor(&cli.common, output),
         Some(Command::Run(args)) => run::run(&cli.common, args, output),
+        Some(Command::Evaluate(args)) => evaluate::evaluate(&cli.common, args, output),
         Some(Command::Replay(args)) => replay::replay(&cli.common, args, output),
     }
 }

@@ -4,7 +4,7 @@ use crate::args::{Common, ExecutorName, ReplayArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use cyclescope::evidence::{self, Replay};
-use cyclescope::record::RunRecord;
+use cyclescope::record::{RunRecord, exit};
 use cyclescope::run::Facts;
 use std::io;
 
@@ -12,6 +12,16 @@ use std::io;
 pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result<u8, Failure> {
     if !args.measure {
         refuse_options(common)?;
+    }
+    if crate::evaluate::is_evidence(&args.dir) {
+        if args.measure {
+            let remedy = "its records in evaluate.json name the command that repeats it";
+            return Err(Failure::usage(
+                "the evidence of an evaluation can't be measured again this way",
+                Some(remedy),
+            ));
+        }
+        return crate::evaluate::replay(&args.dir, output).map(|()| exit::DONE);
     }
     let replay = evidence::read(&args.dir).map_err(unreadable)?;
     if args.measure && args.dir.join(evidence::EMPTY_CALL).exists() {
@@ -47,7 +57,7 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
 /// Options that would change nothing.
 fn refuse_options(common: &Common) -> Result<(), Failure> {
     let given = [
-        ("--clock", common.clock.is_some()),
+        ("--clock", !common.clock.is_empty()),
         ("--cpu", common.cpu.is_some()),
         ("--seed", common.seed.is_some()),
         ("--quick", common.quick),

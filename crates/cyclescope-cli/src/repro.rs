@@ -1,6 +1,6 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
 
-use crate::args::{Common, ExecutorName, RunArgs};
+use crate::args::{Common, EvaluateArgs, ExecutorName, RunArgs};
 use clap::ValueEnum;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
@@ -25,7 +25,7 @@ impl CommandLine {
 
     fn common(&mut self, common: &Common, seed: u64) {
         self.option("--executor", &(common.executor != ExecutorName::User).then(|| name(common.executor)));
-        self.option("--clock", &common.clock);
+        self.option("--clock", &(!common.clock.is_empty()).then(|| common.clock.join(",")));
         self.option("--cpu", &common.cpu);
         self.flag("--quick", common.quick);
         self.option("--seed", &Some(seed));
@@ -41,6 +41,17 @@ impl CommandLine {
 pub fn doctor(common: &Common, seed: u64) -> String {
     let mut line = CommandLine(vec!["cyclescope".to_string(), "doctor".to_string()]);
     line.common(common, seed);
+    line.quoted()
+}
+
+/// The command that evaluates timing methods with this seed.
+pub fn evaluate(common: &Common, args: &EvaluateArgs, seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), "evaluate".to_string()]);
+    line.option("--ensembles", &args.ensembles);
+    line.option("--samples", &args.samples);
+    line.option("--budget", &args.budget);
+    line.common(common, seed);
+    line.0.extend(args.clocks.iter().cloned());
     line.quoted()
 }
 
@@ -100,6 +111,7 @@ mod tests {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
             Some(Command::Run(args)) => super::run(&cli.common, args, None, 7),
+            Some(Command::Evaluate(args)) => super::evaluate(&cli.common, args, 7),
             Some(Command::Doctor) => super::doctor(&cli.common, 7),
             other => panic!("{other:?} is no run"),
         }
@@ -124,6 +136,7 @@ mod tests {
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
             vec!["doctor", "--quick", "--cpu", "0"],
+            vec!["evaluate", "--clock", "rdtsc,rdtscp", "rdpru", "--ensembles", "10", "--budget", "2.5"],
         ];
         for line in lines {
             let first = repro(&line);

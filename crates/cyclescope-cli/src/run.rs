@@ -133,7 +133,7 @@ pub fn print(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
 /// Measures what evidence holds again, here and now, and returns the exit code.
 pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
     let plan = &replay.plan;
-    let clock = common.clock.as_deref().map(find_clock).transpose()?;
+    let clock = one_clock(common)?;
     let request = Request {
         clock: Some(clock.unwrap_or(replay.clock)),
         unroll: plan.unit_fixed.then_some(plan.unit),
@@ -193,7 +193,7 @@ fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &User) -> Result<(), F
 }
 
 /// Says so where other runs were not kept away.
-fn warn_of_neighbours(executor: &User, machine: &Machine) {
+pub fn warn_of_neighbours(executor: &User, machine: &Machine) {
     let cpu = target(machine);
     match executor.lock_state() {
         LockState::Taken => {}
@@ -232,7 +232,7 @@ fn prepare_evidence(common: &Common) -> Result<Option<Prepared<'_>>, Failure> {
 
 fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
     Ok(Request {
-        clock: common.clock.as_deref().map(find_clock).transpose()?,
+        clock: one_clock(common)?,
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
         cold: cold(args)?,
@@ -273,14 +273,23 @@ pub fn seed() -> u64 {
     now.as_nanos() as u64 & ((1 << 53) - 1)
 }
 
+/// The timing method that was asked for, where only one can be.
+pub fn one_clock(common: &Common) -> Result<Option<&'static Clock>, Failure> {
+    match common.clock.as_slice() {
+        [] => Ok(None),
+        [name] => find_clock(name).map(Some),
+        _ => Err(Failure::usage("one clock at a time", Some("`cyclescope evaluate` takes several"))),
+    }
+}
+
 /// The timing method of this name.
 pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
     Clock::named(name).ok_or_else(|| {
         let names = clock::ALL.iter().map(|clock| clock.name);
         let nearest = cyclescope::asm::nearest(name, names);
         let remedy = match nearest.first() {
-            Some(nearest) => format!("did you mean {nearest}? `cyclescope run --clock list` shows all"),
-            None => "`cyclescope run --clock list` shows all".to_string(),
+            Some(nearest) => format!("did you mean {nearest}? `cyclescope --clock list` shows all"),
+            None => "`cyclescope --clock list` shows all".to_string(),
         };
         Failure::usage(format!("there is no clock {name}"), Some(&remedy))
     })

@@ -1,11 +1,11 @@
 //! `cyclescope doctor`: what this machine can measure with, and what to change.
 
-mod page;
-mod sections;
+pub mod sections;
 
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::page::Page;
 use crate::{repro, run};
 use cyclescope::doctor::{Diagnosis, DoctorRecord, Effort, Means, examine};
 use cyclescope::error::RunError;
@@ -14,7 +14,6 @@ use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Files;
 use cyclescope::record::exit;
-use page::Page;
 use std::time::Duration;
 
 /// How long each of some dozen batches waits for another cyclescope on its CPU.
@@ -27,7 +26,7 @@ pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
         let remedy = "leave --evidence out; --json prints every fact and figure";
         return Err(Failure::usage("doctor keeps no evidence", Some(remedy)));
     }
-    let clock = common.clock.as_deref().map(run::find_clock).transpose()?;
+    let clock = run::one_clock(common)?;
     let machine = run::machine(common)?;
     clock.map_or(Ok(()), |clock| cyclescope::clock::require(clock, &machine))?;
     let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);

@@ -1,9 +1,9 @@
 //! The sections of the report.
 
-use super::page::Page;
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::page::Page;
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_study::{CoreStudy, Sharing, SiblingProof, SiblingStudy};

@@ -2,6 +2,7 @@
 
 mod damage;
 mod endings;
+mod evaluate;
 mod evidence;
 mod functions;
 mod json;

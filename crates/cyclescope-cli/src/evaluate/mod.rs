@@ -1,0 +1,123 @@
+//! `cyclescope evaluate`: how good each timing method is here.
+
+mod evidence;
+mod follower;
+mod plots;
+mod progress;
+mod replay;
+mod sections;
+mod tables;
+
+pub use replay::{is_evidence, replay};
+
+use crate::args::{Common, EvaluateArgs};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{repro, run};
+use cyclescope::clock::{self, Clock};
+use cyclescope::error::RunError;
+use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::machine::Machine;
+use cyclescope::record::exit;
+use cyclescope::study::evaluate::evaluation::{Executors, evaluate as measure};
+use cyclescope::study::evaluate::plan::{self, NotRun, Plan, Times};
+use cyclescope::study::evaluate::reader::Size;
+use cyclescope::study::evaluate::record::Surroundings;
+use follower::Follower;
+use std::time::Duration;
+
+/// Runs the command and returns the exit code: an evaluation that completes is done, whatever it says.
+pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
+    run::require_user_mode(common)?;
+    if args.series && !common.json {
+        return Err(Failure::usage("--series prints JSON lines", Some("add --json")));
+    }
+    let names: Vec<&String> = common.clock.iter().chain(&args.clocks).collect();
+    let named = named(&names)?;
+    let machine = run::machine(common)?;
+    machine.tsc.require()?;
+    let (clocks, not_run) = clocks(named, &machine)?;
+    let plan = plan(common, args, clocks);
+    let plots = args.plots.as_deref();
+    let mut plots = plots.map(|directory| plots::Plots::new(directory, &machine.cpu.name())).transpose()?;
+    let evidence = common.evidence.as_deref().map(|directory| evidence::Evidence::new(directory, &machine));
+    let evidence = evidence.transpose()?;
+    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let mut executor = spawn(cpu, false)?;
+    let repro = repro::evaluate(common, args, plan.seed);
+    let around = Surroundings::new(&machine, "user", plan.seed, repro);
+    let mut follower =
+        Follower::new(&machine, &around, (args.series, &not_run), evidence, plots.as_mut(), output);
+    let executors = Executors {
+        plain: &mut executor,
+        counting: &|| Ok(Box::new(spawn(cpu, true)?)),
+        others: &|cpu| Ok(Box::new(spawn(cpu, false)?)),
+        made: None,
+    };
+    let result = measure(&machine, executors, (&plan, &not_run), &mut |event| follower.take(event));
+    follower.finish(result?)?;
+    run::warn_of_neighbours(&executor, &machine);
+    Ok(exit::DONE)
+}
+
+fn spawn(cpu: u32, counter: bool) -> Result<User, RunError> {
+    User::spawn(&UserOptions { cpu: cpu as usize, counter, ..UserOptions::default() })
+}
+
+/// The timing methods of these names, each once; none for all of them.
+fn named(names: &[&String]) -> Result<Option<Vec<&'static Clock>>, Failure> {
+    if names.is_empty() || names.iter().any(|name| *name == "all") {
+        return Ok(None);
+    }
+    let mut clocks: Vec<&'static Clock> = Vec::new();
+    for name in names {
+        let clock = run::find_clock(name)?;
+        if clocks.iter().all(|other| other.name != clock.name) {
+            clocks.push(clock);
+        }
+    }
+    Ok(Some(clocks))
+}
+
+/// The methods to evaluate, and those that can't be. What was named and can't be is an error.
+fn clocks(
+    named: Option<Vec<&'static Clock>>,
+    machine: &Machine,
+) -> Result<(Vec<&'static Clock>, Vec<NotRun>), Failure> {
+    let (all, not_run) = plan::all(machine);
+    match named {
+        None => Ok((all, not_run)),
+        Some(named) => {
+            named.iter().try_for_each(|clock| clock::require(clock, machine))?;
+            Ok((named, Vec::new()))
+        }
+    }
+}
+
+fn plan(common: &Common, args: &EvaluateArgs, clocks: Vec<&'static Clock>) -> Plan {
+    let (size, usual, slow, times) = match common.quick {
+        true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK),
+        false => (Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL),
+    };
+    let own_size = args.ensembles.is_some() || args.samples.is_some();
+    let budget = match args.budget {
+        Some(seconds) => Duration::from_secs_f64(seconds),
+        // Who says how many samples to take waits for them.
+        None if own_size => A_DAY,
+        None => usual,
+    };
+    Plan {
+        clocks,
+        size: Size {
+            ensembles: args.ensembles.unwrap_or(size.ensembles),
+            samples: args.samples.unwrap_or(size.samples),
+        },
+        budget,
+        slow: args.budget.is_none().then_some(slow),
+        times: times.within(budget, usual),
+        seed: common.seed.unwrap_or_else(run::seed),
+    }
+}
+
+/// As good as no budget.
+const A_DAY: Duration = Duration::from_secs(86_400);

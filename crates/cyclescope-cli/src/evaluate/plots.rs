@@ -1,0 +1,156 @@
+//! The paper's graphs of each method: minimum and variance by ensemble and by length of the code, and resolution by
+//! number of readings.
+
+use crate::failure::Failure;
+use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
+use cyclescope::study::evaluate::ensemble::Ensemble;
+use cyclescope::study::evaluate::method::Method;
+use cyclescope::study::evaluate::resolution::{Body, Resolution, Staircase};
+use cyclescope::unit::Unit;
+use std::path::{Path, PathBuf};
+
+/// Where graphs go.
+pub struct Plots {
+    directory: PathBuf,
+    /// The line under each title: the machine.
+    machine: String,
+    drawn: usize,
+}
+
+impl Plots {
+    /// Into a directory, which is made where there is none.
+    pub fn new(directory: &Path, machine: &str) -> Result<Plots, Failure> {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            let text = format!("no graphs can go to {}: {error}", directory.display());
+            Failure::usage(text, Some("name a directory where you may write"))
+        })?;
+        Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string(), drawn: 0 })
+    }
+
+    /// How many were drawn.
+    pub fn drawn(&self) -> usize {
+        self.drawn
+    }
+
+    fn draw(&mut self, name: &str, chart: &Chart) -> Result<(), Failure> {
+        let path = self.directory.join(format!("{name}.svg"));
+        std::fs::write(&path, chart.svg()).map_err(|error| {
+            Failure::internal(format!("{} can't be written: {error}", path.display()))
+                .with_remedy("leave --plots out, or name another directory")
+        })?;
+        self.drawn += 1;
+        Ok(())
+    }
+
+    /// Minimum and variance of each ensemble.
+    pub fn method(&mut self, method: &Method) -> Result<(), Failure> {
+        let clock = method.subject.clock.name;
+        let unit = unit(method.subject.clock.counts);
+        let samples = method.sampled.shape.size.samples;
+        let note = format!("{}: {} samples in each ensemble", self.machine, samples);
+        let by_ensemble = |figure: &dyn Fn(&Ensemble) -> f64| {
+            let ensembles = method.sampled.ensembles.iter().enumerate();
+            ensembles.map(|(number, ensemble)| Point::new(number as f64, figure(ensemble))).collect()
+        };
+        let minima = by_ensemble(&|ensemble| ensemble.minimum.map_or(f64::NAN, |least| least as f64));
+        self.draw(
+            &format!("minimum-{clock}"),
+            &Chart {
+                title: format!("Minimum of each ensemble: {clock}"),
+                note: note.clone(),
+                x: linear("ensemble"),
+                y: linear(&format!("minimum ({unit})")),
+                series: vec![series("minimum", Style::Dots, minima)],
+            },
+        )?;
+        let all = by_ensemble(&|ensemble| ensemble.variance() as f64);
+        let trimmed = method.sampled.trimmed.iter().enumerate();
+        let trimmed =
+            trimmed.map(|(number, ensemble)| Point::new(number as f64, ensemble.variance)).collect();
+        self.draw(
+            &format!("variance-{clock}"),
+            &Chart {
+                title: format!("Variance of each ensemble: {clock}"),
+                note,
+                x: linear("ensemble"),
+                y: Axis { label: format!("variance ({unit}²)"), scale: Scale::Log },
+                series: vec![
+                    series("all samples, as the paper has it", Style::Dots, all),
+                    series("without interrupts and changes of frequency", Style::Dots, trimmed),
+                ],
+            },
+        )
+    }
+
+    /// Minimum and variance by length, and what so many readings tell apart.
+    pub fn resolution(&mut self, resolution: &Resolution) -> Result<(), Failure> {
+        let clock = resolution.clock;
+        for stairs in &resolution.staircases {
+            self.stairs(clock, unit(resolution.unit), stairs)?;
+        }
+        let Some(by) = resolution.by_samples.first() else { return Ok(()) };
+        let rungs = |figure: fn(&cyclescope::study::evaluate::resolution::Rung) -> f64| {
+            by.rungs.iter().map(|rung| Point::new(rung.readings as f64, figure(rung))).collect()
+        };
+        self.draw(
+            &format!("resolution-{clock}"),
+            &Chart {
+                title: format!("What so many readings tell apart: {clock}"),
+                note: format!("{}: at 95 %", self.machine),
+                x: Axis { label: "readings of each program".to_string(), scale: Scale::Log },
+                y: Axis { label: "difference (core cycles)".to_string(), scale: Scale::Log },
+                series: vec![
+                    series("read in turn, with the ruler", Style::Line, rungs(|rung| rung.interleaved)),
+                    series("at different times, with the ruler", Style::Line, rungs(|rung| rung.apart)),
+                    series("at different times, without a ruler", Style::Line, rungs(|rung| rung.unruled)),
+                ],
+            },
+        )
+    }
+
+    fn stairs(&mut self, clock: &str, unit: &str, stairs: &Staircase) -> Result<(), Failure> {
+        let (what, axis, words) = match stairs.body {
+            Body::Adds => ("adds", "dependent add instructions", "add instructions"),
+            Body::Iterations => ("loop", "iterations of the loop", "the paper's loop"),
+        };
+        let note = format!("{}: {} readings of each length", self.machine, stairs.readings);
+        let minima =
+            stairs.points.iter().map(|point| Point::new(point.length.into(), point.raw.minimum as f64));
+        self.draw(
+            &format!("minimum-by-{what}-{clock}"),
+            &Chart {
+                title: format!("Minimum by length, {words}: {clock}"),
+                note: note.clone(),
+                x: linear(axis),
+                y: linear(&format!("minimum ({unit})")),
+                series: vec![series("minimum", Style::Steps, minima.collect())],
+            },
+        )?;
+        let variances = stairs.points.iter().map(|point| Point::new(point.length.into(), point.raw.variance));
+        self.draw(
+            &format!("variance-by-{what}-{clock}"),
+            &Chart {
+                title: format!("Variance by length, {words}: {clock}"),
+                note,
+                x: linear(axis),
+                y: Axis { label: format!("variance ({unit}²)"), scale: Scale::Log },
+                series: vec![series("variance", Style::Dots, variances.collect())],
+            },
+        )
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::TscTicks => "ticks",
+        unit => unit.text(),
+    }
+}
+
+fn linear(label: &str) -> Axis {
+    Axis { label: label.to_string(), scale: Scale::Linear }
+}
+
+fn series(name: &str, style: Style, points: Vec<Point>) -> Series {
+    Series { name: name.to_string(), style, points }
+}

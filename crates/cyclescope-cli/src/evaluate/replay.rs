@@ -1,0 +1,93 @@
+//! Computes the figures of an evaluation again from its evidence.
+
+use super::tables;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::page::Page;
+use cyclescope::study::evaluate::evidence::{MANIFEST, Manifest};
+use cyclescope::study::evaluate::method::Method;
+use cyclescope::study::evaluate::record::{EvaluateRecord, Surroundings};
+use serde_json::Value;
+use std::io;
+use std::path::Path;
+
+/// Whether a directory holds the evidence of an evaluation.
+pub fn is_evidence(directory: &Path) -> bool {
+    directory.join(MANIFEST).exists()
+}
+
+/// Reads the evidence, prints what it says and fails where that is not what was written beside it.
+pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
+    let manifest = Manifest::read(directory).map_err(unreadable)?;
+    let mut methods = Vec::new();
+    let mut differing = Vec::new();
+    for kept in &manifest.methods {
+        let method = kept.replay(directory).map_err(unreadable)?;
+        let record = record(&method, &kept.record);
+        if let Some(field) = difference(&record, &kept.record) {
+            differing.push(format!("{} of {}", field, kept.clock));
+        }
+        if output.is_json() {
+            output.record("evaluate", &record)?;
+        }
+        methods.push(method);
+    }
+    if !output.is_json() {
+        let mut page = Page::new(output);
+        tables::of_samples(&mut page, &methods.iter().collect::<Vec<_>>())?;
+        tables::of_trimmed(&mut page, &methods.iter().collect::<Vec<_>>())?;
+    }
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("the readings give another {} than the result beside them", differing.join(", "));
+    Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))
+}
+
+/// The record of a method, with what its readings do not tell from the one that was written.
+fn record(method: &Method, written: &Value) -> EvaluateRecord {
+    let text = |field: &str| written[field].as_str().unwrap_or_default().to_string();
+    EvaluateRecord::new(
+        method,
+        &Surroundings {
+            executor: "user",
+            cpu: written["cpu"].as_u64().unwrap_or(0) as u32,
+            cpu_model: text("cpu_model"),
+            seed: written["seed"].as_u64().unwrap_or(0),
+            repro: text("repro"),
+            emulated: false,
+        },
+    )
+}
+
+/// The first figure that differs from what was written.
+fn difference(record: &EvaluateRecord, written: &Value) -> Option<&'static str> {
+    let text = serde_json::to_string(record).expect("records are plain data");
+    let now: Value = serde_json::from_str(&text).expect("a record can be read back");
+    const COMPARED: [&str; 16] = [
+        "ensembles",
+        "overhead_min",
+        "mode",
+        "mean",
+        "p50",
+        "p99",
+        "max_deviation",
+        "total_variance",
+        "variance_of_variances",
+        "variance_of_minima",
+        "spurious_minima",
+        "total_variance_exact",
+        "variance_of_variances_exact",
+        "variance_of_minima_exact",
+        "ergodic_trimmed",
+        "dropped_share",
+    ];
+    COMPARED.into_iter().find(|field| now[*field] != written[*field])
+}
+
+fn unreadable(error: io::Error) -> Failure {
+    Failure::usage(
+        format!("the evidence can't be read: {error}"),
+        Some("name a directory that --evidence wrote"),
+    )
+}

@@ -1,0 +1,141 @@
+//! What an evaluation says in words: the machine's clocks, the documents' claims, the verdict.
+
+use crate::doctor::sections as doctor;
+use crate::failure::Failure;
+use crate::page::Page;
+use cyclescope::machine::Machine;
+use cyclescope::machine::core_series::CoreSeries;
+use cyclescope::machine::synchrony::{Pair, Synchrony};
+use cyclescope::study::evaluate::contamination::Claim;
+use cyclescope::study::evaluate::evaluation::{Evaluation, Facts};
+use cyclescope::study::evaluate::record::Surroundings;
+use cyclescope::study::evaluate::verdict::Recommended;
+
+/// The machine and its clocks.
+pub fn machine(
+    page: &mut Page,
+    machine: &Machine,
+    facts: &Facts,
+    around: &Surroundings,
+) -> Result<(), Failure> {
+    page.section("Machine")?;
+    page.row("processor", &machine.cpu.name())?;
+    page.row("CPU", &format!("{}, executor {}, seed {}", around.cpu, around.executor, around.seed))?;
+    doctor::tsc(page, machine, &facts.diagnosis)?;
+    page.section("Core clock over time, and other CPUs")?;
+    page.fact("core clock", &facts.series, series)?;
+    match &facts.synchrony {
+        cyclescope::machine::fact::Fact::Unknown(why) => page.unknown("TSCs of CPUs", why),
+        cyclescope::machine::fact::Fact::Known(found) => synchrony(page, found),
+    }
+}
+
+fn series(series: &CoreSeries) -> String {
+    let rate = match series.megahertz {
+        Some([low, middle, high]) => format!("{low:.0} to {high:.0} MHz, mostly {middle:.0}"),
+        None => {
+            let [low, middle, high] = series.raw_per_cycle;
+            format!("{low:.4} to {high:.4} units of the method's clock a core cycle, mostly {middle:.4}")
+        }
+    };
+    let changes = match series.change_count {
+        0 => "no change seen".to_string(),
+        1 => "one change seen".to_string(),
+        count => format!("{count} changes seen"),
+    };
+    format!("{rate}; {changes} in {:.2} s of {} looks", series.seconds, series.looks)
+}
+
+fn synchrony(page: &mut Page, found: &Synchrony) -> Result<(), Failure> {
+    for pair in &found.pairs {
+        page.row(&format!("TSC of CPU {}", pair.cpu), &against(pair))?;
+    }
+    if !found.untested.is_empty() {
+        page.row("not tested", &cyclescope::machine::topology::cpu_list(&found.untested))?;
+    }
+    Ok(())
+}
+
+fn against(pair: &Pair) -> String {
+    let Some(comparison) = pair.comparison.known() else {
+        return format!("not known: {}", pair.comparison.why().unwrap_or_default());
+    };
+    let offset = match comparison.offset_ticks.known() {
+        Some(offset) => format!("ahead by {:.0} to {:.0} ticks", offset.low, offset.high),
+        None => format!("the offset moved: {}", comparison.offset_ticks.why().unwrap_or_default()),
+    };
+    let drift = match comparison.drift_ppm.known() {
+        Some(drift) => format!("drift {:.2} to {:.2} ppm", drift.low, drift.high),
+        None => comparison.drift_ppm.why().unwrap_or_default().to_string(),
+    };
+    let order = match comparison.backwards.exchanges {
+        0 => format!("never backwards in {} exchanges", comparison.exchanges),
+        count => format!(
+            "backwards in {count} of {} exchanges, by up to {} ticks",
+            comparison.exchanges, comparison.backwards.most_ticks
+        ),
+    };
+    format!("{offset} (hard bound); {drift}; {order}")
+}
+
+/// What the documents claim, and what is seen here.
+pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
+    page.section("What the documents claim")?;
+    for claim in claims {
+        let holds = match claim.holds {
+            Some(true) => "holds here",
+            Some(false) => "does not hold here",
+            None => "can't be told here",
+        };
+        let stand_in = claim.stand_in.map_or(String::new(), |name| format!(" ({name} stood in)"));
+        page.row("claim", &format!("{} [{}]", claim.text, claim.source))?;
+        page.row("", &format!("{holds}{stand_in}: {}", claim.why))?;
+    }
+    Ok(())
+}
+
+/// Which method to use.
+pub fn verdict(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
+    let verdict = &evaluation.verdict;
+    page.section("Verdict")?;
+    for (label, recommended) in [("short code", &verdict.short_code), ("long code", &verdict.long_code)] {
+        match recommended {
+            Some(recommended) => self::recommended(page, label, recommended)?,
+            None => page.unknown(label, "no method here will do")?,
+        }
+    }
+    for finding in &verdict.findings {
+        page.painted_row("finding", finding, crate::output::Output::yellow)?;
+    }
+    Ok(())
+}
+
+fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(), Failure> {
+    let name = page.output.bold(method.clock);
+    page.output.line(format!("  {label:<18}{name}"))?;
+    page.row("", &format!("{}.", method.why))?;
+    if let (Some(value), Some(high)) = (method.overhead.value, method.overhead.high) {
+        page.row("", &format!("Subtract {value:.1} ± {:.1} core cycles.", high - value))?;
+    }
+    let [five, one] = method.shortest_once;
+    page.row(
+        "",
+        &format!(
+            "One reading is off by {:.2} core cycles (standard deviation): good to 5 % for code of {five:.0} cycles \
+             and more, to 1 % for {one:.0}.",
+            method.reading_deviation
+        ),
+    )?;
+    if let Some(many) = method.shortest_many {
+        let [five, one] = many.shortest;
+        page.row(
+            "",
+            &format!(
+                "{} readings of code and empty pair in turn tell {:.2} cycles apart at 95 %: good to 5 % for {five:.1} \
+                 cycles and more, to 1 % for {one:.0}.",
+                many.readings, many.difference
+            ),
+        )?;
+    }
+    Ok(())
+}

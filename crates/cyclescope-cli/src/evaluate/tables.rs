@@ -1,0 +1,308 @@
+//! The tables of an evaluation, 80 columns wide.
+
+use crate::failure::Failure;
+use crate::output::{WIDTH, wrapped};
+use crate::page::Page;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use cyclescope::study::evaluate::contamination::{FAULTS, Verdict};
+use cyclescope::study::evaluate::criteria::in_steps;
+use cyclescope::study::evaluate::evaluation::{Evaluated, Evaluation};
+use cyclescope::study::evaluate::method::Method;
+use cyclescope::study::evaluate::plan::NotRun;
+use cyclescope::study::evaluate::published::PUBLISHED;
+use cyclescope::study::evaluate::resolution::Body;
+use cyclescope::unit::Unit;
+
+/// A table of right-aligned columns after a left-aligned first one.
+fn table(heading: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(heading);
+    for column in 0..heading.len() {
+        let column = table.column_mut(column).expect("each has a heading");
+        column.set_padding((1, 0));
+    }
+    for column in 1..heading.len() {
+        table.column_mut(column).expect("each has a heading").set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn print(page: &mut Page, table: &Table) -> Result<(), Failure> {
+    for line in table.lines() {
+        page.output.line(format!(" {}", line.trim_end()))?;
+    }
+    Ok(())
+}
+
+fn note(page: &mut Page, text: &str) -> Result<(), Failure> {
+    for line in wrapped(text, WIDTH - 2) {
+        let line = page.output.faint(&line);
+        page.output.line(format!("  {line}"))?;
+    }
+    Ok(())
+}
+
+/// A figure in at most seven characters.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        _ if !value.is_finite() => "-".to_string(),
+        0.0 => "0".to_string(),
+        size if size >= 999_999.5 => format!("{value:.1e}"),
+        size if size >= 1000.0 || (value.fract() == 0.0 && size >= 1.0) => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.005 => format!("{value:.2}"),
+        _ => format!("{value:.0e}"),
+    }
+}
+
+fn whole(value: u128) -> String {
+    if value < 1_000_000 { value.to_string() } else { short(value as f64) }
+}
+
+fn yes(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_string()
+}
+
+/// What each method's samples are: the distribution and the paper's totals.
+pub fn samples(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> Result<(), Failure> {
+    let methods: Vec<&Method> = evaluation.methods.iter().filter_map(|found| found.method.as_ref()).collect();
+    of_samples(page, &methods)?;
+    for not in not_run {
+        note(page, &format!("{} was not run: {}", not.clock.name, not.why.why))?;
+    }
+    of_trimmed(page, &methods)
+}
+
+/// A method's name, marked where it counts nanoseconds or has fewer samples than were asked for.
+fn name(method: &Method) -> String {
+    let nanos = if method.subject.clock.counts == Unit::Nanos { " (ns)" } else { "" };
+    format!("{}{nanos}", method.subject.clock.name)
+}
+
+/// The distributions and the paper's totals of some methods.
+pub fn of_samples(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
+    page.section("Empty pairs of readings, in TSC ticks")?;
+    let mut distribution = table(&["method", "min", "mode", "p50", "mean", "p99", "max dev", "step"]);
+    for method in methods {
+        distribution.add_row([
+            name(method),
+            method.totals.overhead_min.to_string(),
+            method.mode().to_string(),
+            method.quantile(0.5).to_string(),
+            short(method.mean()),
+            method.quantile(0.99).to_string(),
+            whole(method.totals.max_deviation.into()),
+            short(method.subject.step),
+        ]);
+    }
+    print(page, &distribution)?;
+    page.section("The paper's criteria: variance, of variances and of minima must be 0")?;
+    let mut totals = table(&["method", "variance", "of var.", "of min.", "spurious", "steps²", "ergodic"]);
+    let integer = |value: Option<u128>| value.map_or("-".to_string(), whole);
+    for method in methods {
+        let figures = &method.totals;
+        totals.add_row([
+            name(method),
+            whole(figures.total_variance),
+            integer(figures.variance_of_variances),
+            integer(figures.variance_of_minima),
+            figures.spurious_minima.to_string(),
+            short(in_steps(figures.total_variance_exact.value(), method.subject.step)),
+            yes(method.ergodic()),
+        ]);
+    }
+    print(page, &totals)?;
+    note(
+        page,
+        "Integers as the paper's program has them; --json has the exact fractions and the reasons. In steps² 0.25 is \
+         perfect: what a clock makes that only counts in steps. A constant minimum may only mean that the step hides \
+         what varies.",
+    )?;
+    scaled(page, methods)
+}
+
+/// Which methods have fewer samples than were asked for.
+fn scaled(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
+    for method in methods {
+        let taken = method.sampled.ensembles.len() as u64 * u64::from(method.sampled.shape.size.samples);
+        if taken < method.asked.total() {
+            let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
+            let each = 1e6 * method.sampled.seconds / taken as f64;
+            let text = format!(
+                "{}: {ensembles} ensembles of {samples} samples, not {} of {}, for each takes {each:.2} µs.",
+                method.subject.clock.name, method.asked.ensembles, method.asked.samples
+            );
+            note(page, &text)?;
+        }
+    }
+    Ok(())
+}
+
+/// What remains without interrupts and changes of frequency.
+pub fn of_trimmed(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
+    page.section("Without interrupts and changes of frequency, in core cycles")?;
+    let heading = ["method", "overhead", "spread", "steps²", "dropped", "ergodic"];
+    let mut trimmed = table(&heading);
+    for method in methods {
+        let overhead = match method.overhead {
+            Some(overhead) => format!("{:.1} ± {:.1}", overhead.value, overhead.half_width()),
+            None => method.trimmed.map_or("-".to_string(), |summary| format!("{:.1}", summary.overhead)),
+        };
+        let figures = method.trimmed.map(|summary| {
+            [
+                format!("± {:.2}", summary.overhead_spread),
+                short(in_steps(summary.variance, method.subject.step)),
+                format!("{:.1} %", 100.0 * summary.dropped_share),
+                yes(summary.ergodic),
+            ]
+        });
+        let figures = figures.unwrap_or(std::array::from_fn(|_| "-".to_string()));
+        trimmed.add_row([name(method), overhead].into_iter().chain(figures).collect::<Vec<_>>());
+    }
+    print(page, &trimmed)?;
+    note(
+        page,
+        "overhead: of an empty pair, over many layouts. spread: its standard deviation between ensembles. steps²: the \
+         variance of one reading. dropped: samples 4 steps or more above the minimum around them. ergodic: spread \
+         below one step, variances alike, most samples kept.",
+    )?;
+    for method in methods.iter().filter(|method| !method.ergodic_trimmed()) {
+        if let Some(summary) = &method.trimmed {
+            note(page, &format!("{}: {}.", method.subject.clock.name, summary.why(method.subject.step)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Published rows beside ours.
+pub fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
+    page.section("Published rows and ours, in TSC ticks")?;
+    let heading = ["method", "where", "min", "variance", "steps²", "of var.", "of min.", "step"];
+    let mut rows = table(&heading);
+    let integer = |value: Option<u128>| value.map_or("-".to_string(), whole);
+    for row in PUBLISHED {
+        rows.add_row([
+            row.method.to_string(),
+            row.short.to_string(),
+            row.overhead_min.to_string(),
+            short(row.total_variance),
+            short(in_steps(row.total_variance, row.step)),
+            integer(row.variance_of_variances.map(u128::from)),
+            integer(row.variance_of_minima.map(u128::from)),
+            short(row.step),
+        ]);
+        let ours = evaluation.methods.iter().find(|found| found.clock.name == row.method);
+        let ours = ours.and_then(|found| found.method.as_ref());
+        rows.add_row(match ours {
+            None => vec![String::new(), "here".to_string(), "not run".to_string()],
+            Some(method) => vec![
+                String::new(),
+                "here".to_string(),
+                method.totals.overhead_min.to_string(),
+                whole(method.totals.total_variance),
+                short(in_steps(method.totals.total_variance_exact.value(), method.subject.step)),
+                integer(method.totals.variance_of_variances),
+                integer(method.totals.variance_of_minima),
+                short(method.subject.step),
+            ],
+        });
+    }
+    print(page, &rows)?;
+    note(
+        page,
+        "The paper's machine had interrupts, frequency scaling and hyper-threading off, and its TSC stepped by 4: its \
+         variances of 2 and 3 are steps, too.",
+    )
+}
+
+/// What each method tells apart.
+pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
+    page.section("Resolution: a body that grows from 0 to 999")?;
+    let heading = ["method", "add", "iteration", "change", "spurious", "1 cycle by", "most tell"];
+    let mut rows = table(&heading);
+    for Evaluated { clock, resolution, .. } in &evaluation.methods {
+        let slope = |body: Body| {
+            let slope = resolution.staircase(body).and_then(|stairs| stairs.slope);
+            slope.map_or("-".to_string(), |slope| format!("{:.3}", slope.value))
+        };
+        let adds = resolution.staircase(Body::Adds);
+        let change = adds.and_then(|stairs| stairs.totals.smallest_change);
+        let spurious = adds.map_or("-".to_string(), |stairs| stairs.totals.spurious_minima.to_string());
+        let many = resolution.by_samples.first();
+        let from = many.and_then(|many| many.one_cycle_from);
+        let best =
+            many.and_then(|many| many.rungs.iter().min_by(|a, b| a.interleaved.total_cmp(&b.interleaved)));
+        rows.add_row([
+            clock.name.to_string(),
+            slope(Body::Adds),
+            slope(Body::Iterations),
+            change.map_or("-".to_string(), |change| change.to_string()),
+            spurious,
+            from.map_or("-".to_string(), |readings| readings.to_string()),
+            best.map_or("-".to_string(), |rung| format!("{:.2} ({})", rung.interleaved, rung.readings)),
+        ]);
+    }
+    print(page, &rows)?;
+    note(
+        page,
+        "add, iteration: core cycles of one more dependent add, and of one more of the paper's loop. change: the \
+         smallest by which the minimum grew, in raw units; spurious: how often it shrank. 1 cycle by: readings from \
+         which one core cycle is told apart at 95 %. most tell: the smallest difference in core cycles that the most \
+         readings told apart.",
+    )
+}
+
+/// What neighbouring code does to each method.
+pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> Result<(), Failure> {
+    page.section("Contamination by neighbouring code, in core cycles")?;
+    let mut rows = table(&["method", "leading", "early", "unfinished", "following", "stores"]);
+    for found in &evaluation.methods {
+        let mut cells = vec![found.clock.name.to_string()];
+        for fault in FAULTS {
+            let row = found.contamination.iter().find(|row| row.fault == fault);
+            cells.push(row.map_or("-".to_string(), |row| {
+                row.cost.known().map_or("-".to_string(), |cost| marked(row.verdict, cost.value))
+            }));
+        }
+        rows.add_row(cells);
+    }
+    for not in not_run.iter().filter(|not| not.clock.needs_ring0()) {
+        rows.add_row([not.clock.name, "not run: needs ring 0"]);
+    }
+    print(page, &rows)?;
+    note(
+        page,
+        "What a body seems to cost too much, or too little, beside leading code that is unfinished; because it began \
+         before the start was read; because it was unfinished at the end; because of following code; because its \
+         stores were not drained. Each side is tried against a fenced other side. Plain: the method promises that this \
+         does not happen, and keeps it. *: no promise, and it happens. (): no promise, and it is not visible here. \
+         !: broken. ?: the interval is too wide to tell.",
+    )
+}
+
+/// A contamination's cost, and what it says about the promise.
+fn marked(verdict: Verdict, cost: f64) -> String {
+    let cost = short(cost);
+    match verdict {
+        Verdict::Kept => cost,
+        Verdict::Visible => format!("{cost} *"),
+        Verdict::NotVisible => format!("({cost})"),
+        Verdict::Broken => format!("{cost} !"),
+        Verdict::Unclear => format!("{cost} ?"),
+        Verdict::NotRun => "not run".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        let figures = [0.0, 2.0, 0.5, 12.34, 123.4, 999_999.0, 5.7e10, 0.0001, -3.25, f64::NAN];
+        let texts = ["0", "2", "0.50", "12.3", "123.4", "999999", "5.7e10", "1e-4", "-3.25", "-"];
+        assert_eq!(figures.map(short), texts);
+        assert_eq!(whole(1_234_567), "1.2e6");
+    }
+}

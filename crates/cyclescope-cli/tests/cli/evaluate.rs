@@ -1,0 +1,234 @@
+//! `evaluate`: the paper's figures to the last digit, evidence, names, and what goes wrong.
+
+use crate::support::{Answer, answer, cyclescope, folder};
+use serde_json::Value;
+use std::path::Path;
+
+/// Two quick methods, and few samples of them.
+const SMALL: [&str; 9] = [
+    "--quick",
+    "--clock",
+    "rdtsc,notes-rdtscp-lfence",
+    "--ensembles",
+    "6",
+    "--samples",
+    "1500",
+    "--budget",
+    "2",
+];
+
+/// What the program says to these arguments.
+fn said(arguments: &[&str]) -> Answer {
+    answer(&mut cyclescope(arguments))
+}
+
+/// Runs with JSON, and returns the lines of each kind.
+fn lines(arguments: &[&str], code: i32) -> Vec<Value> {
+    let output = said(&[&["evaluate", "--json"], arguments].concat());
+    assert_eq!(output.code, Some(code), "{}", output.stderr);
+    let text = output.stdout;
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["kind"] == kind).collect()
+}
+
+/// The paper's `var_calc`, in 128 bits.
+fn var_calc(values: &[u128]) -> u128 {
+    let count = values.len() as u128;
+    let sum: u128 = values.iter().sum();
+    let squares: u128 = values.iter().map(|value| value * value).sum();
+    (squares * count - sum * sum) / (count * count)
+}
+
+fn integer(value: &Value) -> u128 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no integer")).into()
+}
+
+#[test]
+fn each_method_has_its_lines() {
+    let lines = lines(&SMALL, 0);
+    assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
+    let methods = kind(&lines, "evaluate");
+    let names: Vec<&Value> = methods.iter().map(|method| &method["clock"]).collect();
+    assert_eq!(names, ["rdtsc", "rdtscp-lfence"]);
+    for method in methods {
+        for field in ["overhead_min", "total_variance", "max_deviation", "spurious_minima", "ensembles"] {
+            assert!(method[field].is_u64(), "{field} in {method}");
+        }
+        assert_eq!((&method["ensembles"], &method["samples_per_ensemble"]), (&6.into(), &1500.into()));
+        assert!(method["ergodic"].is_boolean() && method["ergodic_trimmed"].is_boolean());
+        assert!(method["tsc_step"].as_f64().expect("a number") >= 1.0);
+        assert_eq!(method["overhead"]["unit"], "core_cycles");
+        assert!(method["repro"].as_str().expect("text").starts_with("cyclescope evaluate"));
+    }
+    let contamination = kind(&lines, "evaluate.contamination");
+    assert_eq!(contamination.len(), 10);
+    for row in contamination {
+        assert!(row["promised"].is_boolean() && row["cost"]["unit"] == "core_cycles", "{row}");
+    }
+    assert_eq!(kind(&lines, "evaluate.resolution").len(), 2);
+    assert_eq!(kind(&lines, "evaluate.tsc").len(), 1);
+    assert_eq!(kind(&lines, "evaluate.verdict").len(), 1);
+    assert!(kind(&lines, "evaluate.ensemble").is_empty());
+}
+
+#[test]
+fn totals_are_those_of_the_series() {
+    let lines = lines(&[&SMALL[..], &["--series"]].concat(), 0);
+    for method in kind(&lines, "evaluate") {
+        let ensembles: Vec<&Value> = kind(&lines, "evaluate.ensemble")
+            .into_iter()
+            .filter(|ensemble| ensemble["clock"] == method["clock"])
+            .collect();
+        assert_eq!(ensembles.len(), 6);
+        let of = |field: &str| ensembles.iter().map(|line| integer(&line[field])).collect::<Vec<u128>>();
+        let (minima, variances) = (of("minimum"), of("variance"));
+        assert_eq!(integer(&method["overhead_min"]), *minima.iter().min().expect("six"));
+        assert_eq!(integer(&method["total_variance"]), variances.iter().sum::<u128>() / 6);
+        assert_eq!(integer(&method["variance_of_minima"]), var_calc(&minima));
+        assert_eq!(integer(&method["max_deviation"]), *of("max_deviation").iter().max().expect("six"));
+    }
+}
+
+/// The durations of each ensemble, read from evidence by no code of the library.
+fn durations(directory: &Path, kept: &Value) -> Vec<Vec<u128>> {
+    let number = |value: &Value| value.as_u64().expect("a number") as usize;
+    let (block, samples) = (number(&kept["shape"]["block"]), number(&kept["shape"]["size"]["samples"]));
+    let name = kept["clock"].as_str().expect("text");
+    let bytes = std::fs::read(directory.join(format!("{name}.readings"))).expect("readings");
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+    let readings: Vec<(u64, u64)> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let ensemble = samples.div_ceil(block) * (block + 3);
+    let own = |ensemble: &[(u64, u64)]| {
+        let blocks = ensemble.chunks_exact(block + 3).flat_map(|round| round[..block].to_vec());
+        blocks.take(samples).map(|(start, end)| u128::from(end - start)).collect()
+    };
+    readings.chunks_exact(ensemble).map(own).collect()
+}
+
+#[test]
+fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
+    let folder = folder();
+    let directory = folder.path().join("evidence");
+    let evidence = ["--evidence", directory.to_str().expect("text")];
+    let lines = lines(&[&SMALL[..], &evidence].concat(), 0);
+    let manifest = std::fs::read_to_string(directory.join("evaluate.json")).expect("a manifest");
+    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
+    for (method, kept) in
+        kind(&lines, "evaluate").into_iter().zip(manifest["methods"].as_array().expect("two"))
+    {
+        let ensembles = durations(&directory, kept);
+        assert_eq!(ensembles.len(), 6);
+        let variances: Vec<u128> = ensembles.iter().map(|samples| var_calc(samples)).collect();
+        let minima: Vec<u128> =
+            ensembles.iter().map(|samples| *samples.iter().min().expect("some")).collect();
+        let spurious = minima.windows(2).filter(|pair| pair[1] < pair[0]).count() as u128;
+        let deviation =
+            |samples: &Vec<u128>| samples.iter().max().expect("some") - samples.iter().min().expect("some");
+        assert_eq!(integer(&method["overhead_min"]), *minima.iter().min().expect("six"));
+        assert_eq!(integer(&method["total_variance"]), variances.iter().sum::<u128>() / 6);
+        assert_eq!(integer(&method["max_deviation"]), ensembles.iter().map(deviation).max().expect("six"));
+        assert_eq!(method["variance_of_variances"].to_string(), var_calc(&variances).to_string());
+        assert_eq!(integer(&method["variance_of_minima"]), var_calc(&minima));
+        assert_eq!(integer(&method["spurious_minima"]), spurious);
+        // The exact total variance: the sum of n Σx² - (Σx)² over all ensembles, by 6 n².
+        let above = |samples: &Vec<u128>| {
+            let sum: u128 = samples.iter().sum();
+            samples.iter().map(|x| x * x).sum::<u128>() * samples.len() as u128 - sum * sum
+        };
+        let numerator: u128 = ensembles.iter().map(above).sum();
+        let exact = method["total_variance_exact"].as_str().expect("a fraction");
+        let (top, bottom) = exact.split_once('/').unwrap_or((exact, "1"));
+        let (top, bottom): (u128, u128) = (top.parse().expect("digits"), bottom.parse().expect("digits"));
+        assert_eq!(top * (6 * 1500 * 1500), numerator * bottom, "{exact}");
+    }
+}
+
+#[test]
+fn evidence_gives_the_same_figures_again() {
+    let folder = folder();
+    let directory = folder.path().join("evidence");
+    let path = directory.to_str().expect("text");
+    let first = lines(&[&SMALL[..], &["--evidence", path]].concat(), 0);
+    let output = said(&["replay", "--json", path]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let text = output.stdout;
+    let again: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    for (first, again) in kind(&first, "evaluate").into_iter().zip(&again) {
+        for field in ["clock", "total_variance_exact", "variance_of_variances_exact", "p99", "dropped_share"]
+        {
+            assert_eq!(first[field], again[field], "{field}");
+        }
+    }
+    let words = said(&["replay", path]);
+    assert!(words.code == Some(0) && words.stdout.contains("rdtscp-lfence"));
+    // Measuring again is another command's business, which is named.
+    assert_eq!(said(&["replay", "--measure", path]).code, Some(2));
+    let readings = directory.join("rdtsc.readings");
+    let mut bytes = std::fs::read(&readings).expect("readings");
+    bytes[8 + 5] ^= 1;
+    std::fs::write(&readings, &bytes).expect("a file");
+    assert_eq!(said(&["replay", path]).code, Some(1), "a changed reading is noticed");
+    bytes.truncate(100);
+    std::fs::write(&readings, &bytes).expect("a file");
+    assert_eq!(said(&["replay", path]).code, Some(2), "a cut file is noticed");
+}
+
+#[test]
+fn graphs_are_drawn() {
+    let folder = folder();
+    let directory = folder.path().join("graphs");
+    let output = said(&[&["evaluate"], &SMALL[..], &["--plots", directory.to_str().expect("text")]].concat());
+    assert_eq!(output.code, Some(0));
+    let text = output.stdout;
+    assert!(text.contains("14 in the directory of --plots"), "{text}");
+    for name in
+        ["minimum", "variance", "minimum-by-adds", "variance-by-adds", "minimum-by-loop", "resolution"]
+    {
+        let svg = std::fs::read_to_string(directory.join(format!("{name}-rdtsc.svg"))).expect("a graph");
+        assert!(svg.starts_with("<svg") && svg.contains("rdtsc"), "{name}");
+    }
+}
+
+#[test]
+fn the_text_fits_the_screen() {
+    let output = said(&[&["evaluate"], &SMALL[..]].concat());
+    assert!(output.code == Some(0) && output.stderr.is_empty());
+    let text = output.stdout;
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80 && !line.contains('\x1b'), "{line}");
+    }
+    for section in ["Empty pairs", "Published rows", "Resolution", "Contamination", "Verdict"] {
+        assert!(text.contains(section), "{section}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = folder();
+    let taken = folder.path().join("taken");
+    std::fs::write(&taken, "").expect("a file");
+    let taken = taken.to_str().expect("text");
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["--clock", "rdtscp-lfense"], 2, "did you mean rdtscp-lfence"),
+        (&["--clock", "paper-alternative"], 3, "ring 0"),
+        (&["--series"], 2, "--json"),
+        (&["--samples", "1"], 2, "--samples"),
+        (&["--ensembles", "0"], 2, "--ensembles"),
+        (&["--budget", "0"], 2, "--budget"),
+        (&["--plots", taken], 2, "no graphs"),
+        (&["--evidence", taken], 2, "evidence"),
+        (&["--executor", "kernel"], 3, "kernel"),
+    ];
+    for (arguments, code, says) in cases {
+        let output = said(&[&["evaluate"], arguments].concat());
+        let said = &output.stderr;
+        assert_eq!(output.code, Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(says), "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(said(&["run", "--clock", "rdtsc,rdtscp", "nop"]).code, Some(2));
+}
