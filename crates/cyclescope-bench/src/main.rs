@@ -1,4 +1,5 @@
-//! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, rivals.
+//! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, timing methods,
+//! rivals.
 //!
 //! Each section is a file with a demand and a function that prints what was found. It measures with the library
 //! as `cyclescope run` does. Nothing here asserts: a demand that is missed is printed as missed.
@@ -7,6 +8,7 @@ mod additivity;
 mod busy;
 mod costs;
 mod coverage;
+mod evaluate;
 mod lab;
 mod report;
 mod rivals;
@@ -29,7 +31,7 @@ pub struct Options {
     /// List the sections and what each proves
     #[arg(long)]
     pub list: bool,
-    /// The long proofs: a thousand intervals a chain over at least half an hour
+    /// The long proofs: a thousand intervals a chain over at least half an hour, the paper's hundred million samples
     #[arg(long)]
     pub full: bool,
     /// Measurements of each snippet in the section `coverage` [default: 48; 1000 with --full]
@@ -57,6 +59,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "additivity", proves: "k more additions cost k more cycles", run: additivity::run },
     Section { name: "traps", proves: "what is hard to measure is right or refused", run: traps::run },
     Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
+    Section { name: "evaluate", proves: "timing methods are judged the same each time", run: evaluate::run },
     Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },
 ];
 

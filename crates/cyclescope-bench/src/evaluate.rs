@@ -1,0 +1,148 @@
+//! The evaluation of timing methods: does it say the same each time, and how long does it take?
+//!
+//! Ten quick evaluations of all methods idle and ten beside a busy loop on the same CPU: overhead, step, trimmed
+//! verdict and recommendation must not change. With `--full` also one evaluation with all of the paper's samples.
+
+use crate::lab::{Lab, Load, Outcome};
+use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::study::evaluate::evaluation::{Evaluation, Executors, evaluate};
+use cyclescope::study::evaluate::method::Method;
+use cyclescope::study::evaluate::plan::{self, Plan, Times};
+use cyclescope::study::evaluate::reader::Size;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// Evaluations in each condition.
+const RUNS: usize = 10;
+/// What the demands allow a quick evaluation of everything, a whole one, and a method's hundred million samples.
+const QUICK_SECONDS: f64 = 15.0;
+const FULL_SECONDS: f64 = 90.0;
+const METHOD_SECONDS: f64 = 20.0;
+/// Overheads of runs that differ by more than this many core cycles are not the same.
+const SAME_CYCLES: f64 = 1.0;
+
+/// Runs the section.
+pub fn run(lab: &mut Lab) -> Outcome {
+    let mut seen: BTreeMap<&'static str, Seen> = BTreeMap::new();
+    let mut recommended = BTreeSet::new();
+    for load in Load::BOTH {
+        let neighbour = lab.load(load)?;
+        let mut longest: f64 = 0.0;
+        for _ in 0..RUNS {
+            let started = Instant::now();
+            let found = one(lab, plan::SIZE_QUICK, (plan::BUDGET_QUICK, plan::SLOW_QUICK), Times::QUICK)?;
+            longest = longest.max(started.elapsed().as_secs_f64());
+            let name = |method: &Option<_>| method.as_ref().map_or("none", name_of);
+            recommended.insert((name(&found.verdict.short_code), name(&found.verdict.long_code)));
+            for method in found.methods.iter().filter_map(|evaluated| evaluated.method.as_ref()) {
+                seen.entry(method.subject.clock.name).or_default().add(method);
+            }
+        }
+        drop(neighbour);
+        let text = format!("a quick evaluation of everything takes at most 15 s, {}", load.name());
+        lab.demand(&text, Some(longest <= QUICK_SECONDS), format!("longest of {RUNS}: {longest:.1} s"));
+    }
+    report(lab, &seen, &recommended);
+    if lab.options.full { full(lab) } else { Ok(()) }
+}
+
+fn name_of(method: &cyclescope::study::evaluate::verdict::Recommended) -> &'static str {
+    method.clock
+}
+
+/// What the runs said about one method.
+#[derive(Default)]
+struct Seen {
+    overheads: Vec<f64>,
+    steps: BTreeSet<String>,
+    ergodic: BTreeSet<bool>,
+}
+
+impl Seen {
+    fn add(&mut self, method: &Method) {
+        self.overheads.extend(method.trimmed.map(|summary| summary.overhead));
+        self.steps.insert(format!("{:.0}", method.subject.step));
+        self.ergodic.insert(method.ergodic_trimmed());
+    }
+
+    fn range(&self) -> [f64; 2] {
+        let fold = |[low, high]: [f64; 2], value: &f64| [low.min(*value), high.max(*value)];
+        self.overheads.iter().fold([f64::INFINITY, f64::NEG_INFINITY], fold)
+    }
+}
+
+fn report(
+    lab: &mut Lab,
+    seen: &BTreeMap<&'static str, Seen>,
+    recommended: &BTreeSet<(&'static str, &'static str)>,
+) {
+    println!("{:<28} {:>21} {:>6}  ergodic, trimmed", "method", "overhead, core cycles", "step");
+    let (mut overheads, mut verdicts) = (0, 0);
+    let mut ergodic = 0;
+    for (name, found) in seen {
+        let [low, high] = found.range();
+        let steps: Vec<&str> = found.steps.iter().map(String::as_str).collect();
+        println!("{name:<28} {low:>9.2} to {high:>8.2} {:>6}  {:?}", steps.join(","), found.ergodic);
+        verdicts += usize::from(found.ergodic.len() == 1 && found.steps.len() == 1);
+        if found.ergodic.contains(&true) {
+            ergodic += 1;
+            overheads += usize::from(high - low <= SAME_CYCLES);
+        }
+    }
+    let all = seen.len();
+    let figure = format!("{verdicts} of {all} methods");
+    lab.demand("step and trimmed verdict are the same in 20 evaluations", Some(verdicts == all), figure);
+    let figure = format!("{overheads} of {ergodic} methods that were ergodic");
+    let text = "the overhead is the same in 20 evaluations, within a core cycle";
+    lab.demand(text, Some(overheads == ergodic), figure);
+    let figure = format!("{recommended:?}");
+    lab.demand("so are the recommendations", Some(recommended.len() == 1), figure);
+}
+
+/// One evaluation with the paper's hundred million samples.
+fn full(lab: &mut Lab) -> Outcome {
+    let started = Instant::now();
+    let found = one(lab, Size::PAPER, (plan::BUDGET, plan::SLOW), Times::FULL)?;
+    let seconds = started.elapsed().as_secs_f64();
+    lab.demand(
+        "an evaluation of everything takes at most 90 s",
+        Some(seconds <= FULL_SECONDS),
+        format!("{seconds:.1} s"),
+    );
+    let mut longest: f64 = 0.0;
+    let mut cut = Vec::new();
+    for method in found.methods.iter().filter_map(|evaluated| evaluated.method.as_ref()) {
+        let samples: u64 = method.sampled.ensembles.iter().map(|ensemble| ensemble.count).sum();
+        println!(
+            "{:<28} {samples:>11} samples in {:>5.1} s",
+            method.subject.clock.name, method.sampled.seconds
+        );
+        if samples < Size::PAPER.total() {
+            cut.push(method.subject.clock.name);
+        } else {
+            longest = longest.max(method.sampled.seconds);
+        }
+    }
+    let text = "a hundred million samples take at most 20 s a method";
+    let figure = format!("longest {longest:.1} s; fewer samples: {}", cut.join(", "));
+    lab.demand(text, Some(longest > 0.0 && longest <= METHOD_SECONDS), figure);
+    Ok(())
+}
+
+fn one(lab: &mut Lab, size: Size, (budget, slow): (Duration, Duration), times: Times) -> Outcome<Evaluation> {
+    let (clocks, not_run) = plan::all(&lab.machine);
+    let plan = Plan { clocks, size, budget, slow: Some(slow), times, seed: lab.seed() };
+    let mut executor = lab.executor()?;
+    let cpu = lab.cpu;
+    let spawn =
+        move |cpu: usize, counter| User::spawn(&UserOptions { cpu, counter, ..UserOptions::default() });
+    let executors = Executors {
+        plain: &mut executor,
+        counting: &|| Ok(Box::new(spawn(cpu, true)?)),
+        others: &|cpu| Ok(Box::new(spawn(cpu as usize, false)?)),
+        made: None,
+    };
+    let found = evaluate(&lab.machine, executors, (&plan, &not_run), &mut |_| ControlFlow::Continue(()))?;
+    Ok(found.ok_or("nobody ended the evaluation")?)
+}
