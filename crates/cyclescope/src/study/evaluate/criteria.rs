@@ -57,15 +57,13 @@ mod tests {
     use super::*;
 
     /// Samples above the minimum: how many of a thousand, and by how much.
-    type Above = (usize, u64);
+    type Above = (u64, u64);
 
     /// Runs of ensembles of a thousand samples each: how many, their minimum, and what lies above it.
     fn ensembles(runs: &[(usize, u64, Above)]) -> Vec<Ensemble> {
         let ensemble = |minimum: u64, (count, distance): Above| {
-            let mut durations = vec![minimum; 1000];
-            durations[..count].iter_mut().for_each(|duration| *duration += distance);
             let mut ensemble = Ensemble::default();
-            ensemble.take(&durations);
+            ensemble.take(&[(minimum, 1000 - count), (minimum + distance, count)]);
             ensemble
         };
         runs.iter().flat_map(|(count, minimum, above)| vec![ensemble(*minimum, *above); *count]).collect()

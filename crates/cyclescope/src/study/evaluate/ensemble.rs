@@ -31,22 +31,21 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// Adds durations, each an end less its start, modulo 2^64.
-    pub fn take(&mut self, durations: &[u64]) {
-        let most = durations.iter().copied().max().unwrap_or(0);
-        if most >= INSANE {
-            let (sane, backwards): (Vec<u64>, Vec<u64>) =
-                durations.iter().partition(|duration| **duration < INSANE);
-            self.backwards += backwards.len() as u64;
-            return self.take(&sane);
+    /// Adds durations, each with how often it occurred. A duration is an end less its start, modulo 2^64.
+    pub fn take(&mut self, durations: &[(u64, u64)]) {
+        for &(duration, count) in durations {
+            if duration >= INSANE {
+                self.backwards += count;
+                continue;
+            }
+            self.count += count;
+            self.minimum = Some(self.minimum.map_or(duration, |before| before.min(duration)));
+            self.maximum = Some(self.maximum.map_or(duration, |before| before.max(duration)));
+            let (duration, count) = (u128::from(duration), u128::from(count));
+            self.sum += count * duration;
+            // Below 2^96, so that 2^32 of them fit.
+            self.squares += count * duration * duration;
         }
-        let Some(least) = durations.iter().copied().min() else { return };
-        self.count += durations.len() as u64;
-        self.minimum = Some(self.minimum.map_or(least, |before| before.min(least)));
-        self.maximum = Some(self.maximum.map_or(most, |before| before.max(most)));
-        self.sum += durations.iter().map(|duration| u128::from(*duration)).sum::<u128>();
-        // Below 2^96, so that 2^32 of them fit.
-        self.squares += durations.iter().map(|duration| u128::from(*duration).pow(2)).sum::<u128>();
     }
 
     /// The longest less the shortest duration.
@@ -199,7 +198,7 @@ mod tests {
     fn ensembles(samples: &[Vec<u64>]) -> Vec<Ensemble> {
         let of = |samples: &Vec<u64>| {
             let mut ensemble = Ensemble::default();
-            ensemble.take(samples);
+            ensemble.take(&samples.iter().map(|duration| (*duration, 1)).collect::<Vec<_>>());
             ensemble
         };
         samples.iter().map(of).collect()
@@ -265,7 +264,7 @@ mod tests {
     #[test]
     fn zero_is_a_duration_and_backwards_is_none() {
         let mut ensemble = Ensemble::default();
-        ensemble.take(&[0, 4, 5_u64.wrapping_sub(9)]);
+        ensemble.take(&[(0, 1), (4, 1), (5_u64.wrapping_sub(9), 1)]);
         assert_eq!((ensemble.minimum, ensemble.maximum), (Some(0), Some(4)));
         assert_eq!((ensemble.count, ensemble.backwards, ensemble.variance()), (2, 1, 4));
     }

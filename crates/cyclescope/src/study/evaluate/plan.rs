@@ -92,7 +92,7 @@ impl Times {
 }
 
 /// The default budget, and that of a quick evaluation.
-pub const BUDGET: Duration = Duration::from_secs(86);
+pub const BUDGET: Duration = Duration::from_secs(85);
 /// See [`BUDGET`].
 pub const BUDGET_QUICK: Duration = Duration::from_secs(13);
 /// The samples of a method that is not quick.
@@ -189,8 +189,9 @@ pub(super) fn share(waiting: &[Waiting], left: f64, plan: &Plan) -> (Size, f64) 
     if all > left {
         let part = left.max(0.0) * wanted / all;
         let size = plan.size.within(part / waiting[0].cost.seconds);
+        let needed = size.total() as f64 * waiting[0].cost.seconds;
         // The smallest size takes what it takes.
-        return (size, part.max(SPARE * size.total() as f64 * waiting[0].cost.seconds));
+        return (size, if needed > part { SPARE * needed } else { part });
     }
     // Whoever was slower than its pilot may take what nobody else wants.
     (plan.size.within(wanted / waiting[0].cost.seconds * (1.0 + 1e-9)), wanted + left - all)
@@ -221,7 +222,7 @@ mod tests {
         let quick = Waiting { cost: Cost { seconds: 100e-9, pair: 48.0 }, quick: true };
         let plan = plan(Size::PAPER, None);
         let (size, seconds) = share(&[quick, quick, quick, quick], 20.0, &plan);
-        assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 15.0));
+        assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 5.0));
         assert_eq!(share(&[quick], -1.0, &plan).0, Size { ensembles: 100, samples: 100 });
     }
 

@@ -87,7 +87,6 @@ pub struct Sampled {
 /// Reads ensembles.
 pub struct Reader {
     sampled: Sampled,
-    durations: Vec<u64>,
     tally: Tally,
 }
 
@@ -101,7 +100,7 @@ impl Reader {
             histogram: Histogram::new(4).expect("four digits are allowed"),
             seconds: 0.0,
         };
-        Reader { sampled, durations: Vec::with_capacity(shape.block), tally: Tally { counts: [0; 256] } }
+        Reader { sampled, tally: Tally::new() }
     }
 
     /// Reads one ensemble, whole.
@@ -114,11 +113,12 @@ impl Reader {
             let (own, ruler) = round.split_at(block);
             let own = &own[..own.len().min(missing)];
             missing -= own.len();
-            self.durations.clear();
-            self.durations.extend(own.iter().map(|sample| sample.end.wrapping_sub(sample.start)));
-            ensemble.take(&self.durations);
-            blocks.take(&self.durations, ruler, &scale);
-            self.tally.take(&self.durations, &mut self.sampled.histogram);
+            let durations = self.tally.count(own);
+            ensemble.take(durations);
+            blocks.take(durations, ruler, &scale);
+            for (duration, count) in durations.iter().filter(|(duration, _)| *duration < INSANE) {
+                self.sampled.histogram.record_n(*duration, *count).expect("the histogram grows as it has to");
+            }
         }
         self.sampled.trimmed.extend(blocks.finish());
         self.sampled.ensembles.push(ensemble);
@@ -131,29 +131,45 @@ impl Reader {
     }
 }
 
-/// Counts of a block's durations by their distance from a common base: most lie close together, and the histogram
-/// takes some nanoseconds for each value that it is given.
+/// A block's samples as durations and how often each occurred. Most blocks have a dozen different ones, so that what
+/// follows is done a dozen times and not a thousand.
 struct Tally {
-    counts: [u32; 256],
+    /// By the distance from the least duration of the block; two sets in turn, for a count has to wait for the one
+    /// before it where both are the same.
+    near: [[u32; NEAR]; 2],
+    pairs: Vec<(u64, u64)>,
 }
 
+/// Distances that are counted; the others are listed.
+const NEAR: usize = 1024;
+
 impl Tally {
-    /// Adds durations to a histogram; those that ran backwards are left out.
-    fn take(&mut self, durations: &[u64], histogram: &mut Histogram<u64>) {
-        let base = durations.iter().copied().min().unwrap_or(0);
-        let mut record = |value: u64, count: u64| {
-            if value < INSANE {
-                histogram.record_n(value, count).expect("the histogram grows as it has to");
-            }
-        };
-        for duration in durations {
-            match self.counts.get_mut((duration - base) as usize) {
-                Some(count) => *count += 1,
-                None => record(*duration, 1),
+    fn new() -> Tally {
+        Tally { near: [[0; NEAR]; 2], pairs: Vec::new() }
+    }
+
+    /// Durations with their counts, those far from the least first, each alone. A duration is an end less its start,
+    /// modulo 2^64.
+    fn count(&mut self, samples: &[Sample]) -> &[(u64, u64)] {
+        let raw = |sample: &Sample| sample.end.wrapping_sub(sample.start);
+        let base = samples.iter().map(raw).min().unwrap_or(0);
+        self.pairs.clear();
+        let mut widest = 0;
+        for (turn, sample) in samples.iter().enumerate() {
+            let above = raw(sample) - base;
+            if above < NEAR as u64 {
+                self.near[turn % 2][above as usize] += 1;
+                widest = widest.max(above as usize);
+            } else {
+                self.pairs.push((base + above, 1));
             }
         }
-        for (above, count) in self.counts.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
-            record(base + above as u64, u64::from(std::mem::take(count)));
+        for above in 0..=widest {
+            let count = std::mem::take(&mut self.near[0][above]) + std::mem::take(&mut self.near[1][above]);
+            if count > 0 {
+                self.pairs.push((base + above as u64, u64::from(count)));
+            }
         }
+        &self.pairs
     }
 }

@@ -84,21 +84,21 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Adds a block: durations in raw units, and the ruler's calls.
-    pub fn take(&mut self, durations: &[u64], ruler: &[Sample], scale: &Scale) {
-        let least = durations.iter().copied().min().unwrap_or(0);
+    /// Adds a block: durations in raw units with how often each occurred, and the ruler's calls.
+    pub fn take(&mut self, durations: &[(u64, u64)], ruler: &[Sample], scale: &Scale) {
+        let least = durations.iter().map(|(duration, _)| *duration).min().unwrap_or(0);
         let limit = least.saturating_add((STEPS * scale.step) as u64);
         // Distances from the minimum are small, so that integers hold the sums.
         let (mut kept, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
-        for duration in durations.iter().filter(|duration| **duration < limit) {
+        for (duration, count) in durations.iter().filter(|(duration, _)| *duration < limit) {
             let above = duration - least;
-            kept += 1;
-            sum += above;
-            squares += above * above;
+            kept += count;
+            sum += count * above;
+            squares += count * above * above;
         }
         let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
         let cycles = IMUL_SPAN * scale.imul_latency * loops(scale.step) as f64;
-        self.samples += durations.len() as u64;
+        self.samples += durations.iter().map(|(_, count)| count).sum::<u64>();
         self.blocks.push(Block {
             kept,
             sum: sum + kept * least as f64,
