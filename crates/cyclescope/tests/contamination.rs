@@ -55,7 +55,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     for attempt in 0..ATTEMPTS {
         let subject = Subject { clock, ruler: clock, step: 1.0, imul_latency, width };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
-        let rows = contamination(&mut user, &subject, width, time, &mut random).expect("code that ends");
+        let rows = contamination(&mut user, &subject, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {
             let wrong = Some(!must.contains(&row.fault));
             assert_ne!(row.verdict.happens(), wrong, "{:?} {:?}: {row:#?}", clock.start, clock.end);

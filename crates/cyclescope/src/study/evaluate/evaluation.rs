@@ -227,7 +227,7 @@ impl Course<'_, '_, '_> {
         self.tell("provoking neighbours", Some(subject.clock.name))?;
         let executor = self.executors.of(subject.clock)?;
         let (time, random) = (self.plan.times.contamination, &mut self.random);
-        let rows = contamination(executor, subject, subject.width, time, random)?;
+        let rows = contamination(executor, subject, time, random)?;
         self.say(Event::Contamination(subject.clock, &rows))?;
         self.tell("climbing the staircase", Some(subject.clock.name))?;
         let executor = self.executors.of(subject.clock)?;
@@ -259,8 +259,7 @@ impl Course<'_, '_, '_> {
             let stand_in =
                 Subject { clock: &STAND_IN, ruler: default, step: crate::run::step(&STAND_IN), ..*subject };
             let time = self.plan.times.contamination;
-            let measured =
-                contamination(self.executors.plain, &stand_in, stand_in.width, time, &mut self.random)?;
+            let measured = contamination(self.executors.plain, &stand_in, time, &mut self.random)?;
             rows.push((STAND_IN.name, measured));
         }
         let found =

@@ -298,6 +298,8 @@ pub struct ContaminationRecord {
     pub cost: Quantity,
     /// Why it was refused.
     pub why: Option<String>,
+    /// Whether the core was shared with a busy sibling meanwhile.
+    pub shared: bool,
     /// What that says about the promise.
     pub verdict: contamination::Verdict,
     /// The neighbour that provoked it.
@@ -313,8 +315,8 @@ impl ContaminationRecord {
             Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
         };
-        let Contamination { fault, promised, neighbour, size, verdict, .. } = *row;
-        ContaminationRecord { clock, executor, fault, promised, cost, why, verdict, neighbour, size }
+        let Contamination { fault, promised, neighbour, size, shared, verdict, .. } = *row;
+        ContaminationRecord { clock, executor, fault, promised, cost, why, shared, verdict, neighbour, size }
     }
 }
 

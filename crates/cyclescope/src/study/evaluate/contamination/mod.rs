@@ -225,20 +225,18 @@ pub struct Contamination {
 }
 
 /// Measures all faults of a timing method, in this time or, where the intervals are soon narrow, in less, in the
-/// order of [`FAULTS`]. `width` is how many additions a cycle the sentinel reads on a core of its own, where that is
-/// known ([`crate::ruler::sentinel_width`]); a sibling that is always busy shows by nothing else.
+/// order of [`FAULTS`]. A sibling that is always busy shows only where the subject's width is known.
 ///
 /// Each fault has an equal part of the time, whatever a reading costs: a method that leaves the guest with CPUID gets
 /// fewer rounds, wider intervals and, where they are too wide, no verdict.
 pub fn contamination(
     executor: &mut dyn Executor,
     subject: &Subject,
-    width: Option<f64>,
     time: Duration,
     random: &mut Random,
 ) -> Result<Vec<Contamination>, RunError> {
     let part = time / FAULTS.len() as u32;
-    let mut means = Means::new(executor, random, (subject.step, subject.imul_latency), width);
+    let mut means = Means::new(executor, random, (subject.step, subject.imul_latency), subject.width);
     FAULTS.iter().map(|&fault| one(&mut means, subject, fault, part)).collect()
 }
 

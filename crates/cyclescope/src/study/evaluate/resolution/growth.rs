@@ -109,14 +109,16 @@ impl Plan {
             let left = until.saturating_duration_since(Instant::now());
             Ok(TRIAL * left.as_nanos() as usize / pass.as_nanos().max(1) as usize)
         };
-        let last = SHARES[SHARES.len() - 1];
+        let least = SHARES[SHARES.len() - 1];
         // The first batch of a kind meets cold code, and a worker that has yet to wake.
-        fitting(last)?;
-        let (mut share, mut lengths) = (last, TRIAL);
-        for each in SHARES {
-            (share, lengths) = (each, fitting(each)?);
-            if lengths >= LENGTHS {
-                break;
+        fitting(least)?;
+        let (mut share, mut lengths) = (least, fitting(least)?);
+        if lengths >= LENGTHS {
+            for each in SHARES {
+                (share, lengths) = (each, fitting(each)?);
+                if lengths >= LENGTHS {
+                    break;
+                }
             }
         }
         let lengths = spread(lengths.clamp(TRIAL, LENGTHS));

@@ -97,7 +97,7 @@ pub fn resolution(
     let by_samples = samples::measure(executor, subject, samples::Effort::Time(part), random)?;
     Ok(Resolution {
         clock: subject.clock.name,
-        ruler_clock: ruled::ruler_clock(subject.clock).name,
+        ruler_clock: subject.ruler.name,
         unit: subject.clock.counts,
         step: subject.step,
         imul_latency: subject.imul_latency,

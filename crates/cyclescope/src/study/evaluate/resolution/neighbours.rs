@@ -12,9 +12,10 @@ use serde::Serialize;
 /// where a normal quantile serves, and still few enough to follow an error that grows with the length.
 const WINDOW: usize = 16;
 
-/// The share of attempts in which one more instruction must be told apart before "it resolves one" is said: the usual
-/// power of a test (J. Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4).
-const POWER: f64 = 0.8;
+/// The share of differences that must be told apart before "it resolves one" is said. With an error that leaves a test
+/// the usual power of 80 % (J. Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4) so
+/// many are, where each takes the same.
+const RESOLVED_SHARE: f64 = 0.8;
 
 /// The differences between the means of neighbouring lengths, in core cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -33,9 +34,8 @@ pub struct Neighbours {
     /// The standard deviation of the differences around those of a straight line. Above `error` where the core itself
     /// takes more cycles for some lengths than for others.
     pub scatter: f64,
-    /// Whether these means resolve one instruction (or iteration): a difference of its cost would be told apart at
-    /// [`CONFIDENCE`] in four of five attempts at least, as `error` has it. `told_apart` is less than that where the core itself
-    /// takes no longer, or hardly, for one more.
+    /// Whether these means resolve one instruction (or iteration): four of five differences are told apart. Not so
+    /// where the error is too large, nor where one more often takes no longer, since it hides.
     pub resolved: bool,
 }
 
@@ -89,7 +89,7 @@ pub(super) fn neighbours(lengths: &[u32], passes: &[Vec<Option<f64>>], slope: f6
         error,
         margin: z * error,
         scatter: root_mean_square(&off_line),
-        resolved: (z + normal_quantile(POWER)) * error <= slope,
+        resolved: told_apart as f64 >= RESOLVED_SHARE * differences.len() as f64,
     })
 }
 

@@ -1,11 +1,9 @@
 //! Rounds of calls with the ruler among them, and which of them are fit for use.
 //!
 //! The ruler is the chain of `imul` at two lengths, with the width sentinel, as in [`crate::ruler`]; the programs under
-//! test are called among them, in another order in each layout. Where the method under test counts ticks of the TSC,
-//! the ruler is read by a fenced and cheap method that does so too: a method that can't read the ruler well would
-//! spoil each of its readings twice.
+//! test are called among them, in another order in each layout. The ruler is read by a fenced and cheap method that
+//! counts the same: one that can't read the ruler well would spoil each of its readings twice.
 
-use crate::clock::Clock;
 use crate::context::Element;
 use crate::executor::{Batch, Call, DELAY, Layout, Place};
 use crate::probe::DEADLINE;
@@ -15,7 +13,6 @@ use crate::ruler::{IMUL_LINKS, IMUL_SPAN, Ruler, sentinel_loops};
 use crate::samples::LayoutSamples;
 use crate::statistics::{median, quantile};
 use crate::study::evaluate::Subject;
-use crate::unit::Unit;
 
 /// Columns of a round: the ruler's two readings and the sentinel's, then those of the programs under test.
 const SHORT: usize = 0;
@@ -23,28 +20,19 @@ const LONG: usize = 1;
 const SENTINEL: usize = 2;
 pub(super) const TESTED: usize = 3;
 
-/// The method that reads the ruler for others that count ticks.
-const RULER_CLOCK: &str = "lfence-rdtsc-lfence";
-
-/// The method that reads the ruler beside this one.
-pub(super) fn ruler_clock(clock: &Clock) -> &Clock {
-    match clock.counts {
-        Unit::TscTicks => Clock::named(RULER_CLOCK).unwrap_or(clock),
-        _ => clock,
-    }
-}
-
 /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
 const WARM_UP: u32 = 1;
 
 /// A value beyond the median by this many scales is an outlier, as in [`crate::estimate`].
 const OUTLIER_SCALES: f64 = 6.0;
 
-/// A core narrower than this share of its best is shared with a busy sibling, as in [`crate::estimate`],
-const ALONE_SHARE: f64 = 0.95;
-/// unless so many steps of the clock explain it: a reading's standard deviation is half a step at most.
+/// A core narrower than this share of its best is shared with a busy sibling,
+const ALONE_SHARE: f64 = 0.9;
+/// unless so many steps of the clock explain it: a reading's standard deviation is half a step at most. (Undisturbed
+/// sentinels of 228 core cycles were 221 to 240 on a Xeon, family 6, model 207, and 265 to 450 beside a sibling, but
+/// sometimes 235: so the rounds before and after must be alone too, and that for half of the layout's rounds.)
 const ALONE_STEPS: f64 = 1.5;
-/// and such rounds are left out where this share of all remains at least.
+/// Rounds beside a busy sibling are left out where this share of all is not.
 const ALONE_LEAST: f64 = 0.25;
 
 /// The ruler of a round.
@@ -60,7 +48,7 @@ pub(super) struct Chain {
 impl Chain {
     /// The ruler for this subject, with so many iterations.
     pub(super) fn new(subject: &Subject, loops: u64) -> Chain {
-        let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(ruler_clock(subject.clock));
+        let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(subject.ruler);
         let programs = [short, long, sentinel];
         Chain { programs, loops, latency: subject.imul_latency, step: subject.step }
     }
@@ -113,11 +101,22 @@ impl Chain {
         Some(Sound { overhead, sentinel: if shared { f64::INFINITY } else { most }, shared, step })
     }
 
-    /// The round's rate, if its ruler is sound.
-    pub(super) fn sound_rate(&self, round: &[f64], sound: &Sound) -> Option<f64> {
-        let holds = self.overhead(round).is_some_and(|overhead| sound.overhead.holds(overhead));
-        let alone = self.sentinel(round).is_some_and(|cycles| cycles <= sound.sentinel);
-        self.rate(round).filter(|_| holds && alone)
+    /// A layout's rounds whose ruler is sound, and which a busy sibling did not come near, each with its rate.
+    pub(super) fn usable<'a>(
+        &'a self,
+        layout: &'a LayoutSamples,
+        sound: &'a Sound,
+    ) -> impl Iterator<Item = (f64, &'a [f64])> {
+        let alone = |round: &[f64]| self.sentinel(round).is_some_and(|cycles| cycles <= sound.sentinel);
+        let alone: Vec<bool> = layout.rounds().map(alone).collect();
+        let near = |index: usize| &alone[index.saturating_sub(1)..alone.len().min(index + 2)];
+        let clear: Vec<bool> = (0..alone.len()).map(|index| near(index).iter().all(|alone| *alone)).collect();
+        let mostly = 2 * clear.iter().filter(|clear| **clear).count() >= clear.len();
+        layout.rounds().enumerate().filter_map(move |(index, round)| {
+            let rate = self.rate(round)?;
+            let holds = sound.overhead.holds(self.overhead(round)?);
+            (holds && mostly && clear[index]).then_some((rate, round))
+        })
     }
 
     /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and

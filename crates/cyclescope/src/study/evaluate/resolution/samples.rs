@@ -177,7 +177,7 @@ fn evaluate(layouts: &[LayoutSamples], chain: &Chain) -> Vec<BySamples> {
     let shared = sound.as_ref().is_some_and(|sound| sound.shared);
     let pair = |(index, adds): (usize, &[u32; 2])| {
         let columns = [TESTED + 2 * index, TESTED + 2 * index + 1];
-        let turns = |sound| turns(ruled::rounds(layouts.iter()), columns, chain, sound);
+        let turns = |sound| turns(layouts, columns, chain, sound);
         let turns = sound.as_ref().map(turns).unwrap_or_default();
         let dropped = 1.0 - turns.len() as f64 / (layouts.len() * ROUNDS as usize) as f64;
         BySamples { dropped, shared, ..by_samples(*adds, &turns) }
@@ -186,17 +186,10 @@ fn evaluate(layouts: &[LayoutSamples], chain: &Chain) -> Vec<BySamples> {
 }
 
 /// The undisturbed rounds.
-fn turns<'a>(
-    rounds: impl Iterator<Item = &'a [f64]> + Clone,
-    columns: [usize; 2],
-    chain: &Chain,
-    sound: &ruled::Sound,
-) -> Vec<Turn> {
-    let turn = |round: &[f64]| {
-        let rate = chain.sound_rate(round, sound)?;
-        Some(Turn { rate, raw: columns.map(|column| round[column]) })
-    };
-    let mut turns: Vec<Turn> = rounds.filter_map(turn).collect();
+fn turns(layouts: &[LayoutSamples], columns: [usize; 2], chain: &Chain, sound: &ruled::Sound) -> Vec<Turn> {
+    let usable = layouts.iter().flat_map(|layout| chain.usable(layout, sound));
+    let turn = |(rate, round): (f64, &[f64])| Turn { rate, raw: columns.map(|column| round[column]) };
+    let mut turns: Vec<Turn> = usable.map(turn).collect();
     let band =
         |which: usize| sound.band(turns.iter().map(|turn| turn.raw[which] / turn.rate).collect(), false);
     if let (Some(one), Some(other)) = (band(0), band(1)) {

@@ -134,16 +134,12 @@ fn evaluate(body: Body, lengths: &[u32], passes: &[Vec<LayoutSamples>], chain: &
 
 /// One length's parts by pass; none where no round has a sound ruler.
 fn parts(body: Body, layouts: &[&LayoutSamples], chain: &Chain, sound: &ruled::Sound) -> Option<Vec<Part>> {
-    let cycles = |round: &[f64]| -> Vec<f64> {
-        let rate = chain.sound_rate(round, sound);
-        rate.map_or(Vec::new(), |rate| round[TESTED..].iter().map(|raw| raw / rate).collect())
-    };
-    let all = ruled::rounds(layouts.iter().copied()).flat_map(cycles).collect();
-    let band = sound.band(all, body == Body::Iterations)?;
+    let usable = layouts.iter().flat_map(|layout| chain.usable(layout, sound));
+    let cycles = usable.flat_map(|(rate, round)| round[TESTED..].iter().map(move |raw| raw / rate));
+    let band = sound.band(cycles.collect(), body == Body::Iterations)?;
     let part = |layout: &&LayoutSamples| {
         let (mut raw, mut rates, mut minimum, mut kept) = (0.0, 0.0, f64::INFINITY, 0);
-        for round in layout.rounds() {
-            let Some(rate) = chain.sound_rate(round, sound) else { continue };
+        for (rate, round) in chain.usable(layout, sound) {
             let good: Vec<f64> =
                 round[TESTED..].iter().copied().filter(|raw| band.holds(raw / rate)).collect();
             if good.is_empty() {
