@@ -22,13 +22,12 @@ const BLOCK_MOST: usize = 1000;
 const BLOCK_TIME: f64 = 100e-6;
 /// Warm-up blocks before each ensemble: caches, predictors.
 const WARM_UP: u32 = 1;
-/// Blocks with which the time of a sample is found, how many samples they have, and how often: the least counts, for a time slice of another
-/// task makes one long.
-const PILOT: u32 = 2;
-const PILOT_MOST: u32 = 128;
-const PILOT_BLOCK: usize = 64;
-const PILOTS: usize = 5;
-/// What a pilot should take at least, in seconds: a hundred times what a batch of nothing varies by.
+/// Block and number of blocks with which the time of a sample is found: the second is for methods with which the first
+/// takes too short a time to be told from the start of a batch, and in which the ruler would weigh too much.
+const PILOTS: [(usize, u32); 2] = [(16, 2), (BLOCK_MOST, 8)];
+/// How often: the least time counts, for a time slice of another task makes one long.
+const PILOT_TIMES: usize = 5;
+/// What a pilot should take at least, in seconds: several times what a batch of nothing takes.
 const PILOT_TIME: f64 = 300e-6;
 /// Delays span so many steps of the clock, for which a core cycle is half a raw unit or more.
 const DELAY_STEPS: f64 = 4.0;
@@ -94,23 +93,25 @@ impl<'a> Sampling<'a> {
 
     /// How long a sample takes, about.
     pub fn pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<Cost, RunError> {
-        let mut count = PILOT;
-        loop {
+        let mut cost = Cost { seconds: 0.0, pair: 0.0 };
+        for (block, blocks) in PILOTS {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
-            for _ in 0..PILOTS {
-                let batch = self.batch(PILOT_BLOCK, count, random.bits());
+            for _ in 0..PILOT_TIMES {
+                let batch = self.batch(block, blocks, random.bits());
                 let started = Instant::now();
                 let samples = executor.run(&batch)?;
                 least = least.min(started.elapsed().as_secs_f64());
                 let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
-                pairs.extend(samples.chunks_exact(PILOT_BLOCK + RULERS).map(raw));
+                pairs.extend(samples.chunks_exact(block + RULERS).map(raw));
             }
-            if least >= PILOT_TIME || count >= PILOT_MOST {
-                let seconds = least / f64::from(count) / PILOT_BLOCK as f64;
-                return Ok(Cost { seconds, pair: crate::statistics::median(&mut pairs) });
+            // With the untimed block before.
+            let seconds = least / (block * (blocks + WARM_UP) as usize) as f64;
+            cost = Cost { seconds, pair: crate::statistics::median(&mut pairs) };
+            if least >= PILOT_TIME {
+                break;
             }
-            count *= 8;
         }
+        Ok(cost)
     }
 
     /// Takes ensembles until the size or the deadline is reached. Each is handed over with all of its readings, the
