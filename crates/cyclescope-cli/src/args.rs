@@ -180,7 +180,7 @@ pub struct EvaluateArgs {
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4_000_000))]
     pub samples: Option<u32>,
     /// Seconds for everything; methods whose pairs take more than 200 ticks get a second each unless this is given
-    /// [default: 85, with --quick 13; none with --ensembles or --samples]
+    /// [default: 88, with --quick 13; none with --ensembles or --samples]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Print each ensemble too (with --json)

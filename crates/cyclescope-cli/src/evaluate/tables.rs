@@ -10,7 +10,7 @@ use cyclescope::study::evaluate::evaluation::{Evaluated, Evaluation};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::plan::NotRun;
 use cyclescope::study::evaluate::published::PUBLISHED;
-use cyclescope::study::evaluate::resolution::Body;
+use cyclescope::study::evaluate::resolution::{Body, Neighbours};
 use cyclescope::unit::Unit;
 
 /// A table of right-aligned columns after a left-aligned first one.
@@ -219,7 +219,7 @@ pub fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure
 /// What each method tells apart.
 pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     page.section("Resolution: a body that grows from 0 to 999")?;
-    let heading = ["method", "add", "iteration", "change", "spurious", "1 cycle by", "most tell"];
+    let heading = ["method", "add", "iteration", "change", "spurious", "apart", "1 by", "most tell"];
     let mut rows = table(&heading);
     for Evaluated { clock, resolution, .. } in &evaluation.methods {
         let slope = |body: Body| {
@@ -239,6 +239,7 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
             slope(Body::Iterations),
             change.map_or("-".to_string(), |change| change.to_string()),
             spurious,
+            adds.and_then(|stairs| stairs.neighbours.as_ref()).map_or("-".to_string(), told_apart),
             from.map_or("-".to_string(), |readings| readings.to_string()),
             best.map_or("-".to_string(), |rung| format!("{:.2} ({})", rung.interleaved, rung.readings)),
         ]);
@@ -247,10 +248,15 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
     note(
         page,
         "add, iteration: core cycles of one more dependent add, and of one more of the paper's loop. change: the \
-         smallest by which the minimum grew, in raw units; spurious: how often it shrank. 1 cycle by: readings from \
-         which one core cycle is told apart at 95 %. most tell: the smallest difference in core cycles that the most \
-         readings told apart.",
+         smallest by which the minimum grew, in raw units; spurious: how often it shrank. apart: neighbouring lengths \
+         whose means, one add apart, are told apart at 95 %. 1 by: readings from which one core cycle is told apart in \
+         turn. most tell: the smallest difference in core cycles that the most readings told apart.",
     )
+}
+
+/// The share of neighbouring lengths that are told apart.
+fn told_apart(neighbours: &Neighbours) -> String {
+    format!("{:.0} %", 100.0 * neighbours.told_apart as f64 / neighbours.differences.max(1) as f64)
 }
 
 /// What neighbouring code does to each method.

@@ -9,6 +9,7 @@ use super::plan::{Core, NotRun, Plan, Waiting, share};
 use super::reader::Shape;
 use super::resolution::{Resolution, resolution};
 use super::sampling::Sampling;
+use super::trimmed;
 use super::verdict::Verdict;
 use crate::clock::{self, Clock};
 use crate::doctor::{Diagnosis, MakeExecutor, Means, Watch, examine, watch};
@@ -284,11 +285,18 @@ impl Course<'_, '_, '_> {
         let elapsed = self.started.elapsed().as_secs_f64();
         let wanted: f64 = waiting.iter().map(|method| method.wanted(self.plan)).sum();
         self.expected = (elapsed + wanted).min(self.plan.budget.as_secs_f64());
-        let mut methods = Vec::new();
+        let (mut methods, mut bursts) = (Vec::new(), Vec::new());
         for (at, subject) in subjects.iter().enumerate() {
             let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
             let (size, seconds) = share(&waiting[at..], left, self.plan);
-            methods.push(self.sample(subject, waiting[at].shape(subject, size), seconds)?);
+            // Bursts are as long with all methods that have the same ruler and step.
+            let alike = |(other, _): &&(&Subject, f64)| {
+                other.ruler.name == subject.ruler.name && other.step == subject.step
+            };
+            let quickest = bursts.iter().filter(alike).map(|(_, burst)| *burst).fold(f64::INFINITY, f64::min);
+            let method = self.sample(subject, waiting[at].shape(subject, size), (seconds, quickest))?;
+            bursts.extend(method.iter().map(|method| (subject, trimmed::quickest(&method.sampled.trimmed))));
+            methods.push(method);
         }
         Ok(methods)
     }
@@ -297,7 +305,7 @@ impl Course<'_, '_, '_> {
         &mut self,
         subject: &Subject<'static>,
         shape: Shape,
-        seconds: f64,
+        (seconds, quickest): (f64, f64),
     ) -> Result<Option<Method<'static>>, Stop> {
         let clock = subject.clock;
         self.tell("taking samples", Some(clock.name))?;
@@ -319,7 +327,8 @@ impl Course<'_, '_, '_> {
         };
         let executor = self.executors.of(clock)?;
         let size = (self.plan.size, shape);
-        let method = Method::measure(executor, subject, size, until, &mut self.random, &mut take)?;
+        let method =
+            Method::measure(executor, subject, size, (until, quickest), &mut self.random, &mut take)?;
         if stopped {
             return Err(Stop::Asked);
         }

@@ -3,6 +3,7 @@
 use super::Subject;
 use super::method::{Cost, ticks_per_unit};
 use super::reader::{Shape, Size};
+use super::resolution;
 use super::sampling::Sampling;
 use crate::clock::{self, Clock};
 use crate::doctor::Effort;
@@ -65,7 +66,7 @@ impl Times {
     pub const FULL: Times = Times {
         facts: Effort::FULL,
         contamination: Duration::from_millis(200),
-        resolution: Duration::from_millis(300),
+        resolution: resolution::TIME,
         watch: Duration::from_millis(400),
         synchrony: Duration::from_millis(600),
     };
@@ -85,14 +86,14 @@ impl Times {
     pub const QUICK: Times = Times {
         facts: Effort::QUICK,
         contamination: Duration::from_millis(60),
-        resolution: Duration::from_millis(120),
+        resolution: resolution::TIME_QUICK,
         watch: Duration::from_millis(200),
         synchrony: Duration::from_millis(200),
     };
 }
 
 /// The default budget, and that of a quick evaluation.
-pub const BUDGET: Duration = Duration::from_secs(85);
+pub const BUDGET: Duration = Duration::from_secs(88);
 /// See [`BUDGET`].
 pub const BUDGET_QUICK: Duration = Duration::from_secs(13);
 /// The samples of a method that is not quick.

@@ -79,7 +79,7 @@ pub struct EvaluateRecord {
     pub ergodic_trimmed_why: String,
     /// The share of samples that this leaves out; null where nothing could be said.
     pub dropped_share: Option<f64>,
-    /// Ensembles left out because they ran beside a busy sibling.
+    /// Ensembles beside a busy sibling; left out of the trimmed verdict unless they are most.
     pub shared_ensembles: usize,
     /// Samples that ended before they began; they are in no figure.
     pub backwards: u64,
@@ -237,10 +237,9 @@ fn caveats(method: &Method, around: &Surroundings) -> Vec<Caveat> {
         caveats.push(Caveat { code: Code::FrequencyMoved, text });
     }
     if summary.shared > 0 {
-        let text = format!(
-            "{} ensembles ran beside a busy sibling; the trimmed verdict leaves them out",
-            summary.shared
-        );
+        let used = if summary.mostly_shared { "uses them, for they are most" } else { "leaves them out" };
+        let text =
+            format!("{} ensembles ran beside a busy sibling; the trimmed verdict {used}", summary.shared);
         caveats.push(Caveat { code: Code::SiblingBusy, text });
     }
     caveats

@@ -24,8 +24,14 @@ fn method(scenario: Scenario) -> Method<'static> {
     let shape = Sampling::new(&subject).shape(SIZE, 80e-9);
     let until = Instant::now() + Duration::from_secs(600);
     let mut take = |_: &_, _: &[Sample]| ControlFlow::Continue(());
-    let method =
-        Method::measure(&mut machine, &subject, (SIZE, shape), until, &mut Random::new(6), &mut take);
+    let method = Method::measure(
+        &mut machine,
+        &subject,
+        (SIZE, shape),
+        (until, f64::INFINITY),
+        &mut Random::new(6),
+        &mut take,
+    );
     method.expect("no fault is planted").expect("durations are sane")
 }
 

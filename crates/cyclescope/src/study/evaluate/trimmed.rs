@@ -10,7 +10,7 @@ use super::Subject;
 use crate::executor::{Call, Sample};
 use crate::program::Program;
 use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
-use crate::statistics::{mean, median, quantile, sample_variance};
+use crate::statistics::{mean, median, quantile};
 use serde::{Deserialize, Serialize};
 
 /// Samples above a block's minimum by so many steps of the clock are left out.
@@ -167,22 +167,41 @@ pub struct Trimmed {
 pub struct Summary {
     /// Whether the verdict holds: see [`Summary::of`].
     pub ergodic: bool,
-    /// Mean over the ensembles' mean samples, in core cycles.
+    /// Median over the ensembles' mean samples, in core cycles.
     pub overhead: f64,
-    /// Standard deviation of these, in core cycles.
+    /// By how much these differ, as a standard deviation in core cycles, from the middle half of the ensembles.
     pub overhead_spread: f64,
-    /// Mean over the ensembles' variances, in raw units².
+    /// Median over the ensembles' variances, in raw units².
     pub variance: f64,
-    /// Standard deviation of these, in raw units².
+    /// By how much these differ, in raw units².
     pub variance_spread: f64,
     /// The step of the clock in core cycles.
     pub step_cycles: f64,
     /// The share of all samples that was left out, with that of ensembles beside a busy sibling.
     pub dropped_share: f64,
-    /// Ensembles left out because they ran beside a busy sibling.
+    /// Ensembles beside a busy sibling. They were left out, unless they were most.
     pub shared: usize,
+    /// Whether they were most, so that all were used.
+    pub mostly_shared: bool,
     /// Lowest and highest rate of an ensemble: raw units of the clock a core cycle.
     pub rates: [f64; 2],
+}
+
+/// The interquartile range of a normal distribution, in standard deviations.
+const NORMAL_QUARTILES: f64 = 1.349;
+
+/// Median, and standard deviation from the middle half: a few ensembles that something disturbed move neither.
+fn middle(mut values: Vec<f64>) -> (f64, f64) {
+    let middle = median(&mut values);
+    (middle, (quantile(&values, 0.75) - quantile(&values, 0.25)) / NORMAL_QUARTILES)
+}
+
+/// The burst that a tenth of the ensembles do not exceed, in core cycles: that of a core of its own, if there were any
+/// such ensembles.
+pub fn quickest(ensembles: &[Trimmed]) -> f64 {
+    let mut bursts: Vec<f64> = ensembles.iter().map(|ensemble| ensemble.burst).collect();
+    bursts.sort_by(f64::total_cmp);
+    if bursts.is_empty() { f64::INFINITY } else { quantile(&bursts, 0.1) }
 }
 
 impl Summary {
@@ -193,15 +212,15 @@ impl Summary {
     /// - the variance differs between ensembles by less than step²/4 (ditto), the most that rounding to steps makes;
     /// - at least half of the samples were kept.
     ///
-    /// `None` with fewer than four ensembles.
-    pub fn of(ensembles: &[Trimmed], step: f64) -> Option<Summary> {
-        let mut bursts: Vec<f64> = ensembles.iter().map(|ensemble| ensemble.burst).collect();
-        bursts.sort_by(f64::total_cmp);
-        let limit = SHARED * quantile(bursts.get(..).filter(|bursts| !bursts.is_empty())?, 0.1);
+    /// `quickest` is the burst of a core of its own, as [`quickest`] found it with other methods that have the same
+    /// ruler; infinite where there were none. `None` with fewer than four ensembles.
+    pub fn of(ensembles: &[Trimmed], step: f64, quickest: f64) -> Option<Summary> {
+        let limit = SHARED * self::quickest(ensembles).min(quickest);
         let (mut used, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
             ensembles.iter().partition(|ensemble| ensemble.burst <= limit);
-        if used.len() * 2 < ensembles.len() {
-            // Most ran beside it: what remained would say nothing about this core as it is.
+        let mostly_shared = used.len() * 2 < ensembles.len();
+        if mostly_shared {
+            // What remained would say nothing about this core as it is.
             used = ensembles.iter().collect();
         }
         if used.len() < ENSEMBLES_LEAST {
@@ -209,24 +228,25 @@ impl Summary {
         }
         let of =
             |figure: fn(&Trimmed) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
-        let (overheads, variances, rates) = (of(|e| e.overhead), of(|e| e.variance), of(|e| e.rate));
+        let (overhead, overhead_spread) = middle(of(|ensemble| ensemble.overhead));
+        let (variance, variance_spread) = middle(of(|ensemble| ensemble.variance));
+        let rates = of(|ensemble| ensemble.rate);
         let all: u64 = ensembles.iter().map(|ensemble| ensemble.samples).sum();
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
-        let (overhead_spread, variance_spread) =
-            (sample_variance(&overheads).sqrt(), sample_variance(&variances).sqrt());
         Some(Summary {
             ergodic: overhead_spread < step_cycles
                 && variance_spread < step * step / 4.0
                 && dropped_share <= 1.0 - KEPT_LEAST,
-            overhead: mean(&overheads),
+            overhead,
             overhead_spread,
-            variance: mean(&variances),
+            variance,
             variance_spread,
             step_cycles,
             dropped_share,
-            shared: if used.len() == ensembles.len() { 0 } else { beside.len() },
+            shared: beside.len(),
+            mostly_shared,
             rates: rates.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], rate| {
                 [low.min(*rate), high.max(*rate)]
             }),
