@@ -15,7 +15,7 @@ fn misspelt_words_are_met_with_the_nearest() {
     says(&["imull rax, rax"], 2, "did you mean imul");
     says(&["imul rxa, rax"], 2, "did you mean rax");
     says(&["--clock", "rdtcsp", "nop"], 2, "did you mean rdtscp");
-    says(&["--clock", "zzz", "nop"], 2, "cyclescope run --clock list");
+    says(&["--clock", "zzz", "nop"], 2, "cyclescope --clock list");
     says(&["--assembler", "gas", "nop"], 2, "possible values");
     says(&["--executor", "moon", "nop"], 2, "possible values");
 }
