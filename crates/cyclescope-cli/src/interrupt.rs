@@ -5,8 +5,28 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use tempfile::TempDir;
+
+/// The process group that the handler ends; 0 where there is none.
+static GROUP: AtomicI32 = AtomicI32::new(0);
+
+/// Processes that end with this one. One group at a time.
+pub struct Group;
+
+impl Group {
+    /// The group of the process that leads it.
+    pub fn of(leader: u32) -> Group {
+        GROUP.store(leader as i32, Ordering::Release);
+        Group
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        GROUP.store(0, Ordering::Release);
+    }
+}
 
 /// What the handler removes: files, then their folder. Null where there is nothing.
 static DOOMED: AtomicPtr<Doomed> = AtomicPtr::new(ptr::null_mut());
@@ -30,10 +50,13 @@ pub fn handle() {
 }
 
 extern "C" fn end(signal: libc::c_int) {
-    let doomed = DOOMED.load(Ordering::Acquire);
-    // SAFETY: what is stored there is never freed; `unlink`, `rmdir`, `_exit`, `signal` and `raise` are
-    // async-signal-safe.
+    let (doomed, group) = (DOOMED.load(Ordering::Acquire), GROUP.load(Ordering::Acquire));
+    // SAFETY: what is stored there is never freed; `kill`, `unlink`, `rmdir`, `_exit`, `signal` and
+    // `raise` are async-signal-safe.
     unsafe {
+        if group > 0 {
+            libc::kill(-group, libc::SIGTERM);
+        }
         if let Some(doomed) = doomed.as_ref() {
             for file in &doomed.files {
                 libc::unlink(file.as_ptr());

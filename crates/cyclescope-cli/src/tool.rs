@@ -1,6 +1,7 @@
 //! Compilers and assemblers: other programs, which must end, and end with this one.
 
 use crate::failure::Failure;
+use crate::interrupt::Group;
 use cyclescope::error::Unavailable;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
@@ -14,7 +15,14 @@ const MOST_BYTES: u64 = 256 << 20;
 pub fn run(mut command: Command, called: &str, remedy: &str) -> Result<(), Failure> {
     // SAFETY: `set_limits` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(set_limits) };
-    let result = command.stdin(Stdio::null()).output().map_err(|error| {
+    // A group of its own, for a compiler starts others: one that outlived it made its temporary file after it had
+    // removed them all.
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = command.spawn().and_then(|child| {
+        let _group = Group::of(child.id());
+        child.wait_with_output()
+    });
+    let result = started.map_err(|error| {
         Failure::from(Unavailable {
             what: called.to_string(),
             why: error.to_string(),
