@@ -177,14 +177,14 @@ pub struct EvaluateArgs {
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ensembles: Option<u32>,
     /// Samples in each ensemble [default: 100000]
-    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4_000_000))]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3_000_000))]
     pub samples: Option<u32>,
     /// Seconds for everything; methods whose pairs take more than 200 ticks get a second each unless this is given
     /// [default: 88, with --quick 13; none with --ensembles or --samples]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Print each ensemble too (with --json)
-    #[arg(help_heading = "What to print", long, requires = "json")]
+    #[arg(help_heading = "What to print", long)]
     pub series: bool,
     /// Draw minima, variances and resolution of each method as SVG files in this directory
     #[arg(help_heading = "What to print", long, value_name = "DIR")]

@@ -6,6 +6,7 @@ use cyclescope::clock::{Clock, Step, require};
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
+use cyclescope::run::Request;
 use cyclescope::study::evaluate::Subject;
 use cyclescope::study::evaluate::contamination::{
     Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
@@ -45,6 +46,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
         return;
     }
     let imul_latency = f64::from(machine.cpu.imul_latency().unwrap_or(3));
+    let step = Request::default().plan(&machine).map_or(1.0, |plan| plan.step);
     let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
     let width = adders.map(cyclescope::ruler::sentinel_width);
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
@@ -53,7 +55,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let subject = Subject { clock, ruler: clock, step: 1.0, imul_latency, width };
+        let subject = Subject { clock, ruler: clock, step, imul_latency, width };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
         let rows = contamination(&mut user, &subject, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {

@@ -28,8 +28,9 @@ impl Evidence {
             Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
         })?;
         let machine = serde_json::to_value(machine).expect("facts are plain data");
-        let directory = directory.to_path_buf();
-        Ok(Evidence { directory, manifest: Manifest::new(machine), writer: None, program: Vec::new() })
+        let (directory, manifest) = (directory.to_path_buf(), Manifest::new(machine));
+        manifest.write(&directory).map_err(unwritten)?;
+        Ok(Evidence { directory, manifest, writer: None, program: Vec::new() })
     }
 
     /// Begins a method.

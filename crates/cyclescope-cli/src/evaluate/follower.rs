@@ -4,7 +4,7 @@ use super::evidence::Evidence;
 use super::plots::Plots;
 use super::progress::Progress;
 use super::{sections, tables};
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::output::Output;
 use crate::page::Page;
 use cyclescope::machine::Machine;
@@ -28,7 +28,7 @@ pub struct Follower<'a> {
     progress: Progress,
     /// Rows of the methods so far, for the table.
     contamination: Vec<(&'static str, Vec<Contamination>)>,
-    /// Why the evaluation was ended.
+    /// What failed: it ends the evaluation, unless it was evidence or graphs only, which then end.
     failure: Option<Failure>,
 }
 
@@ -82,13 +82,8 @@ impl<'a> Follower<'a> {
                 self.contaminated(clock.name, rows)
             }
             Event::Resolution(resolution) => {
-                if let Some(plots) = &mut self.plots {
-                    plots.resolution(resolution)?;
-                }
-                self.record(
-                    "evaluate.resolution",
-                    &ResolutionRecord { executor: self.around.executor, resolution },
-                )
+                self.draw(|plots| plots.resolution(resolution));
+                self.record("evaluate.resolution", &ResolutionRecord::new(resolution, self.around.executor))
             }
             Event::Claims(claims) => {
                 for claim in claims {
@@ -100,30 +95,42 @@ impl<'a> Follower<'a> {
                 }
                 Ok(())
             }
-            Event::Sampling(subject, shape, program) => match &mut self.evidence {
-                Some(evidence) => evidence.begin(subject.clock.name, shape, program),
-                None => Ok(()),
-            },
+            Event::Sampling(subject, shape, program) => {
+                self.keep(|evidence| evidence.begin(subject.clock.name, shape, program));
+                Ok(())
+            }
             Event::Ensemble(clock, number, ensemble, readings) => {
-                if let Some(evidence) = &mut self.evidence {
-                    evidence.readings(readings)?;
-                }
+                self.keep(|evidence| evidence.readings(readings));
                 if self.series {
                     self.record("evaluate.ensemble", &EnsembleRecord::new(clock.name, number, ensemble))?;
                 }
                 Ok(())
             }
             Event::Method(method) => {
-                if let Some(plots) = &mut self.plots {
-                    plots.method(method)?;
-                }
+                self.draw(|plots| plots.method(method));
                 let record = EvaluateRecord::new(method, self.around);
                 self.record("evaluate", &record)?;
-                match &mut self.evidence {
-                    Some(evidence) => evidence.end(method, &record),
-                    None => Ok(()),
-                }
+                self.keep(|evidence| evidence.end(method, &record));
+                Ok(())
             }
+        }
+    }
+
+    /// Keeps evidence; where that fails there is no more of it, and the result goes on.
+    fn keep(&mut self, act: impl FnOnce(&mut Evidence) -> Result<(), Failure>) {
+        if let Some(Err(failure)) = self.evidence.as_mut().map(act) {
+            self.evidence = None;
+            self.progress.aside(|| warn("evidence is no longer kept; the evaluation goes on"));
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// The same for graphs.
+    fn draw(&mut self, act: impl FnOnce(&mut Plots) -> Result<(), Failure>) {
+        if let Some(Err(failure)) = self.plots.as_mut().map(|plots| act(plots)) {
+            self.plots = None;
+            self.progress.aside(|| warn("no more graphs are drawn; the evaluation goes on"));
+            self.failure.get_or_insert(failure);
         }
     }
 
@@ -151,25 +158,29 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Prints what is left to print.
-    pub fn finish(self, evaluation: Option<Evaluation>) -> Result<(), Failure> {
+    /// Prints what is left to print, and says what failed.
+    pub fn finish(mut self, evaluation: Option<Evaluation>) -> Result<(), Failure> {
         self.progress.finish();
-        if let Some(failure) = self.failure {
-            return Err(failure);
+        if let Some(evaluation) = evaluation {
+            self.print(&evaluation)?;
+            self.output.finish()?;
         }
-        let Some(evaluation) = evaluation else { return Ok(()) };
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    fn print(&mut self, evaluation: &Evaluation) -> Result<(), Failure> {
         if self.output.is_json() {
             return self.output.record("evaluate.verdict", &evaluation.verdict);
         }
         let mut page = Page::new(self.output);
         sections::machine(&mut page, self.machine, &evaluation.facts, self.around)?;
-        tables::samples(&mut page, &evaluation, self.not_run)?;
-        tables::published(&mut page, &evaluation)?;
-        tables::resolution(&mut page, &evaluation)?;
-        tables::contamination(&mut page, &evaluation, self.not_run)?;
+        tables::samples(&mut page, evaluation, self.not_run)?;
+        tables::published(&mut page, evaluation)?;
+        tables::resolution(&mut page, evaluation)?;
+        tables::contamination(&mut page, evaluation, self.not_run)?;
         sections::claims(&mut page, &evaluation.claims)?;
-        sections::verdict(&mut page, &evaluation)?;
-        if let Some(plots) = self.plots {
+        sections::verdict(&mut page, evaluation)?;
+        if let Some(plots) = &self.plots {
             page.row("graphs", &format!("{} in the directory of --plots", plots.drawn()))?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
-use cyclescope::study::evaluate::ensemble::Ensemble;
+use cyclescope::study::evaluate::ensemble::{Ensemble, Fraction};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::resolution::{Body, Resolution, Staircase};
 use cyclescope::unit::Unit;
@@ -63,7 +63,7 @@ impl Plots {
                 series: vec![series("minimum", Style::Dots, minima)],
             },
         )?;
-        let all = by_ensemble(&|ensemble| ensemble.variance() as f64);
+        let all = by_ensemble(&|ensemble| Fraction(ensemble.variance_exact()).value());
         let trimmed = method.sampled.trimmed.iter().enumerate();
         let trimmed =
             trimmed.map(|(number, ensemble)| Point::new(number as f64, ensemble.variance)).collect();
@@ -75,8 +75,8 @@ impl Plots {
                 x: linear("ensemble"),
                 y: Axis { label: format!("variance ({unit}²)"), scale: Scale::Log },
                 series: vec![
-                    series("all samples, as the paper has it", Style::Dots, all),
-                    series("without interrupts and changes of frequency", Style::Dots, trimmed),
+                    series("all samples", Style::Dots, all),
+                    series("trimmed", Style::Dots, trimmed),
                 ],
             },
         )
@@ -100,9 +100,9 @@ impl Plots {
                 x: Axis { label: "readings of each program".to_string(), scale: Scale::Log },
                 y: Axis { label: "difference (core cycles)".to_string(), scale: Scale::Log },
                 series: vec![
-                    series("read in turn, with the ruler", Style::Line, rungs(|rung| rung.interleaved)),
-                    series("at different times, with the ruler", Style::Line, rungs(|rung| rung.apart)),
-                    series("at different times, without a ruler", Style::Line, rungs(|rung| rung.unruled)),
+                    series("in turn, with ruler", Style::Line, rungs(|rung| rung.interleaved)),
+                    series("apart, with ruler", Style::Line, rungs(|rung| rung.apart)),
+                    series("apart, no ruler", Style::Line, rungs(|rung| rung.unruled)),
                 ],
             },
         )

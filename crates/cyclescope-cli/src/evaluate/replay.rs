@@ -19,6 +19,9 @@ pub fn is_evidence(directory: &Path) -> bool {
 /// Reads the evidence, prints what it says and fails where that is not what was written beside it.
 pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     let manifest = Manifest::read(directory).map_err(unreadable)?;
+    if manifest.methods.is_empty() {
+        return Err(Failure::usage("no method of this evaluation was completed", Some("run it again")));
+    }
     let mut methods = Vec::new();
     let mut differing = Vec::new();
     for kept in &manifest.methods {

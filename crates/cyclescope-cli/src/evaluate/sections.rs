@@ -131,8 +131,8 @@ fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(),
         page.row(
             "",
             &format!(
-                "{} readings of code and empty pair in turn tell {:.2} cycles apart at 95 %: good to 5 % for {five:.1} \
-                 cycles and more, to 1 % for {one:.0}.",
+                "{} readings in turn of two codes tell {:.2} cycles apart at 95 %: a difference to 5 % from {five:.1} \
+                 cycles on, to 1 % from {one:.0}.",
                 many.readings, many.difference
             ),
         )?;

@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::output::{WIDTH, wrapped};
 use crate::page::Page;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use cyclescope::study::evaluate::contamination::{FAULTS, Verdict};
-use cyclescope::study::evaluate::criteria::in_steps;
+use cyclescope::statistics::median;
+use cyclescope::study::evaluate::contamination::{FAULTS, Fault, Verdict};
+use cyclescope::study::evaluate::criteria::{self, in_steps};
 use cyclescope::study::evaluate::evaluation::{Evaluated, Evaluation};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::plan::NotRun;
@@ -68,16 +69,23 @@ fn yes(value: bool) -> String {
 pub fn samples(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> Result<(), Failure> {
     let methods: Vec<&Method> = evaluation.methods.iter().filter_map(|found| found.method.as_ref()).collect();
     of_samples(page, &methods)?;
+    for found in evaluation.methods.iter().filter(|found| found.method.is_none()) {
+        note(page, &format!("{} gave no sane reading: its ends were before its starts", found.clock.name))?;
+    }
     for not in not_run {
         note(page, &format!("{} was not run: {}", not.clock.name, not.why.why))?;
     }
     of_trimmed(page, &methods)
 }
 
-/// A method's name, marked where it counts nanoseconds or has fewer samples than were asked for.
+/// A method's name, marked where it does not count TSC ticks.
 fn name(method: &Method) -> String {
-    let nanos = if method.subject.clock.counts == Unit::Nanos { " (ns)" } else { "" };
-    format!("{}{nanos}", method.subject.clock.name)
+    let unit = match method.subject.clock.counts {
+        Unit::Nanos => " (ns)",
+        Unit::CoreCycles => " (cycles)",
+        _ => "",
+    };
+    format!("{}{unit}", method.subject.clock.name)
 }
 
 /// The distributions and the paper's totals of some methods.
@@ -119,8 +127,16 @@ pub fn of_samples(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
          perfect: what a clock makes that only counts in steps. A constant minimum may only mean that the step hides \
          what varies.",
     )?;
+    // Of a few methods there is room for the reasons.
+    for method in methods.iter().filter(|_| methods.len() <= REASONS_MOST) {
+        let (clock, why) = (method.subject.clock, criteria::why(&method.totals, method.subject.step));
+        note(page, &format!("{}: {why}.", clock.name))?;
+    }
     scaled(page, methods)
 }
+
+/// Methods whose reasons are printed, at most.
+const REASONS_MOST: usize = 4;
 
 /// Which methods have fewer samples than were asked for.
 fn scaled(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
@@ -224,7 +240,9 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
     for Evaluated { clock, resolution, .. } in &evaluation.methods {
         let slope = |body: Body| {
             let slope = resolution.staircase(body).and_then(|stairs| stairs.slope);
-            slope.map_or("-".to_string(), |slope| format!("{:.3}", slope.value))
+            // More than a tenth is no slope to speak of.
+            let known = slope.filter(|slope| slope.half_width() <= 0.1 * slope.value.abs());
+            known.map_or("-".to_string(), |slope| format!("{:.3}", slope.value))
         };
         let adds = resolution.staircase(Body::Adds);
         let change = adds.and_then(|stairs| stairs.totals.smallest_change);
@@ -277,6 +295,15 @@ pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun
         rows.add_row([not.clock.name, "not run: needs ring 0"]);
     }
     print(page, &rows)?;
+    let mut widths: Vec<f64> = evaluation
+        .methods
+        .iter()
+        .flat_map(|found| &found.contamination)
+        .filter(|row| row.fault != Fault::StoresNotDrained)
+        .filter_map(|row| row.cost.known().map(|cost| cost.half_width()))
+        .collect();
+    let width = if widths.is_empty() { f64::NAN } else { median(&mut widths) };
+    note(page, &format!("Half of the 99.9 % intervals are narrower than ± {width:.1}; --json has each."))?;
     note(
         page,
         "What a body seems to cost too much, or too little, beside leading code that is unfinished; because it began \

@@ -8,13 +8,21 @@ use super::ensemble::Totals;
 /// The step of the paper's TSC, in ticks: all of its readings are multiples of it.
 pub const PAPER_STEP: f64 = 4.0;
 
-/// Whether both variances are 0.
+/// Ensembles of which this can be said at least: the variance of one value is 0.
+pub const ENSEMBLES_LEAST: usize = 4;
+
+/// Whether both variances are 0, over ensembles enough.
 pub fn ergodic(totals: &Totals) -> bool {
-    totals.variance_of_variances == Some(0) && totals.variance_of_minima == Some(0)
+    totals.ensembles >= ENSEMBLES_LEAST
+        && totals.variance_of_variances == Some(0)
+        && totals.variance_of_minima == Some(0)
 }
 
 /// Why the literal verdict is as it is, for a clock of this step in raw units.
 pub fn why(totals: &Totals, step: f64) -> String {
+    if totals.ensembles < ENSEMBLES_LEAST {
+        return format!("{} ensembles are too few to say", totals.ensembles);
+    }
     let figure = |value: Option<u128>| value.map_or("beyond 128 bits".to_string(), |value| value.to_string());
     let (minima, variances) = (figure(totals.variance_of_minima), figure(totals.variance_of_variances));
     match (totals.variance_of_minima == Some(0), totals.variance_of_variances == Some(0)) {

@@ -24,7 +24,7 @@ pub struct Ensemble {
     pub minimum: Option<u64>,
     /// The longest; none without samples.
     pub maximum: Option<u64>,
-    /// Samples that ended before they began. They are in no other figure.
+    /// Samples that ended before they began, or took 2^48 units and more. They are in no other figure.
     pub backwards: u64,
     sum: u128,
     squares: u128,
@@ -89,6 +89,8 @@ impl Ensemble {
 /// where a figure does not fit 128 bits, which takes samples of hours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
+    /// How many ensembles.
+    pub ensembles: usize,
     /// The shortest duration of all: the method's overhead, as the paper takes it.
     pub overhead_min: u64,
     /// The mean of the floored variances, floored.
@@ -169,6 +171,7 @@ impl Totals {
         let (mean, variance) = exact_moments(&exact);
         let (_, of_minima) = exact_moments(&minima.iter().map(whole).collect::<Vec<_>>());
         Some(Totals {
+            ensembles: ensembles.len(),
             overhead_min,
             total_variance: variances.iter().sum::<u128>() / variances.len() as u128,
             max_deviation: ensembles.iter().map(Ensemble::max_deviation).max()?,

@@ -219,7 +219,8 @@ impl Course<'_, '_, '_> {
     fn subjects(&self, diagnosis: &Diagnosis) -> Vec<Subject<'static>> {
         let core = Core::of(self.machine, diagnosis.core.known());
         let default = |clock| clock::choose(self.machine).unwrap_or(clock);
-        let subject = |clock: &&'static Clock| Subject::of(clock, default(clock), core);
+        let known = (core, diagnosis.tsc.known());
+        let subject = |clock: &&'static Clock| Subject::of(clock, default(clock), known);
         self.plan.clocks.iter().map(subject).collect()
     }
 

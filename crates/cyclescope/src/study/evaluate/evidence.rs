@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// The manifest's name.
 pub const MANIFEST: &str = "evaluate.json";
 
+/// Samples of an ensemble at most.
+pub const SAMPLES_MOST: u32 = 3_000_000;
+
 /// Bytes of one reading's pair.
 const PAIR: usize = 16;
 
@@ -134,7 +137,9 @@ impl Kept {
         let clock =
             Clock::named(&self.clock).ok_or_else(|| invalid(format!("there is no clock {}", self.clock)))?;
         let Shape { size, block, scale } = self.shape;
-        if block == 0 || size.samples == 0 || !(scale.step > 0.0 && scale.imul_latency > 0.0) {
+        let plausible = |value: f64| value.is_finite() && value > 0.0 && value < 1e6;
+        let sane = (1..=size.samples as usize).contains(&block) && size.samples <= SAMPLES_MOST;
+        if !sane || !plausible(scale.step) || !plausible(scale.imul_latency) {
             return Err(invalid(format!("the shape of {}'s readings makes no sense", self.clock)));
         }
         let mut file = BufReader::with_capacity(1 << 20, File::open(readings_of(directory, &self.clock))?);

@@ -102,10 +102,12 @@ impl<'a> Method<'a> {
     }
 
     /// The standard deviation of one reading in core cycles, interrupts and changes of frequency left out: what the
-    /// step makes, and the method itself.
+    /// method makes of itself, and no less than what steps make of code whose length is no multiple of them. None
+    /// where too little remains of the samples to say.
     pub fn deviation_cycles(&self) -> Option<f64> {
-        let summary = self.trimmed?;
-        Some(summary.variance.sqrt() * summary.step_cycles / self.subject.step)
+        let summary = self.trimmed.filter(|summary| summary.ergodic)?;
+        let step = self.subject.step;
+        Some(summary.variance.max(step * step / 4.0).sqrt() * summary.step_cycles / step)
     }
 
     /// The most frequent duration, in raw units.

@@ -10,6 +10,7 @@ use crate::doctor::Effort;
 use crate::error::Unavailable;
 use crate::machine::Machine;
 use crate::machine::core_study::CoreStudy;
+use crate::machine::tsc_study::TscStudy;
 use crate::unit::Unit;
 use std::time::Duration;
 
@@ -148,10 +149,17 @@ impl Core {
 
 impl Subject<'_> {
     /// A method on a machine whose default method and core are known.
-    pub(super) fn of(clock: &'static Clock, default: &'static Clock, core: Core) -> Subject<'static> {
+    pub(super) fn of(
+        clock: &'static Clock,
+        default: &'static Clock,
+        (core, study): (Core, Option<&TscStudy>),
+    ) -> Subject<'static> {
         let ruler = if clock.counts == Unit::TscTicks { default } else { clock };
         let Core { imul_latency, width } = core;
-        Subject { clock, ruler, step: crate::run::step(clock), imul_latency, width }
+        let known =
+            study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
+        let step = known.map_or_else(|| crate::run::step(clock), |step| step.ticks);
+        Subject { clock, ruler, step, imul_latency, width }
     }
 }
 
@@ -183,19 +191,31 @@ impl Waiting {
 }
 
 /// The size of the first of some waiting methods, and the seconds that it may take, where so many are left for all
-/// of them: what each wants, or its part of what there is.
+/// of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes to
+/// the others, so that a method with CPUID does not starve those that take a hundredth of its time.
 pub(super) fn share(waiting: &[Waiting], left: f64, plan: &Plan) -> (Size, f64) {
+    let Waiting { cost, .. } = waiting[0];
     let wanted = waiting[0].wanted(plan);
     let all: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
-    if all > left {
-        let part = left.max(0.0) * wanted / all;
-        let size = plan.size.within(part / waiting[0].cost.seconds);
-        let needed = size.total() as f64 * waiting[0].cost.seconds;
-        // The smallest size takes what it takes.
-        return (size, if needed > part { SPARE * needed } else { part });
+    if all <= left {
+        // Whoever was slower than its pilot may take what nobody else wants.
+        return (plan.size.within(wanted / cost.seconds * (1.0 + 1e-9)), wanted + left - all);
     }
-    // Whoever was slower than its pilot may take what nobody else wants.
-    (plan.size.within(wanted / waiting[0].cost.seconds * (1.0 + 1e-9)), wanted + left - all)
+    let mut wishes: Vec<f64> = waiting.iter().map(|method| method.wanted(plan)).collect();
+    wishes.sort_by(f64::total_cmp);
+    let (mut left, mut level) = (left.max(0.0), 0.0);
+    for (at, wish) in wishes.iter().enumerate() {
+        level = left / (wishes.len() - at) as f64;
+        if *wish > level {
+            break;
+        }
+        left -= wish;
+    }
+    let part = wanted.min(level);
+    let size = plan.size.within(part / cost.seconds * (1.0 + 1e-9));
+    let needed = size.total() as f64 * cost.seconds;
+    // The smallest size takes what it takes.
+    (size, if needed > part { SPARE * needed } else { part })
 }
 
 #[cfg(test)]
@@ -225,6 +245,18 @@ mod tests {
         let (size, seconds) = share(&[quick, quick, quick, quick], 20.0, &plan);
         assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 5.0));
         assert_eq!(share(&[quick], -1.0, &plan).0, Size { ensembles: 100, samples: 100 });
+    }
+
+    #[test]
+    fn a_slow_method_does_not_starve_a_quick_one() {
+        let quick = Waiting { cost: Cost { seconds: 80e-9, pair: 48.0 }, quick: true };
+        let slow = Waiting { cost: Cost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
+        let plan = plan(Size::PAPER, None);
+        let (size, seconds) = share(&[quick, slow], 20.0, &plan);
+        assert_eq!(size, Size::PAPER);
+        assert!((seconds - 8.0).abs() < 1e-6, "{seconds}");
+        let (size, seconds) = share(&[slow, quick], 20.0, &plan);
+        assert!(size.total() > 700_000 && (seconds - 12.0).abs() < 1e-6, "{size:?} {seconds}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::trimmed::{self, RULERS, Scale};
 use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::placement;
 use crate::program::{Program, Recipe};
 use crate::random::Random;
 use std::ops::ControlFlow;
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 /// millisecond at least, and the ruler should take some per cent of the time.
 const BLOCK_MOST: usize = 1000;
 const BLOCK_TIME: f64 = 100e-6;
+/// Samples in a block at least, whatever it takes: of a few, one or two are near their minimum whatever they are.
+const BLOCK_LEAST: usize = 32;
 /// Warm-up blocks before each ensemble: caches, predictors.
 const WARM_UP: u32 = 1;
 /// Block and number of blocks with which the time of a sample is found: the second is for methods with which the first
@@ -29,10 +32,15 @@ const PILOTS: [(usize, u32); 2] = [(16, 2), (BLOCK_MOST, 8)];
 const PILOT_TIMES: usize = 5;
 /// What a pilot should take at least, in seconds: several times what a batch of nothing takes.
 const PILOT_TIME: f64 = 300e-6;
+/// A batch counts as hung after this, and so long for each sample: a pair of CPUIDs that leave the guest takes 15 to
+/// 40 µs.
+const PATIENCE: Duration = Duration::from_secs(60);
+const SLOWEST: Duration = Duration::from_micros(200);
 /// Delays span so many steps of the clock, for which a core cycle is half a raw unit or more.
 const DELAY_STEPS: f64 = 4.0;
-const ARENA_GAP: usize = 64;
 
+/// Ensembles that are taken even where time is up: fewer say nothing.
+const ENSEMBLES_LEAST: u32 = 10;
 /// Moments between ensembles at which something else is done, at most.
 pub const MOMENTS: u32 = 8;
 
@@ -52,13 +60,9 @@ impl<'a> Sampling<'a> {
     pub fn new(subject: &'a Subject) -> Sampling<'a> {
         let mut programs = vec![Recipe::empty(subject.clock).build()];
         programs.extend(trimmed::programs(subject));
-        let mut end = 0;
-        let mut place = |(program, code): (usize, &Program)| {
-            let offset = end as u32;
-            end = (end + code.len()).next_multiple_of(ARENA_GAP);
-            Place { program, offset }
-        };
-        let code = programs.iter().enumerate().map(&mut place).collect();
+        // The ruler's loops at the start of cache lines.
+        let (offsets, _) = placement::fixed(&programs);
+        let code = offsets.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
         Sampling { subject, programs, code }
     }
 
@@ -69,7 +73,8 @@ impl<'a> Sampling<'a> {
 
     /// The shape of an evaluation of this size, where a sample takes so many seconds.
     pub fn shape(&self, size: Size, seconds: f64) -> Shape {
-        let block = ((BLOCK_TIME / seconds) as usize).clamp(1, BLOCK_MOST).min(size.samples as usize);
+        let block = (BLOCK_TIME / seconds) as usize;
+        let block = block.clamp(BLOCK_LEAST, BLOCK_MOST).min(size.samples as usize);
         let Subject { step, imul_latency, .. } = *self.subject;
         Shape { size, block, scale: Scale { step, imul_latency } }
     }
@@ -86,8 +91,8 @@ impl<'a> Sampling<'a> {
             layouts: vec![Layout { code: self.code.clone(), round, data: [0; 5], seed }],
             element: Element::default(),
             touches_memory: false,
-            delay: delay.next_power_of_two(),
-            deadline: Duration::from_secs(60),
+            delay,
+            deadline: PATIENCE + SLOWEST * (block as u32 * (blocks + WARM_UP)),
         }
     }
 
@@ -137,7 +142,7 @@ impl<'a> Sampling<'a> {
                 // An executor may hand over a batch of one layout in one piece only.
                 ended = take(&reader.take(readings), readings);
             })?;
-            if ended.is_break() || Instant::now() >= until {
+            if ended.is_break() || (number + 1 >= ENSEMBLES_LEAST && Instant::now() >= until) {
                 break;
             }
         }

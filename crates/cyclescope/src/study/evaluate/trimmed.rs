@@ -7,6 +7,7 @@
 //! and a ruler tells how many ticks a core cycle was.
 
 use super::Subject;
+use super::ensemble::INSANE;
 use crate::executor::{Call, Sample};
 use crate::program::Program;
 use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
@@ -90,7 +91,7 @@ impl Blocks {
         let limit = least.saturating_add((STEPS * scale.step) as u64);
         // Distances from the minimum are small, so that integers hold the sums.
         let (mut kept, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
-        for (duration, count) in durations.iter().filter(|(duration, _)| *duration < limit) {
+        for (duration, count) in durations.iter().filter(|(duration, _)| *duration < limit.min(INSANE)) {
             let above = duration - least;
             kept += count;
             sum += count * above;
@@ -136,7 +137,8 @@ impl Blocks {
             kept: kept as u64,
             overhead: cycles / kept,
             raw: sum / kept,
-            variance: squares / kept,
+            // Each block has a mean of its own.
+            variance: squares / (kept - rates.len() as f64).max(1.0),
             rate: mean(&rates),
             burst: quantile(&bursts, 0.75),
         })
@@ -177,8 +179,10 @@ pub struct Summary {
     pub variance_spread: f64,
     /// The step of the clock in core cycles.
     pub step_cycles: f64,
-    /// The share of all samples that was left out, with that of ensembles beside a busy sibling.
+    /// The share of the samples that was left out, in the ensembles that were used.
     pub dropped_share: f64,
+    /// The share of the ensembles that differ from the median by a step or more.
+    pub outlying_share: f64,
     /// Ensembles beside a busy sibling. They were left out, unless they were most.
     pub shared: usize,
     /// Whether they were most, so that all were used.
@@ -231,10 +235,12 @@ impl Summary {
         let (overhead, overhead_spread) = middle(of(|ensemble| ensemble.overhead));
         let (variance, variance_spread) = middle(of(|ensemble| ensemble.variance));
         let rates = of(|ensemble| ensemble.rate);
-        let all: u64 = ensembles.iter().map(|ensemble| ensemble.samples).sum();
+        let all: u64 = used.iter().map(|ensemble| ensemble.samples).sum();
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
+        let outlying =
+            used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
         Some(Summary {
             ergodic: overhead_spread < step_cycles
                 && variance_spread < step * step / 4.0
@@ -245,6 +251,7 @@ impl Summary {
             variance_spread,
             step_cycles,
             dropped_share,
+            outlying_share: outlying as f64 / used.len() as f64,
             shared: beside.len(),
             mostly_shared,
             rates: rates.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], rate| {
@@ -280,8 +287,11 @@ impl Summary {
             String::new()
         };
         format!(
-            "the overhead is {:.2} core cycles in every ensemble, within {:.2}{coarse}",
-            self.overhead, self.overhead_spread
+            "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are a \
+             step or more off{coarse}",
+            self.overhead,
+            self.overhead_spread,
+            100.0 * self.outlying_share
         )
     }
 }

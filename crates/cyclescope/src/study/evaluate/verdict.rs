@@ -23,10 +23,9 @@ pub struct Recommended {
     pub overhead: Quantity,
     /// The standard deviation of one undisturbed reading, in core cycles.
     pub reading_deviation: f64,
-    /// Core cycles of the shortest code whose time one reading tells to 5 % and to 1 %, on average, as the paper has
-    /// it: 20 and 100 standard deviations.
+    /// Core cycles of the shortest code whose time one reading tells to 5 % and to 1 %: 20 and 100 of these.
     pub shortest_once: [f64; 2],
-    /// The same by many readings of code and empty pair in turn; none where time did not suffice for many.
+    /// The same by many readings of two codes in turn, of their difference; none where time did not suffice for many.
     pub shortest_many: Option<ByMany>,
 }
 
@@ -63,17 +62,19 @@ impl Verdict {
                 .push("no method here is fenced on both sides and constant between ensembles".to_string());
         }
         let short_code = cheapest(&usable).map(|method| {
-            let why = "nothing around the code gets into its readings, and no such method here costs less";
-            recommend(method, why.to_string())
+            let why = "it keeps code around it out of its readings on both sides; no other such method here costs a step \
+                       of the clock less";
+            recommend(method, why)
         });
         let long_code = match cheapest(&draining) {
             Some(method) => {
-                let why = "it also waits until the code's stores are visible, which others leave out";
-                Some(recommend(method, why.to_string()))
+                let why = "it also waits until the code's stores are visible; others leave out what is still to be \
+                           written";
+                Some(recommend(method, why))
             }
             None => cheapest(&usable).map(|method| {
                 let why = "as for short code; no method here waits for stores, so that code which stores seems shorter";
-                recommend(method, why.to_string())
+                recommend(method, why)
             }),
         };
         Verdict { short_code, long_code, findings }
@@ -111,13 +112,22 @@ fn cheapest<'a>(
     equals.min_by_key(|(evaluated, _)| (clock::rank(evaluated.clock), evaluated.clock.name)).copied()
 }
 
-fn recommend((evaluated, method): (&Evaluated, &Method), why: String) -> Recommended {
+fn recommend((evaluated, method): (&Evaluated, &Method), why: &str) -> Recommended {
+    let open: Vec<&str> = evaluated
+        .contamination
+        .iter()
+        .filter(|row| row.promised && row.verdict.happens().is_none())
+        .map(|row| row.fault.text())
+        .collect();
+    let open = match open.is_empty() {
+        true => String::new(),
+        false => format!("; promised, but not told for certain: {}", open.join(", ")),
+    };
     let deviation = method.deviation_cycles().unwrap_or(f64::NAN);
-    let short = evaluated.resolution.by_samples.first();
-    let many = short.and_then(|by| by.rungs.iter().min_by(|a, b| a.interleaved.total_cmp(&b.interleaved)));
+    let many = evaluated.resolution.by_samples.first().and_then(|by| by.rungs.last());
     Recommended {
         clock: evaluated.clock.name,
-        why,
+        why: format!("{why}{open}"),
         overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
             Quantity::new(overhead, Unit::CoreCycles)
         }),
@@ -148,4 +158,99 @@ fn broken(evaluated: &Evaluated) -> Vec<String> {
         })
     };
     evaluated.contamination.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::executor::mock::{Scenario, Simulated};
+    use crate::machine::fact::Fact;
+    use crate::random::Random;
+    use crate::statistics::Interval;
+    use crate::study::evaluate::contamination::FAULTS;
+    use crate::study::evaluate::reader::Size;
+    use crate::study::evaluate::resolution::resolution;
+    use crate::study::evaluate::sampling::Sampling;
+    use crate::study::evaluate::{Subject, method::Method};
+    use std::ops::ControlFlow;
+    use std::time::{Duration, Instant};
+
+    /// A method whose pair takes so many core cycles, with what was seen of its faults.
+    fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
+        let clock = Clock::named(name).unwrap();
+        let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let subject = Subject { clock, ruler, step: 2.0, imul_latency: 3.0, width: None };
+        let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
+        let size = Size { ensembles: 8, samples: 2000 };
+        let shape = Sampling::new(&subject).shape(size, 80e-9);
+        let until = (Instant::now() + Duration::from_secs(600), f64::INFINITY);
+        let mut take = |_: &_, _: &[_]| ControlFlow::Continue(());
+        let mut random = Random::new(2);
+        let method = Method::measure(&mut machine, &subject, (size, shape), until, &mut random, &mut take);
+        let row = |(fault, verdict): (&Fault, Seen)| Contamination {
+            fault: *fault,
+            promised: fault.excluded_by(&clock.promises),
+            neighbour: "planted",
+            size: None,
+            cost: Fact::Known(Interval::around(9.0, 1.0)),
+            shared: false,
+            verdict,
+        };
+        Evaluated {
+            clock,
+            method: method.unwrap(),
+            contamination: FAULTS.iter().zip(seen).map(row).collect(),
+            resolution: resolution(&mut machine, &subject, Duration::from_millis(5), &mut random).unwrap(),
+        }
+    }
+
+    const FENCED: [Seen; 5] = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Visible];
+    const DRAINING: [Seen; 5] = [Seen::Kept; 5];
+
+    #[test]
+    fn the_cheapest_that_is_fenced_is_for_short_code_and_one_that_drains_for_long() {
+        let verdict = Verdict::of(&[
+            evaluated("rdtsc", 20.0, [Seen::Visible; 5]),
+            evaluated("mfence-lfence-rdtsc", 100.0, DRAINING),
+            evaluated("serialize-rdtsc", 150.0, DRAINING),
+            evaluated("rdtscp-lfence", 60.0, FENCED),
+        ]);
+        assert_eq!(verdict.short_code.as_ref().unwrap().clock, "rdtscp-lfence");
+        assert_eq!(verdict.long_code.as_ref().unwrap().clock, "mfence-lfence-rdtsc");
+        assert!(verdict.findings.is_empty(), "{:?}", verdict.findings);
+        let [five, one] = verdict.short_code.unwrap().shortest_once;
+        assert!((one / five - 5.0).abs() < 1e-9 && five >= 20.0, "{five} {one}");
+    }
+
+    #[test]
+    fn among_equals_the_usual_one_wins() {
+        for order in [["rdtscp-lfence", "lfence-rdtsc-lfence"], ["lfence-rdtsc-lfence", "rdtscp-lfence"]] {
+            let verdict = Verdict::of(
+                &order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)),
+            );
+            assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
+            // Nothing drains, so there is nothing better for long code.
+            assert_eq!(verdict.long_code.unwrap().clock, "lfence-rdtsc-lfence");
+        }
+    }
+
+    #[test]
+    fn a_broken_promise_is_a_finding_and_an_open_one_is_named() {
+        let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
+        let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Visible];
+        let verdict = Verdict::of(&[
+            evaluated("lfence-rdtsc-lfence", 50.0, broken),
+            evaluated("rdtscp-lfence", 60.0, open),
+        ]);
+        assert!(
+            verdict.findings[0]
+                .starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\"")
+        );
+        let recommended = verdict.short_code.unwrap();
+        assert_eq!(recommended.clock, "rdtscp-lfence");
+        assert!(recommended.why.contains("not told for certain: body started early"), "{}", recommended.why);
+        let verdict = Verdict::of(&[evaluated("rdtsc", 20.0, [Seen::Visible; 5])]);
+        assert!(verdict.short_code.is_none() && verdict.findings.len() == 1);
+    }
 }
