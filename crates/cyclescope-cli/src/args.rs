@@ -172,14 +172,15 @@ pub struct EvaluateArgs {
     /// Further timing methods, as after --clock
     #[arg(value_name = "CLOCK")]
     pub clocks: Vec<String>,
-    /// Ensembles of samples of each method; fewer where pairs take more than 200 ticks, or where time is short
-    /// [default: 1000, with --quick 100]
+    /// Ensembles of samples of each method; fewer of methods that take long, and where time is short [default: 1000,
+    /// with --quick 100]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ensembles: Option<u32>,
     /// Samples in each ensemble [default: 100000]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3_000_000))]
     pub samples: Option<u32>,
-    /// Seconds for everything; methods whose pairs take more than 200 ticks get a second each unless this is given
+    /// Seconds for everything; methods whose samples take more than 200 ticks or 2 µs get one second each, with --quick
+    /// 0.15, unless this is given
     /// [default: 88, with --quick 13; none with --ensembles or --samples]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,

@@ -5,11 +5,19 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use tempfile::TempDir;
 
 /// The process group that the handler ends; 0 where there is none.
 static GROUP: AtomicI32 = AtomicI32::new(0);
+
+/// Whether a line on standard error is being drawn again and again, so that the prompt would follow it.
+static DRAWING: AtomicBool = AtomicBool::new(false);
+
+/// Says whether such a line is being drawn.
+pub fn drawing(is: bool) {
+    DRAWING.store(is, Ordering::Release);
+}
 
 /// Processes that end with this one. One group at a time.
 pub struct Group;
@@ -51,9 +59,12 @@ pub fn handle() {
 
 extern "C" fn end(signal: libc::c_int) {
     let (doomed, group) = (DOOMED.load(Ordering::Acquire), GROUP.load(Ordering::Acquire));
-    // SAFETY: what is stored there is never freed; `kill`, `unlink`, `rmdir`, `_exit`, `signal` and
+    // SAFETY: what is stored there is never freed; `write`, `kill`, `unlink`, `rmdir`, `_exit`, `signal` and
     // `raise` are async-signal-safe.
     unsafe {
+        if DRAWING.load(Ordering::Acquire) {
+            libc::write(libc::STDERR_FILENO, c"\n".as_ptr().cast(), 1);
+        }
         if group > 0 {
             libc::kill(-group, libc::SIGTERM);
         }

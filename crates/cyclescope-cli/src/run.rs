@@ -286,7 +286,7 @@ pub fn one_clock(common: &Common) -> Result<Option<&'static Clock>, Failure> {
 pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
     Clock::named(name).ok_or_else(|| {
         let names = clock::ALL.iter().map(|clock| clock.name);
-        let nearest = cyclescope::asm::nearest(name, names);
+        let nearest = cyclescope::asm::nearest(&name.to_lowercase(), names);
         let remedy = match nearest.first() {
             Some(nearest) => format!("did you mean {nearest}? `cyclescope --clock list` shows all"),
             None => "`cyclescope --clock list` shows all".to_string(),

@@ -23,13 +23,10 @@ pub struct Evidence {
 impl Evidence {
     /// In a new or an empty directory.
     pub fn new(directory: &Path, machine: &Machine) -> Result<Evidence, Failure> {
-        prepare(directory).map_err(|error| {
-            let remedy = "name a new or an empty directory, where you may write";
-            Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
-        })?;
+        prepare(directory).map_err(|error| refused(directory, &error))?;
         let machine = serde_json::to_value(machine).expect("facts are plain data");
         let (directory, manifest) = (directory.to_path_buf(), Manifest::new(machine));
-        manifest.write(&directory).map_err(unwritten)?;
+        manifest.write(&directory).map_err(|error| refused(&directory, &error))?;
         Ok(Evidence { directory, manifest, writer: None, program: Vec::new() })
     }
 
@@ -66,6 +63,11 @@ impl Evidence {
         self.manifest.methods.push(Kept::new(method, &self.program, record));
         self.manifest.write(&self.directory).map_err(unwritten)
     }
+}
+
+fn refused(directory: &Path, error: &io::Error) -> Failure {
+    let remedy = "name a new or an empty directory, where you may write";
+    Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
 }
 
 fn megabytes(bytes: u64) -> String {

@@ -32,7 +32,11 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     if args.series && !common.json {
         return Err(Failure::usage("--series prints JSON lines", Some("add --json")));
     }
-    let names: Vec<&String> = common.clock.iter().chain(&args.clocks).collect();
+    let names = common.clock.iter().chain(&args.clocks).flat_map(|names| names.split(','));
+    let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() && !(common.clock.is_empty() && args.clocks.is_empty()) {
+        return Err(Failure::usage("no clock is named", Some("`cyclescope --clock list` shows all")));
+    }
     let named = named(&names)?;
     let machine = run::machine(common)?;
     machine.tsc.require()?;
@@ -65,8 +69,8 @@ fn spawn(cpu: u32, counter: bool) -> Result<User, RunError> {
 }
 
 /// The timing methods of these names, each once; none for all of them.
-fn named(names: &[&String]) -> Result<Option<Vec<&'static Clock>>, Failure> {
-    if names.is_empty() || names.iter().any(|name| *name == "all") {
+fn named(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
+    if names.is_empty() || names.contains(&"all") {
         return Ok(None);
     }
     let mut clocks: Vec<&'static Clock> = Vec::new();
@@ -102,7 +106,7 @@ fn plan(common: &Common, args: &EvaluateArgs, clocks: Vec<&'static Clock>) -> Pl
     let own_size = args.ensembles.is_some() || args.samples.is_some();
     let budget = match args.budget {
         Some(seconds) => Duration::from_secs_f64(seconds),
-        // Who says how many samples to take waits for them.
+        // Who says how many samples to take waits for them, but for those of slow methods.
         None if own_size => A_DAY,
         None => usual,
     };

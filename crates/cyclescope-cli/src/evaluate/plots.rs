@@ -24,6 +24,11 @@ impl Plots {
             let text = format!("no graphs can go to {}: {error}", directory.display());
             Failure::usage(text, Some("name a directory where you may write"))
         })?;
+        // Whether it can be written to shall not be found out when everything is measured.
+        tempfile::tempfile_in(directory).map_err(|error| {
+            let text = format!("no graphs can go to {}: {error}", directory.display());
+            Failure::usage(text, Some("name a directory where you may write"))
+        })?;
         Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string(), drawn: 0 })
     }
 

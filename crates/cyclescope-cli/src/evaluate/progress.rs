@@ -1,5 +1,6 @@
 //! A bar on standard error while an evaluation runs, with the time that is left.
 
+use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Parts of the bar.
@@ -14,6 +15,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(PARTS), ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}");
         bar.set_style(style.expect("the template is a constant"));
+        interrupt::drawing(!bar.is_hidden());
         Progress(bar)
     }
 
@@ -32,6 +34,7 @@ impl Progress {
     /// Ends it.
     pub fn finish(&self) {
         self.0.finish_and_clear();
+        interrupt::drawing(false);
     }
 }
 

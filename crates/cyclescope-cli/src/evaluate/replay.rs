@@ -28,7 +28,7 @@ pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
         let method = kept.replay(directory).map_err(unreadable)?;
         let record = record(&method, &kept.record);
         if let Some(field) = difference(&record, &kept.record) {
-            differing.push(format!("{} of {}", field, kept.clock));
+            differing.push(format!("{field} of {}", kept.clock));
         }
         if output.is_json() {
             output.record("evaluate", &record)?;
@@ -41,6 +41,10 @@ pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
         tables::of_trimmed(&mut page, &methods.iter().collect::<Vec<_>>())?;
     }
     if differing.is_empty() {
+        if !output.is_json() {
+            output.line("")?;
+            output.line("These are the figures that were written beside the readings.")?;
+        }
         return Ok(());
     }
     let text = format!("the readings give another {} than the result beside them", differing.join(", "));
@@ -63,29 +67,16 @@ fn record(method: &Method, written: &Value) -> EvaluateRecord {
     )
 }
 
-/// The first figure that differs from what was written.
-fn difference(record: &EvaluateRecord, written: &Value) -> Option<&'static str> {
+/// What the readings of the samples do not tell.
+const NOT_COMPARED: [&str; 2] = ["overhead", "caveats"];
+
+/// The first field that differs from what was written.
+fn difference(record: &EvaluateRecord, written: &Value) -> Option<String> {
     let text = serde_json::to_string(record).expect("records are plain data");
     let now: Value = serde_json::from_str(&text).expect("a record can be read back");
-    const COMPARED: [&str; 16] = [
-        "ensembles",
-        "overhead_min",
-        "mode",
-        "mean",
-        "p50",
-        "p99",
-        "max_deviation",
-        "total_variance",
-        "variance_of_variances",
-        "variance_of_minima",
-        "spurious_minima",
-        "total_variance_exact",
-        "variance_of_variances_exact",
-        "variance_of_minima_exact",
-        "ergodic_trimmed",
-        "dropped_share",
-    ];
-    COMPARED.into_iter().find(|field| now[*field] != written[*field])
+    let fields = now.as_object().expect("a record is an object").keys();
+    let mut compared = fields.filter(|field| !NOT_COMPARED.contains(&field.as_str()));
+    compared.find(|field| now[*field] != written[*field]).cloned()
 }
 
 fn unreadable(error: io::Error) -> Failure {

@@ -126,7 +126,7 @@ fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(),
             method.reading_deviation
         ),
     )?;
-    if let Some(many) = method.shortest_many {
+    if let Some(many) = method.shortest_many.filter(|many| many.readings > 1) {
         let [five, one] = many.shortest;
         page.row(
             "",

@@ -53,7 +53,7 @@ pub fn short(value: f64) -> String {
         size if size >= 1000.0 || (value.fract() == 0.0 && size >= 1.0) => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 0.005 => format!("{value:.2}"),
-        _ => format!("{value:.0e}"),
+        _ => "0.00".to_string(),
     }
 }
 
@@ -144,9 +144,8 @@ fn scaled(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
         let taken = method.sampled.ensembles.len() as u64 * u64::from(method.sampled.shape.size.samples);
         if taken < method.asked.total() {
             let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
-            let each = 1e6 * method.sampled.seconds / taken as f64;
             let text = format!(
-                "{}: {ensembles} ensembles of {samples} samples, not {} of {}, for each takes {each:.2} µs.",
+                "{}: {ensembles} x {samples} samples for want of time, not {} x {}.",
                 method.subject.clock.name, method.asked.ensembles, method.asked.samples
             );
             note(page, &text)?;
@@ -235,7 +234,7 @@ pub fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure
 /// What each method tells apart.
 pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     page.section("Resolution: a body that grows from 0 to 999")?;
-    let heading = ["method", "add", "iteration", "change", "spurious", "apart", "1 by", "most tell"];
+    let heading = ["method", "add", "loop", "change", "spurious", "apart", "1 by", "most tell"];
     let mut rows = table(&heading);
     for Evaluated { clock, resolution, .. } in &evaluation.methods {
         let slope = |body: Body| {
@@ -265,7 +264,7 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
     print(page, &rows)?;
     note(
         page,
-        "add, iteration: core cycles of one more dependent add, and of one more of the paper's loop. change: the \
+        "add, loop: core cycles of one more dependent add, and of one more iteration of the paper's loop. change: the \
          smallest by which the minimum grew, in raw units; spurious: how often it shrank. apart: neighbouring lengths \
          whose means, one add apart, are told apart at 95 %. 1 by: readings from which one core cycle is told apart in \
          turn. most tell: the smallest difference in core cycles that the most readings told apart.",
@@ -291,10 +290,10 @@ pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun
         }
         rows.add_row(cells);
     }
-    for not in not_run.iter().filter(|not| not.clock.needs_ring0()) {
-        rows.add_row([not.clock.name, "not run: needs ring 0"]);
-    }
     print(page, &rows)?;
+    for not in not_run.iter().filter(|not| not.clock.needs_ring0()) {
+        note(page, &format!("{} was not run: it needs ring 0.", not.clock.name))?;
+    }
     let mut widths: Vec<f64> = evaluation
         .methods
         .iter()
@@ -334,7 +333,7 @@ mod tests {
     #[test]
     fn figures_are_short() {
         let figures = [0.0, 2.0, 0.5, 12.34, 123.4, 999_999.0, 5.7e10, 0.0001, -3.25, f64::NAN];
-        let texts = ["0", "2", "0.50", "12.3", "123.4", "999999", "5.7e10", "1e-4", "-3.25", "-"];
+        let texts = ["0", "2", "0.50", "12.3", "123.4", "999999", "5.7e10", "0.00", "-3.25", "-"];
         assert_eq!(figures.map(short), texts);
         assert_eq!(whole(1_234_567), "1.2e6");
     }

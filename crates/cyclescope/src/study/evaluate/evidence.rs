@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// The manifest's name.
 pub const MANIFEST: &str = "evaluate.json";
 
+/// Bytes of a manifest at most: some dozen methods of some kilobytes each.
+const MANIFEST_MOST: u64 = 16 << 20;
+
 /// Samples of an ensemble at most.
 pub const SAMPLES_MOST: u32 = 3_000_000;
 
@@ -73,7 +76,12 @@ impl Manifest {
 
     /// Reads one.
     pub fn read(directory: &Path) -> io::Result<Manifest> {
-        let text = std::fs::read_to_string(directory.join(MANIFEST))?;
+        let path = directory.join(MANIFEST);
+        let file = std::fs::metadata(&path)?;
+        if !file.is_file() || file.len() > MANIFEST_MOST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "evaluate.json is no manifest"));
+        }
+        let text = std::fs::read_to_string(path)?;
         serde_json::from_str(&text).map_err(io::Error::other)
     }
 }
@@ -142,7 +150,15 @@ impl Kept {
         if !sane || !plausible(scale.step) || !plausible(scale.imul_latency) {
             return Err(invalid(format!("the shape of {}'s readings makes no sense", self.clock)));
         }
-        let mut file = BufReader::with_capacity(1 << 20, File::open(readings_of(directory, &self.clock))?);
+        let path = readings_of(directory, &self.clock);
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let file = std::fs::metadata(&path).map_err(named)?;
+        let ensemble = (self.shape.readings() * PAIR) as u64;
+        let ensembles = self.record["ensembles"].as_u64();
+        if !file.is_file() || Some(file.len()) != ensembles.and_then(|count| count.checked_mul(ensemble)) {
+            return Err(invalid(format!("{} is not as long as its ensembles", path.display())));
+        }
+        let mut file = BufReader::with_capacity(1 << 20, File::open(&path).map_err(named)?);
         let mut reader = Reader::new(self.shape);
         let mut bytes = vec![0; self.shape.readings() * PAIR];
         let mut samples = vec![Sample::default(); self.shape.readings()];

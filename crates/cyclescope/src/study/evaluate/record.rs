@@ -34,7 +34,7 @@ pub struct EvaluateRecord {
     pub ensembles: usize,
     /// Samples in each.
     pub samples_per_ensemble: u32,
-    /// What was asked for, and why there are fewer; null where there are not.
+    /// How many of what was asked for were taken in the time that there was; null where all were.
     pub scaled: Option<String>,
     /// The shortest sample of all.
     pub overhead_min: u64,
@@ -221,13 +221,8 @@ fn scaled(method: &Method) -> Option<String> {
     if taken * samples >= asked.total() {
         return None;
     }
-    let each = method.sampled.seconds / (taken * samples) as f64;
-    Some(format!(
-        "{taken} x {samples} of {} x {}: a sample takes {:.2} µs here",
-        asked.ensembles,
-        asked.samples,
-        1e6 * each
-    ))
+    let reason = "the time that this method had";
+    Some(format!("{taken} x {samples} of {} x {}, in {reason}", asked.ensembles, asked.samples))
 }
 
 fn caveats(method: &Method, around: &Surroundings) -> Vec<Caveat> {
