@@ -115,7 +115,7 @@ impl Reader {
             missing -= own.len();
             let durations = self.tally.count(own);
             ensemble.take(durations);
-            blocks.take(durations, ruler, &scale);
+            blocks.take(durations, ruler, &scale, self.sampled.ensembles.len());
             for (duration, count) in durations.iter().filter(|(duration, _)| *duration < INSANE) {
                 self.sampled.histogram.record_n(*duration, *count).expect("the histogram grows as it has to");
             }

@@ -79,10 +79,10 @@ impl<'a> Sampling<'a> {
         Shape { size, block, scale: Scale { step, imul_latency } }
     }
 
-    /// A batch of so many blocks.
-    fn batch(&self, block: usize, blocks: u32, seed: u64) -> Batch {
+    /// A batch of blocks of some size and number, for the ensemble of this number.
+    fn batch(&self, (block, blocks): (usize, u32), number: usize, seed: u64) -> Batch {
         let mut round = vec![Call { place: 0, loop_count: 1 }; block];
-        round.extend(trimmed::calls(self.subject.step, 1));
+        round.extend(trimmed::calls(self.subject.step, number, 1));
         let delay = (DELAY_STEPS * 2.0 * self.subject.step).clamp(16.0, f64::from(DELAY)) as u32;
         Batch {
             programs: self.programs.clone(),
@@ -102,7 +102,7 @@ impl<'a> Sampling<'a> {
         for (block, blocks) in PILOTS {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
             for _ in 0..PILOT_TIMES {
-                let batch = self.batch(block, blocks, random.bits());
+                let batch = self.batch((block, blocks), 0, random.bits());
                 let started = Instant::now();
                 let samples = executor.run(&batch)?;
                 least = least.min(started.elapsed().as_secs_f64());
@@ -136,7 +136,7 @@ impl<'a> Sampling<'a> {
             if number % shape.size.ensembles.div_ceil(MOMENTS) == 0 {
                 between(executor, random)?;
             }
-            let batch = self.batch(shape.block, shape.blocks(), random.bits());
+            let batch = self.batch((shape.block, shape.blocks()), number as usize, random.bits());
             let mut ended = ControlFlow::Continue(());
             executor.stream(&batch, &mut |readings| {
                 // An executor may hand over a batch of one layout in one piece only.

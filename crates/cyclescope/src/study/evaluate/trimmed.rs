@@ -16,10 +16,12 @@ use serde::{Deserialize, Serialize};
 
 /// Samples above a block's minimum by so many steps of the clock are left out.
 pub const STEPS: f64 = 4.0;
-/// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 100
-/// steps or more, so that the step makes the rate of one block wrong by less than 1 %.
-const LOOPS_LEAST: u64 = 20;
-const LOOPS_PER_STEP: f64 = 7.0;
+/// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 3 000 cycles
+/// and 300 steps or more. A loop's exit is foreseen for spells of many blocks and not foreseen for others, which moved a
+/// rate by 24 cycles of 600 with 20 iterations, and the overhead of every method by 4 % with it (Xeon, family 6, model
+/// 207).
+const LOOPS_LEAST: u64 = 100;
+const LOOPS_PER_STEP: f64 = 20.0;
 /// A block's rate is the median of so many blocks around it: an interrupt in the ruler makes one rate wrong, and a
 /// frequency holds for milliseconds (measured: 0.5 ms at least).
 const RATES: usize = 5;
@@ -49,15 +51,20 @@ pub struct Scale {
     pub imul_latency: f64,
 }
 
-/// Those calls, of three places from `first` on.
-pub fn calls(step: f64, first: usize) -> [Call; RULERS] {
-    let loops = loops(step);
+/// Those calls, of three places from `first` on, in the ensemble of this number.
+pub fn calls(step: f64, number: usize, first: usize) -> [Call; RULERS] {
+    let loops = loops(step, number);
     let counts = [loops, loops, sentinel_loops(step)];
     std::array::from_fn(|ruler| Call { place: first + ruler, loop_count: counts[ruler] })
 }
 
-fn loops(step: f64) -> u64 {
-    LOOPS_LEAST.max((LOOPS_PER_STEP * step) as u64)
+/// Iterations in the ensemble of this number: another number in each, within a quarter, for what a loop's exit costs
+/// depends on it.
+fn loops(step: f64, number: usize) -> u64 {
+    let most = LOOPS_LEAST.max((LOOPS_PER_STEP * step) as u64);
+    // Steps of an odd number visit all of the range, which is no multiple of it.
+    let spread = most / 4;
+    most - number as u64 * 7 % (spread + 1)
 }
 
 fn duration(sample: &Sample) -> f64 {
@@ -85,8 +92,9 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Adds a block: durations in raw units with how often each occurred, and the ruler's calls.
-    pub fn take(&mut self, durations: &[(u64, u64)], ruler: &[Sample], scale: &Scale) {
+    /// Adds a block of the ensemble of this number: durations in raw units with how often each occurred, and the ruler's
+    /// calls.
+    pub fn take(&mut self, durations: &[(u64, u64)], ruler: &[Sample], scale: &Scale, number: usize) {
         let least = durations.iter().map(|(duration, _)| *duration).min().unwrap_or(0);
         let limit = least.saturating_add((STEPS * scale.step) as u64);
         // Distances from the minimum are small, so that integers hold the sums.
@@ -98,7 +106,7 @@ impl Blocks {
             squares += count * above * above;
         }
         let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
-        let cycles = IMUL_SPAN * scale.imul_latency * loops(scale.step) as f64;
+        let cycles = IMUL_SPAN * scale.imul_latency * loops(scale.step, number) as f64;
         self.samples += durations.iter().map(|(_, count)| count).sum::<u64>();
         self.blocks.push(Block {
             kept,
