@@ -14,7 +14,7 @@ use crate::placement;
 use crate::program::Program;
 use crate::random::Random;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, Ruler, SENTINEL_LOOPS, sentinel_adds};
-use crate::statistics::{Interval, median, normal_quantile, quantile, t_interval};
+use crate::statistics::{Interval, median, normal_quantile, quantile, trimmed_interval};
 use std::time::Duration;
 
 /// The ruler's calls in a round, in the order of [`Ruler::programs`]. Further programs follow.
@@ -237,9 +237,9 @@ pub fn unshared(readings: Vec<Reading>, least: f64) -> (Vec<Reading>, bool) {
     (readings.into_iter().filter(alone).collect(), false)
 }
 
-/// A sum of further programs' figures, each with its weight, in core cycles, over layouts of which there are two at
-/// least. With weights that sum up to nothing, such as 1 and -1, it is a contrast: what the pairs of readings take
-/// is in none.
+/// A sum of further programs' figures, each with its weight, in core cycles, over the middle of five layouts at least:
+/// beside other work some are off by tens of cycles, and a few would make every interval useless. With weights that
+/// sum up to nothing, such as 1 and -1, it is a contrast: what the pairs of readings take is in none.
 ///
 /// `imul_latency` is that of `imul r64, r64` in core cycles.
 pub fn combination(
@@ -254,7 +254,7 @@ pub fn combination(
     };
     let values: Vec<f64> = readings.iter().map(sum).collect();
     let margin = normal_quantile(0.5 + confidence / 2.0) * INSTRUMENT_CYCLES;
-    t_interval(&values, confidence).map(|interval| interval.widened(margin))
+    trimmed_interval(&values, confidence).map(|interval| interval.widened(margin))
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ pub struct Summary {
     pub overhead_spread: f64,
     /// Median over the ensembles' variances, in raw units².
     pub variance: f64,
-    /// By how much these differ, in raw units².
+    /// By how much these differ, in raw units², beyond what so many samples make by chance.
     pub variance_spread: f64,
     /// The step of the clock in core cycles.
     pub step_cycles: f64,
@@ -242,6 +242,9 @@ impl Summary {
             |figure: fn(&Trimmed) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
         let (overhead, overhead_spread) = middle(of(|ensemble| ensemble.overhead));
         let (variance, variance_spread) = middle(of(|ensemble| ensemble.variance));
+        // Variances of few samples differ by chance, by the root of 2/n of themselves.
+        let chance = variance * (2.0 / mean(&of(|ensemble| ensemble.kept as f64))).sqrt();
+        let variance_spread = (variance_spread.powi(2) - chance.powi(2)).max(0.0).sqrt();
         let rates = of(|ensemble| ensemble.rate);
         let all: u64 = used.iter().map(|ensemble| ensemble.samples).sum();
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();

@@ -3,11 +3,10 @@
 use super::CONFIDENCE;
 use super::trial::{Trial, Weights};
 use crate::error::RunError;
-use crate::estimate::INSTRUMENT_CYCLES;
 use crate::executor::Executor;
-use crate::probe::{Probe, Reading, unshared};
+use crate::probe::{Probe, Reading, combination, unshared};
 use crate::random::Random;
-use crate::statistics::{Interval, normal_quantile, quantile, trimmed_interval};
+use crate::statistics::{Interval, quantile};
 use std::time::{Duration, Instant};
 
 /// Layouts that are aimed at, and fewer where rounds are slow: the interval is over layouts.
@@ -99,21 +98,9 @@ impl<'a> Means<'a> {
         let best = (!widths.is_empty()).then(|| quantile(&widths, 0.9))?;
         self.least = self.least.max(ALONE_SHARE * best);
         let (kept, shared) = unshared(readings.to_vec(), self.least);
-        let weigh = |weights: &Weights| weigh(&kept, self.imul_latency, weights);
+        let weigh = |weights: &Weights| combination(&kept, self.imul_latency, weights, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
         let size = if trial.size.is_empty() { 0.0 } else { weigh(&trial.size)?.value };
         Some(Outcome { costs: costs?, size, alone: !shared })
     }
-}
-
-/// A sum of programs' times, each with its weight, in core cycles. As [`crate::probe::combination`], but of the middle
-/// layouts: beside other work some are off by tens of cycles, and few of them would make every interval useless.
-fn weigh(readings: &[Reading], imul_latency: f64, weights: &Weights) -> Option<Interval> {
-    let sum = |reading: &Reading| {
-        let raw: f64 = weights.iter().map(|(program, weight)| weight * reading.further[*program]).sum();
-        raw / reading.imul * imul_latency
-    };
-    let values: Vec<f64> = readings.iter().map(sum).collect();
-    let margin = normal_quantile(0.5 + CONFIDENCE / 2.0) * INSTRUMENT_CYCLES;
-    trimmed_interval(&values, CONFIDENCE).map(|interval| interval.widened(margin))
 }
