@@ -42,12 +42,13 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     machine.tsc.require()?;
     let (clocks, not_run) = clocks(named, &machine)?;
     let plan = plan(common, args, clocks);
+    // Before anything is made: where no code runs, nothing shall stay behind.
+    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let mut executor = spawn(cpu, false)?;
     let plots = args.plots.as_deref();
     let mut plots = plots.map(|directory| plots::Plots::new(directory, &machine.cpu.name())).transpose()?;
     let evidence = common.evidence.as_deref().map(|directory| evidence::Evidence::new(directory, &machine));
     let evidence = evidence.transpose()?;
-    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
-    let mut executor = spawn(cpu, false)?;
     let repro = repro::evaluate(common, args, plan.seed);
     let around = Surroundings::new(&machine, "user", plan.seed, repro);
     let mut follower =
