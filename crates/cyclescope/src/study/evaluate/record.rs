@@ -2,7 +2,7 @@
 
 use super::contamination::{self, Contamination, Fault};
 use super::criteria::{self, in_steps, shortest};
-use super::ensemble::{Ensemble, Fraction};
+use super::ensemble::{Ensemble, Fraction, Totals};
 use super::evaluation::Facts;
 use super::method::Method;
 use super::resolution::{Body, Resolution};
@@ -30,14 +30,13 @@ pub struct EvaluateRecord {
     pub executor: String,
     /// What its readings count.
     pub unit: Unit,
-    /// Ensembles taken.
-    pub ensembles: usize,
+    /// Ensembles taken, and the paper's figures over them.
+    #[serde(flatten)]
+    pub totals: Totals,
     /// Samples in each.
     pub samples_per_ensemble: u32,
     /// How many of what was asked for were taken in the time that there was; null where all were.
     pub scaled: Option<String>,
-    /// The shortest sample of all.
-    pub overhead_min: u64,
     /// The most frequent sample.
     pub mode: u64,
     /// The mean of all samples.
@@ -47,22 +46,6 @@ pub struct EvaluateRecord {
     pub p50: u64,
     /// The sample that 99 % of all do not exceed.
     pub p99: u64,
-    /// The largest deviation from its ensemble's minimum.
-    pub max_deviation: u64,
-    /// The mean of the floored variances, floored.
-    pub total_variance: u128,
-    /// The variance of the floored variances, floored; null beyond 128 bits.
-    pub variance_of_variances: Option<u128>,
-    /// The variance of the minima, floored; null beyond 128 bits.
-    pub variance_of_minima: Option<u128>,
-    /// How often an ensemble's minimum was below the one before.
-    pub spurious_minima: u64,
-    /// The mean of the exact variances.
-    pub total_variance_exact: Fraction,
-    /// The variance of the exact variances.
-    pub variance_of_variances_exact: Fraction,
-    /// The exact variance of the minima.
-    pub variance_of_minima_exact: Fraction,
     /// The step of the readings.
     pub tsc_step: f64,
     /// The total variance in steps²; 0.25 is perfect.
@@ -165,22 +148,13 @@ impl EvaluateRecord {
             also: method.subject.clock.also,
             executor: around.executor.to_string(),
             unit: method.subject.clock.counts,
-            ensembles: method.sampled.ensembles.len(),
+            totals: totals.clone(),
             samples_per_ensemble: shape.size.samples,
             scaled: scaled(method),
-            overhead_min: totals.overhead_min,
             mode: method.mode(),
             mean: method.mean(),
             p50: method.quantile(0.5),
             p99: method.quantile(0.99),
-            max_deviation: totals.max_deviation,
-            total_variance: totals.total_variance,
-            variance_of_variances: totals.variance_of_variances,
-            variance_of_minima: totals.variance_of_minima,
-            spurious_minima: totals.spurious_minima,
-            total_variance_exact: totals.total_variance_exact.clone(),
-            variance_of_variances_exact: totals.variance_of_variances_exact.clone(),
-            variance_of_minima_exact: totals.variance_of_minima_exact.clone(),
             tsc_step: step,
             total_variance_steps: squared(&totals.total_variance_exact),
             variance_of_variances_steps: in_steps(squared(&totals.variance_of_variances_exact), step),
