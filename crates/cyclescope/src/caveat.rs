@@ -3,10 +3,10 @@
 use crate::estimate::Estimate;
 use crate::measure::{Measurement, Precision};
 use crate::statistics::Interval;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The kinds of caveat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
     /// The interval is wider than was asked for.
@@ -36,7 +36,7 @@ pub enum Code {
 }
 
 /// A caveat and its reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveat {
     /// Which of the closed list.
     pub code: Code,

@@ -6,7 +6,7 @@ use crate::measure::Precision;
 use crate::program::Cold;
 use crate::statistics::Interval;
 use crate::unit::Unit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The schema that every line names.
 pub const SCHEMA: &str = "cyclescope/1";
@@ -28,7 +28,7 @@ impl<'a, T: Serialize> Line<'a, T> {
 }
 
 /// A measured quantity with its interval. A part that is not known, or not finite, is null.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quantity {
     /// The value; null where it was refused.
     pub value: Option<f64>,

@@ -4,10 +4,10 @@
 //! management chose. Readings and results carry their [`Unit`]; a frequency is [`Hertz`]. Conversions need a
 //! measured rate and are therefore part of an estimate, never `From`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a reading or a result counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Ticks of the time stamp counter.

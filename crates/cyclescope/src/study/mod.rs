@@ -1,3 +1,4 @@
 //! Studies: questions that take many measurements.
 
 pub mod evaluate;
+pub mod instr;

@@ -1,0 +1,3 @@
+//! `instr`: latency and reciprocal throughput of every instruction of this CPU.
+
+pub mod row;

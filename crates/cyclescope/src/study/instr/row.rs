@@ -1,0 +1,113 @@
+//! One row of an instruction table: what was found out about one form of an instruction.
+//!
+//! Rows are plain data that are written as JSON lines of kind `instr` and read back. The key of a row is
+//! (`code`, `operands`, `encoding`).
+
+use crate::caveat::Caveat;
+use crate::record::Quantity;
+use serde::{Deserialize, Serialize};
+
+/// What became of a form. The three sum to the whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It was measured.
+    Measured,
+    /// It was not tried; the reason is a code of a closed list.
+    Skipped,
+    /// It was tried, and no number came of it; the reason says what happened.
+    Failed,
+}
+
+/// What a latency is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// A closed chain of this form alone, or with links whose cost has one certain value.
+    Exact,
+    /// From a cycle over several classes of registers, of which only the sum is physical; how much of it falls to this
+    /// form is a stated convention.
+    Sum,
+    /// An upper bound.
+    Upper,
+}
+
+/// The latency from one input to one output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The input: `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, or an implicit register's name.
+    pub from: String,
+    /// The output, in the same terms.
+    pub to: String,
+    /// Core cycles.
+    pub cost: Quantity,
+    /// What the number is.
+    pub bound: Bound,
+    /// What was special about operands, such as `same register`; null for the headline.
+    pub variant: Option<String>,
+    /// One turn of the chain as assembly, statements separated by `; `, and what was subtracted.
+    pub chain: String,
+}
+
+/// A reciprocal throughput.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Core cycles an instruction, at the best sustained rate that was found.
+    pub cost: Quantity,
+    /// The program that reached it, in words.
+    pub recipe: String,
+    /// The fraction that is the only simple one in the interval, such as `1/3`; null where there is none or several.
+    #[serde(default)]
+    pub fraction: Option<String>,
+    /// Core cycles an instruction from the decoders, where that differs.
+    #[serde(default)]
+    pub decoders: Option<Quantity>,
+    /// The other rates at which programs ran, in core cycles an instruction.
+    #[serde(default)]
+    pub modes: Vec<f64>,
+    /// With other operands, such as `slow operands` or `subnormal`.
+    #[serde(default)]
+    pub variants: Vec<Variant>,
+}
+
+/// A reciprocal throughput with other operands than the headline's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Variant {
+    /// What is special about it.
+    pub variant: String,
+    /// Core cycles an instruction.
+    pub cost: Quantity,
+}
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The instruction, by its name in the instruction database (iced's `Code`).
+    pub code: String,
+    /// The mnemonic in lower case.
+    pub mnemonic: String,
+    /// The explicit operands, as published tables write them.
+    pub operands: String,
+    /// `legacy`, `vex`, `evex`, `xop` or `3dnow`.
+    pub encoding: String,
+    /// The CPUID features that it needs, in lower case, joined by `+`.
+    pub isa: String,
+    /// Registers that it reads or writes without naming them.
+    pub implicit: Vec<String>,
+    /// The machine code of one instance, in hexadecimal.
+    pub bytes: String,
+    /// What became of it.
+    pub status: Status,
+    /// Why it was skipped or failed; null where it was measured.
+    pub reason: Option<String>,
+    /// Latencies.
+    pub latency: Vec<Latency>,
+    /// Reciprocal throughput; null where there is none.
+    pub throughput: Option<Throughput>,
+    /// What was found by experiment, from a closed list such as `eliminated`, `zero_idiom`, `false_dependency`.
+    pub tags: Vec<String>,
+    /// What to know before believing it.
+    pub caveats: Vec<Caveat>,
+    /// The command that measures this row again.
+    pub repro: String,
+}
