@@ -1,5 +1,6 @@
 //! Registers by name, and which registers and which vector state instructions touch.
 
+use super::kinds::Class;
 use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, OpAccess, Register};
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -25,6 +26,20 @@ pub(super) fn named(text: &str) -> Option<Register> {
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     NAMES.keys().map(String::as_str)
 }
+
+/// The register of that number in the class of another: with `like` EAX and number 3, EBX.
+///
+/// The numbers of AH to BH are 0 to 3, in the order of the encoding (AH, CH, DH, BH); byte registers that are no high
+/// ones count AL, CL, DL, BL, SPL and so on. `None` for what is in no class, such as RIP.
+pub fn numbered(like: Register, number: u32) -> Option<Register> {
+    if HIGH_BYTES.contains(&like) {
+        return HIGH_BYTES.get(number as usize).copied();
+    }
+    Class::of(like).map(|class| class.register(number))
+}
+
+/// The registers that are the second byte of another, by encoding number.
+pub const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
 
 /// A set of full registers and flags: 16 general, 32 vector and 8 mask registers, 8 of MMX or x87, the flags.
 ///

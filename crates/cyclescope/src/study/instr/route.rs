@@ -1,0 +1,166 @@
+//! Routes: the links that carry a value from an output of one instance to an input of the next.
+
+use super::links::{self, Link};
+use super::operands::{Anatomy, Bank, Place, Slot};
+use super::settings;
+use iced_x86::{Code, EncodingKind};
+
+/// The ways from output `to` back to input `from`, each a list of links; an empty list where the one can be the other.
+/// No way at all where nothing that is known leads back.
+pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
+    let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    way.routes(from, to)
+}
+
+/// Whether the place is an address that memory is accessed at, and not only computed with.
+pub fn is_address(anatomy: &Anatomy, place: Place) -> bool {
+    place == Place::Slot(Slot::Base) && !is_computed(anatomy)
+}
+
+/// Whether the address is only computed with, and needs to point to nothing.
+pub fn is_computed(anatomy: &Anatomy) -> bool {
+    matches!(anatomy.code(), Code::Lea_r16_m | Code::Lea_r32_m | Code::Lea_r64_m)
+}
+
+/// Whether what is loaded can be the next address.
+pub fn is_pointer_load(anatomy: &Anatomy) -> bool {
+    anatomy.code() == Code::Mov_r64_rm64
+}
+
+/// Whether an input must have its value back before the next instance.
+pub fn is_kept(anatomy: &Anatomy, from: Place) -> bool {
+    settings::of(anatomy.code().mnemonic()).kept && anatomy.bank(from) == Bank::General && !is_address(anatomy, from)
+}
+
+struct Way<'a> {
+    anatomy: &'a Anatomy,
+    /// Whether vector links are VEX ones.
+    vex: bool,
+}
+
+impl Way<'_> {
+    fn routes(&self, from: Place, to: Place) -> Vec<Vec<Link>> {
+        let anatomy = self.anatomy;
+        let (end, start) = (anatomy.bank(from), anatomy.bank(to));
+        if is_address(anatomy, from) {
+            if is_pointer_load(anatomy) && start == Bank::General {
+                return vec![Vec::new()];
+            }
+            return self.to_general(to, true, &[links::XOR, links::XOR]);
+        }
+        if is_kept(anatomy, from) {
+            return self.to_general(to, true, &[links::CLEAR, links::RESTORE]);
+        }
+        let slots = matches!((from, to), (Place::Slot(_), Place::Slot(_)));
+        match (from, to) {
+            (Place::Fixed(a), Place::Fixed(b)) if a.full_register() == b.full_register() => {
+                return vec![Vec::new()];
+            }
+            (Place::Flags(a), Place::Flags(b)) if a & b != 0 => return vec![Vec::new()],
+            (Place::Memory, Place::Memory) => return vec![Vec::new()],
+            _ if from == to => return vec![Vec::new()],
+            _ if slots && start == end && start != Bank::Other => return vec![Vec::new()],
+            _ => {}
+        }
+        match (start, end) {
+            (Bank::General, Bank::General) => self.to_general(to, false, &[]),
+            (Bank::Vector, Bank::Vector) => vec![vec![self.vector(links::SHUFFLE, links::SHUFFLE_VEX)]],
+            (Bank::Mask, Bank::Vector) => vec![vec![links::MASK_TO_VECTOR]],
+            (Bank::Vector, Bank::Mask) => vec![vec![links::VECTOR_TO_MASK]],
+            (_, Bank::Memory) => self.to_memory(to, start),
+            (Bank::Memory, Bank::Vector | Bank::Mmx | Bank::Mask) => {
+                match self.in_memory(&links::LOADS, end, anatomy.memory_bytes) {
+                    Some(load) => vec![vec![load]],
+                    None => self.through_general(to, end),
+                }
+            }
+            _ => self.through_general(to, end),
+        }
+    }
+
+    fn through_general(&self, to: Place, end: Bank) -> Vec<Vec<Link>> {
+        let last = match end {
+            Bank::General => return self.to_general(to, false, &[]),
+            Bank::Flags => links::COMPARE,
+            Bank::Vector => self.vector(links::TO_VECTOR, links::TO_VECTOR_VEX),
+            Bank::Mask => links::TO_MASK,
+            Bank::Mmx => links::TO_MMX,
+            Bank::HighByte | Bank::X87 | Bank::Memory | Bank::Other => return Vec::new(),
+        };
+        self.to_general(to, true, &[last])
+    }
+
+    fn to_memory(&self, to: Place, start: Bank) -> Vec<Vec<Link>> {
+        let bytes = self.anatomy.memory_bytes;
+        if let Some(store) = self.in_memory(&links::STORES, start, bytes) {
+            return vec![vec![store]];
+        }
+        if let Some(store) = self.in_memory(&links::STORES, Bank::General, bytes) {
+            return self.to_general(to, false, &[store]);
+        }
+        match self.in_memory(&links::STORES, Bank::Vector, bytes) {
+            Some(store) => {
+                self.to_general(to, true, &[self.vector(links::TO_VECTOR, links::TO_VECTOR_VEX), store])
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn vector(&self, legacy: Link, vex: Link) -> Link {
+        if self.vex { vex } else { legacy }
+    }
+
+    fn in_memory(&self, table: &[Link], bank: Bank, bytes: usize) -> Option<Link> {
+        let fits = |link: &&Link| {
+            [link.from, link.to].contains(&bank)
+                && link.bytes == bytes
+                && (bank != Bank::Vector || link.name.starts_with('v') == self.vex)
+        };
+        table.iter().find(fits).copied()
+    }
+
+    /// From a place to a general register, and on by further links. Where the place is one, a link only if the value must
+    /// be in another register, or can't be read in all widths.
+    fn to_general(&self, place: Place, any: bool, further: &[Link]) -> Vec<Vec<Link>> {
+        let anatomy = self.anatomy;
+        let bytes = match place {
+            Place::Slot(slot) => anatomy.register(slot).size(),
+            Place::Fixed(register) => register.size(),
+            Place::Flags(_) => 0,
+            Place::Memory => anatomy.memory_bytes,
+        };
+        let ways: Vec<Vec<Link>> = match anatomy.bank(place) {
+            Bank::General if any && bytes >= 4 => vec![vec![]],
+            Bank::General => vec![vec![match bytes {
+                1 => links::FROM_8,
+                2 => links::FROM_16,
+                _ => links::FROM_32,
+            }]],
+            Bank::HighByte => vec![vec![links::FROM_HIGH]],
+            Bank::Vector => vec![vec![self.vector(links::FROM_VECTOR, links::FROM_VECTOR_VEX)]],
+            Bank::Mask => vec![vec![links::FROM_MASK]],
+            Bank::Mmx => vec![vec![links::FROM_MMX]],
+            Bank::Flags => self.from_flags(place),
+            Bank::Memory => match self.in_memory(&links::LOADS, Bank::General, bytes) {
+                Some(load) => vec![vec![load]],
+                None => match self.in_memory(&links::LOADS, Bank::Vector, bytes) {
+                    Some(load) => vec![vec![load, self.vector(links::FROM_VECTOR, links::FROM_VECTOR_VEX)]],
+                    None => Vec::new(),
+                },
+            },
+            Bank::X87 | Bank::Other => Vec::new(),
+        };
+        ways.into_iter().map(|way| [way.as_slice(), further].concat()).collect()
+    }
+
+    /// Ways to read flags: by the first two of those that are computed, and by the carry where it is written at all.
+    fn from_flags(&self, place: Place) -> Vec<Vec<Link>> {
+        let Place::Flags(flags) = place else { return Vec::new() };
+        let mut ways: Vec<Vec<Link>> =
+            links::SELECT.iter().filter(|link| link.flag & flags != 0).take(2).map(|link| vec![*link]).collect();
+        if self.anatomy.sample.rflags_modified() & links::BORROW.flag & !self.anatomy.sample.rflags_undefined() != 0 {
+            ways.push(vec![links::BORROW]);
+        }
+        ways
+    }
+}

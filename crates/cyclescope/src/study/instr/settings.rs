@@ -1,0 +1,95 @@
+//! What particular instructions need before they can run, as data.
+//!
+//! Nothing here says what an instruction costs: only which values its registers and its memory must hold for it to run
+//! at all, again and again, and to do what it usually does.
+
+use iced_x86::Mnemonic;
+
+/// The header of an XSAVE area has to be zero where XSAVE does not write it (Intel SDM vol. 1, 13.4.2).
+macro_rules! cleared {
+    () => {
+        "xor ebx, ebx; mov [r14+512], rbx; mov [r14+520], rbx; mov [r14+528], rbx; mov [r14+536], rbx; \
+         mov [r14+544], rbx; mov [r14+552], rbx; mov [r14+560], rbx; mov [r14+568], rbx"
+    };
+}
+
+/// What a group of instructions needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The instructions.
+    pub mnemonics: &'static [Mnemonic],
+    /// Assembly that runs once before the body. The address of memory operands is in R14.
+    pub init: &'static str,
+    /// Values that a chain runs through are put back to what they were.
+    pub kept: bool,
+    /// The immediate, where not any will do.
+    pub immediate: Option<i64>,
+    /// Register operands that hold an address, from 1.
+    pub pointer: Option<u32>,
+}
+
+/// Most instructions need nothing.
+pub const NONE: Setting = Setting { mnemonics: &[], init: "", kept: false, immediate: None, pointer: None };
+
+/// The exceptions.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        mnemonics: &[Mnemonic::Div, Mnemonic::Idiv],
+        init: "xor edx, edx; mov eax, 0x10019",
+        kept: true,
+        ..NONE
+    },
+    // The bit's number is an address.
+    Setting {
+        mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc],
+        kept: true,
+        ..NONE
+    },
+    Setting { mnemonics: &[Mnemonic::Cpuid], init: "xor eax, eax; xor ecx, ecx", kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Xgetbv], init: "xor ecx, ecx", kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Rdpkru], init: "xor ecx, ecx", kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Rdpru], init: "xor ecx, ecx", kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Xlatb], init: "mov rbx, r14", kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Clzero], init: "mov rax, r14", kept: true, ..NONE },
+    Setting {
+        mnemonics: &[
+            Mnemonic::Movsb, Mnemonic::Movsw, Mnemonic::Movsq, Mnemonic::Cmpsb, Mnemonic::Cmpsw, Mnemonic::Cmpsq,
+            Mnemonic::Stosb, Mnemonic::Stosw, Mnemonic::Stosd, Mnemonic::Stosq, Mnemonic::Lodsb, Mnemonic::Lodsw,
+            Mnemonic::Lodsd, Mnemonic::Lodsq, Mnemonic::Scasb, Mnemonic::Scasw, Mnemonic::Scasd, Mnemonic::Scasq,
+            Mnemonic::Push, Mnemonic::Pop, Mnemonic::Pushf, Mnemonic::Pushfq, Mnemonic::Popf, Mnemonic::Popfq,
+            Mnemonic::Leave, Mnemonic::Maskmovdqu, Mnemonic::Maskmovq, Mnemonic::Vmaskmovdqu,
+        ],
+        kept: true,
+        ..NONE
+    },
+    // The string instructions, whose names SSE has too.
+    Setting { mnemonics: &[Mnemonic::Movsd, Mnemonic::Cmpsd], kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Enter], kept: true, immediate: Some(0), ..NONE },
+    Setting { mnemonics: &[Mnemonic::Ldmxcsr], init: "stmxcsr dword ptr [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Vldmxcsr], init: "vstmxcsr dword ptr [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fldcw], init: "fnstcw word ptr [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fldenv], init: "fnstenv [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Frstor], init: "fnsave [r14]; fninit", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fxrstor], init: "fxsave [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fxrstor64], init: "fxsave64 [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec], init: "mov eax, 7; xor edx, edx", kept: true, ..NONE },
+    Setting {
+        mnemonics: &[Mnemonic::Xsave64, Mnemonic::Xsaveopt64, Mnemonic::Xsavec64],
+        init: "mov eax, 7; xor edx, edx",
+        kept: true,
+        ..NONE
+    },
+    Setting { mnemonics: &[Mnemonic::Xrstor], init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave [r14]"), kept: true, ..NONE },
+    Setting {
+        mnemonics: &[Mnemonic::Xrstor64],
+        init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave64 [r14]"),
+        kept: true,
+        ..NONE
+    },
+    Setting { mnemonics: &[Mnemonic::Movdir64b], pointer: Some(1), kept: true, ..NONE },
+];
+
+/// The setting of an instruction.
+pub fn of(mnemonic: Mnemonic) -> &'static Setting {
+    SETTINGS.iter().find(|setting| setting.mnemonics.contains(&mnemonic)).unwrap_or(&NONE)
+}

@@ -1,0 +1,236 @@
+//! Throughput programs: loop bodies of instances that wait for nothing but the core's own resources.
+//!
+//! Reciprocal throughput is the best rate that the core sustains, so each form gets several programs that differ in all
+//! that may matter: how many registers the results rotate through, the length of the body, NOPs in between, addresses,
+//! and how dependencies are broken that a form carries whatever its registers are.
+
+use super::links;
+use super::operands::{Anatomy, Assignment, Bank, Place, Slot};
+use super::registers::Allocator;
+use super::{settings, x87};
+use iced_x86::{Code, Instruction, Register};
+
+/// How registers and flags that a form both reads and writes get a new value before each instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Breaking {
+    /// Not at all.
+    None,
+    /// By XOR of a register with itself, which also sets the flags.
+    Zero,
+    /// By MOV from a register that keeps its value; flags by CMP.
+    Copy,
+    /// As by `Copy`, but before the first instance of a period only.
+    Once,
+}
+
+/// One of the ways to write a throughput program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Recipe {
+    /// Registers that results rotate through, at most.
+    pub destinations: usize,
+    /// Instances in the body, about.
+    pub copies: usize,
+    /// One NOP after so many instances.
+    pub nop_after: Option<usize>,
+    /// Addresses that instances rotate through, a cache line apart.
+    pub addresses: usize,
+    /// How unavoidable dependencies are broken.
+    pub breaking: Breaking,
+}
+
+/// A throughput program's body.
+#[derive(Debug, Clone)]
+pub struct Body {
+    /// What it was made by.
+    pub recipe: Recipe,
+    /// One period.
+    pub period: Vec<Instruction>,
+    /// Instances in a period.
+    pub copies: usize,
+    /// What runs once before.
+    pub init: Vec<Instruction>,
+}
+
+const fn recipe(destinations: usize, copies: usize, nop_after: Option<usize>, addresses: usize) -> Recipe {
+    Recipe { destinations, copies, nop_after, addresses, breaking: Breaking::Copy }
+}
+
+/// The ways that every form is tried in, the most telling first.
+pub const RECIPES: [Recipe; 8] = [
+    recipe(24, 96, None, 1),
+    recipe(8, 192, None, 24),
+    recipe(12, 120, Some(2), 1),
+    recipe(6, 240, None, 1),
+    recipe(24, 144, Some(1), 24),
+    recipe(10, 160, Some(3), 8),
+    recipe(4, 128, None, 8),
+    recipe(16, 200, None, 24),
+];
+
+impl Recipe {
+    /// The recipe in words.
+    pub fn text(&self, body: &Body) -> String {
+        let nops = match self.nop_after {
+            None => String::new(),
+            Some(1) => ", a nop after each".to_string(),
+            Some(n) => format!(", a nop after every {n}"),
+        };
+        let addresses = match self.addresses {
+            1 => String::new(),
+            n => format!(", {n} addresses"),
+        };
+        let repeats = (self.copies / body.copies).max(1);
+        format!("{} copies in a loop, {} destinations{nops}{addresses}", repeats * body.copies, self.destinations)
+    }
+}
+
+/// What a form reads and writes whatever its registers are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hazards {
+    /// Flags that an instance reads from the one before.
+    pub flags: bool,
+    /// Registers without choice that it reads from the one before.
+    pub registers: Vec<Register>,
+}
+
+impl Hazards {
+    /// Those of a form.
+    pub fn of(anatomy: &Anatomy) -> Hazards {
+        let mut hazards = Hazards::default();
+        let written = anatomy.sample.rflags_modified();
+        for input in &anatomy.inputs {
+            match input.place {
+                Place::Flags(read) => hazards.flags |= read & written != 0,
+                Place::Fixed(register) => {
+                    let full = register.full_register();
+                    if anatomy.writes_register(full) && !hazards.registers.contains(&full) {
+                        hazards.registers.push(full);
+                    }
+                }
+                Place::Slot(_) | Place::Memory => {}
+            }
+        }
+        hazards
+    }
+
+    /// Whether there is something to break.
+    pub fn any(&self) -> bool {
+        self.flags || !self.registers.is_empty()
+    }
+}
+
+impl Body {
+    /// The body of a form by a recipe; `None` where it does not exist.
+    pub fn new(anatomy: &Anatomy, recipe: Recipe) -> Option<Body> {
+        let hazards = Hazards::of(anatomy);
+        let mut allocator = Allocator::new(anatomy);
+        let mut restored: Vec<(Register, u8)> = Vec::new();
+        if matches!(recipe.breaking, Breaking::Copy | Breaking::Once) {
+            for register in hazards.registers.iter().filter(|register| register.is_gpr64()) {
+                restored.push((*register, allocator.constant(Bank::General)?));
+            }
+        }
+        let flags = match hazards.flags {
+            true => Some(allocator.constant(Bank::General)?),
+            false => None,
+        };
+        let mut fixed = Assignment::default();
+        let mut written: Vec<Slot> = Vec::new();
+        for slot in anatomy.slots() {
+            let place = Place::Slot(slot);
+            if slot == Slot::Base {
+                fixed = fixed.with(slot, allocator.base());
+            } else if anatomy.bank(place) == Bank::Other {
+                continue;
+            } else if anatomy.writes(place) {
+                written.push(slot);
+            } else {
+                fixed = fixed.with(slot, allocator.constant(anatomy.bank(place))?);
+            }
+        }
+        let mut rotations: Vec<(Slot, Vec<u8>)> = Vec::new();
+        for (index, slot) in written.iter().enumerate() {
+            let bank = anatomy.bank(Place::Slot(*slot));
+            let same = written[index..].iter().filter(|other| anatomy.bank(Place::Slot(**other)) == bank).count();
+            let share = (allocator.left(bank) / same).min(recipe.destinations);
+            rotations.push((*slot, allocator.rotation(bank, share)?));
+        }
+        let destinations = rotations.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
+        let on_memory = anatomy.memory_bytes > 0 && anatomy.slots().contains(&Slot::Base);
+        let both = anatomy.reads(Place::Memory) && anatomy.writes(Place::Memory);
+        let addresses = match on_memory {
+            true if both => recipe.addresses.max(24),
+            true => recipe.addresses,
+            false => 1,
+        };
+        let copies = destinations.max(addresses).max(recipe.nop_after.unwrap_or(1));
+        let copies = copies.next_multiple_of(recipe.nop_after.unwrap_or(1));
+        let mut period = Vec::new();
+        for copy in 0..copies {
+            let mut assignment = fixed;
+            for (slot, pool) in &rotations {
+                assignment = assignment.with(*slot, pool[copy % pool.len()]);
+            }
+            if addresses > 1 {
+                assignment.displacement = 64 * (copy % addresses) as i32;
+            }
+            let (before, after) = x87::balance(&anatomy.sample);
+            breakers(recipe.breaking, copy == 0, &hazards, &restored, flags, &mut period)?;
+            period.extend(before);
+            period.push(anatomy.instance(&assignment)?);
+            period.extend(after);
+            if recipe.nop_after.is_some_and(|after| copy % after == after - 1) {
+                period.push(nop());
+            }
+        }
+        let mut init: Vec<Instruction> =
+            restored.iter().map(|(register, constant)| copy(*constant, *register)).collect();
+        if let Some(operand) = settings::of(anatomy.code().mnemonic()).pointer {
+            init.push(copy(fixed.get(Slot::Operand(operand - 1))?, Register::RAX + u32::from(allocator.base())));
+        }
+        Some(Body { recipe, period, copies, init })
+    }
+}
+
+/// `mov to, from`, by the number of a general register.
+fn copy(to: u8, from: Register) -> Instruction {
+    Instruction::with2(Code::Mov_r64_rm64, Register::RAX + u32::from(to), from).expect("two general registers")
+}
+
+fn nop() -> Instruction {
+    Instruction::with(Code::Nopd)
+}
+
+fn breakers(
+    breaking: Breaking,
+    first: bool,
+    hazards: &Hazards,
+    restored: &[(Register, u8)],
+    flags: Option<u8>,
+    into: &mut Vec<Instruction>,
+) -> Option<()> {
+    let zero = |register: Register| {
+        let low = Register::EAX + register.number() as u32;
+        Instruction::with2(Code::Xor_r32_rm32, low, low).ok()
+    };
+    if breaking == Breaking::None || (breaking == Breaking::Once && !first) {
+        return Some(());
+    }
+    if breaking == Breaking::Zero {
+        for register in hazards.registers.iter().filter(|register| register.is_gpr64()) {
+            into.push(zero(*register)?);
+        }
+    }
+    for (register, constant) in restored {
+        let constant = Register::RAX + u32::from(*constant);
+        into.push(Instruction::with2(Code::Mov_r64_rm64, *register, constant).ok()?);
+    }
+    if let Some(constant) = flags {
+        match breaking {
+            Breaking::Zero if !hazards.registers.is_empty() => {}
+            Breaking::Zero => into.push(zero(Register::RAX + u32::from(constant))?),
+            _ => into.push(links::COMPARE.instruction(0, constant, constant, (0, 0))),
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,159 @@
+//! Times many short programs beside the ruler.
+//!
+//! Each program is a loop that is called with N, 2N and 4N iterations, so that whatever surrounds the loop cancels. A
+//! round holds these calls of all programs, with the ruler before and after them; the ruler's two lengths tell how
+//! many ticks a core cycle was in that round.
+
+use crate::clock::Clock;
+use crate::context::Element;
+use crate::error::RunError;
+use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::placement;
+use crate::program::{Program, Recipe, World};
+use crate::random::Random;
+use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
+use std::time::Duration;
+
+/// A program to time.
+#[derive(Debug, Clone)]
+pub struct Timed {
+    /// The program, looped.
+    pub program: Program,
+    /// Instances in its body.
+    pub copies: usize,
+    /// Iterations of its shortest call.
+    pub loops: u64,
+}
+
+/// Core cycles a copy, of one program in one layout: one figure a round.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Timing {
+    /// By round, from the difference of 4N and N iterations.
+    pub cycles: Vec<f64>,
+    /// By round, how much more a copy costs from 2N to 4N than from N to 2N.
+    pub bend: Vec<f64>,
+}
+
+/// What the programs of a batch have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch<'a> {
+    /// The timing method.
+    pub clock: &'a Clock,
+    /// Its step in raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles.
+    pub imul_latency: f64,
+}
+
+const LENGTHS: [u64; 3] = [1, 2, 4];
+/// Iterations of the ruler's chains, about, and how many there are for each unit of the step.
+const RULER_LOOPS: usize = 100;
+const RULER_PER_STEP: f64 = 5.0;
+/// The ruler before and after a round may differ by so much.
+const MOVED: f64 = 0.02;
+const DEADLINE: Duration = Duration::from_secs(2);
+const DELAY: u32 = 16;
+
+impl<'a> Stopwatch<'a> {
+    /// A looped program around some machine code.
+    pub fn program(&self, world: World, init: &[u8], period: &[u8], repeats: usize) -> Program {
+        let recipe = Recipe {
+            world,
+            init,
+            snippet: period,
+            copies: repeats,
+            looped: true,
+            ..Recipe::empty(self.clock)
+        };
+        recipe.build()
+    }
+
+    /// Times programs in so many layouts of so many rounds. Answers by layout, then program.
+    pub fn time(
+        &self,
+        executor: &mut dyn Executor,
+        programs: &[Timed],
+        size: (usize, u32, u32),
+        surroundings: (Element, bool),
+        random: &mut Random,
+    ) -> Result<Vec<Vec<Timing>>, RunError> {
+        let (layouts, warm_up, rounds) = size;
+        let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(self.clock);
+        let mut all = vec![short, long, sentinel];
+        all.extend(programs.iter().map(|timed| timed.program.clone()));
+        let arena = executor.arena_len();
+        let mut counts = Vec::new();
+        let mut chosen = Vec::new();
+        for _ in 0..layouts {
+            let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
+            let loops = (least - least / 8 + random.below(least / 4)) as u64;
+            counts.push(loops);
+            chosen.push(self.layout(&all, programs, loops, arena, random));
+        }
+        let batch = Batch {
+            programs: all,
+            warm_up,
+            rounds,
+            layouts: chosen,
+            element: surroundings.0,
+            touches_memory: surroundings.1,
+            delay: DELAY.max((4.0 * self.step) as u32),
+            deadline: DEADLINE,
+        };
+        let samples = executor.run(&batch)?;
+        let calls = batch.calls();
+        let by_layout = samples.chunks_exact(calls * rounds as usize).zip(counts);
+        Ok(by_layout.map(|(samples, loops)| self.read(samples, calls, programs, loops)).collect())
+    }
+
+    fn layout(&self, all: &[Program], programs: &[Timed], loops: u64, arena: usize, random: &mut Random) -> Layout {
+        const RULERS: usize = 3;
+        let (rulers, end) = placement::fixed(&all[..RULERS]);
+        let mut code: Vec<Place> =
+            rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+        let further: Vec<usize> = (RULERS..all.len()).collect();
+        let places = placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
+        code.extend(places);
+        let ruler = [
+            Call { place: 0, loop_count: loops },
+            Call { place: 1, loop_count: loops },
+            Call { place: 2, loop_count: sentinel_loops(self.step) },
+        ];
+        let mut round = ruler.to_vec();
+        for (index, timed) in programs.iter().enumerate() {
+            for length in LENGTHS {
+                round.push(Call { place: RULERS + index, loop_count: timed.loops * length });
+            }
+        }
+        round.extend(ruler);
+        Layout { code, round, data: placement::data(random), seed: random.bits() }
+    }
+
+    fn read(&self, samples: &[Sample], calls: usize, programs: &[Timed], loops: u64) -> Vec<Timing> {
+        let mut timings = vec![Timing::default(); programs.len()];
+        for round in samples.chunks_exact(calls) {
+            let ticks: Vec<f64> = round.iter().map(duration).collect();
+            let last = ticks.len() - 3;
+            let span = IMUL_SPAN * loops as f64 * self.imul_latency;
+            let before = (ticks[1] - ticks[0]) / span;
+            let after = (ticks[last + 1] - ticks[last]) / span;
+            if !((before / after - 1.0).abs() < MOVED) {
+                continue;
+            }
+            let rate = (before + after) / 2.0;
+            for (index, timed) in programs.iter().enumerate() {
+                let at = 3 + 3 * index;
+                let copies = timed.copies as f64 * timed.loops as f64 * rate;
+                timings[index].cycles.push((ticks[at + 2] - ticks[at]) / (3.0 * copies));
+                timings[index].bend.push(
+                    (ticks[at + 2] - ticks[at + 1]) / (2.0 * copies) - (ticks[at + 1] - ticks[at]) / copies,
+                );
+            }
+        }
+        timings
+    }
+}
+
+fn duration(sample: &Sample) -> f64 {
+    sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
+}

@@ -1,0 +1,39 @@
+//! The x87 stack: what a program needs so that it neither overflows nor runs empty.
+//!
+//! Overflow and underflow of the stack cost hundreds of cycles. Programs begin with six values on it; each instance
+//! that pushes is followed by a pop, and each that pops comes after a push.
+
+use iced_x86::{Code, Instruction, Mnemonic, Register};
+
+/// Values on the stack at first.
+const VALUES: usize = 6;
+
+/// Code that fills the stack.
+pub fn fill() -> Vec<Instruction> {
+    vec![Instruction::with(Code::Fld1); VALUES]
+}
+
+/// Whether the instruction works on the stack, and not on all of the state at once.
+pub fn uses(instruction: &Instruction) -> bool {
+    let register = (0..instruction.op_count()).any(|operand| instruction.op_register(operand).is_st());
+    register || instruction.op_code().fwait() || instruction.mnemonic() != Mnemonic::Fnop && is_x87(instruction)
+}
+
+fn is_x87(instruction: &Instruction) -> bool {
+    use iced_x86::CpuidFeature as F;
+    instruction.cpuid_features().iter().any(|feature| matches!(feature, F::FPU | F::FPU287 | F::FPU387))
+}
+
+/// What has to come before and after each instance to leave the stack as high as it was.
+pub fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
+    let pop = || Instruction::with1(Code::Fstp_sti, Register::ST0).expect("fstp st0");
+    let push = || Instruction::with1(Code::Fld_sti, Register::ST0).expect("fld st0");
+    // These turn the stack without marking a register as used or free.
+    if matches!(instruction.mnemonic(), Mnemonic::Fincstp | Mnemonic::Fdecstp) || !is_x87(instruction) {
+        return (Vec::new(), Vec::new());
+    }
+    match instruction.fpu_stack_increment_info().increment() {
+        pushes if pushes < 0 => (Vec::new(), (0..-pushes).map(|_| pop()).collect()),
+        pops => ((0..pops).map(|_| push()).collect(), Vec::new()),
+    }
+}
