@@ -75,7 +75,8 @@ impl Reference {
             csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
         let mut lines = Lines::new(content);
         let headers = reader.headers().map_err(|error| unreadable(&error, &mut lines))?.clone();
-        let columns = Columns::new(&headers)?;
+        let first = headers.position().map_or(1, |position| lines.of(position));
+        let columns = Columns::new(&headers).map_err(|error| BadFile { line: Some(first), ..error })?;
         let entries = reader.records().map(|record| {
             let record = record.map_err(|error| unreadable(&error, &mut lines))?;
             let line = record.position().map_or(0, |position| lines.of(position));
