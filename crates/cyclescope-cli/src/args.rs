@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cyclescope::measure::Precision;
+use cyclescope::study::instr::compare::Tolerance;
 use std::path::PathBuf;
 
 /// What a piece of x86 code costs, in true core clock cycles with an error bar.
@@ -28,6 +29,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Say how good each timing method is here
     Evaluate(EvaluateArgs),
+    /// Hold two result files, or one and a published table, against each other
+    Compare(CompareArgs),
     /// Compute a number again from its evidence
     Replay(ReplayArgs),
 }
@@ -58,6 +61,21 @@ pub struct Common {
     /// Keep code, raw samples and the machine's facts in a new directory
     #[arg(long, global = true, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
+}
+
+impl Common {
+    /// The first option that was given and that only a measurement makes use of.
+    pub fn measuring(&self) -> Option<&'static str> {
+        let given = [
+            ("--clock", !self.clock.is_empty()),
+            ("--cpu", self.cpu.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--quick", self.quick),
+            ("--evidence", self.evidence.is_some()),
+            ("--executor", self.executor != ExecutorName::User),
+        ];
+        given.iter().find(|(_, given)| *given).map(|(name, _)| *name)
+    }
 }
 
 /// The executors that can be asked for.
@@ -192,6 +210,36 @@ pub struct EvaluateArgs {
     pub plots: Option<PathBuf>,
 }
 
+/// Options of `compare`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A published table is a CSV file whose first line names its columns: mnemonic, operands, and \
+    latency_cycles or rthroughput_cycles or both; where wanted encoding, code, from and to. Numbers are core cycles, \
+    such as 3, 3.5, <=7 or 14-18. A latency without `from` and `to` is held against the largest latency between \
+    explicit operands; where there is none, between registers, then from an address, then any."
+)]
+pub struct CompareArgs {
+    /// A file that `cyclescope instr --out` wrote
+    #[arg(value_name = "A")]
+    pub a: PathBuf,
+    /// Another such file, or a published table as a CSV file
+    #[arg(value_name = "B")]
+    pub b: PathBuf,
+    /// What still counts as the same: core cycles, a share, or the wider of both [default: 0.05,3%, below one cycle
+    /// 0.01,3%; between two result files 0.02,1%]
+    #[arg(long, value_name = "CYCLES,SHARE", value_parser = tolerance)]
+    pub tolerance: Option<Tolerance>,
+    /// Show all differences, not only the 20 largest
+    #[arg(long)]
+    pub all: bool,
+    /// Tell of each difference that is shown how it was measured
+    #[arg(long)]
+    pub explain: bool,
+    /// Exit with 1 where something differs
+    #[arg(long)]
+    pub fail_on_diff: bool,
+}
+
 /// Options of `replay`.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
@@ -217,6 +265,21 @@ fn precision(text: &str) -> Result<Precision, String> {
         None => Ok(Precision { cycles: number(text)?, share: 0.0, cap: None }),
     }
     .map_err(|error: String| format!("{error}, as in 0.01 (core cycles) or 0.5%"))
+}
+
+fn tolerance(text: &str) -> Result<Tolerance, String> {
+    let mut found = Tolerance { cycles: 0.0, cycles_below_one: 0.0, share: 0.0 };
+    let mut seen = [false; 2];
+    for part in text.split(',') {
+        let width = precision(part.trim())?;
+        if std::mem::replace(&mut seen[usize::from(width.share > 0.0)], true) {
+            return Err("expected at most one number of core cycles and one share, as in 0.05,3%".to_string());
+        }
+        found.cycles += width.cycles;
+        found.cycles_below_one += width.cycles;
+        found.share += width.share;
+    }
+    Ok(found)
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
@@ -246,6 +309,11 @@ mod tests {
     fn widths_are_cycles_or_shares() {
         assert_eq!(precision("0.01").unwrap(), Precision { cycles: 0.01, share: 0.0, cap: None });
         assert_eq!(precision("2%").unwrap(), Precision { cycles: 0.0, share: 0.02, cap: None });
+        let both = Tolerance { cycles: 0.05, cycles_below_one: 0.05, share: 0.03 };
+        assert_eq!(tolerance("0.05,3%").unwrap(), both);
+        assert_eq!(tolerance("3%, 0.05").unwrap(), both);
+        assert_eq!(tolerance("0.05").unwrap(), Tolerance { share: 0.0, ..both });
+        assert!(tolerance("0.05,0.01").is_err() && tolerance("3%,1%").is_err() && tolerance("").is_err());
         assert!(precision("0").is_err() && precision("nan").is_err() && precision("-1").is_err());
     }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod assembler;
 mod clocks;
+mod compare;
 mod doctor;
 mod evaluate;
 mod failure;
@@ -50,6 +51,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         Some(Command::Doctor) => doctor::doctor(&cli.common, output),
         Some(Command::Run(args)) => run::run(&cli.common, args, output),
         Some(Command::Evaluate(args)) => evaluate::evaluate(&cli.common, args, output),
+        Some(Command::Compare(args)) => compare::compare(&cli.common, args, output),
         Some(Command::Replay(args)) => replay::replay(&cli.common, args, output),
     }
 }

@@ -1,7 +1,8 @@
-//! Labels and values in two columns that fit 80 characters.
+//! Labels and values in two columns, and tables, that fit 80 characters.
 
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use cyclescope::machine::fact::Fact;
 
 /// Characters before a value.
@@ -94,4 +95,36 @@ impl Page<'_> {
         }
         Ok(())
     }
+}
+
+/// A table of right-aligned columns after a left-aligned first one.
+pub fn table(heading: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(heading);
+    for column in 0..heading.len() {
+        let column = table.column_mut(column).expect("each has a heading");
+        column.set_padding((1, 0));
+    }
+    for column in 1..heading.len() {
+        table.column_mut(column).expect("each has a heading").set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Prints a table.
+pub fn print(page: &mut Page, table: &Table) -> Result<(), Failure> {
+    for line in table.lines() {
+        page.output.line(format!(" {}", line.trim_end()))?;
+    }
+    Ok(())
+}
+
+/// Prints what a table's reader should know.
+pub fn note(page: &mut Page, text: &str) -> Result<(), Failure> {
+    for line in wrapped(text, WIDTH - 2) {
+        let line = page.output.faint(&line);
+        page.output.line(format!("  {line}"))?;
+    }
+    Ok(())
 }

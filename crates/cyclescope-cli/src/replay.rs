@@ -1,6 +1,6 @@
 //! `cyclescope replay`: a number again from its evidence.
 
-use crate::args::{Common, ExecutorName, ReplayArgs};
+use crate::args::{Common, ReplayArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use cyclescope::evidence::{self, Replay};
@@ -56,16 +56,8 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
 
 /// Options that would change nothing.
 fn refuse_options(common: &Common) -> Result<(), Failure> {
-    let given = [
-        ("--clock", !common.clock.is_empty()),
-        ("--cpu", common.cpu.is_some()),
-        ("--seed", common.seed.is_some()),
-        ("--quick", common.quick),
-        ("--evidence", common.evidence.is_some()),
-        ("--executor", common.executor != ExecutorName::User),
-    ];
-    match given.iter().find(|(_, given)| *given) {
-        Some((name, _)) => {
+    match common.measuring() {
+        Some(name) => {
             let text = format!("{name} goes with --measure: computing a number again takes no options");
             Err(Failure::usage(text, Some("add --measure, or leave it out")))
         }

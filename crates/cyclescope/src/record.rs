@@ -218,6 +218,8 @@ pub mod exit {
     pub const DONE: u8 = 0;
     /// Internal or input and output error.
     pub const INTERNAL: u8 = 1;
+    /// Compared, and different, where that was asked to be a failure.
+    pub const DIFFERENT: u8 = 1;
     /// Bad usage or bad snippet.
     pub const USAGE: u8 = 2;
     /// Something that was asked for is not available here.

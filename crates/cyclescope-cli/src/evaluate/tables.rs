@@ -1,9 +1,7 @@
 //! The tables of an evaluation, 80 columns wide.
 
 use crate::failure::Failure;
-use crate::output::{WIDTH, wrapped};
-use crate::page::Page;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use crate::page::{Page, note, print, table};
 use cyclescope::statistics::median;
 use cyclescope::study::evaluate::contamination::{FAULTS, Fault, Verdict};
 use cyclescope::study::evaluate::criteria::{self, in_steps};
@@ -13,36 +11,6 @@ use cyclescope::study::evaluate::plan::NotRun;
 use cyclescope::study::evaluate::published::PUBLISHED;
 use cyclescope::study::evaluate::resolution::{Body, Neighbours};
 use cyclescope::unit::Unit;
-
-/// A table of right-aligned columns after a left-aligned first one.
-fn table(heading: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(heading);
-    for column in 0..heading.len() {
-        let column = table.column_mut(column).expect("each has a heading");
-        column.set_padding((1, 0));
-    }
-    for column in 1..heading.len() {
-        table.column_mut(column).expect("each has a heading").set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-fn print(page: &mut Page, table: &Table) -> Result<(), Failure> {
-    for line in table.lines() {
-        page.output.line(format!(" {}", line.trim_end()))?;
-    }
-    Ok(())
-}
-
-fn note(page: &mut Page, text: &str) -> Result<(), Failure> {
-    for line in wrapped(text, WIDTH - 2) {
-        let line = page.output.faint(&line);
-        page.output.line(format!("  {line}"))?;
-    }
-    Ok(())
-}
 
 /// A figure in at most seven characters.
 pub fn short(value: f64) -> String {

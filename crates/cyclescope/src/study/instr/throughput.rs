@@ -113,6 +113,12 @@ impl Hazards {
         hazards
     }
 
+    /// Whether one of the registers holds an address that memory is accessed at.
+    pub fn addresses(&self) -> bool {
+        let addresses = [Register::RSP, Register::RSI, Register::RDI];
+        self.registers.iter().any(|register| addresses.contains(register))
+    }
+
     /// Whether there is something to break.
     pub fn any(&self) -> bool {
         self.flags || !self.registers.is_empty()

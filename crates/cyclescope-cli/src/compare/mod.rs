@@ -1,0 +1,188 @@
+//! `cyclescope compare`: two result files, or one and a published table.
+
+mod explain;
+mod tables;
+
+use crate::args::{Common, CompareArgs};
+use crate::failure::{Failure, warn};
+use crate::output::Output;
+use cyclescope::record::exit;
+use cyclescope::study::instr::compare::{Comparison, Difference, Tolerance};
+use cyclescope::study::instr::compare::{against_reference, against_results};
+use cyclescope::study::instr::reference::Reference;
+use cyclescope::study::instr::table::{BadFile, Table};
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+
+/// Differences that are shown unless all are asked for.
+const SHOWN: usize = 20;
+
+/// Runs the command and returns the exit code.
+pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Result<u8, Failure> {
+    if let Some(name) = common.measuring() {
+        let text = format!("{name} changes nothing: comparing measures nothing");
+        return Err(Failure::usage(text, Some("leave it out")));
+    }
+    let (a, b) = (Input::read(&args.a)?, Input::read(&args.b)?);
+    let Content::Results(ours) = &a.content else {
+        let remedy =
+            "name the file that `cyclescope instr --out` wrote first, and a published table after it";
+        return Err(Failure::usage(format!("{} is no result file", a.path), Some(remedy)));
+    };
+    let comparison = match &b.content {
+        Content::Results(theirs) => {
+            let tolerance = args.tolerance.unwrap_or(Tolerance::RESULTS);
+            against_results(&ours.rows, &theirs.rows, tolerance)
+        }
+        Content::Reference(reference) => {
+            let tolerance = args.tolerance.unwrap_or(Tolerance::PUBLISHED);
+            against_reference(&ours.rows, reference, tolerance)
+        }
+    };
+    [&a, &b].iter().for_each(|input| input.warn());
+    if output.is_json() {
+        records(&[a, b], &comparison, output)?;
+    } else {
+        let differences = &comparison.differences;
+        let shown = if args.all { differences.len() } else { differences.len().min(SHOWN) };
+        tables::print_all(&[&a, &b], &comparison, shown, output)?;
+        if args.explain {
+            explain::explain(&[&a, &b], &differences[..shown], output)?;
+        }
+    }
+    let different = args.fail_on_diff && !comparison.differences.is_empty();
+    Ok(if different { exit::DIFFERENT } else { exit::DONE })
+}
+
+/// One of the two files.
+struct Input {
+    path: String,
+    content: Content,
+}
+
+/// What a file holds.
+enum Content {
+    Results(Table),
+    Reference(Reference),
+}
+
+impl Input {
+    fn read(path: &Path) -> Result<Input, Failure> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        // Results are objects; the first line of a CSV file is names.
+        let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        let content = if is_results {
+            let table = Table::read(&bytes).map_err(|error| damaged(&name, error))?;
+            if table.rows.is_empty() {
+                let remedy = "name a file that `cyclescope instr --out` wrote";
+                return Err(Failure::usage(format!("{name} holds no instructions"), Some(remedy)));
+            }
+            Content::Results(table)
+        } else {
+            Content::Reference(Reference::read(&bytes).map_err(|error| damaged(&name, error))?)
+        };
+        Ok(Input { path: name, content })
+    }
+
+    fn warn(&self) {
+        match &self.content {
+            Content::Results(Table { cut: Some(line), .. }) => {
+                warn(&format!(
+                    "{}, line {line}: it is cut and was left out; the program was ended",
+                    self.path
+                ));
+            }
+            Content::Results(_) => {}
+            Content::Reference(reference) => {
+                reference.warnings.iter().for_each(|text| warn(&format!("{}: {text}", self.path)));
+            }
+        }
+    }
+
+    fn processor(&self) -> Option<&str> {
+        match &self.content {
+            Content::Results(table) => table.processor(),
+            Content::Reference(_) => None,
+        }
+    }
+}
+
+fn unreadable(path: &str, error: &io::Error) -> Failure {
+    let text = format!("{path} can't be read: {error}");
+    match error.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::PermissionDenied => {
+            let remedy = "name a file that `cyclescope instr --out` wrote, or a CSV file";
+            Failure::usage(text, Some(remedy))
+        }
+        _ => Failure::internal(text),
+    }
+}
+
+fn damaged(path: &str, error: BadFile) -> Failure {
+    let text = match error.line {
+        Some(line) => format!("{path}, line {line}: {}", error.message),
+        None => format!("{path}: {}", error.message),
+    };
+    let mut failure = Failure::usage(text, Some(&error.remedy));
+    if let Failure::Error(record) = &mut failure {
+        record.line = error.line.and_then(|line| u32::try_from(line).ok());
+    }
+    failure
+}
+
+/// The first line of JSON.
+#[derive(Serialize)]
+struct Summary<'a> {
+    part: &'static str,
+    a: Source<'a>,
+    b: Source<'a>,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+    differences: usize,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    file: &'a str,
+    /// `results` or `reference`.
+    holds: &'static str,
+    /// Rows, or lines of a published table.
+    entries: usize,
+    processor: Option<&'a str>,
+    /// The number of a last line that is cut.
+    cut_line: Option<u64>,
+}
+
+impl Input {
+    fn source(&self) -> Source<'_> {
+        let (holds, entries, cut_line) = match &self.content {
+            Content::Results(table) => ("results", table.rows.len(), table.cut),
+            Content::Reference(reference) => ("reference", reference.entries.len(), None),
+        };
+        Source { file: &self.path, holds, entries, processor: self.processor(), cut_line }
+    }
+}
+
+/// Every other line of JSON.
+#[derive(Serialize)]
+struct Different<'a> {
+    part: &'static str,
+    #[serde(flatten)]
+    difference: &'a Difference,
+}
+
+/// Prints the comparison as JSON lines, all differences included.
+fn records([a, b]: &[Input; 2], comparison: &Comparison, output: &mut Output) -> Result<(), Failure> {
+    let (a, b) = (a.source(), b.source());
+    let differences = comparison.differences.len();
+    output.record("compare", &Summary { part: "summary", a, b, comparison, differences })?;
+    for difference in &comparison.differences {
+        output.record("compare", &Different { part: "difference", difference })?;
+    }
+    Ok(())
+}

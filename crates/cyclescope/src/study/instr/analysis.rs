@@ -1,0 +1,305 @@
+//! From times to a row: what the experiments of a form say together.
+
+use super::experiment::{Experiment, Meaning, Plan};
+use super::gauge::{Cost, Gauge};
+use super::row::{Bound, Latency, Row, Status, Throughput};
+use crate::asm::Listing;
+use crate::caveat::{Caveat, Code};
+use crate::record::Quantity;
+use crate::statistics::{Interval, mean, t_interval};
+use crate::unit::Unit;
+use serde::{Deserialize, Serialize};
+
+/// Layouts belong to one mode within this share of its lowest and this many core cycles.
+const MODE_SHARE: f64 = 0.015;
+const MODE_CYCLES: f64 = 0.005;
+/// No instruction that is executed takes less than a cycle; this much less can be an error.
+const LEAST: f64 = 0.95;
+/// A chain is no slower than what its instances would take anyhow, within this share.
+const BOUND_SHARE: f64 = 0.03;
+/// One destination costs this much more than several where there is a false dependency.
+const FALSE_SHARE: f64 = 1.2;
+/// The passes agree within this many core cycles, or this share.
+const PASS_CYCLES: f64 = 0.02;
+const PASS_SHARE: f64 = 0.01;
+/// What a cost can be off in every layout alike, as a share: see `estimate::INSTRUMENT_CYCLES`, for rulers of some
+/// thousand cycles.
+const INSTRUMENT_SHARE: f64 = 0.0002;
+/// Denominators of fractions that are named.
+const DENOMINATORS: std::ops::RangeInclusive<u32> = 1..=6;
+
+/// One experiment's figures: core cycles a copy, by layout.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Reading {
+    /// Core cycles an instance with all that comes with it.
+    pub cycles: Vec<f64>,
+    /// How much more an instance costs at the long end than at the short end.
+    pub bend: Vec<f64>,
+}
+
+/// A value with its interval, and what else was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The lowest rate that was seen more than once.
+    pub cost: Interval,
+    /// The share of the layouts at that rate.
+    pub share: f64,
+    /// The other layouts' mean rates, by mode.
+    pub others: Vec<f64>,
+}
+
+/// The lowest mode of some layouts, and the others. A single layout below all others is not believed.
+pub fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let first = *sorted.get(1).or(sorted.first())?;
+    let near = |value: f64, base: f64| (value - base).abs() <= MODE_SHARE * base.abs() + MODE_CYCLES;
+    let start = usize::from(sorted.len() > 2 && !near(sorted[0], first));
+    let mut modes: Vec<Vec<f64>> = Vec::new();
+    for value in &sorted[start..] {
+        match modes.last_mut() {
+            Some(mode) if near(*value, mode[0]) => mode.push(*value),
+            _ => modes.push(vec![*value]),
+        }
+    }
+    let lowest = &modes[0];
+    let cost = t_interval(lowest, confidence).unwrap_or(Interval::around(mean(lowest), f64::INFINITY));
+    let cost = cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs());
+    Some(Estimate {
+        cost,
+        share: lowest.len() as f64 / sorted.len() as f64,
+        others: modes[1..].iter().map(|mode| mean(mode)).collect(),
+    })
+}
+
+/// What a form's row is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Analysis<'a> {
+    /// The experiments.
+    pub plan: &'a Plan,
+    /// What links cost.
+    pub gauge: &'a Gauge,
+    /// Level of the intervals.
+    pub confidence: f64,
+    /// Core cycles of a NOP: one over the width of the core.
+    pub slot: f64,
+}
+
+impl Analysis<'_> {
+    /// Fills in the row from the readings of one or more passes, by experiment.
+    pub fn fill(&self, row: &mut Row, passes: &[Vec<Reading>]) {
+        row.status = Status::Measured;
+        let throughput = self.throughput(passes, row);
+        let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        row.throughput = throughput;
+        self.latencies(passes, rate, row);
+        self.false_dependency(passes, rate, row);
+        if row.throughput.is_none() && row.latency.is_empty() {
+            row.status = Status::Failed;
+            row.reason = Some("no experiment gave a number".to_string());
+        }
+    }
+
+    fn pooled(&self, passes: &[Vec<Reading>], experiment: usize) -> Vec<f64> {
+        passes.iter().filter_map(|pass| pass.get(experiment)).flat_map(|reading| reading.cycles.clone()).collect()
+    }
+
+    fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
+        lowest(&self.pooled(passes, experiment), self.confidence)
+    }
+
+    /// Whether the passes say the same of an experiment; the caveat if not.
+    fn disagreement(&self, passes: &[Vec<Reading>], experiment: usize, what: &str) -> Option<Caveat> {
+        let [one, two] = passes else { return None };
+        let of = |pass: &Vec<Reading>| lowest(&pass.get(experiment)?.cycles, self.confidence);
+        let (one, two) = (of(one)?.cost.value, of(two)?.cost.value);
+        let apart = (one - two).abs();
+        if apart <= PASS_CYCLES.max(PASS_SHARE * one.max(two)) {
+            return None;
+        }
+        let text = format!("{what}: {one:.3} core cycles in the first pass, {two:.3} in the second");
+        Some(Caveat { code: Code::NotRepeatable, text })
+    }
+
+    fn throughput(&self, passes: &[Vec<Reading>], row: &mut Row) -> Option<Throughput> {
+        let mut best: Option<(usize, Estimate)> = None;
+        let mut rates: Vec<f64> = Vec::new();
+        for (index, experiment) in self.plan.experiments.iter().enumerate() {
+            if !matches!(experiment.meaning, Meaning::Throughput { .. }) {
+                continue;
+            }
+            let Some(estimate) = self.estimate(passes, index) else { continue };
+            rates.push(estimate.cost.value);
+            rates.extend(&estimate.others);
+            if best.as_ref().is_none_or(|(_, best)| estimate.cost.value < best.cost.value) {
+                best = Some((index, estimate));
+            }
+        }
+        let (index, estimate) = best?;
+        let Meaning::Throughput { recipe, burdened } = &self.plan.experiments[index].meaning else { return None };
+        row.caveats.extend(self.disagreement(passes, index, "reciprocal throughput"));
+        if *burdened {
+            let text = "throughput: the register stack is kept level by other instructions, which count too";
+            row.caveats.push(Caveat { code: Code::UpperBound, text: text.to_string() });
+        }
+        if estimate.cost.value < LEAST * self.slot {
+            row.tags.push("fused".to_string());
+        }
+        Some(Throughput {
+            cost: Quantity::new(estimate.cost, Unit::CoreCycles),
+            recipe: recipe.clone(),
+            fraction: fraction(&estimate.cost),
+            decoders: None,
+            modes: modes(rates, estimate.cost.value),
+            variants: Vec::new(),
+        })
+    }
+
+    fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
+        let mut found: Vec<(Latency, bool)> = Vec::new();
+        for (index, experiment) in self.plan.experiments.iter().enumerate() {
+            let Some((latency, certain, raw)) = self.latency(passes, index, experiment) else { continue };
+            row.caveats.extend(self.disagreement(passes, index, &format!("{} to {}", latency.from, latency.to)));
+            let mut latency = latency;
+            self.judge(&mut latency, raw, rate, row);
+            let same = |other: &Latency| {
+                other.from == latency.from && other.to == latency.to && other.variant == latency.variant
+            };
+            let rank = |certain: bool, latency: &Latency| (!certain, latency.cost.value.unwrap_or(f64::INFINITY));
+            match found.iter_mut().find(|(other, _)| same(other)) {
+                Some(known) if rank(certain, &latency) < rank(known.1, &known.0) => *known = (latency, certain),
+                Some(_) => {}
+                None => found.push((latency, certain)),
+            }
+        }
+        row.latency.extend(found.into_iter().map(|(latency, _)| latency));
+        headlines(&mut row.latency);
+    }
+
+    /// The latency that an experiment says, whether its links are certain, and the whole chain's cost.
+    fn latency(&self, passes: &[Vec<Reading>], index: usize, experiment: &Experiment) -> Option<(Latency, bool, f64)> {
+        let Meaning::Latency { from, to, variant, links, turn } = &experiment.meaning else { return None };
+        let estimate = self.estimate(passes, index)?;
+        let Cost { cycles, certain } = self.gauge.sum(links)?;
+        let less = |value: f64| value - cycles;
+        let raw = estimate.cost;
+        let cost = Interval { value: less(raw.value), low: less(raw.low), high: less(raw.high) };
+        let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
+        let subtracted = match links.is_empty() {
+            true => String::new(),
+            false => {
+                let names: Vec<&str> = links.iter().map(|link| link.name).collect();
+                format!(" [{:.2} less {cycles:.2} for {}]", raw.value, names.join(" + "))
+            }
+        };
+        let latency = Latency {
+            from: from.clone(),
+            to: to.clone(),
+            cost: Quantity::new(cost, Unit::CoreCycles),
+            bound: if certain { Bound::Exact } else { Bound::Sum },
+            variant: variant.clone(),
+            chain: format!("{turn}{subtracted}"),
+        };
+        Some((latency, certain, raw.value))
+    }
+
+    /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
+    fn judge(&self, latency: &mut Latency, raw: f64, rate: Option<f64>, row: &mut Row) {
+        let cost = latency.cost.value.unwrap_or(f64::NAN);
+        let mut tag = |tag: &str| {
+            if !row.tags.iter().any(|known| known == tag) {
+                row.tags.push(tag.to_string());
+            }
+        };
+        if !(cost >= LEAST) {
+            latency.bound = Bound::Upper;
+            let same = latency.variant.as_deref() == Some("same register");
+            match (same, rate) {
+                (true, Some(rate)) if raw < LEAST * rate => tag("zero_idiom"),
+                (true, _) => tag("dependency_breaking"),
+                (false, _) if !latency.chain.contains(" less ") && latency.from != latency.to => tag("eliminated"),
+                _ => {}
+            }
+            return;
+        }
+        let bound_by_rate = rate.is_some_and(|rate| raw <= rate * (1.0 + BOUND_SHARE));
+        if latency.bound == Bound::Exact && bound_by_rate && cost > 1.0 + BOUND_SHARE {
+            latency.bound = Bound::Upper;
+        }
+    }
+
+    fn false_dependency(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
+        for (index, experiment) in self.plan.experiments.iter().enumerate() {
+            let Meaning::SameDestination { to } = &experiment.meaning else { continue };
+            let (Some(estimate), Some(rate)) = (self.estimate(passes, index), rate) else { continue };
+            if estimate.cost.value < LEAST || estimate.cost.value < FALSE_SHARE * rate {
+                continue;
+            }
+            row.tags.push("false_dependency".to_string());
+            row.latency.push(Latency {
+                from: to.clone(),
+                to: to.clone(),
+                cost: Quantity::new(estimate.cost, Unit::CoreCycles),
+                bound: Bound::Exact,
+                variant: Some("false dependency".to_string()),
+                chain: Listing::from_bytes(&experiment.period).text().replace('\n', "; "),
+            });
+        }
+    }
+}
+
+/// Orders latencies: each pair's headline first.
+fn headlines(latencies: &mut [Latency]) {
+    latencies.sort_by(|a, b| (a.variant.is_some(), &a.from, &a.to).cmp(&(b.variant.is_some(), &b.from, &b.to)));
+}
+
+/// The modes that are not the best one, rounded and each once.
+fn modes(rates: Vec<f64>, best: f64) -> Vec<f64> {
+    let mut others: Vec<f64> = rates.into_iter().filter(|rate| *rate > best * (1.0 + 2.0 * MODE_SHARE)).collect();
+    others.sort_by(f64::total_cmp);
+    others.dedup_by(|b, a| *b - *a <= 2.0 * MODE_SHARE * *a);
+    others.into_iter().map(|rate| (rate * 1000.0).round() / 1000.0).collect()
+}
+
+/// The one simple fraction in an interval.
+fn fraction(cost: &Interval) -> Option<String> {
+    let mut found = None;
+    for denominator in DENOMINATORS {
+        let numerator = (cost.value * f64::from(denominator)).round();
+        let value = numerator / f64::from(denominator);
+        let reduced = (1..denominator).all(|smaller| {
+            let other = value * f64::from(smaller);
+            (other - other.round()).abs() > 1e-9
+        });
+        if numerator < 1.0 || !reduced || !cost.contains(value) {
+            continue;
+        }
+        if found.is_some() {
+            return None;
+        }
+        found = Some(if denominator == 1 { format!("{numerator}") } else { format!("{numerator}/{denominator}") });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_are_named_where_only_one_fits() {
+        let name = |value, margin| fraction(&Interval::around(value, margin));
+        assert_eq!(name(0.3335, 0.002).as_deref(), Some("1/3"));
+        assert_eq!(name(1.0, 0.01).as_deref(), Some("1"));
+        assert_eq!(name(0.22, 0.001), None);
+        assert_eq!(name(0.3, 0.1), None);
+    }
+
+    #[test]
+    fn one_layout_below_all_others_is_not_believed() {
+        let estimate = lowest(&[1.0, 0.5, 1.001, 0.999, 1.3], 0.95).unwrap();
+        assert!((estimate.cost.value - 1.0).abs() < 0.002 && estimate.others.len() == 1);
+        assert!(lowest(&[], 0.95).is_none());
+        assert!(lowest(&[2.0], 0.95).unwrap().cost.high.is_infinite());
+    }
+}

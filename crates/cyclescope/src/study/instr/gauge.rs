@@ -1,0 +1,237 @@
+//! What links cost on this machine, measured before anything else.
+//!
+//! A cycle of n links that takes n core cycles leaves each of them exactly one: none can take less, for none of them is
+//! ever eliminated. Such a link's cost is *certain*. Between two classes of registers only the way there and back can
+//! be measured; how it is split is a convention (the *gauge*), the same for all rows:
+//!
+//! - general and vector, general and mask, general and MMX registers: both ways cost half of the whole;
+//! - memory to general registers: what a load costs from its address, as in a chain of pointers;
+//! - memory to other registers: likewise, with the way back to the address taken from the first rule.
+
+use super::links::{self, Link, LOADS, STORES};
+use super::operands::{Bank, encode};
+use super::timing::{Stopwatch, Timed};
+use crate::context::Element;
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::machine::features::Features;
+use crate::random::Random;
+use crate::snippet::Snippet;
+use crate::statistics::median;
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use std::collections::BTreeMap;
+
+/// Turns of a cycle in a body.
+const TURNS: usize = 48;
+const LOOPS: u64 = 16;
+const LAYOUTS: usize = 9;
+const ROUNDS: u32 = 4;
+/// A cycle counts as whole within this many cycles.
+const WHOLE: f64 = 0.03;
+
+/// What one link costs.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Cost {
+    /// Core cycles.
+    pub cycles: f64,
+    /// Whether no other value is possible.
+    pub certain: bool,
+}
+
+/// The costs of all links that this machine has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gauge {
+    costs: BTreeMap<Link, Cost>,
+    slot: f64,
+}
+
+/// A general register by number, an address in R14.
+const ADDRESS: u8 = 14;
+const CONSTANT: u8 = 12;
+const ZERO: u8 = 13;
+
+/// A closed cycle of links: each reads what the one before wrote.
+struct Cycle {
+    links: Vec<Link>,
+    body: Vec<Instruction>,
+}
+
+impl Cycle {
+    /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
+    /// would depend on nothing.
+    fn of(links: &[Link]) -> Cycle {
+        let mut source = 0;
+        let mut body = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            let (destination, constant) = match *link {
+                links::CLEAR => (source, ZERO),
+                _ if index + 1 == links.len() => (0, CONSTANT),
+                _ => (index as u8 + 1, CONSTANT),
+            };
+            body.push(link.instruction(destination, source, constant, (ADDRESS, 0)));
+            source = destination;
+        }
+        Cycle { links: links.to_vec(), body }
+    }
+
+    /// From a loaded value back to its address.
+    fn address(load: Link) -> Option<Cycle> {
+        let back: &[Link] = match (load.to, load.name.starts_with('v')) {
+            (Bank::General, _) => &[],
+            (Bank::Vector, true) => &[links::FROM_VECTOR_VEX],
+            (Bank::Vector, false) => &[links::FROM_VECTOR],
+            (Bank::Mask, _) => &[links::FROM_MASK],
+            (Bank::Mmx, _) => &[links::FROM_MMX],
+            _ => return None,
+        };
+        let links = [&[load], back, &[links::XOR, links::XOR]].concat();
+        let mut body = vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, (ADDRESS, 0))];
+        body.extend(back.iter().map(|link| link.instruction(0, 1, CONSTANT, (ADDRESS, 0))));
+        body.extend([links::XOR; 2].map(|link| link.instruction(ADDRESS, 0, CONSTANT, (ADDRESS, 0))));
+        Some(Cycle { links, body })
+    }
+}
+
+impl Gauge {
+    /// Measures all links that the CPU has.
+    pub fn measure(
+        watch: &Stopwatch,
+        executor: &mut dyn Executor,
+        features: &Features,
+        random: &mut Random,
+    ) -> Result<Gauge, RunError> {
+        let mut gauge = Gauge::default();
+        let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
+        let mut time = |cycles: &[Cycle]| time(watch, executor, cycles, random);
+        let nop = Cycle { links: Vec::new(), body: vec![Instruction::with(Code::Nopd)] };
+        gauge.slot = time(&[nop])?[0];
+        let selects: Vec<[Link; 2]> =
+            links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
+        let mut known: Vec<Vec<Link>> = vec![
+            vec![links::FROM_32],
+            vec![links::FROM_16],
+            vec![links::FROM_8],
+            vec![links::XOR, links::FROM_32],
+            vec![links::FROM_32, links::CLEAR, links::RESTORE],
+            vec![links::SHUFFLE],
+            vec![links::SHUFFLE_VEX],
+        ];
+        known.extend(selects.iter().map(|pair| pair.to_vec()));
+        let known: Vec<Cycle> = known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
+        for (cycle, cycles) in known.iter().zip(time(&known)?) {
+            gauge.share(&cycle.links, cycles);
+        }
+        let pairs: [[Link; 2]; 5] = [
+            [links::TO_VECTOR, links::FROM_VECTOR],
+            [links::TO_VECTOR_VEX, links::FROM_VECTOR_VEX],
+            [links::TO_MASK, links::FROM_MASK],
+            [links::TO_MMX, links::FROM_MMX],
+            [links::FROM_HIGH, links::FROM_32],
+        ];
+        let pairs: Vec<Cycle> = pairs.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
+            if cycle.links[0] == links::FROM_HIGH {
+                gauge.set(links::FROM_HIGH, cycles - 1.0);
+                continue;
+            }
+            cycle.links.iter().for_each(|link| gauge.set(*link, cycles / 2.0));
+        }
+        let threes = [
+            [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
+            [links::TO_MASK, links::MASK_TO_VECTOR, links::FROM_VECTOR_VEX],
+        ];
+        let threes: Vec<Cycle> = threes.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        for (cycle, cycles) in threes.iter().zip(time(&threes)?) {
+            gauge.set(cycle.links[1], cycles - gauge.of(cycle.links[0]) - gauge.of(cycle.links[2]));
+        }
+        let loads: Vec<Cycle> =
+            LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| Cycle::address(*load)).collect();
+        for (cycle, cycles) in loads.iter().zip(time(&loads)?) {
+            let back: f64 = cycle.links[1..].iter().map(|link| gauge.of(*link)).sum();
+            gauge.set(cycle.links[0], cycles - back);
+        }
+        let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
+        let trips: Vec<Cycle> = trips.map(|(store, load)| Cycle::of(&[*store, *load])).collect();
+        for (cycle, cycles) in trips.iter().zip(time(&trips)?) {
+            gauge.set(cycle.links[0], cycles - gauge.of(cycle.links[1]));
+        }
+        Ok(gauge)
+    }
+
+    /// Shares the cost of a cycle within one class evenly; certain where each takes one cycle.
+    fn share(&mut self, links: &[Link], cycles: f64) {
+        let count = links.len() as f64;
+        let certain = (cycles - count).abs() < WHOLE;
+        for link in links {
+            let cost = Cost { cycles: if certain { 1.0 } else { cycles / count }, certain };
+            // What is known for certain from another cycle stays.
+            if certain || !self.costs.get(link).is_some_and(|known| known.certain) {
+                self.costs.insert(*link, cost);
+            }
+        }
+    }
+
+    fn set(&mut self, link: Link, cycles: f64) {
+        self.costs.insert(link, Cost { cycles, certain: false });
+    }
+
+    fn of(&self, link: Link) -> f64 {
+        self.costs.get(&link).map_or(f64::NAN, |cost| cost.cycles)
+    }
+
+    /// What these links cost together; `None` where one of them could not be measured.
+    pub fn sum(&self, links: &[Link]) -> Option<Cost> {
+        let mut sum = Cost { cycles: 0.0, certain: true };
+        for link in links {
+            let cost = self.costs.get(link).filter(|cost| cost.cycles.is_finite())?;
+            sum.cycles += cost.cycles;
+            sum.certain &= cost.certain;
+        }
+        Some(sum)
+    }
+
+    /// Core cycles of a NOP: one over the width of the core.
+    pub fn slot(&self) -> f64 {
+        self.slot
+    }
+
+    /// Every link's name and cost.
+    pub fn costs(&self) -> impl Iterator<Item = (&'static str, Cost)> {
+        self.costs.iter().map(|(link, cost)| (link.name, *cost))
+    }
+}
+
+/// Core cycles of one turn of each cycle: the median over layouts of the medians over rounds.
+fn time(
+    watch: &Stopwatch,
+    executor: &mut dyn Executor,
+    cycles: &[Cycle],
+    random: &mut Random,
+) -> Result<Vec<f64>, RunError> {
+    let address = Register::RAX + u32::from(ADDRESS);
+    let mut init = vec![
+        Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D).expect("two registers"),
+        Instruction::with2(Code::Mov_rm64_r64, MemoryOperand::with_base(address), address).expect("a store"),
+    ];
+    init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
+    let init = encode(&init).expect("plain instructions");
+    let timed: Vec<Timed> = cycles
+        .iter()
+        .map(|cycle| {
+            let period = encode(&cycle.body).expect("links can be encoded");
+            let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
+            Timed { program: watch.program(world, &init, &period, TURNS), copies: TURNS, loops: LOOPS }
+        })
+        .collect();
+    if timed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let timings = watch.time(executor, &timed, (LAYOUTS, 1, ROUNDS), (Element::default(), true), random)?;
+    Ok((0..cycles.len())
+        .map(|cycle| {
+            let layouts = timings.iter().filter(|layout| !layout[cycle].cycles.is_empty());
+            let mut medians: Vec<f64> = layouts.map(|layout| median(&mut layout[cycle].cycles.clone())).collect();
+            if medians.is_empty() { f64::NAN } else { median(&mut medians) }
+        })
+        .collect())
+}

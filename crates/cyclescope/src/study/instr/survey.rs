@@ -1,0 +1,345 @@
+//! A survey: all forms that were asked for, measured in passes of shuffled order.
+//!
+//! Each form is measured by itself, so that what was measured can be kept at once. A second pass in another order comes
+//! after the first, some time later; a row is made when a form's last pass is done.
+
+use super::analysis::{Analysis, Reading};
+use super::experiment::{Meaning, Plan};
+use super::gauge::Gauge;
+use super::operands::Anatomy;
+use super::row::{Row, Status};
+use super::skip::{Skip, skip};
+use super::timing::{Stopwatch, Timed, Timing};
+use crate::asm::forms::Form;
+use crate::run::hex;
+use crate::clock::Clock;
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::machine::features::Features;
+use crate::random::{Random, mix};
+use crate::statistics::{mean, median};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Passes over all forms.
+    pub passes: u32,
+    /// Layouts of each program in a pass.
+    pub layouts: usize,
+    /// Timed rounds in each layout.
+    pub rounds: u32,
+    /// Core cycles of a program's longest call, about.
+    pub cycles: f64,
+}
+
+impl Effort {
+    /// The usual.
+    pub const FULL: Effort = Effort { passes: 2, layouts: 4, rounds: 4, cycles: 10_000.0 };
+    /// Quick.
+    pub const QUICK: Effort = Effort { passes: 1, layouts: 3, rounds: 2, cycles: 6_000.0 };
+}
+
+/// A form, and what to find out about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The form.
+    pub form: Form,
+    /// Whether its latencies are wanted.
+    pub latency: bool,
+    /// Whether its reciprocal throughput is wanted. It is measured in any case, for a latency is judged by it.
+    pub throughput: bool,
+    /// Machine code that runs before each program's own.
+    pub init: Vec<u8>,
+}
+
+impl From<Form> for Subject {
+    fn from(form: Form) -> Subject {
+        Subject { form, latency: true, throughput: true, init: Vec::new() }
+    }
+}
+
+/// What a survey is about.
+pub struct Survey<'a> {
+    /// The timing method, its step, and the ruler's latency.
+    pub watch: Stopwatch<'a>,
+    /// What links cost.
+    pub gauge: Gauge,
+    /// What the CPU has.
+    pub features: &'a Features,
+    /// The forms.
+    pub subjects: Vec<Subject>,
+    /// How much to measure.
+    pub effort: Effort,
+    /// Seed of orders and layouts.
+    pub seed: u64,
+    /// Level of the intervals.
+    pub confidence: f64,
+}
+
+/// How a form's measurement in one pass ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The readings of each experiment.
+    Measured(Vec<Reading>),
+    /// It was not tried.
+    Skipped(String),
+    /// It faulted, hung or gave no number.
+    Failed(String),
+}
+
+/// One form in one pass.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// Which of the survey's subjects.
+    pub form: usize,
+    /// The pass, from 0.
+    pub pass: u32,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What a survey tells while it runs.
+pub enum Event<'a> {
+    /// A form was measured in a pass; keep it to be able to go on after an interruption.
+    Done(&'a Done),
+    /// A form's last pass is over.
+    Row(Box<Row>),
+}
+
+/// Where the survey stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Forms measured, each counted once a pass.
+    pub done: usize,
+    /// All of that.
+    pub total: usize,
+}
+
+/// Warm-up rounds.
+const WARM_UP: u32 = 1;
+/// Iterations with which a program's cost is found.
+const SCOUT_LOOPS: u64 = 2;
+const SCOUT_ROUNDS: u32 = 2;
+const LOOPS_LEAST: u64 = 3;
+const LOOPS_MOST: u64 = 400;
+/// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
+const SLOW: f64 = 400.0;
+/// Rounds of one layout within this share of their median are averaged.
+const ROUND_SHARE: f64 = 0.02;
+
+impl<'a> Survey<'a> {
+    /// Measures the links, and is ready to run.
+    pub fn new(
+        (clock, step, imul_latency): (&'a Clock, f64, f64),
+        executor: &mut dyn Executor,
+        features: &'a Features,
+        subjects: Vec<Subject>,
+        (effort, seed, confidence): (Effort, u64, f64),
+    ) -> Result<Survey<'a>, RunError> {
+        let watch = Stopwatch { clock, step, imul_latency };
+        let gauge = Gauge::measure(&watch, executor, features, &mut Random::new(mix(seed, 1)))?;
+        Ok(Survey { watch, gauge, features, subjects, effort, seed, confidence })
+    }
+
+    /// Runs all passes but for what is done already, and tells what it finds. `Break` ends it.
+    pub fn run(
+        &self,
+        executor: &mut dyn Executor,
+        known: Vec<Done>,
+        take: &mut dyn FnMut(Event, Progress) -> ControlFlow<()>,
+    ) -> Result<(), RunError> {
+        let passes = self.effort.passes;
+        let total = self.subjects.len() * passes as usize;
+        let mut done: Vec<Vec<Option<Outcome>>> = vec![vec![None; passes as usize]; self.subjects.len()];
+        for known in known {
+            if let Some(place) = done.get_mut(known.form).and_then(|form| form.get_mut(known.pass as usize)) {
+                *place = Some(known.outcome);
+            }
+        }
+        let mut count = done.iter().flatten().filter(|outcome| outcome.is_some()).count();
+        for pass in 0..passes {
+            let mut order: Vec<usize> = (0..self.subjects.len()).collect();
+            Random::new(mix(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
+            for form in order {
+                if done[form][pass as usize].is_some() {
+                    continue;
+                }
+                let outcome = self.measure(executor, form, pass)?;
+                let one = Done { form, pass, outcome };
+                count += 1;
+                let progress = Progress { done: count, total };
+                let go_on = take(Event::Done(&one), progress);
+                done[form][pass as usize] = Some(one.outcome);
+                if go_on.is_break() {
+                    return Ok(());
+                }
+                if pass + 1 == passes {
+                    let outcomes: Vec<Outcome> = done[form].iter_mut().filter_map(Option::take).collect();
+                    done[form].iter_mut().for_each(|place| *place = Some(Outcome::Measured(Vec::new())));
+                    if take(Event::Row(Box::new(self.row(form, &outcomes))), progress).is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The experiments of a form, or why there are none.
+    pub fn plan(&self, form: usize) -> Result<Plan, Outcome> {
+        let subject = &self.subjects[form];
+        let Some(anatomy) = Anatomy::of(subject.form) else {
+            return Err(Outcome::Failed("no instance can be encoded".to_string()));
+        };
+        match skip(&anatomy, self.features) {
+            Some(skip) => Err(Outcome::Skipped(skip.code().to_string())),
+            None => Ok(Plan::new(anatomy, self.features, subject)),
+        }
+    }
+
+    /// Measures a form once.
+    pub fn measure(&self, executor: &mut dyn Executor, form: usize, pass: u32) -> Result<Outcome, RunError> {
+        let plan = match self.plan(form) {
+            Ok(plan) => plan,
+            Err(outcome) => return Ok(outcome),
+        };
+        if plan.experiments.is_empty() {
+            return Ok(Outcome::Failed("no program can be written".to_string()));
+        }
+        let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), form as u64));
+        match self.readings(executor, &plan, &mut random) {
+            Ok(readings) => Ok(Outcome::Measured(readings)),
+            Err(error @ RunError::System { .. }) => Err(error),
+            Err(error) => Ok(Outcome::Failed(error.to_string())),
+        }
+    }
+
+    fn readings(
+        &self,
+        executor: &mut dyn Executor,
+        plan: &Plan,
+        random: &mut Random,
+    ) -> Result<Vec<Reading>, RunError> {
+        let surroundings = (plan.element, plan.touches_memory);
+        // First with few instances: a slow instruction would take for ever in a long body.
+        let mut scout = self.timed(plan, true);
+        scout.truncate(1);
+        let first = self.watch.time(executor, &scout, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
+        let slow = !(centre(&first[0][0]) < SLOW);
+        let mut timed = self.timed(plan, slow);
+        let chosen: Vec<usize> = (0..timed.len()).filter(|index| !slow || !is_spare(plan, *index)).collect();
+        timed = chosen.iter().map(|index| timed[*index].clone()).collect();
+        let scouted = self.watch.time(executor, &timed, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
+        for (timed, timing) in timed.iter_mut().zip(&scouted[0]) {
+            let body = centre(timing) * timed.copies as f64;
+            let wanted = self.effort.cycles / 4.0 / body;
+            let wanted = if wanted.is_finite() { wanted } else { LOOPS_LEAST as f64 };
+            timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
+        }
+        let size = (self.effort.layouts, WARM_UP, self.effort.rounds);
+        let timings = self.watch.time(executor, &timed, size, surroundings, random)?;
+        let mut readings = vec![Reading::default(); plan.experiments.len()];
+        for layout in &timings {
+            for (timing, index) in layout.iter().zip(&chosen) {
+                if !timing.cycles.is_empty() {
+                    readings[*index].cycles.push(centre(timing));
+                    readings[*index].bend.push(median(&mut timing.bend.clone()));
+                }
+            }
+        }
+        Ok(readings)
+    }
+
+    fn timed(&self, plan: &Plan, few: bool) -> Vec<Timed> {
+        let one = |experiment: &super::experiment::Experiment| {
+            let repeats = experiment.repeats(few);
+            let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
+            Timed { program, copies: repeats * experiment.copies, loops: SCOUT_LOOPS }
+        };
+        plan.experiments.iter().map(one).collect()
+    }
+
+    /// The row of a form from its passes.
+    pub fn row(&self, form: usize, outcomes: &[Outcome]) -> Row {
+        let mut row = self.key(form);
+        let mut passes = Vec::new();
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Measured(readings) => passes.push(readings.clone()),
+                Outcome::Skipped(reason) => {
+                    (row.status, row.reason) = (Status::Skipped, Some(reason.clone()));
+                    return row;
+                }
+                Outcome::Failed(reason) => row.reason = Some(reason.clone()),
+            }
+        }
+        // What failed once is not believed.
+        if passes.len() < outcomes.len() {
+            return row;
+        }
+        if let Ok(plan) = self.plan(form) {
+            let analysis =
+                Analysis { plan: &plan, gauge: &self.gauge, confidence: self.confidence, slot: self.gauge.slot() };
+            analysis.fill(&mut row, &passes);
+            if !self.subjects[form].throughput {
+                row.throughput = None;
+            }
+        }
+        row
+    }
+
+    /// A row with its key and nothing measured.
+    pub fn key(&self, form: usize) -> Row {
+        let form = self.subjects[form].form;
+        let anatomy = Anatomy::of(form);
+        let features = anatomy.as_ref().map(|anatomy| anatomy.sample.cpuid_features()).unwrap_or_default();
+        let isa: Vec<String> = features.iter().map(|feature| format!("{feature:?}").to_lowercase()).collect();
+        let bytes = anatomy.as_ref().and_then(|anatomy| super::operands::encode(&[anatomy.sample]));
+        Row {
+            code: format!("{:?}", form.code),
+            mnemonic: form.mnemonic(),
+            operands: form.operands(),
+            encoding: form.encoding().to_string(),
+            isa: isa.join("+"),
+            implicit: anatomy.map(|anatomy| anatomy.implicit).unwrap_or_default(),
+            bytes: bytes.map(|bytes| hex(&bytes)).unwrap_or_default(),
+            status: Status::Failed,
+            reason: None,
+            latency: Vec::new(),
+            throughput: None,
+            tags: Vec::new(),
+            caveats: Vec::new(),
+            repro: String::new(),
+        }
+    }
+}
+
+/// Whether an experiment can be left out of a slow form's.
+fn is_spare(plan: &Plan, index: usize) -> bool {
+    index > 0 && matches!(plan.experiments[index].meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. })
+}
+
+/// The mean of the rounds near their median.
+fn centre(timing: &Timing) -> f64 {
+    if timing.cycles.is_empty() {
+        return f64::NAN;
+    }
+    let middle = median(&mut timing.cycles.clone());
+    let near: Vec<f64> = timing
+        .cycles
+        .iter()
+        .copied()
+        .filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs())
+        .collect();
+    if near.is_empty() { middle } else { mean(&near) }
+}
+
+impl Skip {
+    /// The reason with this code.
+    pub fn named(code: &str) -> Option<Skip> {
+        Skip::ALL.iter().find(|(_, name, _)| *name == code).map(|(skip, ..)| *skip)
+    }
+}
