@@ -61,7 +61,17 @@ pub enum Element {
     F32,
     /// 16-bit floating point.
     F16,
+    /// 64-bit floating point a little above one with a full mantissa, another number in each register: for operations
+    /// whose time may depend on their operands.
+    Full64,
+    /// The same with 32 bits.
+    Full32,
+    /// The same with 16 bits.
+    Full16,
 }
+
+/// A mantissa of no pattern: the first bits of the fraction of the golden ratio.
+const MANTISSA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Element {
     /// Eight bytes of elements.
@@ -70,6 +80,27 @@ impl Element {
             Element::F64 => 0x3ff0_0000_0000_0001,
             Element::F32 => 0x3f80_0001_3f80_0001,
             Element::F16 => 0x3c01_3c01_3c01_3c01,
+            Element::Full64 | Element::Full32 | Element::Full16 => self.of_register(0),
+        }
+    }
+
+    /// Eight bytes of elements of the vector register of this number.
+    pub const fn of_register(self, number: u64) -> u64 {
+        let mantissa = MANTISSA.wrapping_mul(2 * number + 1);
+        match self {
+            Element::F64 | Element::F32 | Element::F16 => self.pattern(),
+            Element::Full64 => 0x3ff0_0000_0000_0000 | mantissa >> 20 | 1,
+            Element::Full32 => (0x3f80_0000 | mantissa >> 49 | 1) * 0x1_0000_0001,
+            Element::Full16 => (0x3c00 | mantissa >> 61 | 1) * 0x1_0001_0001_0001,
+        }
+    }
+
+    /// The type with full mantissas.
+    pub fn full(self) -> Element {
+        match self {
+            Element::F64 | Element::Full64 => Element::Full64,
+            Element::F32 | Element::Full32 => Element::Full32,
+            Element::F16 | Element::Full16 => Element::Full16,
         }
     }
 }
@@ -100,7 +131,7 @@ impl Context {
             timespec: [0; 2],
             gpr,
             mask: [u64::MAX; 8],
-            vector: [[element.pattern(); 8]; 32],
+            vector: std::array::from_fn(|number| [element.of_register(number as u64); 8]),
         }
     }
 }
@@ -115,6 +146,17 @@ mod tests {
         assert!(f64_bits > 1.0 && f64_bits.powi(1000) < 1.01);
         let f32_bits = f32::from_bits(Element::F32.pattern() as u32);
         assert!(f32_bits > 1.0 && f32_bits.powi(1000) < 1.01);
+    }
+
+    #[test]
+    fn full_mantissas_differ_between_registers() {
+        for (element, one, two) in [
+            (Element::Full64, f64::from_bits(Element::Full64.of_register(1)), 2.0),
+            (Element::Full32, f32::from_bits(Element::Full32.of_register(1) as u32).into(), 2.0),
+        ] {
+            assert!(one > 1.0 && one < two && element.of_register(1) != element.of_register(2));
+        }
+        assert_eq!(Element::F32.full().of_register(5) >> 32, Element::Full32.of_register(5) & 0xffff_ffff);
     }
 
     #[test]

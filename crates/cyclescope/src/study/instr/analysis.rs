@@ -33,8 +33,10 @@ const DENOMINATORS: std::ops::RangeInclusive<u32> = 1..=6;
 pub struct Reading {
     /// Core cycles an instance with all that comes with it.
     pub cycles: Vec<f64>,
-    /// How much more an instance costs at the long end than at the short end.
-    pub bend: Vec<f64>,
+    /// Layouts that were left out because the cost was not proportional to the number of instances.
+    pub bent: u32,
+    /// Rounds that were left out because something else used the core.
+    pub shared: u32,
 }
 
 /// A value with its interval, and what else was seen.
@@ -52,23 +54,22 @@ pub struct Estimate {
 pub fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
-    let first = *sorted.get(1).or(sorted.first())?;
     let near = |value: f64, base: f64| (value - base).abs() <= MODE_SHARE * base.abs() + MODE_CYCLES;
-    let start = usize::from(sorted.len() > 2 && !near(sorted[0], first));
     let mut modes: Vec<Vec<f64>> = Vec::new();
-    for value in &sorted[start..] {
+    for value in &sorted {
         match modes.last_mut() {
             Some(mode) if near(*value, mode[0]) => mode.push(*value),
             _ => modes.push(vec![*value]),
         }
     }
-    let lowest = &modes[0];
+    let first = modes.iter().position(|mode| mode.len() > 1).unwrap_or(0);
+    let lowest = if modes.get(first)?.len() > 1 { &modes[first] } else { &sorted };
     let cost = t_interval(lowest, confidence).unwrap_or(Interval::around(mean(lowest), f64::INFINITY));
     let cost = cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs());
     Some(Estimate {
         cost,
         share: lowest.len() as f64 / sorted.len() as f64,
-        others: modes[1..].iter().map(|mode| mean(mode)).collect(),
+        others: modes[(first + 1).min(modes.len())..].iter().map(|mode| mean(mode)).collect(),
     })
 }
 
@@ -211,7 +212,7 @@ impl Analysis<'_> {
                 row.tags.push(tag.to_string());
             }
         };
-        if !(cost >= LEAST) {
+        if latency.bound == Bound::Exact && !(cost >= LEAST) {
             latency.bound = Bound::Upper;
             let same = latency.variant.as_deref() == Some("same register");
             match (same, rate) {

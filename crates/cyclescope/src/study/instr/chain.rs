@@ -1,5 +1,6 @@
 //! Chains: a loop body in which each instance of a form waits for the one before, through one input and one output.
 
+use super::gauge::computed_copy;
 use super::links::{self, Link};
 use super::operands::{Anatomy, Assignment, Bank, Place, Port, Slot};
 use super::registers::Allocator;
@@ -87,19 +88,16 @@ impl Chain {
         for link in links.iter().take(links.len().saturating_sub(1)) {
             between.push(match link.to {
                 Bank::Flags | Bank::Memory => 0,
-                _ if in_place(link) => 0,
+                _ if link.in_place() => 0,
                 bank => allocator.constant(bank)?,
             });
         }
         let mut builder =
-            Builder { anatomy, from, to, links, allocator, restored, between, constant, zero, second_base, registers };
+            Builder {
+                anatomy, from, to, links, allocator, restored, between, constant, zero, second_base, registers,
+            };
         builder.build()
     }
-}
-
-/// Whether a link changes a register that holds a value before.
-fn in_place(link: &Link) -> bool {
-    [links::XOR, links::CLEAR, links::RESTORE].contains(link)
 }
 
 /// Fixed general registers that an instance reads and the one before wrote, but for the chain's own; and that one too
@@ -138,10 +136,10 @@ impl Builder<'_> {
     fn build(&mut self) -> Option<Chain> {
         let anatomy = self.anatomy;
         let slots = self.slots()?;
-        let through = self.from.place == Place::Memory && self.to.place == Place::Memory;
         let stores = anatomy.writes(Place::Memory) || self.links.iter().any(|link| link.to == Bank::Memory);
         let on_memory = anatomy.slots().contains(&Slot::Base) && !is_computed(anatomy);
-        let spread = on_memory && stores && !through;
+        // A chain through memory needs one address.
+        let spread = on_memory && stores && self.from.place != Place::Memory;
         let mut copies = slots.rotating.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
         if spread {
             copies = copies.max(ADDRESSES);
@@ -177,7 +175,7 @@ impl Builder<'_> {
         let chased = direct && is_address(anatomy, self.from.place);
         let passed = direct && input.is_some() && output.is_some() && input != output;
         let mut slots = Slots { fixed: Assignment::default(), rotating: Vec::new(), own: Vec::new() };
-        if self.registers == Registers::Same {
+        if self.registers == Registers::Same || self.links.iter().any(Link::squares_in_place) {
             return self.same_register();
         }
         if passed {
@@ -195,6 +193,9 @@ impl Builder<'_> {
                 slots.fixed = slots.fixed.with(slot, self.allocator.base());
             } else if bank == Bank::Other || travels {
                 continue;
+            } else if input == Some(slot) && bank == Bank::Vector {
+                // VEX links reach the lower registers only.
+                slots.fixed = slots.fixed.with(slot, self.allocator.rotation(bank, 1)?[0]);
             } else if input == Some(slot) || !anatomy.writes(Place::Slot(slot)) {
                 slots.fixed = slots.fixed.with(slot, self.allocator.constant(bank)?);
             } else {
@@ -229,7 +230,7 @@ impl Builder<'_> {
             init.push(Instruction::with2(Code::Xor_r32_rm32, low, low).ok()?);
         }
         if let Some(second) = self.second_base {
-            init.push(copy(general(second), base)?);
+            init.extend(computed_copy(general(second), base));
         }
         if let Some(operand) = settings::of(self.anatomy.code().mnemonic()).pointer {
             init.push(copy(general(slots.fixed.get(Slot::Operand(operand - 1))?), base)?);
@@ -264,7 +265,14 @@ impl Builder<'_> {
     }
 
     fn links_after(&self, assignment: &Assignment, into: &mut Vec<Instruction>) -> Option<()> {
-        let address = (assignment.get(Slot::Base).unwrap_or(self.allocator.base()), assignment.displacement);
+        let base = assignment.get(Slot::Base).unwrap_or(self.allocator.base());
+        // Where the value is stored for the next instance, or loaded from what this one stored.
+        let base = match self.second_base {
+            Some(second) if base == second => self.allocator.base(),
+            Some(second) => second,
+            None => base,
+        };
+        let address = (base, assignment.displacement);
         let mut source = number(self.to.place, assignment)?;
         let end = number(self.from.place, assignment)?;
         for (index, link) in self.links.iter().enumerate() {

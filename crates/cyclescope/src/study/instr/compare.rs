@@ -246,10 +246,10 @@ fn distance(latency: &Latency) -> u8 {
 }
 
 /// The one latency that stands for a row: the largest of those between explicit operands. Where there is none it is
-/// the largest between registers, then from an address, then any; numbers that are only upper bounds come last.
+/// the largest between registers, then from an address, then any; of each, upper bounds come last.
 pub fn headline(row: &Row) -> Option<&Latency> {
     headlines(row).min_by(|one, other| {
-        let key = |latency: &Latency| (latency.bound == Bound::Upper, distance(latency));
+        let key = |latency: &Latency| (distance(latency), latency.bound == Bound::Upper);
         let value = |latency: &Latency| latency.cost.value.unwrap_or_default();
         key(one).cmp(&key(other)).then(value(other).total_cmp(&value(one)))
     })
@@ -280,7 +280,7 @@ mod tests {
             exact("op1", "op1", 1.0),
             exact("op2", "op1", 2.0),
         ];
-        let mut expected = vec![2.0, 1.0, 5.0, 7.0, 8.0, 9.0];
+        let mut expected = vec![2.0, 1.0, 9.0, 5.0, 7.0, 8.0];
         expected.reverse();
         while let Some(value) = expected.pop() {
             let row = row("x", "", all.clone(), 1.0);

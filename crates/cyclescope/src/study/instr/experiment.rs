@@ -4,7 +4,7 @@ use super::chain::{Chain, Registers};
 use super::links::Link;
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use super::route::{is_address, routes};
-use super::throughput::{Body, Breaking, Hazards, RECIPES, Recipe};
+use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
 use super::{settings, x87};
 use crate::asm;
@@ -12,7 +12,7 @@ use crate::context::Element;
 use crate::machine::features::Features;
 use crate::program::World;
 use crate::snippet::Snippet;
-use iced_x86::{Instruction, OpAccess};
+use iced_x86::Instruction;
 
 /// Instances in the body of a chain, about.
 const CHAIN_COPIES: usize = 96;
@@ -111,7 +111,8 @@ impl Plan {
         let outline = Snippet::new(period.clone(), init.clone(), "").outline(true);
         // Instances say what the numbers are; links may be of another type.
         if self.experiments.is_empty() {
-            self.element = outline.world.element;
+            let full = settings::of(self.anatomy.code().mnemonic()).full;
+            self.element = if full { outline.world.element.full() } else { outline.world.element };
         }
         self.touches_memory |= outline.touches_memory;
         let world = World { element: self.element, ..outline.world };
@@ -144,10 +145,11 @@ impl Plan {
                 recipes.extend([0, 1, 3].map(|index| Recipe { breaking: *breaking, ..RECIPES[index] }));
             }
         }
+        let on_memory = anatomy.slots().contains(&Slot::Base);
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
             let burdened = !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
-            let meaning = Meaning::Throughput { recipe: recipe.text(&body), burdened };
+            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -156,7 +158,7 @@ impl Plan {
         let anatomy = self.anatomy.clone();
         for from in &anatomy.inputs {
             for to in &anatomy.outputs {
-                let through_memory = from.place == Place::Memory && to.place == Place::Memory;
+                let through_memory = from.place == Place::Memory || to.place == Place::Memory && !is_address(&anatomy, from.place);
                 for links in routes(&anatomy, from.place, to.place) {
                     if links.iter().any(|link| !features.missing(link.features()).is_empty()) {
                         continue;
@@ -201,7 +203,9 @@ impl Plan {
         let slots = anatomy.slots();
         let memory = slots.contains(&Slot::Base);
         let distinct: Vec<&&Port> = inputs.iter().filter(|port| port.place != to.place).collect();
-        if memory || distinct.is_empty() {
+        let info = anatomy.sample.op_code();
+        let apart = info.requires_unique_dest_reg_num() || info.requires_unique_reg_nums();
+        if memory || distinct.is_empty() || apart {
             return;
         }
         let from = inputs.last().copied().expect("there is one");
@@ -217,18 +221,10 @@ impl Plan {
                 && matches!(anatomy.bank(port.place), Bank::General | Bank::HighByte | Bank::Vector | Bank::Mask)
         };
         let Some(to) = anatomy.outputs.iter().find(writes_only) else { return };
-        let recipe = Recipe { destinations: 1, copies: 96, nop_after: None, addresses: 1, breaking: Breaking::Copy };
+        let recipe = Recipe { destinations: 1, copies: 96, nop_after: None, addresses: Addresses::One, breaking: Breaking::Copy };
         if let Some(body) = Body::new(&anatomy, recipe) {
             let meaning = Meaning::SameDestination { to: to.name.clone() };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
-    }
-
-    /// Whether an instance reads or writes memory.
-    pub fn on_memory(&self) -> bool {
-        let anatomy = &self.anatomy;
-        let mut factory = iced_x86::InstructionInfoFactory::new();
-        let used = factory.info(&anatomy.sample).used_memory().iter().any(|used| used.access() != OpAccess::None);
-        used || anatomy.inputs.iter().any(|port| is_address(anatomy, port.place))
     }
 }

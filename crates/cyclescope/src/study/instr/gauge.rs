@@ -1,7 +1,7 @@
 //! What links cost on this machine, measured before anything else.
 //!
 //! A cycle of n links that takes n core cycles leaves each of them exactly one: none can take less, for none of them is
-//! ever eliminated. Such a link's cost is *certain*. Between two classes of registers only the way there and back can
+//! ever eliminated. A cycle of one link leaves it all of a whole number. Such a link's cost is *certain*. Between two classes of registers only the way there and back can
 //! be measured; how it is split is a convention (the *gauge*), the same for all rows:
 //!
 //! - general and vector, general and mask, general and MMX registers: both ways cost half of the whole;
@@ -47,6 +47,7 @@ pub struct Gauge {
 
 /// A general register by number, an address in R14.
 const ADDRESS: u8 = 14;
+const SECOND_ADDRESS: u8 = 11;
 const CONSTANT: u8 = 12;
 const ZERO: u8 = 13;
 
@@ -72,6 +73,15 @@ impl Cycle {
             source = destination;
         }
         Cycle { links: links.to_vec(), body }
+    }
+
+    /// Through memory, by two registers with one address, so that no core takes the store's register for the load.
+    fn through_memory(store: Link, load: Link) -> Cycle {
+        let body = vec![
+            store.instruction(0, 1, CONSTANT, (ADDRESS, 0)),
+            load.instruction(1, 0, CONSTANT, (SECOND_ADDRESS, 0)),
+        ];
+        Cycle { links: vec![store, load], body }
     }
 
     /// From a loaded value back to its address.
@@ -116,6 +126,7 @@ impl Gauge {
             vec![links::SHUFFLE],
             vec![links::SHUFFLE_VEX],
         ];
+        known.extend(links::SQUARES.iter().map(|(.., link)| vec![*link]));
         known.extend(selects.iter().map(|pair| pair.to_vec()));
         let known: Vec<Cycle> = known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
         for (cycle, cycles) in known.iter().zip(time(&known)?) {
@@ -151,7 +162,7 @@ impl Gauge {
             gauge.set(cycle.links[0], cycles - back);
         }
         let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
-        let trips: Vec<Cycle> = trips.map(|(store, load)| Cycle::of(&[*store, *load])).collect();
+        let trips: Vec<Cycle> = trips.map(|(store, load)| Cycle::through_memory(*store, *load)).collect();
         for (cycle, cycles) in trips.iter().zip(time(&trips)?) {
             gauge.set(cycle.links[0], cycles - gauge.of(cycle.links[1]));
         }
@@ -161,9 +172,10 @@ impl Gauge {
     /// Shares the cost of a cycle within one class evenly; certain where each takes one cycle.
     fn share(&mut self, links: &[Link], cycles: f64) {
         let count = links.len() as f64;
-        let certain = (cycles - count).abs() < WHOLE;
+        let alone = links.len() == 1 && cycles > count && (cycles - cycles.round()).abs() < WHOLE;
+        let certain = (cycles - count).abs() < WHOLE || alone;
         for link in links {
-            let cost = Cost { cycles: if certain { 1.0 } else { cycles / count }, certain };
+            let cost = Cost { cycles: if certain { (cycles / count).round() } else { cycles / count }, certain };
             // What is known for certain from another cycle stays.
             if certain || !self.costs.get(link).is_some_and(|known| known.certain) {
                 self.costs.insert(*link, cost);
@@ -201,6 +213,15 @@ impl Gauge {
     }
 }
 
+/// Gives a general register the value of another by an operation that no core does by renaming alone.
+pub fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
+    let low = Register::EAX + to.number() as u32;
+    [
+        Instruction::with2(Code::Xor_r32_rm32, low, low).expect("two registers"),
+        Instruction::with2(Code::Or_r64_rm64, to, from).expect("two registers"),
+    ]
+}
+
 /// Core cycles of one turn of each cycle: the median over layouts of the medians over rounds.
 fn time(
     watch: &Stopwatch,
@@ -214,24 +235,18 @@ fn time(
         Instruction::with2(Code::Mov_rm64_r64, MemoryOperand::with_base(address), address).expect("a store"),
     ];
     init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
+    init.extend(computed_copy(Register::RAX + u32::from(SECOND_ADDRESS), address));
     let init = encode(&init).expect("plain instructions");
-    let timed: Vec<Timed> = cycles
-        .iter()
-        .map(|cycle| {
-            let period = encode(&cycle.body).expect("links can be encoded");
-            let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
-            Timed { program: watch.program(world, &init, &period, TURNS), copies: TURNS, loops: LOOPS }
-        })
-        .collect();
-    if timed.is_empty() {
-        return Ok(Vec::new());
+    // Each by itself: wide vector units rest while narrower code runs, and are slow when they begin again.
+    let mut costs = Vec::new();
+    for cycle in cycles {
+        let period = encode(&cycle.body).expect("links can be encoded");
+        let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
+        let timed = Timed { program: watch.program(world, &init, &period, TURNS), copies: TURNS, loops: LOOPS };
+        let timings = watch.time(executor, &[timed], (LAYOUTS, 1, ROUNDS), (Element::default(), true), random)?;
+        let layouts = timings.iter().filter(|layout| !layout[0].cycles.is_empty());
+        let mut medians: Vec<f64> = layouts.map(|layout| median(&mut layout[0].cycles.clone())).collect();
+        costs.push(if medians.is_empty() { f64::NAN } else { median(&mut medians) });
     }
-    let timings = watch.time(executor, &timed, (LAYOUTS, 1, ROUNDS), (Element::default(), true), random)?;
-    Ok((0..cycles.len())
-        .map(|cycle| {
-            let layouts = timings.iter().filter(|layout| !layout[cycle].cycles.is_empty());
-            let mut medians: Vec<f64> = layouts.map(|layout| median(&mut layout[cycle].cycles.clone())).collect();
-            if medians.is_empty() { f64::NAN } else { median(&mut medians) }
-        })
-        .collect())
+    Ok(costs)
 }

@@ -32,6 +32,8 @@ enum Pattern {
     Against,
     /// `op destination, constant`
     Select,
+    /// `op destination, source, source`
+    Square,
     /// `op destination, source, 0xe4`: a shuffle that changes nothing.
     Shuffle,
     /// `op [base + displacement], source`
@@ -69,6 +71,31 @@ pub const SELECT: [Link; 5] = [
     select("cmovo", RflagsBits::OF, Code::Cmovo_r64_rm64),
     select("cmovp", RflagsBits::PF, Code::Cmovp_r64_rm64),
 ];
+/// Squares, which undo square roots: by bytes of an element, of the vector (of the element for a scalar), and whether by
+/// VEX code. Legacy ones work in place.
+pub const SQUARES: [(usize, usize, bool, Link); 16] = [
+    (2, 2, true, square("vmulsh", Code::EVEX_Vmulsh_xmm_k1z_xmm_xmmm16_er)),
+    (2, 16, true, square("vmulph xmm", Code::EVEX_Vmulph_xmm_k1z_xmm_xmmm128b16)),
+    (2, 32, true, square("vmulph ymm", Code::EVEX_Vmulph_ymm_k1z_ymm_ymmm256b16)),
+    (2, 64, true, square("vmulph zmm", Code::EVEX_Vmulph_zmm_k1z_zmm_zmmm512b16_er)),
+    (4, 4, true, square("vmulss", Code::VEX_Vmulss_xmm_xmm_xmmm32)),
+    (4, 16, true, square("vmulps xmm", Code::VEX_Vmulps_xmm_xmm_xmmm128)),
+    (4, 32, true, square("vmulps ymm", Code::VEX_Vmulps_ymm_ymm_ymmm256)),
+    (4, 64, true, square("vmulps zmm", Code::EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er)),
+    (8, 8, true, square("vmulsd", Code::VEX_Vmulsd_xmm_xmm_xmmm64)),
+    (8, 16, true, square("vmulpd xmm", Code::VEX_Vmulpd_xmm_xmm_xmmm128)),
+    (8, 32, true, square("vmulpd ymm", Code::VEX_Vmulpd_ymm_ymm_ymmm256)),
+    (8, 64, true, square("vmulpd zmm", Code::EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er)),
+    (4, 4, false, link("mulss", Vector, Vector, 16, Code::Mulss_xmm_xmmm32, Pattern::Move)),
+    (4, 16, false, link("mulps", Vector, Vector, 16, Code::Mulps_xmm_xmmm128, Pattern::Move)),
+    (8, 8, false, link("mulsd", Vector, Vector, 16, Code::Mulsd_xmm_xmmm64, Pattern::Move)),
+    (8, 16, false, link("mulpd", Vector, Vector, 16, Code::Mulpd_xmm_xmmm128, Pattern::Move)),
+];
+
+const fn square(name: &'static str, code: Code) -> Link {
+    link(name, Vector, Vector, 16, code, Pattern::Square)
+}
+
 /// Reads the carry flag, which the others do not where an instruction clears it.
 pub const BORROW: Link = select("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
 pub const SHUFFLE: Link = link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
@@ -136,6 +163,9 @@ impl Link {
             Pattern::Move => Instruction::with2(self.code, register(0, destination), register(1, source)),
             Pattern::Against => Instruction::with2(self.code, register(0, source), register(1, constant)),
             Pattern::Select => Instruction::with2(self.code, register(0, destination), register(1, constant)),
+            Pattern::Square => {
+                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, source))
+            }
             Pattern::Shuffle => {
                 Instruction::with3(self.code, register(0, destination), register(1, source), 0xe4)
             }
@@ -143,6 +173,16 @@ impl Link {
             Pattern::Load => Instruction::with2(self.code, register(0, destination), memory),
         };
         built.expect("links have fitting operands")
+    }
+
+    /// Whether it changes a register that holds a value before.
+    pub fn in_place(&self) -> bool {
+        [XOR, CLEAR, RESTORE].contains(self)
+    }
+
+    /// Whether it squares a register in place.
+    pub fn squares_in_place(&self) -> bool {
+        SQUARES.iter().any(|(.., vex, link)| link == self && !vex)
     }
 
     /// Whether it writes flags.
@@ -169,9 +209,9 @@ fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
         Kind::r16_or_mem | Kind::r16_reg => Register::AX,
         Kind::r32_or_mem | Kind::r32_reg | Kind::r32_rm => Register::EAX,
         Kind::r64_or_mem | Kind::r64_reg | Kind::r64_rm => Register::RAX,
-        Kind::xmm_or_mem | Kind::xmm_reg | Kind::xmm_rm => Register::XMM0,
-        Kind::ymm_or_mem | Kind::ymm_reg => Register::YMM0,
-        Kind::zmm_or_mem | Kind::zmm_reg => Register::ZMM0,
+        Kind::xmm_or_mem | Kind::xmm_reg | Kind::xmm_rm | Kind::xmm_vvvv => Register::XMM0,
+        Kind::ymm_or_mem | Kind::ymm_reg | Kind::ymm_vvvv => Register::YMM0,
+        Kind::zmm_or_mem | Kind::zmm_reg | Kind::zmm_vvvv => Register::ZMM0,
         Kind::k_or_mem | Kind::k_reg | Kind::k_rm => Register::K0,
         Kind::mm_or_mem | Kind::mm_reg => Register::MM0,
         _ => Register::None,
@@ -189,7 +229,7 @@ mod tests {
             FROM_32, FROM_16, FROM_8, FROM_HIGH, XOR, COMPARE, CLEAR, RESTORE, BORROW, SHUFFLE, SHUFFLE_VEX, TO_VECTOR, TO_VECTOR_VEX,
             FROM_VECTOR, FROM_VECTOR_VEX, TO_MASK, FROM_MASK, MASK_TO_VECTOR, VECTOR_TO_MASK, TO_MMX, FROM_MMX,
         ];
-        for link in others.iter().chain(&SELECT).chain(&STORES).chain(&LOADS) {
+        for link in others.iter().chain(SQUARES.iter().map(|(.., link)| link)).chain(&SELECT).chain(&STORES).chain(&LOADS) {
             let instruction = link.instruction(1, 2, 3, (6, 64));
             assert!(encode(&[instruction]).is_some(), "{}", link.name);
         }

@@ -145,6 +145,9 @@ fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
+/// What immediates of one byte are.
+const SMALL: i64 = 2;
+
 /// Whether an operand names one register only, or the first of several.
 fn is_fixed(kind: Kind) -> bool {
     matches!(
@@ -160,7 +163,10 @@ impl Anatomy {
         // R14 has no high byte beside it and needs REX; RDI is what forms with AH can have.
         let bases = [Register::R14, Register::RDI];
         let setting = settings::of(form.code.mnemonic());
-        let choice = |base: &Register| Choice { base: *base, immediate: setting.immediate, ..Choice::default() };
+        // Counts of shifts above a byte's bits, or selectors of nothing, are not what anybody writes.
+        let bytes = form.code.op_code().op_kinds().iter().filter(|kind| **kind == Kind::imm8).count();
+        let small = (bytes == 1).then_some(SMALL);
+        let choice = |base: &Register| Choice { base: *base, immediate: setting.immediate.or(small), ..Choice::default() };
         let sample = bases.iter().find_map(|base| form.instruction(&choice(base)))?;
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&sample).clone();

@@ -48,6 +48,9 @@ impl Way<'_> {
             }
             return self.to_general(to, true, &[links::XOR, links::XOR]);
         }
+        if settings::of(anatomy.code().mnemonic()).squared && start == Bank::Vector && end == Bank::Vector {
+            return self.square(to).into_iter().map(|link| vec![link]).collect();
+        }
         if is_kept(anatomy, from) {
             return self.to_general(to, true, &[links::CLEAR, links::RESTORE]);
         }
@@ -76,6 +79,19 @@ impl Way<'_> {
             }
             _ => self.through_general(to, end),
         }
+    }
+
+    /// The square of a result, as wide as it.
+    fn square(&self, to: Place) -> Option<Link> {
+        let Place::Slot(slot) = to else { return None };
+        let memory = self.anatomy.sample.op_code().memory_size();
+        // What takes one element from memory works on one.
+        let scalar = memory.size() == memory.element_size();
+        let bytes = if scalar { memory.size() } else { self.anatomy.register(slot).size() };
+        let fits = |(element, size, vex, _): &&(usize, usize, bool, Link)| {
+            *element == memory.element_size() && *size == bytes && *vex == self.vex
+        };
+        links::SQUARES.iter().find(fits).map(|(.., link)| *link)
     }
 
     fn through_general(&self, to: Place, end: Bank) -> Vec<Vec<Link>> {

@@ -22,6 +22,10 @@ pub struct Setting {
     pub init: &'static str,
     /// Values that a chain runs through are put back to what they were.
     pub kept: bool,
+    /// Operands are numbers with full mantissas: the time may depend on them.
+    pub full: bool,
+    /// A chain squares each result.
+    pub squared: bool,
     /// The immediate, where not any will do.
     pub immediate: Option<i64>,
     /// Register operands that hold an address, from 1.
@@ -29,14 +33,33 @@ pub struct Setting {
 }
 
 /// Most instructions need nothing.
-pub const NONE: Setting = Setting { mnemonics: &[], init: "", kept: false, immediate: None, pointer: None };
+pub const NONE: Setting = Setting { mnemonics: &[], init: "", kept: false, full: false, squared: false, immediate: None, pointer: None };
 
 /// The exceptions.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         mnemonics: &[Mnemonic::Div, Mnemonic::Idiv],
-        init: "xor edx, edx; mov eax, 0x10019",
+        // Divisors that are high bytes are above zero too.
+        init: "xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303",
         kept: true,
+        ..NONE
+    },
+    Setting {
+        mnemonics: &[
+            Mnemonic::Divps, Mnemonic::Divpd, Mnemonic::Divss, Mnemonic::Divsd, Mnemonic::Vdivps, Mnemonic::Vdivpd,
+            Mnemonic::Vdivss, Mnemonic::Vdivsd, Mnemonic::Vdivph, Mnemonic::Vdivsh,
+        ],
+        full: true,
+        ..NONE
+    },
+    // A chain of square roots alone would end at one.
+    Setting {
+        mnemonics: &[
+            Mnemonic::Sqrtps, Mnemonic::Sqrtpd, Mnemonic::Sqrtss, Mnemonic::Sqrtsd, Mnemonic::Vsqrtps,
+            Mnemonic::Vsqrtpd, Mnemonic::Vsqrtss, Mnemonic::Vsqrtsd, Mnemonic::Vsqrtph, Mnemonic::Vsqrtsh,
+        ],
+        full: true,
+        squared: true,
         ..NONE
     },
     // The bit's number is an address.

@@ -127,6 +127,13 @@ const LOOPS_LEAST: u64 = 3;
 const LOOPS_MOST: u64 = 400;
 /// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
 const SLOW: f64 = 400.0;
+/// How often layouts are tried again that gave nothing.
+const TRIES: usize = 3;
+/// From the short to the long half, the cost of an instance may differ by so much.
+const BEND_CYCLES: f64 = 0.03;
+const BEND_SHARE: f64 = 0.05;
+/// No instance takes less: sixteen in a cycle.
+const NOTHING: f64 = 0.06;
 /// Rounds of one layout within this share of their median are averaged.
 const ROUND_SHARE: f64 = 0.02;
 
@@ -139,7 +146,7 @@ impl<'a> Survey<'a> {
         subjects: Vec<Subject>,
         (effort, seed, confidence): (Effort, u64, f64),
     ) -> Result<Survey<'a>, RunError> {
-        let watch = Stopwatch { clock, step, imul_latency };
+        let watch = Stopwatch::new(clock, step, imul_latency);
         let gauge = Gauge::measure(&watch, executor, features, &mut Random::new(mix(seed, 1)))?;
         Ok(Survey { watch, gauge, features, subjects, effort, seed, confidence })
     }
@@ -239,15 +246,21 @@ impl<'a> Survey<'a> {
             let wanted = if wanted.is_finite() { wanted } else { LOOPS_LEAST as f64 };
             timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
         }
-        let size = (self.effort.layouts, WARM_UP, self.effort.rounds);
-        let timings = self.watch.time(executor, &timed, size, surroundings, random)?;
         let mut readings = vec![Reading::default(); plan.experiments.len()];
-        for layout in &timings {
-            for (timing, index) in layout.iter().zip(&chosen) {
-                if !timing.cycles.is_empty() {
-                    readings[*index].cycles.push(centre(timing));
-                    readings[*index].bend.push(median(&mut timing.bend.clone()));
+        let mut wanted = self.effort.layouts;
+        for _ in 0..TRIES {
+            let size = (wanted, WARM_UP, self.effort.rounds);
+            let timings = self.watch.time(executor, &timed, size, surroundings, random)?;
+            for layout in &timings {
+                for (timing, index) in layout.iter().zip(&chosen) {
+                    readings[*index].add(timing);
                 }
+            }
+            // Programs whose every round was disturbed, or that are not linear in some layouts, get others.
+            let least = chosen.iter().map(|index| readings[*index].cycles.len()).min().unwrap_or(0);
+            wanted = self.effort.layouts.saturating_sub(least);
+            if wanted == 0 {
+                break;
             }
         }
         Ok(readings)
@@ -314,6 +327,22 @@ impl<'a> Survey<'a> {
             caveats: Vec::new(),
             repro: String::new(),
         }
+    }
+}
+
+impl Reading {
+    /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
+    fn add(&mut self, timing: &Timing) {
+        self.shared += timing.shared as u32;
+        if timing.cycles.is_empty() {
+            return;
+        }
+        let (cycles, bend) = (centre(timing), median(&mut timing.bend.clone()));
+        if !(cycles > NOTHING) || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
+            self.bent += 1;
+            return;
+        }
+        self.cycles.push(cycles);
     }
 }
 

@@ -15,12 +15,50 @@ use iced_x86::{Code, Instruction, Register};
 pub enum Breaking {
     /// Not at all.
     None,
-    /// By XOR of a register with itself, which also sets the flags.
+    /// By XOR of a register with itself, which also sets the flags; the top of the x87 stack by FXCH.
     Zero,
     /// By MOV from a register that keeps its value; flags by CMP.
     Copy,
     /// As by `Copy`, but before the first instance of a period only.
     Once,
+}
+
+/// Where the instances of a program find their memory operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Addresses {
+    /// All at one address.
+    One,
+    /// Next to each other, as far as so many.
+    Adjacent(usize),
+    /// In so many cache lines.
+    Lines(usize),
+}
+
+impl Addresses {
+    fn count(self) -> usize {
+        match self {
+            Addresses::One => 1,
+            Addresses::Adjacent(count) | Addresses::Lines(count) => count,
+        }
+    }
+
+    /// The displacement of an instance whose operand has so many bytes.
+    fn displacement(self, copy: usize, bytes: usize) -> i32 {
+        let at = copy % self.count();
+        match self {
+            Addresses::One => 0,
+            Addresses::Adjacent(_) => (at * bytes.clamp(8, 64)) as i32,
+            Addresses::Lines(_) => (at * 64) as i32,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Addresses::One => "one address".to_string(),
+            Addresses::Adjacent(count) => format!("{count} adjacent addresses"),
+            Addresses::Lines(count) => format!("{count} cache lines"),
+        }
+    }
 }
 
 /// One of the ways to write a throughput program.
@@ -32,8 +70,8 @@ pub struct Recipe {
     pub copies: usize,
     /// One NOP after so many instances.
     pub nop_after: Option<usize>,
-    /// Addresses that instances rotate through, a cache line apart.
-    pub addresses: usize,
+    /// Where instances find their memory operands.
+    pub addresses: Addresses,
     /// How unavoidable dependencies are broken.
     pub breaking: Breaking,
 }
@@ -51,34 +89,33 @@ pub struct Body {
     pub init: Vec<Instruction>,
 }
 
-const fn recipe(destinations: usize, copies: usize, nop_after: Option<usize>, addresses: usize) -> Recipe {
+const fn recipe(destinations: usize, copies: usize, nop_after: Option<usize>, addresses: Addresses) -> Recipe {
     Recipe { destinations, copies, nop_after, addresses, breaking: Breaking::Copy }
 }
 
 /// The ways that every form is tried in, the most telling first.
+///
+/// Golden Cove loads twice a cycle from one address or from lines 64 bytes apart, but three times from neighbours.
 pub const RECIPES: [Recipe; 8] = [
-    recipe(24, 96, None, 1),
-    recipe(8, 192, None, 24),
-    recipe(12, 120, Some(2), 1),
-    recipe(6, 240, None, 1),
-    recipe(24, 144, Some(1), 24),
-    recipe(10, 160, Some(3), 8),
-    recipe(4, 128, None, 8),
-    recipe(16, 200, None, 24),
+    recipe(24, 96, None, Addresses::Adjacent(8)),
+    recipe(8, 192, None, Addresses::One),
+    recipe(12, 120, Some(2), Addresses::Adjacent(24)),
+    recipe(6, 240, None, Addresses::Lines(24)),
+    recipe(24, 144, Some(1), Addresses::Adjacent(16)),
+    recipe(10, 160, Some(3), Addresses::One),
+    recipe(4, 128, None, Addresses::Adjacent(4)),
+    recipe(16, 200, None, Addresses::Lines(8)),
 ];
 
 impl Recipe {
     /// The recipe in words.
-    pub fn text(&self, body: &Body) -> String {
+    pub fn text(&self, body: &Body, on_memory: bool) -> String {
         let nops = match self.nop_after {
             None => String::new(),
             Some(1) => ", a nop after each".to_string(),
             Some(n) => format!(", a nop after every {n}"),
         };
-        let addresses = match self.addresses {
-            1 => String::new(),
-            n => format!(", {n} addresses"),
-        };
+        let addresses = if on_memory { format!(", {}", self.addresses.text()) } else { String::new() };
         let repeats = (self.copies / body.copies).max(1);
         format!("{} copies in a loop, {} destinations{nops}{addresses}", repeats * body.copies, self.destinations)
     }
@@ -165,11 +202,12 @@ impl Body {
         let on_memory = anatomy.memory_bytes > 0 && anatomy.slots().contains(&Slot::Base);
         let both = anatomy.reads(Place::Memory) && anatomy.writes(Place::Memory);
         let addresses = match on_memory {
-            true if both => recipe.addresses.max(24),
+            // What is read and written again needs time in between.
+            true if both && recipe.addresses.count() < 24 => Addresses::Lines(24),
             true => recipe.addresses,
-            false => 1,
+            false => Addresses::One,
         };
-        let copies = destinations.max(addresses).max(recipe.nop_after.unwrap_or(1));
+        let copies = destinations.max(addresses.count()).max(recipe.nop_after.unwrap_or(1));
         let copies = copies.next_multiple_of(recipe.nop_after.unwrap_or(1));
         let mut period = Vec::new();
         for copy in 0..copies {
@@ -177,14 +215,17 @@ impl Body {
             for (slot, pool) in &rotations {
                 assignment = assignment.with(*slot, pool[copy % pool.len()]);
             }
-            if addresses > 1 {
-                assignment.displacement = 64 * (copy % addresses) as i32;
-            }
+            assignment.displacement = addresses.displacement(copy, anatomy.memory_bytes);
             let (before, after) = x87::balance(&anatomy.sample);
             breakers(recipe.breaking, copy == 0, &hazards, &restored, flags, &mut period)?;
             period.extend(before);
             period.push(anatomy.instance(&assignment)?);
             period.extend(after);
+            if hazards.registers.contains(&Register::ST0) && recipe.breaking == Breaking::Zero {
+                // Another value becomes the top of the stack.
+                let other = Register::ST1 + (copy % 5) as u32;
+                period.push(Instruction::with2(Code::Fxch_st0_sti, Register::ST0, other).ok()?);
+            }
             if recipe.nop_after.is_some_and(|after| copy % after == after - 1) {
                 period.push(nop());
             }

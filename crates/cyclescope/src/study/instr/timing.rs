@@ -12,6 +12,7 @@ use crate::placement;
 use crate::program::{Program, Recipe, World};
 use crate::random::Random;
 use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// A program to time.
@@ -32,10 +33,12 @@ pub struct Timing {
     pub cycles: Vec<f64>,
     /// By round, how much more a copy costs from 2N to 4N than from N to 2N.
     pub bend: Vec<f64>,
+    /// Rounds that were dropped because something else used the core.
+    pub shared: usize,
 }
 
 /// What the programs of a batch have in common.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Stopwatch<'a> {
     /// The timing method.
     pub clock: &'a Clock,
@@ -43,9 +46,44 @@ pub struct Stopwatch<'a> {
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles.
     pub imul_latency: f64,
+    /// What the width sentinel takes on a core without a busy sibling.
+    quiet: RefCell<Quiet>,
 }
 
+/// The time of the width sentinel in core cycles, as learnt so far: the least of the lower quartiles of some rounds
+/// each, for a single round may be wrong either way.
+#[derive(Debug, Clone, Default)]
+struct Quiet {
+    recent: Vec<f64>,
+    best: Option<f64>,
+}
+
+impl Quiet {
+    const ROUNDS: usize = 32;
+
+    fn learn(&mut self, sentinel: f64) {
+        self.recent.push(sentinel);
+        if self.recent.len() == Self::ROUNDS {
+            self.recent.sort_by(f64::total_cmp);
+            let quartile = self.recent[Self::ROUNDS / 4];
+            self.best = Some(self.best.map_or(quartile, |best| best.min(quartile)));
+            self.recent.clear();
+        }
+    }
+
+    fn is_shared(&self, sentinel: f64) -> bool {
+        self.best.is_some_and(|best| sentinel > SHARED * best)
+    }
+}
+
+/// Calls of each program, in units of its iterations.
 const LENGTHS: [u64; 3] = [1, 2, 4];
+/// Iterations of the untimed call after the ruler, in the same units.
+const WAKING: u64 = 4;
+/// Calls of the ruler at each end of a round.
+const RULERS: usize = 3;
+/// The sentinel takes longer than its best by more than this share beside a busy sibling (which adds a half).
+const SHARED: f64 = 1.15;
 /// Iterations of the ruler's chains, about, and how many there are for each unit of the step.
 const RULER_LOOPS: usize = 100;
 const RULER_PER_STEP: f64 = 5.0;
@@ -55,6 +93,11 @@ const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY: u32 = 16;
 
 impl<'a> Stopwatch<'a> {
+    /// A timing method, its step, and the ruler's latency.
+    pub fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> Stopwatch<'a> {
+        Stopwatch { clock, step, imul_latency, quiet: RefCell::default() }
+    }
+
     /// A looped program around some machine code.
     pub fn program(&self, world: World, init: &[u8], period: &[u8], repeats: usize) -> Program {
         let recipe = Recipe {
@@ -107,7 +150,6 @@ impl<'a> Stopwatch<'a> {
     }
 
     fn layout(&self, all: &[Program], programs: &[Timed], loops: u64, arena: usize, random: &mut Random) -> Layout {
-        const RULERS: usize = 3;
         let (rulers, end) = placement::fixed(&all[..RULERS]);
         let mut code: Vec<Place> =
             rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
@@ -120,6 +162,8 @@ impl<'a> Stopwatch<'a> {
             Call { place: 2, loop_count: sentinel_loops(self.step) },
         ];
         let mut round = ruler.to_vec();
+        // Wide vector units that rested while the ruler ran are slow for some thousand cycles.
+        round.push(Call { place: RULERS, loop_count: programs.first().map_or(1, |timed| timed.loops * WAKING) });
         for (index, timed) in programs.iter().enumerate() {
             for length in LENGTHS {
                 round.push(Call { place: RULERS + index, loop_count: timed.loops * length });
@@ -133,7 +177,7 @@ impl<'a> Stopwatch<'a> {
         let mut timings = vec![Timing::default(); programs.len()];
         for round in samples.chunks_exact(calls) {
             let ticks: Vec<f64> = round.iter().map(duration).collect();
-            let last = ticks.len() - 3;
+            let last = ticks.len() - RULERS;
             let span = IMUL_SPAN * loops as f64 * self.imul_latency;
             let before = (ticks[1] - ticks[0]) / span;
             let after = (ticks[last + 1] - ticks[last]) / span;
@@ -141,8 +185,16 @@ impl<'a> Stopwatch<'a> {
                 continue;
             }
             let rate = (before + after) / 2.0;
+            // The pair of readings is in it too, and the same each time.
+            let sentinels = [ticks[2] / before, ticks[last + 2] / after];
+            let mut quiet = self.quiet.borrow_mut();
+            sentinels.iter().for_each(|sentinel| quiet.learn(*sentinel));
+            if sentinels.iter().any(|sentinel| quiet.is_shared(*sentinel)) {
+                timings.iter_mut().for_each(|timing| timing.shared += 1);
+                continue;
+            }
             for (index, timed) in programs.iter().enumerate() {
-                let at = 3 + 3 * index;
+                let at = RULERS + 1 + LENGTHS.len() * index;
                 let copies = timed.copies as f64 * timed.loops as f64 * rate;
                 timings[index].cycles.push((ticks[at + 2] - ticks[at]) / (3.0 * copies));
                 timings[index].bend.push(
