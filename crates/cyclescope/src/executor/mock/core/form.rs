@@ -106,7 +106,16 @@ fn address_parts(instruction: &Instruction) -> u8 {
 }
 
 /// No dependency between an input and an output.
-pub(super) const NONE: u8 = u8::MAX;
+const NONE: u8 = u8::MAX;
+
+/// When an output is there.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// Inputs that it depends on, and the cycles from each.
+    pub(super) pairs: Vec<(u8, u8)>,
+    /// Cycles from the start of the first µop, which no pair undercuts; none where it needs no µop.
+    pub(super) least: Option<u8>,
+}
 
 /// A form on the planted machine.
 #[derive(Debug, Clone)]
@@ -115,9 +124,13 @@ pub(super) struct Form {
     pub(super) kind: Kind,
     /// Cycles from each input to each output, by output and then input. Memory as an input counts from the arrival
     /// of what was loaded, as an output to the start of the store.
-    pub(super) latency: Vec<u8>,
+    latency: Vec<u8>,
     /// Cycles to outputs that depend on nothing.
-    pub(super) base: u8,
+    base: u8,
+    /// The same for the pipeline, output by output.
+    pub(super) results: Vec<Outcome>,
+    /// The input that is memory, where there is a load.
+    pub(super) loaded: usize,
     /// µops beside loads and stores; results come from the first.
     pub(super) compute: Vec<Work>,
     /// Loads and stores.
@@ -152,6 +165,8 @@ impl Form {
         let mut form = Form {
             latency: vec![NONE; operands.inputs.len() * operands.outputs.len()],
             base: 0,
+            results: Vec::new(),
+            loaded: operands.inputs.iter().position(|slot| *slot == Slot::Memory).unwrap_or(0),
             store: [store, store + u8::from(random.happens(0.2))],
             load: load + u8::from(nature == Nature::General && random.happens(0.1)),
             operands,
@@ -161,6 +176,7 @@ impl Form {
             false_dependency,
         };
         form.plant(model, sets, nature, &key, &mut random);
+        form.results = (0..form.operands.outputs.len()).map(|output| form.outcome(output)).collect();
         form
     }
 
@@ -212,13 +228,16 @@ impl Form {
         slot == Slot::Address && self.operands.loads + self.operands.stores > 0
     }
 
-    /// Whether an output only moves an address register on.
-    pub(super) fn is_update(&self, output: usize) -> bool {
-        self.updated(self.operands.outputs[output]).is_some()
+    fn outcome(&self, output: usize) -> Outcome {
+        let cells = (0..).zip(self.latencies(output)).filter(|(_, latency)| **latency != NONE);
+        let pairs: Vec<(u8, u8)> = cells.map(|(input, latency)| (input, *latency)).collect();
+        let least = pairs.iter().map(|(_, latency)| *latency).min().unwrap_or(self.base);
+        let updates = self.updated(self.operands.outputs[output]).is_some();
+        Outcome { pairs, least: (!updates && !self.compute.is_empty()).then_some(least) }
     }
 
     /// Latencies to an output, one for each input.
-    pub(super) fn latencies(&self, output: usize) -> &[u8] {
+    fn latencies(&self, output: usize) -> &[u8] {
         let inputs = self.operands.inputs.len();
         &self.latency[output * inputs..(output + 1) * inputs]
     }

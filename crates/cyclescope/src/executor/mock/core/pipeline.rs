@@ -5,10 +5,9 @@
 
 use super::address::Values;
 use super::body::{Access, Body, Forms, Operation, RESOURCES, Use};
-use super::form::{Form, NONE};
+use super::form::Form;
 use super::kind::Kind;
 use super::model::CoreModel;
-use super::operands::Slot;
 use super::ports::Schedule;
 use super::stores::{Found, Store, Stores};
 use iced_x86::Register;
@@ -36,6 +35,8 @@ pub(super) struct Pipeline {
     top: u16,
     /// When each input of the current instruction is there.
     inputs: Vec<u32>,
+    /// When each of its outputs is.
+    outputs: Vec<u32>,
     /// µops that issued since the machine was made.
     pub(super) count: u64,
 }
@@ -55,6 +56,7 @@ impl Pipeline {
             done: 0,
             top: 0,
             inputs: Vec::new(),
+            outputs: Vec::new(),
             count: 0,
         }
     }
@@ -93,26 +95,26 @@ impl Pipeline {
             *known = ready.max(*known);
         }
         let accesses = &body.accesses[operation.accesses.clone()];
-        let mut done = issued.max(self.load(accesses, form, model, issued));
+        let mut done = issued;
+        if form.operands.loads > 0 {
+            done = self.load(accesses, form, model, issued);
+        }
         let begun = self.compute(form, issued, &mut done);
-        let mut stored = begun;
+        self.finish(form, issued, begun, &mut done);
         // A push to the x87 stack writes its new top, a pop what the old one was below.
         if operation.stack < 0 {
             self.turn(operation.stack);
         }
         for output in &body.outputs[operation.outputs.clone()] {
-            let time = self.output(form, usize::from(output.slot), issued, begun);
-            done = done.max(time);
             let place = self.place_of(output);
-            self.ready[place] = time;
+            self.ready[place] = self.outputs[usize::from(output.slot)];
         }
         if operation.stack > 0 {
             self.turn(operation.stack);
         }
         if form.operands.stores > 0 {
-            let slot = form.operands.outputs.iter().position(|slot| *slot == Slot::Memory);
-            stored = stored.max(slot.map_or(issued, |slot| self.output(form, slot, issued, begun)));
-            done = done.max(self.store(accesses, form, issued, stored));
+            let data = self.outputs.last().copied().expect("memory is the last output of a store");
+            done = done.max(self.store(accesses, form, issued, data));
         }
         for change in &body.moves[operation.moves.clone()] {
             self.values.apply(*change);
@@ -122,17 +124,18 @@ impl Pipeline {
 
     /// When the last of some µops issues.
     fn issue(&mut self, uops: u32, model: &CoreModel) -> u32 {
-        for uop in 0..uops as usize {
+        let mut place = self.place;
+        for _ in 0..uops {
             if self.issued == model.width {
                 self.cycle += 1;
                 self.issued = 0;
             }
-            let place = (self.place + uop) % self.left.len();
             if self.left[place] > self.cycle {
                 self.cycle = self.left[place];
                 self.issued = 0;
             }
             self.issued += 1;
+            place = self.after(place);
         }
         self.cycle
     }
@@ -150,18 +153,21 @@ impl Pipeline {
         self.retired = self.retired.max(done);
         for _ in 0..uops {
             self.left[self.place] = self.retired;
-            self.place = (self.place + 1) % self.left.len();
+            self.place = self.after(self.place);
         }
         self.count += uops as u64;
+    }
+
+    /// The next place in the window.
+    fn after(&self, place: usize) -> usize {
+        if place + 1 == self.left.len() { 0 } else { place + 1 }
     }
 
     fn place_of(&self, used: &Use) -> usize {
         const FIRST: u16 = Register::ST0 as u16;
         const LAST: u16 = Register::ST7 as u16;
-        let place = match used.resource {
-            stack @ FIRST..=LAST => FIRST + (stack - FIRST + self.top) % 8,
-            other => other,
-        };
+        let stack = self.top != 0 && (FIRST..=LAST).contains(&used.resource);
+        let place = if stack { FIRST + (used.resource - FIRST + self.top) % 8 } else { used.resource };
         place.into()
     }
 
@@ -176,12 +182,7 @@ impl Pipeline {
 
     /// Loads what there is to load; returns when the last µop is done.
     fn load(&mut self, accesses: &[Access], form: &Form, model: &CoreModel, issued: u32) -> u32 {
-        let loads = form.operands.loads;
-        if loads == 0 {
-            return issued;
-        }
-        let slot = form.operands.inputs.iter().position(|slot| *slot == Slot::Memory);
-        let slot = slot.expect("a load has memory as an input");
+        let (loads, slot) = (form.operands.loads, form.loaded);
         let each = (form.memory.len() - form.operands.stores) / loads;
         let mut last = issued;
         for access in accesses.iter().filter(|access| access.load) {
@@ -215,7 +216,10 @@ impl Pipeline {
     /// Gives ports to the µops beside loads and stores; returns when the first starts.
     fn compute(&mut self, form: &Form, issued: u32, done: &mut u32) -> u32 {
         let Some((first, others)) = form.compute.split_first() else { return issued };
-        let ready = self.inputs.iter().copied().fold(issued, u32::max);
+        let mut ready = issued;
+        for input in &self.inputs {
+            ready = ready.max(*input);
+        }
         let start = self.schedule.take(*first, ready);
         *done = (*done).max(start + 1);
         for work in others {
@@ -224,17 +228,17 @@ impl Pipeline {
         start
     }
 
-    /// When an output is there.
-    fn output(&self, form: &Form, output: usize, issued: u32, begun: u32) -> u32 {
-        let latencies = form.latencies(output);
-        let known = || latencies.iter().zip(&self.inputs).filter(|(latency, _)| **latency != NONE);
-        let latest = known().map(|(latency, ready)| ready + u32::from(*latency)).fold(issued, u32::max);
-        if form.is_update(output) || form.compute.is_empty() {
-            return latest;
+    /// Finds out when each output is there.
+    fn finish(&mut self, form: &Form, issued: u32, begun: u32, done: &mut u32) {
+        self.outputs.clear();
+        for outcome in &form.results {
+            let mut time = outcome.least.map_or(issued, |least| begun + u32::from(least));
+            for (input, latency) in &outcome.pairs {
+                time = time.max(self.inputs[usize::from(*input)] + u32::from(*latency));
+            }
+            *done = (*done).max(time);
+            self.outputs.push(time);
         }
-        // No pair is faster than from the µop's start.
-        let least = known().map(|(latency, _)| *latency).min().unwrap_or(form.base);
-        latest.max(begun + u32::from(least))
     }
 
     /// Stores; returns when the last µop is done.
