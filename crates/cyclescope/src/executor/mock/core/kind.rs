@@ -71,7 +71,8 @@ const INDEPENDENT: [Mnemonic; 8] = [
 
 const SERIALIZING: [Mnemonic; 4] = [Mnemonic::Lfence, Mnemonic::Serialize, Mnemonic::Cpuid, Mnemonic::Rdtscp];
 
-const NOPS: [Mnemonic; 4] = [Mnemonic::Nop, Mnemonic::Fnop, Mnemonic::Endbr64, Mnemonic::Endbr32];
+const NOPS: [Mnemonic; 5] =
+    [Mnemonic::Nop, Mnemonic::Fnop, Mnemonic::Endbr64, Mnemonic::Endbr32, Mnemonic::Vzeroupper];
 
 const SHIFTS: [Mnemonic; 9] = [
     Mnemonic::Shl,

@@ -26,13 +26,13 @@ mod tests;
 pub use model::CoreModel;
 
 use super::instrument::Instrument;
-use super::scenario::Scenario;
+use super::scenario::{Mode, Scenario};
 use super::timeline::Kind;
-use super::{ARENA, check_places};
+use super::{ARENA, check_places, cost};
 use crate::error::RunError;
-use crate::executor::{Batch, Executor, Sample};
+use crate::executor::{Batch, Call, Executor, Layout, Sample};
 use crate::program::Program;
-use crate::random::Random;
+use crate::random::{Random, mix};
 use body::Forms;
 use pace::Pace;
 use pipeline::Pipeline;
@@ -47,6 +47,7 @@ pub struct SimulatedCore {
     forms: Forms,
     pipeline: Pipeline,
     instrument: Instrument,
+    seed: u64,
     known: HashMap<Vec<u8>, Pace>,
 }
 
@@ -56,12 +57,13 @@ impl SimulatedCore {
         SimulatedCore::disturbed(model, Scenario { step: 2, ..Scenario::default() }, seed)
     }
 
-    /// The same in a scenario: of that, the clock, its frequency, interrupts, steal, a neighbour and noise take effect,
-    /// and the costs of the empty pair and of entry and exit. What the scenario says of a snippet's cost does not.
+    /// The same in a scenario: of that, the clock, its frequency, interrupts, steal, a neighbour, hits of rulers and
+    /// noise take effect, the costs of the empty pair and of entry and exit, and scheduling modes. What else the
+    /// scenario says of a snippet's cost does not.
     pub fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = Instrument::new(scenario, seed);
-        SimulatedCore { forms: Forms::new(model), pipeline, instrument, known: HashMap::new() }
+        SimulatedCore { forms: Forms::new(model), pipeline, instrument, seed, known: HashMap::new() }
     }
 
     /// The planted machine.
@@ -94,6 +96,44 @@ impl SimulatedCore {
         self.known.insert(program.code().to_vec(), pace.clone());
         pace
     }
+
+    /// By which factor a program is slower in a layout.
+    fn mode(&self, program: &Program, layout: &Layout) -> f64 {
+        let mode = self.instrument.scenario().layout.mode;
+        let Some(Mode { probability, factor, by_program }) = mode else { return 1.0 };
+        if cost::kind(program.snippet()) != Kind::Snippet {
+            return 1.0;
+        }
+        let place = cost::fingerprint(self.seed, layout);
+        let by_snippet = program.snippet().iter().fold(place, |hash, byte| mix(hash, u64::from(*byte)));
+        let die = if by_program { mix(by_snippet, program.copies() as u64) } else { by_snippet };
+        if Random::new(die).happens(probability) { factor } else { 1.0 }
+    }
+
+    fn run_layout(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        calls: &[(f64, Kind)],
+        samples: &mut Vec<Sample>,
+        deadline: f64,
+    ) -> bool {
+        let scenario = self.instrument.scenario();
+        let fixed = scenario.overhead + scenario.boundary;
+        let mut delays = Random::new(layout.seed);
+        for round in 0..batch.warm_up + batch.rounds {
+            for (cycles, kind) in calls {
+                let sample = self.instrument.sample(fixed, *cycles, *kind, &mut delays);
+                if round >= batch.warm_up {
+                    samples.push(sample);
+                }
+            }
+            if self.instrument.now() > deadline {
+                return false;
+            }
+        }
+        true
+    }
 }
 
 impl Executor for SimulatedCore {
@@ -108,28 +148,19 @@ impl Executor for SimulatedCore {
         let hertz = self.instrument.scenario().hertz;
         let deadline = self.instrument.now() + batch.deadline.as_secs_f64() * hertz;
         let paces: Vec<Pace> = batch.programs.iter().map(|program| self.pace(program)).collect();
-        let scenario = self.instrument.scenario();
-        let fixed = scenario.overhead + scenario.boundary;
         let mut samples = Vec::with_capacity(batch.rounds as usize * batch.calls());
         for layout in &batch.layouts {
             check_places(batch, layout);
             samples.clear();
-            let cycles = |call: &crate::executor::Call| {
-                let program = layout.code[call.place].program;
-                paces[program].cycles(&batch.programs[program], call.loop_count)
+            let body = |call: &Call| {
+                let number = layout.code[call.place].program;
+                let program = &batch.programs[number];
+                let slower = self.mode(program, layout);
+                (paces[number].cycles(program, call.loop_count) * slower, cost::kind(program.snippet()))
             };
-            let calls: Vec<f64> = layout.round.iter().map(cycles).collect();
-            let mut delays = Random::new(layout.seed);
-            for round in 0..batch.warm_up + batch.rounds {
-                for cycles in &calls {
-                    let sample = self.instrument.sample(fixed, *cycles, Kind::Snippet, &mut delays);
-                    if round >= batch.warm_up {
-                        samples.push(sample);
-                    }
-                }
-                if self.instrument.now() > deadline {
-                    return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
-                }
+            let calls: Vec<(f64, Kind)> = layout.round.iter().map(body).collect();
+            if !self.run_layout(batch, layout, &calls, &mut samples, deadline) {
+                return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
             }
             take(&samples);
         }

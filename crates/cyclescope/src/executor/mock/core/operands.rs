@@ -36,12 +36,15 @@ impl Slot {
     }
 }
 
+/// The condition codes of x87, but the one that tells of the stack.
+const CONDITIONS: u32 = RflagsBits::C0 | RflagsBits::C2 | RflagsBits::C3;
+
 /// Flags that are renamed together.
 pub(super) const FLAG_GROUPS: [u32; 4] = [
     RflagsBits::CF,
     RflagsBits::OF,
     RflagsBits::ZF | RflagsBits::SF | RflagsBits::PF | RflagsBits::AF,
-    RflagsBits::C0 | RflagsBits::C1 | RflagsBits::C2 | RflagsBits::C3,
+    CONDITIONS,
 ];
 
 /// Inputs and outputs of an instruction.
@@ -69,10 +72,12 @@ impl Operands {
             loads: info.used_memory().iter().filter(|memory| reads_memory(memory.access())).count(),
             stores: info.used_memory().iter().filter(|memory| writes(memory.access())).count(),
             flags_read: groups(plain.rflags_read()),
-            flags_written: groups(plain.rflags_modified()),
+            // All x87 arithmetic leaves its conditions undefined, and is not known to wait for them.
+            flags_written: groups(plain.rflags_modified() & !(plain.rflags_undefined() & CONDITIONS)),
             ..Operands::default()
         };
-        let mut named = vec![plain.memory_base(), plain.memory_index(), plain.op_mask()];
+        let mut named: Vec<Register> =
+            [plain.memory_base(), plain.memory_index(), plain.op_mask()].map(Register::full_register).into();
         for number in 0..plain.op_count() {
             let register = plain.op_register(number);
             if plain.op_kind(number) == OpKind::Register {
@@ -91,6 +96,10 @@ impl Operands {
                     found.updates.push(full);
                 }
             }
+        }
+        if plain.fpu_stack_increment_info().increment() < 0 {
+            // The database leaves out what is pushed.
+            found.add(Slot::Implicit(Register::ST0), Register::ST0, OpAccess::Write);
         }
         found.add_rest(&plain);
         found
@@ -115,7 +124,8 @@ impl Operands {
         if self.flags_written != 0 {
             self.outputs.push(Slot::Flags);
         }
-        let named = (0..instruction.op_count()).any(|number| instruction.op_kind(number) == OpKind::Memory);
+        let registers = [instruction.memory_base(), instruction.memory_index()];
+        let named = registers.iter().any(|register| *register != Register::None && !register.is_ip());
         if named || self.loads + self.stores > 0 {
             self.inputs.push(Slot::Address);
         }

@@ -130,3 +130,35 @@ fn every_form_has_figures() {
     }
     assert!(eliminated > 2 && falsely > 50, "{eliminated} {falsely}");
 }
+
+#[test]
+fn nothing_is_faster_than_its_ports() {
+    let model = CoreModel::random(8);
+    let mut core = SimulatedCore::new(model.clone(), 1);
+    for form in crate::asm::forms::all().step_by(11) {
+        let instruction = form.instruction(&Default::default()).expect("it was listed");
+        let mut encoder = iced_x86::Encoder::new(64);
+        encoder.encode(&instruction, 0).expect("it was listed");
+        let snippet = encoder.take_buffer();
+        let recipe = Recipe { snippet: &snippet, copies: 20, looped: true, ..Recipe::empty(&clock::ALL[0]) };
+        let program = recipe.build();
+        let reached = (core.cycles(&program, 1680) - core.cycles(&program, 840)) / 840.0 / 20.0;
+        let planted = model.throughput(&instruction);
+        assert!(reached > planted - 1e-9 && reached < 200.0, "{form:?} {reached} for {planted}");
+    }
+}
+
+#[test]
+fn the_x87_stack_turns() {
+    let model = model();
+    let latency = |text: &str, from, to| f64::from(model.latency(&one(text), from, to).expect(text));
+    let add = latency("fadd st(0), st(1)", "op1", "op1");
+    assert_eq!(cost(&model, "fadd st(0), st(1)"), add);
+    // A copy is pushed, and what is popped into the register below it is the sum of both.
+    let push = latency("fld st(0)", "op1", "st0");
+    let pop =
+        latency("faddp st(1), st(0)", "op2", "op1").max(latency("faddp st(1), st(0)", "op1", "op1") - push);
+    assert_eq!(cost(&model, "fld st(0); faddp st(1), st(0)"), push + pop);
+    // Without a pop each turn of the loop adds to other registers.
+    assert!(cost(&model, "fadd st(0), st(1); fincstp") < add.max(2.0));
+}

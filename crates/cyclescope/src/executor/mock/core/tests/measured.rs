@@ -1,12 +1,13 @@
 use super::*;
-use crate::executor::mock::{Frequency, Gaps};
-use crate::probe::{Probe, Reading, Readings};
+use crate::executor::mock::{Frequency, Gaps, LayoutEffects, Mode};
+use crate::probe::{Probe, Reading, Readings, combination};
 use crate::random::Random;
 use crate::ruler::sentinel_width;
+use crate::statistics::Interval;
 
-fn readings(core: &mut SimulatedCore, step: u64) -> Vec<Reading> {
+fn readings(core: &mut SimulatedCore, step: u64, programs: Vec<Program>) -> Vec<Reading> {
     let clock = clock::Clock::named("lfence-rdtsc-lfence").expect("a clock");
-    let probe = Probe::new(clock, step as f64);
+    let probe = Probe::new(clock, step as f64).with(programs, true);
     let readings = probe.run(core, 16, 64, &mut Random::new(7)).expect("no fault is planted");
     readings.iter().filter_map(Readings::read).collect()
 }
@@ -26,7 +27,7 @@ fn the_ruler_is_right() {
         let model = CoreModel::random(seed as u64);
         let step = scenario.step;
         let mut core = SimulatedCore::disturbed(model, scenario, 3);
-        let readings = readings(&mut core, step);
+        let readings = readings(&mut core, step, Vec::new());
         assert!(readings.len() > 12);
         let mean = |figure: &dyn Fn(&Reading) -> f64| {
             readings.iter().map(figure).sum::<f64>() / readings.len() as f64
@@ -53,4 +54,38 @@ fn few_iterations_tell_of_many() {
     // Exact where so few iterations are asked for that they were run.
     assert!(core.cycles(&long, 3) < core.cycles(&long, 4));
     assert_eq!(core.cycles(&long, 0), 0.0);
+}
+
+/// Links by which the two lengths of a chain differ.
+const LINKS: usize = 200;
+
+/// The difference of two lengths of a chain, in core cycles.
+fn difference(core: &mut SimulatedCore, snippet: &str) -> Interval {
+    let bytes = parse(snippet).expect("the test's own code").bytes().to_vec();
+    let chain = |copies| Recipe { snippet: &bytes, copies, ..Recipe::empty(&clock::ALL[0]) }.build();
+    let readings = readings(core, 2, [100, 100 + LINKS].map(chain).into());
+    combination(&readings, 3.0, &[(1, 1.0), (0, -1.0)], 0.999).expect("enough layouts")
+}
+
+#[test]
+fn a_chain_is_measured_through_the_clock() {
+    for seed in 0..4 {
+        let mut core = SimulatedCore::new(CoreModel::random(seed), seed);
+        let snippet = "vpmulld xmm0, xmm15, xmm0";
+        let planted = core.model().latency(&one(snippet), "op3", "op1").expect("it depends on it");
+        let planted = f64::from(planted) * LINKS as f64;
+        let cost = difference(&mut core, snippet);
+        assert!(cost.contains(planted) && cost.half_width() < 4.0, "{seed}: {cost:?} for {planted}");
+    }
+}
+
+#[test]
+fn scheduling_modes_are_planted_by_the_scenario() {
+    let slow = |probability| {
+        let mode = Some(Mode { probability, factor: 1.5, by_program: false });
+        let layout = LayoutEffects { mode, ..LayoutEffects::default() };
+        let scenario = Scenario { layout, step: 2, ..Scenario::default() };
+        difference(&mut SimulatedCore::disturbed(model(), scenario, 3), "imul rcx, rcx").value / LINKS as f64
+    };
+    assert!((slow(0.0) - 3.0).abs() < 0.02 && (slow(1.0) - 4.5).abs() < 0.02);
 }
