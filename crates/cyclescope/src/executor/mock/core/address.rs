@@ -99,9 +99,9 @@ impl Values {
     }
 }
 
-/// How an instruction changes registers, where that is known.
-pub(super) fn moves(instruction: &Instruction) -> Vec<Move> {
-    let mut moves: Vec<Move> = explicit(instruction).into_iter().collect();
+/// Adds how an instruction changes registers, where that is known.
+pub(super) fn moves(instruction: &Instruction, moves: &mut Vec<Move>) {
+    moves.extend(explicit(instruction));
     let stack = instruction.stack_pointer_increment();
     if stack != 0 {
         moves.push(Move::Add { to: Register::RSP, from: Register::RSP, constant: stack.into() });
@@ -118,7 +118,6 @@ pub(super) fn moves(instruction: &Instruction) -> Vec<Move> {
             }
         }
     }
-    moves
 }
 
 fn explicit(instruction: &Instruction) -> Option<Move> {

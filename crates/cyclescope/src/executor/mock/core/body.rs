@@ -2,12 +2,12 @@
 
 use super::address::{Expression, Move, Values, moves};
 use super::form::{Form, FormKey};
+use super::hashing::QuickMap;
 use super::model::CoreModel;
 use super::operands::{FLAG_GROUPS, Slot, reads_memory, writes};
 use super::ports::PortSets;
 use crate::program::Program;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, Register};
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Registers by iced's numbers, then the groups of flags.
@@ -64,7 +64,7 @@ pub(super) struct Forms {
     pub(super) model: CoreModel,
     pub(super) sets: PortSets,
     pub(super) all: Vec<Form>,
-    known: HashMap<FormKey, usize>,
+    known: QuickMap<FormKey, usize>,
     factory: InstructionInfoFactory,
 }
 
@@ -72,7 +72,7 @@ impl Forms {
     pub(super) fn new(model: CoreModel) -> Forms {
         let sets = model.sets();
         let factory = InstructionInfoFactory::new();
-        Forms { model, sets, all: Vec::new(), known: HashMap::new(), factory }
+        Forms { model, sets, all: Vec::new(), known: QuickMap::default(), factory }
     }
 
     fn number(&mut self, instruction: &Instruction) -> usize {
@@ -91,7 +91,10 @@ impl Body {
         let mut body = Body::default();
         for instruction in Decoder::new(64, program.init(), DecoderOptions::NONE) {
             check(&instruction, program.init());
-            moves(&instruction).into_iter().for_each(|change| body.values.apply(change));
+            moves(&instruction, &mut body.moves);
+        }
+        for change in body.moves.drain(..) {
+            body.values.apply(change);
         }
         for instruction in path(program) {
             body.push(&instruction, forms);
@@ -135,7 +138,7 @@ impl Body {
                 });
             }
         }
-        self.moves.extend(moves(instruction));
+        moves(instruction, &mut self.moves);
         self.operations.push(Operation {
             form: number,
             inputs: starts[0]..self.inputs.len(),

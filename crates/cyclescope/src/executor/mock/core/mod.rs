@@ -13,6 +13,7 @@
 mod address;
 mod body;
 mod form;
+mod hashing;
 mod kind;
 mod model;
 mod operands;
@@ -34,9 +35,9 @@ use crate::executor::{Batch, Call, Executor, Layout, Sample};
 use crate::program::Program;
 use crate::random::{Random, mix};
 use body::Forms;
+use hashing::QuickMap;
 use pace::Pace;
 use pipeline::Pipeline;
-use std::collections::HashMap;
 
 /// Programs whose pace is remembered from batch to batch: a ruler comes back in each.
 const REMEMBERED: usize = 256;
@@ -48,7 +49,7 @@ pub struct SimulatedCore {
     pipeline: Pipeline,
     instrument: Instrument,
     seed: u64,
-    known: HashMap<Vec<u8>, Pace>,
+    known: QuickMap<Vec<u8>, Pace>,
 }
 
 impl SimulatedCore {
@@ -63,7 +64,7 @@ impl SimulatedCore {
     pub fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = Instrument::new(scenario, seed);
-        SimulatedCore { forms: Forms::new(model), pipeline, instrument, seed, known: HashMap::new() }
+        SimulatedCore { forms: Forms::new(model), pipeline, instrument, seed, known: QuickMap::default() }
     }
 
     /// The planted machine.

@@ -27,6 +27,8 @@ impl Slot {
     pub(super) fn name(self) -> String {
         match self {
             Slot::Operand(number) => format!("op{}", number + 1),
+            // Vectors that are implied are all xmm.
+            Slot::Implicit(vector) if vector.is_zmm() => format!("xmm{}", vector.number()),
             Slot::Implicit(register) => format!("{register:?}").to_lowercase(),
             Slot::Flags => String::from("flags"),
             Slot::Mask => String::from("mask"),

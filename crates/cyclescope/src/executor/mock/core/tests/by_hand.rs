@@ -75,6 +75,28 @@ fn flags_are_renamed_in_groups() {
 }
 
 #[test]
+fn shifts_by_cl_may_merge_flags() {
+    let mut model = model();
+    let shifts = "shl rax, cl; shl rbx, cl; shl rdx, cl; shl rbp, cl";
+    let shift = one("shl rax, cl");
+    assert_eq!(model.latency(&shift, "flags", "flags"), None);
+    let [alone, own] = [cost(&model, shifts), model.latency(&shift, "op1", "op1").unwrap().into()];
+    assert!(alone <= 4.0f64.max(own), "{alone}");
+    model.shifts_merge_flags = true;
+    // The loop's counter breaks all flags but the carry.
+    let merged = f64::from(model.latency(&shift, "flags", "flags").unwrap());
+    is(cost(&model, shifts), 4.0 * merged);
+}
+
+#[test]
+fn fences_wait_for_everything() {
+    let model = model();
+    // Between two turns of the loop the branch waits a cycle for the counter, and the fence for the branch.
+    is(cost(&model, "lfence"), 20.0 + 2.0 / 24.0);
+    is(cost(&model, "imul rax, rax; imul rax, rax; lfence"), 26.0);
+}
+
+#[test]
 fn stores_forward() {
     let mut model = model();
     let total = f64::from(model.store_latency + model.forward_latency);
