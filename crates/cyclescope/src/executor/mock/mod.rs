@@ -1,10 +1,12 @@
-//! A simulated machine, whose truth is known: it proves estimators and tests what handles failures.
+//! Simulated machines, whose truth is known: they prove estimators and studies, and test what handles failures.
 //!
-//! It runs no code. What a call costs in core cycles follows from the program's snippet, copies and loop
+//! [`Simulated`] runs no code. What a call costs in core cycles follows from the program's snippet, copies and loop
 //! count and from a [`Scenario`]; simulated time passes accordingly, and the readings are those of a TSC that
 //! counts in steps. Everything is reproducible from the scenario and one seed. Its limits: every disturbance
 //! is independent of the others, a buffer has drained by the next call, and only the snippet under test has
 //! layout effects, never the ruler.
+//!
+//! [`SimulatedCore`] reads the code that it is given, and finds out what it costs on a planted [`CoreModel`].
 
 mod core;
 mod cost;
@@ -15,7 +17,7 @@ mod scenario;
 mod tests;
 mod timeline;
 
-pub use core::{CoreModel, SimulatedCore};
+pub use self::core::{CoreModel, SimulatedCore};
 pub use presets::recorded;
 pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,

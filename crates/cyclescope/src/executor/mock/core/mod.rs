@@ -42,7 +42,11 @@ use pipeline::Pipeline;
 /// Programs whose pace is remembered from batch to batch: a ruler comes back in each.
 const REMEMBERED: usize = 256;
 
-/// A simulated core as an executor.
+/// A simulated core as an executor: it decodes programs and finds out how long they take on a [`CoreModel`].
+///
+/// It knows dependencies and timing, but no values. Loads hit the cache, conditional branches are not taken, repeat
+/// counts are a constant. Two addresses are the same where their base and index registers come from the same ones by
+/// copies and added constants; whatever else is written to a register is taken to leave its value alone.
 #[derive(Debug)]
 pub struct SimulatedCore {
     forms: Forms,

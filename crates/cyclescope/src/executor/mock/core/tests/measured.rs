@@ -1,9 +1,12 @@
+use super::super::body::Body;
 use super::*;
+use crate::asm::forms::Choice;
 use crate::executor::mock::{Frequency, Gaps, LayoutEffects, Mode};
 use crate::probe::{Probe, Reading, Readings, combination};
 use crate::random::Random;
 use crate::ruler::sentinel_width;
 use crate::statistics::Interval;
+use iced_x86::{Encoder, FlowControl};
 
 fn readings(core: &mut SimulatedCore, step: u64, programs: Vec<Program>) -> Vec<Reading> {
     let clock = clock::Clock::named("lfence-rdtsc-lfence").expect("a clock");
@@ -54,6 +57,38 @@ fn few_iterations_tell_of_many() {
     // Exact where so few iterations are asked for that they were run.
     assert!(core.cycles(&long, 3) < core.cycles(&long, 4));
     assert_eq!(core.cycles(&long, 0), 0.0);
+}
+
+#[test]
+fn what_is_extrapolated_is_what_would_be_run() {
+    let forms: Vec<_> = crate::asm::forms::all().collect();
+    let mut random = Random::new(11);
+    let mut exact = 0;
+    for seed in 0..40 {
+        let mut snippet = Vec::new();
+        for _ in 0..3 + random.below(100) {
+            let form = forms[random.below(forms.len())];
+            let displacement = 64 * random.below(4) as i32;
+            let choice = Choice { seed: random.below(12) as u32, displacement, ..Choice::default() };
+            let instruction = form.instruction(&choice).expect("every form has one");
+            let mut encoder = Encoder::new(64);
+            if instruction.flow_control() == FlowControl::Next {
+                encoder.encode(&instruction, 0).expect("every form can be encoded");
+                snippet.extend(encoder.take_buffer());
+            }
+        }
+        let recipe = Recipe { snippet: &snippet, copies: 1, looped: true, ..Recipe::empty(&clock::ALL[0]) };
+        let program = recipe.build();
+        let mut core = SimulatedCore::new(CoreModel::random(seed), 1);
+        let told = core.cycles(&program, 1000);
+        let body = Body::of(&program, &mut core.forms);
+        core.pipeline.enter(&body, &core.forms);
+        let run = (0..1000).map(|_| core.pipeline.iterate(&body, &core.forms)).last().expect("a thousand");
+        let run = f64::from(run);
+        assert!((told / run - 1.0).abs() < 2e-3, "{seed}: {told} for {run}");
+        exact += usize::from((told / run - 1.0).abs() < 1e-4);
+    }
+    assert!(exact >= 36, "{exact} of 40");
 }
 
 /// Links by which the two lengths of a chain differ.
