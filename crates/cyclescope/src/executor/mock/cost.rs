@@ -90,13 +90,13 @@ fn placed(scenario: &Scenario, program: &Program, place: u64) -> Body {
     body
 }
 
-fn fingerprint(machine: u64, layout: &Layout) -> u64 {
+pub(super) fn fingerprint(machine: u64, layout: &Layout) -> u64 {
     let code = layout.code.iter().map(|place| u64::from(place.offset));
     let data = layout.data.iter().map(|shift| *shift as u64);
     code.chain(data).fold(machine, mix)
 }
 
-fn kind(snippet: &[u8]) -> Kind {
+pub(super) fn kind(snippet: &[u8]) -> Kind {
     match snippet {
         ruler::ADD => Kind::Add,
         ruler::IMUL => Kind::Imul,

@@ -1,18 +1,23 @@
-//! A simulated machine, whose truth is known: it proves estimators and tests what handles failures.
+//! Simulated machines, whose truth is known: they prove estimators and studies, and test what handles failures.
 //!
-//! It runs no code. What a call costs in core cycles follows from the program's snippet, copies and loop
+//! [`Simulated`] runs no code. What a call costs in core cycles follows from the program's snippet, copies and loop
 //! count and from a [`Scenario`]; simulated time passes accordingly, and the readings are those of a TSC that
 //! counts in steps. Everything is reproducible from the scenario and one seed. Its limits: every disturbance
 //! is independent of the others, a buffer has drained by the next call, and only the snippet under test has
 //! layout effects, never the ruler.
+//!
+//! [`SimulatedCore`] reads the code that it is given, and finds out what it costs on a planted [`CoreModel`].
 
+mod core;
 mod cost;
+mod instrument;
 mod presets;
 mod scenario;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
+pub use self::core::{CoreModel, SimulatedCore};
 pub use presets::recorded;
 pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
@@ -20,89 +25,42 @@ pub use scenario::{
 
 use super::{Batch, Executor, Layout, Sample};
 use crate::error::RunError;
-use crate::random::{Random, mix};
+use crate::random::Random;
 use cost::Body;
-use timeline::{Kind, Timeline};
+use instrument::Instrument;
 
 /// Bytes of the simulated code arena.
 const ARENA: usize = 1 << 20;
 
-/// Ticks between two calls at least: return, store of the sample, next call.
-const GAP: f64 = 60.0;
-
 /// A simulated machine as an executor.
 #[derive(Debug, Clone)]
 pub struct Simulated {
-    scenario: Scenario,
+    instrument: Instrument,
     seed: u64,
-    timeline: Timeline,
-    random: Random,
-    /// The next of the replayed residuals.
-    replay: usize,
     batches: u32,
 }
 
 impl Simulated {
     /// The machine of a scenario. The seed decides on everything random, layout effects included.
     pub fn new(scenario: Scenario, seed: u64) -> Simulated {
-        let mut random = Random::new(mix(seed, 0));
-        let replay = match &scenario.noise {
-            Noise::Replayed(residuals) if !residuals.is_empty() => random.bits() as usize % residuals.len(),
-            _ => 0,
-        };
-        let timeline = Timeline::new(&scenario, Random::new(mix(seed, 1)));
-        Simulated { scenario, seed, timeline, random, replay, batches: 0 }
+        Simulated { instrument: Instrument::new(scenario, seed), seed, batches: 0 }
     }
 
     /// The scenario, with its true costs.
     pub fn scenario(&self) -> &Scenario {
-        &self.scenario
+        self.instrument.scenario()
     }
 
     fn call(&mut self, body: &mut Body, loop_count: u64, delays: &mut Random) -> Sample {
-        let scenario = &self.scenario;
-        self.timeline.wait(GAP + scenario.delay * delays.unit(), scenario);
-        let start = read(&self.timeline, scenario, &mut self.random);
+        let scenario = self.instrument.scenario();
         let mut fixed = scenario.overhead + body.boundary;
         if body.calls < scenario.training.calls {
             let left = f64::from(scenario.training.calls - body.calls);
             fixed += scenario.training.extra * left / f64::from(scenario.training.calls);
             body.calls += 1;
         }
-        fixed += self.noise(body.kind) * self.timeline.speed();
-        let scenario = &self.scenario;
-        self.timeline.work(fixed.max(0.0), Kind::Fixed, scenario);
-        self.timeline.work(body.cycles(scenario, loop_count), body.kind, scenario);
-        let end = read(&self.timeline, scenario, &mut self.random).max(start);
-        self.timeline.wait(scenario.jitter, scenario);
-        Sample { start, end }
-    }
-
-    /// Ticks that this call takes longer.
-    fn noise(&mut self, kind: Kind) -> f64 {
-        let random = &mut self.random;
-        let mut ticks = match &self.scenario.noise {
-            Noise::None => 0.0,
-            Noise::LogNormal { probability, median, sigma } => {
-                if random.happens(*probability) {
-                    median * (sigma * random.normal()).exp()
-                } else {
-                    0.0
-                }
-            }
-            Noise::Replayed(residuals) => match residuals.get(self.replay) {
-                Some(residual) => {
-                    self.replay = (self.replay + 1) % residuals.len();
-                    *residual
-                }
-                None => 0.0,
-            },
-        };
-        let hits = self.scenario.ruler_hits;
-        if kind != Kind::Snippet && random.happens(hits.probability) {
-            ticks += timeline::length(hits.ticks, random);
-        }
-        ticks
+        let cycles = body.cycles(scenario, loop_count);
+        self.instrument.sample(fixed, cycles, body.kind, delays)
     }
 
     fn run_layout(
@@ -112,7 +70,7 @@ impl Simulated {
         samples: &mut Vec<Sample>,
         deadline: f64,
     ) -> bool {
-        let mut bodies = cost::bodies(&self.scenario, batch, layout, self.seed);
+        let mut bodies = cost::bodies(self.instrument.scenario(), batch, layout, self.seed);
         let mut delays = Random::new(layout.seed);
         for round in 0..batch.warm_up + batch.rounds {
             for call in &layout.round {
@@ -121,7 +79,7 @@ impl Simulated {
                     samples.push(sample);
                 }
             }
-            if self.timeline.now() > deadline {
+            if self.instrument.now() > deadline {
                 return false;
             }
         }
@@ -139,11 +97,12 @@ impl Executor for Simulated {
     /// Where a layout's programs overlap or leave the arena: the batch is wrong then, and
     /// another executor would overwrite code.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-        if let Some(fault) = self.scenario.fault.as_ref().filter(|fault| self.batches >= fault.after) {
+        let scenario = self.instrument.scenario();
+        if let Some(fault) = scenario.fault.as_ref().filter(|fault| self.batches >= fault.after) {
             return Err(fault.error.clone());
         }
         self.batches += 1;
-        let deadline = self.timeline.now() + batch.deadline.as_secs_f64() * self.scenario.hertz;
+        let deadline = self.instrument.now() + batch.deadline.as_secs_f64() * scenario.hertz;
         let mut samples = Vec::with_capacity(batch.rounds as usize * batch.calls());
         for layout in &batch.layouts {
             check_places(batch, layout);
@@ -155,13 +114,6 @@ impl Executor for Simulated {
         }
         Ok(())
     }
-}
-
-/// Reads the TSC.
-fn read(timeline: &Timeline, scenario: &Scenario, random: &mut Random) -> u64 {
-    let late = if scenario.jitter > 0.0 { scenario.jitter * random.unit() } else { 0.0 };
-    let instant = (timeline.now() + late) as u64;
-    instant - instant % scenario.step
 }
 
 fn check_places(batch: &Batch, layout: &Layout) {

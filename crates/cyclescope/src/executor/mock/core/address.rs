@@ -1,0 +1,149 @@
+//! Where memory accesses go, as far as code tells without being run.
+//!
+//! An address is a symbol and an offset: what its base register held at first, and what was added since. Copies
+//! and additions of constants are followed, so that two base registers may be known to hold one address. Any other
+//! write of a register is taken to leave its value alone, for that is what chains through an address do.
+
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+/// Registers, by iced's number; 0 is none.
+const REGISTERS: usize = 256;
+
+/// A symbol that constants are offsets from.
+const CONSTANT: u32 = REGISTERS as u32;
+
+/// What a register holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Value {
+    origin: u32,
+    offset: i64,
+}
+
+/// How an instruction changes a register that may be part of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Move {
+    /// A register becomes the sum of one and a constant.
+    Add {
+        to: Register,
+        from: Register,
+        constant: i64,
+    },
+    Set {
+        to: Register,
+        constant: i64,
+    },
+    Swap {
+        one: Register,
+        other: Register,
+    },
+}
+
+/// What all registers hold.
+#[derive(Debug, Clone)]
+pub(super) struct Values([Value; REGISTERS]);
+
+/// A symbol and an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Address {
+    pub(super) symbol: u64,
+    pub(super) offset: i64,
+}
+
+/// The address of an access as it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Expression {
+    pub(super) base: Register,
+    pub(super) index: Register,
+    pub(super) scale: i64,
+    pub(super) displacement: i64,
+}
+
+impl Default for Values {
+    /// Each register holds something of its own.
+    fn default() -> Values {
+        let mut values = [Value { origin: CONSTANT, offset: 0 }; REGISTERS];
+        for (number, value) in values.iter_mut().enumerate().skip(1) {
+            value.origin = number as u32;
+        }
+        values[Register::RIP as usize].origin = CONSTANT;
+        Values(values)
+    }
+}
+
+impl Values {
+    pub(super) fn address(&self, expression: &Expression) -> Address {
+        let base = self.0[expression.base as usize];
+        let index = self.0[expression.index as usize];
+        // What is a constant in the index has no part in the symbol.
+        let index_symbol =
+            if index.origin == CONSTANT { 0 } else { index.origin * 8 + expression.scale as u32 };
+        let offset = index.offset.wrapping_mul(expression.scale).wrapping_add(base.offset);
+        Address {
+            symbol: u64::from(base.origin) << 32 | u64::from(index_symbol),
+            offset: offset.wrapping_add(expression.displacement),
+        }
+    }
+
+    pub(super) fn apply(&mut self, change: Move) {
+        let values = &mut self.0;
+        match change {
+            Move::Add { to, from, constant } => {
+                let Value { origin, offset } = values[from as usize];
+                values[to as usize] = Value { origin, offset: offset.wrapping_add(constant) };
+            }
+            Move::Set { to, constant } => {
+                values[to as usize] = Value { origin: CONSTANT, offset: constant };
+            }
+            Move::Swap { one, other } => values.swap(one as usize, other as usize),
+        }
+    }
+}
+
+/// Adds how an instruction changes registers, where that is known.
+pub(super) fn moves(instruction: &Instruction, moves: &mut Vec<Move>) {
+    moves.extend(explicit(instruction));
+    let stack = instruction.stack_pointer_increment();
+    if stack != 0 {
+        moves.push(Move::Add { to: Register::RSP, from: Register::RSP, constant: stack.into() });
+    }
+    if instruction.is_string_instruction() && !instruction.has_rep_prefix() && !instruction.has_repne_prefix()
+    {
+        let has = |kind| (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == kind);
+        // The direction flag is clear whenever a snippet begins.
+        let constant = instruction.memory_size().size() as i64;
+        for (kind, register) in [(OpKind::MemorySegRSI, Register::RSI), (OpKind::MemoryESRDI, Register::RDI)]
+        {
+            if has(kind) {
+                moves.push(Move::Add { to: register, from: register, constant });
+            }
+        }
+    }
+}
+
+fn explicit(instruction: &Instruction) -> Option<Move> {
+    let register = |operand: u32| {
+        let named = operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Register;
+        named.then(|| instruction.op_register(operand)).filter(|register| register.is_gpr64())
+    };
+    let immediate = || instruction.try_immediate(1).ok().map(|value| value as i64);
+    let to = register(0)?;
+    let add = |from, constant| Some(Move::Add { to, from, constant });
+    match instruction.mnemonic() {
+        Mnemonic::Mov => match register(1) {
+            Some(from) => add(from, 0),
+            None => Some(Move::Set { to, constant: immediate()? }),
+        },
+        Mnemonic::Lea if instruction.memory_index() == Register::None => {
+            let base = instruction.memory_base();
+            let constant = instruction.memory_displacement64() as i64;
+            if base.is_gpr64() { add(base, constant) } else { Some(Move::Set { to, constant }) }
+        }
+        Mnemonic::Add => add(to, immediate()?),
+        Mnemonic::Sub => add(to, immediate()?.wrapping_neg()),
+        Mnemonic::Inc => add(to, 1),
+        Mnemonic::Dec => add(to, -1),
+        Mnemonic::Xor if register(1) == Some(to) => Some(Move::Set { to, constant: 0 }),
+        Mnemonic::Xchg => Some(Move::Swap { one: to, other: register(1)? }),
+        _ => None,
+    }
+}

@@ -1,0 +1,334 @@
+//! What one form of an instruction costs on the planted machine.
+//!
+//! Nothing is stored in a table: a form's figures follow from the machine's seed and the form. Some are fixed, since
+//! every core has them and chains are built from them: simple integer work and vector logic take one cycle. No
+//! latency is below the time in which the form's own µops get through their ports, so that a chain reads latencies.
+
+use super::kind::{Kind, Nature};
+use super::model::CoreModel;
+use super::operands::{Operands, Slot};
+use super::ports::{LONGEST, PortSets, Work};
+use crate::random::{Random, mix};
+use iced_x86::{Code, Instruction, OpKind, Register};
+
+/// What tells one form from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FormKey {
+    code: Code,
+    /// Operands that are memory, as bits, and above them those that are ah to bh.
+    operands: u16,
+    masking: u8,
+    /// Broadcast, lock, repeat, and whether all register operands are the same.
+    bits: u8,
+    /// Parts of LEA's address.
+    address: u8,
+}
+
+impl FormKey {
+    pub(super) fn of(instruction: &Instruction) -> FormKey {
+        let mut operands = 0;
+        for number in 0..instruction.op_count() {
+            let memory =
+                !matches!(instruction.op_kind(number), OpKind::Register) && is_memory(instruction, number);
+            let high = Register::AH <= instruction.op_register(number)
+                && instruction.op_register(number) <= Register::BH;
+            operands |= u16::from(memory) << number | u16::from(high) << (8 + number);
+        }
+        let masking = if instruction.has_op_mask() { 1 + u8::from(instruction.zeroing_masking()) } else { 0 };
+        let repeated = instruction.is_string_instruction()
+            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
+        let bits =
+            [instruction.is_broadcast(), instruction.has_lock_prefix(), repeated, is_same(instruction)];
+        let bits = bits.iter().enumerate().fold(0, |all, (bit, set)| all | u8::from(*set) << bit);
+        let lea = instruction.mnemonic() == iced_x86::Mnemonic::Lea;
+        let address = if lea { address_parts(instruction) } else { 0 };
+        FormKey { code: instruction.code(), operands, masking, bits, address }
+    }
+
+    pub(super) fn same(&self) -> bool {
+        self.bits & 8 != 0
+    }
+
+    pub(super) fn repeated(&self) -> bool {
+        self.bits & 4 != 0
+    }
+
+    pub(super) fn locked(&self) -> bool {
+        self.bits & 2 != 0
+    }
+
+    pub(super) fn address_parts(&self) -> u8 {
+        self.address
+    }
+
+    /// What a machine's seed makes of this form.
+    fn random(&self, seed: u64) -> Random {
+        // The variant with equal registers has the figures of its form, but for what is changed on purpose.
+        let parts = [self.code as u64, self.operands.into(), self.masking.into(), u64::from(self.bits & !8)];
+        Random::new(parts.into_iter().chain([self.address.into()]).fold(seed, mix))
+    }
+}
+
+fn is_memory(instruction: &Instruction, number: u32) -> bool {
+    use OpKind::{
+        Memory, MemoryESDI, MemoryESEDI, MemoryESRDI, MemorySegDI, MemorySegEDI, MemorySegESI, MemorySegRDI,
+        MemorySegRSI, MemorySegSI,
+    };
+    matches!(
+        instruction.op_kind(number),
+        Memory
+            | MemoryESDI
+            | MemoryESEDI
+            | MemoryESRDI
+            | MemorySegDI
+            | MemorySegEDI
+            | MemorySegESI
+            | MemorySegRDI
+            | MemorySegRSI
+            | MemorySegSI
+    )
+}
+
+/// Whether the last two register operands, which are the sources where there are three, are one register.
+fn is_same(instruction: &Instruction) -> bool {
+    let kinds = (0..instruction.op_count()).filter(|number| instruction.op_kind(*number) == OpKind::Register);
+    let registers: Vec<Register> = kinds.map(|number| instruction.op_register(number)).collect();
+    let memory = (0..instruction.op_count()).any(|number| is_memory(instruction, number));
+    matches!(registers[..], [.., a, b] if a == b && !memory)
+}
+
+fn address_parts(instruction: &Instruction) -> u8 {
+    let base = instruction.memory_base() != Register::None;
+    let index = instruction.memory_index() != Register::None;
+    let scaled = index && instruction.memory_index_scale() > 1;
+    let displaced = instruction.memory_displacement64() != 0 && !instruction.is_ip_rel_memory_operand();
+    [base, index, scaled, displaced].iter().enumerate().fold(0, |all, (bit, set)| all | u8::from(*set) << bit)
+}
+
+/// No dependency between an input and an output.
+const NONE: u8 = u8::MAX;
+
+/// When an output is there.
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    /// Inputs that it depends on, and the cycles from each.
+    pub(super) pairs: Vec<(u8, u8)>,
+    /// Cycles from the start of the first µop, which no pair undercuts; none where it needs no µop.
+    pub(super) least: Option<u8>,
+}
+
+/// A form on the planted machine.
+#[derive(Debug, Clone)]
+pub(super) struct Form {
+    pub(super) operands: Operands,
+    pub(super) kind: Kind,
+    /// Cycles from each input to each output, by output and then input. Memory as an input counts from the arrival
+    /// of what was loaded, as an output to the start of the store.
+    latency: Vec<u8>,
+    /// Cycles to outputs that depend on nothing.
+    base: u8,
+    /// The same for the pipeline, output by output.
+    pub(super) results: Vec<Outcome>,
+    /// The input that is memory, where there is a load.
+    pub(super) loaded: usize,
+    /// µops beside loads and stores; results come from the first.
+    pub(super) compute: Vec<Work>,
+    /// Loads and stores.
+    pub(super) memory: Vec<Work>,
+    /// Cycles from an address to what is there.
+    pub(super) load: u8,
+    /// Cycles from a store's data, and from its address, until it can be forwarded.
+    pub(super) store: [u8; 2],
+    pub(super) false_dependency: bool,
+}
+
+impl Form {
+    pub(super) fn derive(model: &CoreModel, sets: &PortSets, instruction: &Instruction) -> Form {
+        let key = FormKey::of(instruction);
+        let mut operands = Operands::of(instruction);
+        let kind = Kind::of(model, &key, instruction, &operands);
+        let nature = Nature::of(instruction, &key, &operands, kind);
+        let mut random = key.random(model.seed);
+        kind.break_dependencies(&mut operands);
+        if model.shifts_merge_flags && kind.merges_flags() {
+            operands.flags_read |= operands.flags_written;
+            add(&mut operands.inputs, Slot::Flags);
+        }
+        let false_dependency = nature == Nature::General && random.happens(0.04) && may_be_false(&operands);
+        if false_dependency {
+            operands.inputs.insert(0, Slot::Operand(0));
+        }
+        let compute = compute(model, sets, nature, &operands, &key, &mut random);
+        let memory = memory(sets, &operands, instruction, &key);
+        let load = (model.load_latency + if operands.vector { model.vector_load_extra } else { 0 }) as u8;
+        let store = (model.store_latency + u32::from(operands.vector)) as u8;
+        let mut form = Form {
+            latency: vec![NONE; operands.inputs.len() * operands.outputs.len()],
+            base: 0,
+            results: Vec::new(),
+            loaded: operands.inputs.iter().position(|slot| *slot == Slot::Memory).unwrap_or(0),
+            store: [store, store + u8::from(random.happens(0.2))],
+            load: load + u8::from(nature == Nature::General && random.happens(0.1)),
+            operands,
+            kind,
+            compute,
+            memory,
+            false_dependency,
+        };
+        form.plant(model, sets, nature, &key, &mut random);
+        form.results = (0..form.operands.outputs.len()).map(|output| form.outcome(output)).collect();
+        form
+    }
+
+    fn plant(
+        &mut self,
+        model: &CoreModel,
+        sets: &PortSets,
+        nature: Nature,
+        key: &FormKey,
+        random: &mut Random,
+    ) {
+        let base = nature.latency(model, self.operands.vector, random);
+        let base = match (nature, self.kind) {
+            (_, Kind::Serializing) => model.serialize_latency as u8,
+            (Nature::Free | Nature::Transfer, _) => base,
+            // Where several µops keep the ports busy, the loop's counter and a chain's links need some room too.
+            _ => base.max(self.throughput(model, sets).ceil() as u8 + u8::from(self.compute.len() > 1)),
+        };
+        self.base = base;
+        let general = nature == Nature::General;
+        let uneven = general && random.happens(0.25);
+        let other = if general && key.same() && Random::new(random.bits()).happens(0.1) { 1 } else { 0 };
+        let (inputs, outputs) = (self.operands.inputs.clone(), self.operands.outputs.clone());
+        let mut uneven_random = Random::new(random.bits());
+        for (o, output) in outputs.iter().enumerate() {
+            for (i, input) in inputs.iter().enumerate() {
+                let more = if uneven { uneven_random.below(3) as u8 } else { 0 };
+                let cell = match (self.updated(*input), self.updated(*output)) {
+                    (None, None) if !self.is_address(*input) => base + more + other,
+                    (Some(from), Some(to)) if from == to => {
+                        u8::from(!model.stack_engine || to != Register::RSP)
+                    }
+                    _ => NONE,
+                };
+                self.latency[o * inputs.len() + i] = cell;
+            }
+        }
+    }
+
+    fn updated(&self, slot: Slot) -> Option<Register> {
+        match slot {
+            Slot::Implicit(register) if self.operands.updates.contains(&register) => Some(register),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the address of a load or store, which have figures of their own.
+    fn is_address(&self, slot: Slot) -> bool {
+        slot == Slot::Address && self.operands.loads + self.operands.stores > 0
+    }
+
+    fn outcome(&self, output: usize) -> Outcome {
+        let cells = (0..).zip(self.latencies(output)).filter(|(_, latency)| **latency != NONE);
+        let pairs: Vec<(u8, u8)> = cells.map(|(input, latency)| (input, *latency)).collect();
+        let least = pairs.iter().map(|(_, latency)| *latency).min().unwrap_or(self.base);
+        let updates = self.updated(self.operands.outputs[output]).is_some();
+        Outcome { pairs, least: (!updates && !self.compute.is_empty()).then_some(least) }
+    }
+
+    /// Latencies to an output, one for each input.
+    fn latencies(&self, output: usize) -> &[u8] {
+        let inputs = self.operands.inputs.len();
+        &self.latency[output * inputs..(output + 1) * inputs]
+    }
+
+    /// Cycles from one slot to another, through a load that hits the cache or a store that is forwarded.
+    pub(super) fn between(&self, model: &CoreModel, from: Slot, to: Slot) -> Option<u32> {
+        let output = self.operands.outputs.iter().position(|slot| *slot == to)?;
+        let cell = |slot: Slot| {
+            let input = self.operands.inputs.iter().position(|input| *input == slot)?;
+            let latency = self.latencies(output)[input];
+            (latency != NONE).then_some(u32::from(latency))
+        };
+        let store = if to == Slot::Memory { u32::from(self.store[0]) } else { 0 };
+        match from {
+            Slot::Address if self.is_address(from) && self.operands.loads > 0 => {
+                Some(u32::from(self.load) + cell(Slot::Memory)? + store)
+            }
+            Slot::Address if self.is_address(from) => (to == Slot::Memory).then_some(self.store[1].into()),
+            Slot::Memory => Some(model.forward_latency + cell(from)? + store),
+            _ => Some(cell(from)? + store),
+        }
+    }
+
+    pub(super) fn uops(&self) -> u32 {
+        (self.compute.len() + self.memory.len()).max(1) as u32
+    }
+
+    pub(super) fn throughput(&self, model: &CoreModel, sets: &PortSets) -> f64 {
+        let work: Vec<Work> = self.compute.iter().chain(&self.memory).copied().collect();
+        let issue = f64::from(self.uops()) / f64::from(model.width);
+        match self.kind {
+            Kind::Serializing => f64::from(model.serialize_latency),
+            _ => issue.max(sets.bound(&work)),
+        }
+    }
+}
+
+fn add(slots: &mut Vec<Slot>, slot: Slot) {
+    if !slots.contains(&slot) {
+        slots.push(slot);
+    }
+}
+
+/// Whether the first operand is written whole and not read.
+fn may_be_false(operands: &Operands) -> bool {
+    let first = Slot::Operand(0);
+    operands.outputs.contains(&first) && !operands.inputs.contains(&first)
+}
+
+fn memory(sets: &PortSets, operands: &Operands, instruction: &Instruction, key: &FormKey) -> Vec<Work> {
+    // A gather or scatter goes to memory for each element; four stand for all numbers of them.
+    let each = if instruction.is_vsib() { 4 } else { 1 };
+    let load = Work { set: sets.load, cycles: 1 };
+    let store = Work { set: sets.store, cycles: if key.locked() { LONGEST as u8 } else { 1 } };
+    let loads = std::iter::repeat_n(load, operands.loads * each);
+    loads.chain(std::iter::repeat_n(store, operands.stores * each)).collect()
+}
+
+/// µops beside loads and stores.
+fn compute(
+    model: &CoreModel,
+    sets: &PortSets,
+    nature: Nature,
+    operands: &Operands,
+    key: &FormKey,
+    random: &mut Random,
+) -> Vec<Work> {
+    let mut work = Vec::new();
+    let all = if operands.vector { &sets.vector } else { &sets.integer };
+    let one = |set: u8| Work { set, cycles: 1 };
+    match nature {
+        Nature::Free | Nature::Transfer => {}
+        Nature::Simple => work.push(one(all[0])),
+        Nature::Multiply => work.push(one(*sets.integer.last().expect("single ports are sets"))),
+        Nature::Branch => work.push(one(sets.branch)),
+        Nature::Divide => {
+            let set = if operands.vector { sets.vector_divider } else { sets.integer_divider };
+            work.push(Work { set, cycles: 2 + random.below(LONGEST - 1) as u8 });
+            work.push(one(pick(all, random)));
+        }
+        Nature::General => {
+            let count = if key.repeated() { 8 } else { [1, 1, 1, 1, 1, 1, 1, 2, 2, 4][random.below(10)] };
+            work.extend((0..count).map(|_| one(pick(all, random))));
+        }
+    }
+    let updates = operands.updates.iter().filter(|updated| !model.stack_engine || **updated != Register::RSP);
+    work.extend(updates.map(|_| one(sets.integer[0])));
+    work
+}
+
+/// All ports of a kind in two of five forms, halves and single ports in the others.
+fn pick(sets: &[u8], random: &mut Random) -> u8 {
+    if random.happens(0.4) { sets[0] } else { sets[random.below(sets.len())] }
+}

@@ -1,0 +1,268 @@
+//! Runs a body through the planted machine: when each instruction issues, gets its ports, and is done.
+//!
+//! Instructions are taken in program order, so all that one waits for is known. It issues when there is room in the
+//! window, which empties in order. Retirement, fetch and branch prediction cost nothing.
+
+use super::address::Values;
+use super::body::{Access, Body, Forms, Operation, RESOURCES, Use};
+use super::form::Form;
+use super::kind::Kind;
+use super::model::CoreModel;
+use super::ports::Schedule;
+use super::stores::{Found, Store, Stores};
+use iced_x86::Register;
+
+/// The machine while it runs. Times are in core cycles from the body's start.
+#[derive(Debug)]
+pub(super) struct Pipeline {
+    /// When each register and group of flags is there.
+    ready: [u32; RESOURCES],
+    schedule: Schedule,
+    stores: Stores,
+    values: Values,
+    /// When each of the last µops left the window.
+    left: Vec<u32>,
+    /// The next place in it.
+    place: usize,
+    /// The cycle in which µops issue, and how many did.
+    cycle: u32,
+    issued: u32,
+    /// When the youngest instruction so far leaves the window.
+    retired: u32,
+    /// When everything so far is done.
+    done: u32,
+    /// The x87 register that is at the top.
+    top: u16,
+    /// When each input of the current instruction is there.
+    inputs: Vec<u32>,
+    /// When each of its outputs is.
+    outputs: Vec<u32>,
+    /// µops that issued since the machine was made.
+    pub(super) count: u64,
+}
+
+impl Pipeline {
+    pub(super) fn new(model: &CoreModel) -> Pipeline {
+        Pipeline {
+            ready: [0; RESOURCES],
+            schedule: Schedule::default(),
+            stores: Stores::default(),
+            values: Values::default(),
+            left: vec![0; model.window as usize],
+            place: 0,
+            cycle: 0,
+            issued: 0,
+            retired: 0,
+            done: 0,
+            top: 0,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Makes ready for a body, everything at rest.
+    pub(super) fn enter(&mut self, body: &Body, forms: &Forms) {
+        let work = body.operations.iter().flat_map(|operation| {
+            let form = &forms.all[operation.form];
+            form.compute.iter().chain(&form.memory).copied()
+        });
+        self.schedule.clear(&forms.sets, work);
+        self.stores.clear();
+        self.ready.fill(0);
+        self.left.fill(0);
+        self.values = body.values.clone();
+        (self.place, self.cycle, self.issued, self.retired, self.done, self.top) = (0, 0, 0, 0, 0, 0);
+    }
+
+    /// Runs one iteration; returns when all is done.
+    pub(super) fn iterate(&mut self, body: &Body, forms: &Forms) -> u32 {
+        for operation in &body.operations {
+            self.run(operation, body, &forms.all[operation.form], &forms.model);
+        }
+        self.done
+    }
+
+    fn run(&mut self, operation: &Operation, body: &Body, form: &Form, model: &CoreModel) {
+        let uops = form.uops();
+        let issued =
+            if form.kind == Kind::Serializing { self.serialize(model) } else { self.issue(uops, model) };
+        self.inputs.clear();
+        self.inputs.resize(form.operands.inputs.len(), issued);
+        for input in &body.inputs[operation.inputs.clone()] {
+            let ready = self.ready[self.place_of(input)];
+            let known = &mut self.inputs[usize::from(input.slot)];
+            *known = ready.max(*known);
+        }
+        let accesses = &body.accesses[operation.accesses.clone()];
+        let mut done = issued;
+        if form.operands.loads > 0 {
+            done = self.load(accesses, form, model, issued);
+        }
+        let begun = self.compute(form, issued, &mut done);
+        self.finish(form, issued, begun, &mut done);
+        // A push to the x87 stack writes its new top, a pop what the old one was below.
+        if operation.stack < 0 {
+            self.turn(operation.stack);
+        }
+        for output in &body.outputs[operation.outputs.clone()] {
+            let place = self.place_of(output);
+            self.ready[place] = self.outputs[usize::from(output.slot)];
+        }
+        if operation.stack > 0 {
+            self.turn(operation.stack);
+        }
+        if form.operands.stores > 0 {
+            let data = self.outputs.last().copied().expect("memory is the last output of a store");
+            done = done.max(self.store(accesses, form, issued, data));
+        }
+        for change in &body.moves[operation.moves.clone()] {
+            self.values.apply(*change);
+        }
+        self.leave(uops as usize, done);
+    }
+
+    /// When the last of some µops issues.
+    fn issue(&mut self, uops: u32, model: &CoreModel) -> u32 {
+        let mut place = self.place;
+        for _ in 0..uops {
+            if self.issued == model.width {
+                self.cycle += 1;
+                self.issued = 0;
+            }
+            if self.left[place] > self.cycle {
+                self.cycle = self.left[place];
+                self.issued = 0;
+            }
+            self.issued += 1;
+            place = self.after(place);
+        }
+        self.cycle
+    }
+
+    /// When what waits for everything is through with it.
+    fn serialize(&mut self, model: &CoreModel) -> u32 {
+        self.cycle = self.cycle.max(self.done) + model.serialize_latency;
+        self.issued = 0;
+        self.done = self.cycle;
+        self.cycle
+    }
+
+    fn leave(&mut self, uops: usize, done: u32) {
+        self.done = self.done.max(done);
+        self.retired = self.retired.max(done);
+        for _ in 0..uops {
+            self.left[self.place] = self.retired;
+            self.place = self.after(self.place);
+        }
+        self.count += uops as u64;
+    }
+
+    /// The next place in the window.
+    fn after(&self, place: usize) -> usize {
+        if place + 1 == self.left.len() { 0 } else { place + 1 }
+    }
+
+    fn place_of(&self, used: &Use) -> usize {
+        const FIRST: u16 = Register::ST0 as u16;
+        const LAST: u16 = Register::ST7 as u16;
+        let stack = self.top != 0 && (FIRST..=LAST).contains(&used.resource);
+        let place = if stack { FIRST + (used.resource - FIRST + self.top) % 8 } else { used.resource };
+        place.into()
+    }
+
+    fn turn(&mut self, by: i8) {
+        self.top = (i16::from(by) + self.top as i16).rem_euclid(8) as u16;
+    }
+
+    fn address_ready(&self, access: &Access, issued: u32) -> u32 {
+        let part = |register: Register| self.ready[register.full_register() as usize];
+        issued.max(part(access.expression.base)).max(part(access.expression.index))
+    }
+
+    /// Loads what there is to load; returns when the last µop is done.
+    fn load(&mut self, accesses: &[Access], form: &Form, model: &CoreModel, issued: u32) -> u32 {
+        let (loads, slot) = (form.operands.loads, form.loaded);
+        let each = (form.memory.len() - form.operands.stores) / loads;
+        let mut last = issued;
+        for access in accesses.iter().filter(|access| access.load) {
+            let ready = self.address_ready(access, issued);
+            let start = self.schedule.take(form.memory[0], ready);
+            for _ in 1..each {
+                last = last.max(1 + self.schedule.take(form.memory[0], ready));
+            }
+            let arrival = self.arrival(access, model, start + u32::from(form.load));
+            self.inputs[slot] = self.inputs[slot].max(arrival);
+        }
+        last.max(self.inputs[slot])
+    }
+
+    /// When a load has its data, which the cache would have `cached`.
+    fn arrival(&self, access: &Access, model: &CoreModel, cached: u32) -> u32 {
+        let base = access.renamable.then_some(access.expression.base);
+        match self.stores.find(self.values.address(&access.expression), access.size) {
+            Found::Nothing => cached,
+            Found::All(store) => match model.renamed_latency {
+                // Renaming knows the data before the address.
+                Some(renamed) if base.is_some() && base == store.renamed && access.size == store.size => {
+                    store.data + renamed
+                }
+                _ => cached.max(store.visible + model.forward_latency),
+            },
+            Found::Part(store) => cached.max(store.visible + model.blocked_latency),
+        }
+    }
+
+    /// Gives ports to the µops beside loads and stores; returns when the first starts.
+    fn compute(&mut self, form: &Form, issued: u32, done: &mut u32) -> u32 {
+        let Some((first, others)) = form.compute.split_first() else { return issued };
+        let mut ready = issued;
+        for input in &self.inputs {
+            ready = ready.max(*input);
+        }
+        let start = self.schedule.take(*first, ready);
+        *done = (*done).max(start + 1);
+        for work in others {
+            *done = (*done).max(1 + self.schedule.take(*work, ready));
+        }
+        start
+    }
+
+    /// Finds out when each output is there.
+    fn finish(&mut self, form: &Form, issued: u32, begun: u32, done: &mut u32) {
+        self.outputs.clear();
+        for outcome in &form.results {
+            let mut time = outcome.least.map_or(issued, |least| begun + u32::from(least));
+            for (input, latency) in &outcome.pairs {
+                time = time.max(self.inputs[usize::from(*input)] + u32::from(*latency));
+            }
+            *done = (*done).max(time);
+            self.outputs.push(time);
+        }
+    }
+
+    /// Stores; returns when the last µop is done.
+    fn store(&mut self, accesses: &[Access], form: &Form, issued: u32, data: u32) -> u32 {
+        let work = *form.memory.last().expect("a store has a µop");
+        let stores = form.operands.stores;
+        let each = (form.memory.len() - form.operands.loads).max(stores) / stores;
+        let mut last = issued;
+        for access in accesses.iter().filter(|access| access.store) {
+            let address = self.address_ready(access, issued);
+            let start = self.schedule.take(work, data.max(address));
+            last = last.max(start + 1);
+            for _ in 1..each {
+                last = last.max(1 + self.schedule.take(work, data.max(address)));
+            }
+            let [from_data, from_address] = form.store.map(u32::from);
+            self.stores.push(Store {
+                address: self.values.address(&access.expression),
+                size: access.size,
+                renamed: access.renamable.then_some(access.expression.base),
+                data,
+                visible: (start + from_data).max(address + from_address),
+            });
+        }
+        last
+    }
+}
