@@ -15,6 +15,8 @@ const OTHERS: usize = 4;
 /// Addresses that instances rotate through where memory is no part of the chain, and bytes between them.
 const ADDRESSES: usize = 8;
 const STRIDE: i32 = 64;
+/// Where chains store to, beside the base register: other programs find the memory as it was.
+const ASIDE: i32 = 8192 + 640;
 
 /// A chain.
 #[derive(Debug, Clone)]
@@ -152,8 +154,11 @@ impl Builder<'_> {
         let (mut period, mut turn) = (Vec::new(), 0);
         for copy in 0..copies {
             let mut assignment = slots.at(copy, (slot(self.from.place), slot(self.to.place)));
+            if on_memory && stores {
+                assignment.displacement = ASIDE;
+            }
             if spread {
-                assignment.displacement = STRIDE * (copy % ADDRESSES) as i32;
+                assignment.displacement += STRIDE * (copy % ADDRESSES) as i32;
             }
             if let Some(base) = self.second_base.filter(|_| copy % 2 == 1) {
                 assignment = assignment.with(Slot::Base, base);
@@ -212,7 +217,11 @@ impl Builder<'_> {
         let one = self.allocator.rotation(bank, 1)?[0];
         for slot in anatomy.slots() {
             let own = anatomy.bank(Place::Slot(slot));
-            let register = if own == bank { one } else { self.allocator.constant(own)? };
+            let register = match own {
+                _ if is_address(anatomy, Place::Slot(slot)) => self.allocator.base(),
+                own if own == bank => one,
+                own => self.allocator.constant(own)?,
+            };
             slots.fixed = slots.fixed.with(slot, register);
         }
         Some(slots)

@@ -109,7 +109,9 @@ impl Way<'_> {
     fn to_memory(&self, to: Place, start: Bank) -> Vec<Vec<Link>> {
         let bytes = self.anatomy.memory_bytes;
         if let Some(store) = self.in_memory(&links::STORES, start, bytes) {
-            return vec![vec![store]];
+            let squared = settings::of(self.anatomy.code().mnemonic()).squared && start == Bank::Vector;
+            let square = if squared { self.square(to) } else { None };
+            return vec![square.into_iter().chain([store]).collect()];
         }
         if let Some(store) = self.in_memory(&links::STORES, Bank::General, bytes) {
             return self.to_general(to, false, &[store]);
