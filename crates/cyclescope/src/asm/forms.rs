@@ -7,7 +7,7 @@
 use super::choice::{Picker, is_lea};
 use super::kinds::{Class, Imm, Slot};
 use super::mnemonic::{slots, usable};
-use iced_x86::{Code, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction};
+use iced_x86::{Code, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, Mnemonic};
 use std::sync::LazyLock;
 
 pub use super::choice::Choice;
@@ -91,6 +91,32 @@ impl Address {
     }
 }
 
+/// A prefix that changes what an instruction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Prefix {
+    /// None.
+    None,
+    /// LOCK.
+    Lock,
+    /// REP, or REPE where the instruction compares.
+    Rep,
+    /// REPNE.
+    Repne,
+}
+
+impl Prefix {
+    /// Its name before a mnemonic.
+    fn name(self, compares: bool) -> &'static str {
+        match self {
+            Prefix::None => "",
+            Prefix::Lock => "lock ",
+            Prefix::Rep if compares => "repe ",
+            Prefix::Rep => "rep ",
+            Prefix::Repne => "repne ",
+        }
+    }
+}
+
 /// One form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Form {
@@ -104,6 +130,8 @@ pub struct Form {
     pub rounding: Rounding,
     /// Shape of the address.
     pub address: Address,
+    /// Prefix.
+    pub prefix: Prefix,
 }
 
 static ALL: LazyLock<Vec<Form>> = LazyLock::new(|| {
@@ -125,6 +153,7 @@ fn of(code: Code) -> Vec<Form> {
         masking: Masking::None,
         rounding: Rounding::None,
         address: Address::Base,
+        prefix: Prefix::None,
     };
     let mut forms = vec![plain];
     for (operand, slot) in slots(code).enumerate() {
@@ -165,12 +194,38 @@ fn of(code: Code) -> Vec<Form> {
         let kinds = std::iter::once(Rounding::None).chain(rounding);
         kinds.map(|rounding| Form { rounding, ..form }).collect()
     });
+    multiply(&mut forms, |form| {
+        let lock = info.can_use_lock_prefix() && form.variants[0] == Variant::Memory;
+        // XCHG with memory locks without the prefix too.
+        let lock = lock && code.mnemonic() != Mnemonic::Xchg;
+        let kinds = [
+            (Prefix::None, true),
+            (Prefix::Lock, lock),
+            (Prefix::Rep, info.can_use_rep_prefix() && repeats(code)),
+            (Prefix::Repne, info.can_use_repne_prefix() && compares(code)),
+        ];
+        kinds.iter().filter(|(_, exists)| *exists).map(|(prefix, _)| Form { prefix: *prefix, ..form }).collect()
+    });
     if is_lea(code) {
         multiply(&mut forms, |form| {
             Address::LEA.iter().map(|(address, _)| Form { address: *address, ..form }).collect()
         });
     }
     forms
+}
+
+/// Whether it is a string instruction.
+fn repeats(code: Code) -> bool {
+    slots(code).any(|slot| matches!(slot, Slot::Source | Slot::Destination))
+}
+
+/// Whether it is a string instruction that REPE and REPNE can end.
+fn compares(code: Code) -> bool {
+    repeats(code) && code.op_code().op_kinds().len() == 2 && {
+        let mut instruction = Instruction::default();
+        instruction.set_code(code);
+        instruction.rflags_written() != 0
+    }
 }
 
 fn multiply(forms: &mut Vec<Form>, more: impl Fn(Form) -> Vec<Form>) {
@@ -190,7 +245,13 @@ impl Form {
     }
 
     fn checked(&self, choice: &Choice) -> Option<Instruction> {
-        let instruction = Picker::new(self, choice).build()?;
+        let mut instruction = Picker::new(self, choice).build()?;
+        match self.prefix {
+            Prefix::None => {}
+            Prefix::Lock => instruction.set_has_lock_prefix(true),
+            Prefix::Rep => instruction.set_has_rep_prefix(true),
+            Prefix::Repne => instruction.set_has_repne_prefix(true),
+        }
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, 0).ok()?;
         let bytes = encoder.take_buffer();
@@ -198,9 +259,10 @@ impl Form {
         (decoded.code() == self.code).then_some(decoded)
     }
 
-    /// The mnemonic in lower case.
+    /// The mnemonic in lower case, after its prefix.
     pub fn mnemonic(&self) -> String {
-        format!("{:?}", self.code.mnemonic()).to_lowercase()
+        let prefix = self.prefix.name(compares(self.code));
+        format!("{prefix}{:?}", self.code.mnemonic()).to_lowercase()
     }
 
     /// `legacy`, `vex`, `evex`, `xop` or `3dnow`.
@@ -236,6 +298,17 @@ impl Form {
         };
         if let Some(last) = names.iter_mut().rfind(|name| !name.starts_with("imm")) {
             last.push_str(rounding);
+        }
+        let prefix = match self.prefix {
+            Prefix::None => "",
+            Prefix::Lock => "{lock}",
+            Prefix::Rep => "{rep}",
+            Prefix::Repne => "{repne}",
+        };
+        match names.first_mut() {
+            Some(first) => first.push_str(prefix),
+            None if prefix.is_empty() => {}
+            None => names.push(prefix.to_string()),
         }
         names.join(", ")
     }
@@ -294,6 +367,9 @@ mod tests {
             "Movsb_m8_m8",
             "Shl_rm32_CL r32, cl",
             "Fadd_st0_sti st, st",
+            "Add_rm64_r64 m64{lock}, r64",
+            "Movsb_m8_m8 {rep}",
+            "Scasb_AL_m8 al{repne}",
             "Imul_r64_rm64_imm8 r64, r64, imm8",
             "Jne_rel8_64 rel8",
             "Lea_r64_m r64, [b+i*s+d8]",

@@ -16,7 +16,7 @@ const MODE_CYCLES: f64 = 0.005;
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
 const LEAST: f64 = 0.95;
 /// A chain is no slower than what its instances would take anyhow, within this share.
-const BOUND_SHARE: f64 = 0.03;
+pub const BOUND_SHARE: f64 = 0.03;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
 /// The passes agree within this many core cycles, or this share.
@@ -27,6 +27,8 @@ const PASS_SHARE: f64 = 0.01;
 const INSTRUMENT_SHARE: f64 = 0.0002;
 /// Denominators of fractions that are named.
 const DENOMINATORS: std::ops::RangeInclusive<u32> = 1..=6;
+/// Above this, only whole numbers are named.
+const FRACTIONS_BELOW: f64 = 4.0;
 
 /// One experiment's figures: core cycles a copy, by layout.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct Reading {
     pub bent: u32,
     /// Rounds that were left out because something else used the core.
     pub shared: u32,
+    /// The same chain with so many links more, where it was no slower than its instances take anyhow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub padded: Option<(usize, Vec<f64>)>,
 }
 
 /// A value with its interval, and what else was seen.
@@ -179,7 +184,10 @@ impl Analysis<'_> {
 
     /// The latency that an experiment says, whether its links are certain, and the whole chain's cost.
     fn latency(&self, passes: &[Vec<Reading>], index: usize, experiment: &Experiment) -> Option<(Latency, bool, f64)> {
-        let Meaning::Latency { from, to, variant, links, turn } = &experiment.meaning else { return None };
+        let Meaning::Latency { from, to, variant, links, turn, .. } = &experiment.meaning else { return None };
+        if let Some(padded) = self.padded(passes, index) {
+            return Some(padded);
+        }
         let estimate = self.estimate(passes, index)?;
         let Cost { cycles, certain } = self.gauge.sum(links)?;
         let less = |value: f64| value - cycles;
@@ -202,6 +210,31 @@ impl Analysis<'_> {
             chain: format!("{turn}{subtracted}"),
         };
         Some((latency, certain, raw.value))
+    }
+
+    /// The same from the longer chain, where there is one.
+    fn padded(&self, passes: &[Vec<Reading>], index: usize) -> Option<(Latency, bool, f64)> {
+        let readings = || passes.iter().filter_map(|pass| pass.get(index)?.padded.as_ref());
+        let more = readings().map(|(more, _)| *more).max()?;
+        let values: Vec<f64> =
+            readings().filter(|(count, _)| *count == more).flat_map(|(_, values)| values.clone()).collect();
+        let (experiment, links) = self.plan.padded(index, more)?;
+        let Meaning::Latency { from, to, variant, .. } = &experiment.meaning else { return None };
+        let Cost { cycles, certain } = self.gauge.sum(&links)?;
+        let raw = lowest(&values, self.confidence)?.cost;
+        let cost = Interval { value: raw.value - cycles, low: raw.low - cycles, high: raw.high - cycles };
+        let turn = Listing::from_bytes(&experiment.period).text();
+        let turn: Vec<&str> = turn.lines().take(1 + links.len()).collect();
+        let latency = Latency {
+            from: from.clone(),
+            to: to.clone(),
+            cost: Quantity::new(cost, Unit::CoreCycles),
+            bound: if certain { Bound::Exact } else { Bound::Sum },
+            variant: variant.clone(),
+            chain: format!("{} [{:.2} less {cycles:.2} for links]", turn.join("; "), raw.value),
+        };
+        // So long a chain is not bound by the rate of its instances.
+        Some((latency, certain, f64::INFINITY))
     }
 
     /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
@@ -272,7 +305,8 @@ fn fraction(cost: &Interval) -> Option<String> {
             let other = value * f64::from(smaller);
             (other - other.round()).abs() > 1e-9
         });
-        if numerator < 1.0 || !reduced || !cost.contains(value) {
+        let odd = denominator > 1 && value > FRACTIONS_BELOW;
+        if numerator < 1.0 || odd || !reduced || !cost.contains(value) {
             continue;
         }
         if found.is_some() {

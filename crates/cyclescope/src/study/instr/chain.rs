@@ -5,7 +5,7 @@ use super::links::{self, Link};
 use super::operands::{Anatomy, Assignment, Bank, Place, Port, Slot};
 use super::registers::Allocator;
 use super::route::{is_address, is_computed, is_kept};
-use super::{settings, x87};
+use super::{gather, settings, x87};
 use crate::asm::registers::HIGH_BYTES;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
@@ -57,6 +57,8 @@ struct Builder<'a> {
     between: Vec<u8>,
     constant: u8,
     zero: Option<u8>,
+    /// A vector register that holds zero.
+    zero_vector: Option<u8>,
     second_base: Option<u8>,
     registers: Registers,
 }
@@ -82,6 +84,10 @@ impl Chain {
         let kept = links.contains(&links::CLEAR);
         let restored = restored(anatomy, from.place, kept, &mut allocator)?;
         let zero = if kept { Some(allocator.constant(Bank::General)?) } else { None };
+        let zero_vector = match links.contains(&links::ZERO_INDICES) {
+            true => Some(allocator.rotation(Bank::Vector, 1)?[0]),
+            false => None,
+        };
         let second_base = match registers {
             Registers::TwoBases => Some(allocator.constant(Bank::General)?),
             _ => None,
@@ -90,13 +96,13 @@ impl Chain {
         for link in links.iter().take(links.len().saturating_sub(1)) {
             between.push(match link.to {
                 Bank::Flags | Bank::Memory => 0,
-                _ if link.in_place() => 0,
+                _ if link.in_place() || link.squares_in_place() => 0,
                 bank => allocator.constant(bank)?,
             });
         }
         let mut builder =
             Builder {
-                anatomy, from, to, links, allocator, restored, between, constant, zero, second_base, registers,
+                anatomy, from, to, links, allocator, restored, between, constant, zero, zero_vector, second_base, registers,
             };
         builder.build()
     }
@@ -238,6 +244,11 @@ impl Builder<'_> {
             let low = Register::EAX + u32::from(zero);
             init.push(Instruction::with2(Code::Xor_r32_rm32, low, low).ok()?);
         }
+        if let Some(zero) = self.zero_vector {
+            let register = Register::XMM0 + u32::from(zero);
+            init.push(Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, register, register, register).ok()?);
+        }
+        init.extend(gather::init(self.anatomy, &slots.fixed));
         if let Some(second) = self.second_base {
             init.extend(computed_copy(general(second), base));
         }
@@ -268,6 +279,7 @@ impl Builder<'_> {
         }
         let (before, after) = x87::balance(&anatomy.sample);
         into.extend(before);
+        into.extend(gather::restore(anatomy, assignment));
         into.push(anatomy.instance(assignment)?);
         into.extend(after);
         self.links_after(assignment, into)
@@ -288,6 +300,12 @@ impl Builder<'_> {
             let last = index + 1 == self.links.len();
             let mut destination = if last || *link == links::XOR { end } else { self.between[index] };
             let mut constant = self.constant;
+            if link.squares_in_place() {
+                destination = source;
+            }
+            if *link == links::ZERO_INDICES {
+                constant = self.zero_vector?;
+            }
             match *link {
                 links::CLEAR => {
                     (destination, constant) = (source, self.zero?);

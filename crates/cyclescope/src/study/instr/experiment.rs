@@ -1,17 +1,20 @@
 //! The experiments that a form takes: programs, and what the time of each means.
 
+use super::analysis::Reading;
 use super::chain::{Chain, Registers};
 use super::links::Link;
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
-use super::route::{is_address, routes};
+use super::route::{is_address, padded, routes};
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
-use super::{settings, x87};
+use super::{gather, settings, x87};
 use crate::asm;
+use crate::asm::forms::Prefix;
 use crate::context::Element;
 use crate::machine::features::Features;
 use crate::program::World;
 use crate::snippet::Snippet;
+use crate::statistics::median;
 use iced_x86::Instruction;
 
 /// Instances in the body of a chain, about.
@@ -39,6 +42,8 @@ pub enum Meaning {
         variant: Option<String>,
         /// What is subtracted.
         links: Vec<Link>,
+        /// Between which ports.
+        ports: Box<(Port, Port)>,
         /// One turn of the chain.
         turn: Vec<u8>,
     },
@@ -135,7 +140,7 @@ impl Plan {
         let hazards = Hazards::of(&anatomy);
         let kept = settings::of(anatomy.code().mnemonic()).kept;
         let mut recipes: Vec<Recipe> = RECIPES.to_vec();
-        if hazards.any() {
+        if hazards.any() && matches!(anatomy.form.prefix, Prefix::None | Prefix::Lock) {
             // What stands still needs no breaking; what must keep its value can't do without.
             let more: &[Breaking] = match kept || hazards.addresses() {
                 true => &[Breaking::Once],
@@ -158,6 +163,9 @@ impl Plan {
         let anatomy = self.anatomy.clone();
         for from in &anatomy.inputs {
             for to in &anatomy.outputs {
+                if gather::is_mask(&anatomy, from.place) || gather::is_mask(&anatomy, to.place) {
+                    continue;
+                }
                 let through_memory = from.place == Place::Memory || to.place == Place::Memory && !is_address(&anatomy, from.place);
                 for links in routes(&anatomy, from.place, to.place) {
                     if links.iter().any(|link| !features.missing(link.features()).is_empty()) {
@@ -184,9 +192,32 @@ impl Plan {
             to: to.name.clone(),
             variant,
             links: chain.links.clone(),
+            ports: Box::new((from.clone(), to.clone())),
             turn,
         };
         self.add(meaning, &chain.period, chain.copies, CHAIN_COPIES, &chain.init);
+    }
+
+    /// The best rate among these readings, in core cycles an instance; infinite without any.
+    pub fn rate(&self, readings: &[Reading]) -> f64 {
+        let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
+            matches!(experiment.meaning, Meaning::Throughput { .. }) && !reading.cycles.is_empty()
+        });
+        rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
+    }
+
+    /// A latency's chain made longer by so many links, and all of its links.
+    pub fn padded(&self, index: usize, more: usize) -> Option<(Experiment, Vec<Link>)> {
+        let experiment = &self.experiments[index];
+        let Meaning::Latency { links, ports, variant: None, .. } = &experiment.meaning else { return None };
+        let (from, to) = &**ports;
+        let longer = padded(&self.anatomy, (from.place, to.place), links, more)?;
+        let chain = Chain::new(&self.anatomy, (from, to), &longer, Registers::Distinct)?;
+        let (period, init) = (encode(&chain.period)?, self.init(&chain.init)?);
+        let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
+        let world = World { element: self.element, ..world };
+        let body = CHAIN_COPIES / (1 + more);
+        Some((Experiment { period, copies: chain.copies, body, init, world, ..experiment.clone() }, longer))
     }
 
     /// Where two inputs and an output can be one register.

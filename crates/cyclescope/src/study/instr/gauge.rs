@@ -125,6 +125,9 @@ impl Gauge {
             vec![links::FROM_32, links::CLEAR, links::RESTORE],
             vec![links::SHUFFLE],
             vec![links::SHUFFLE_VEX],
+            vec![links::ZERO_INDICES],
+            vec![links::WITHIN_MASKS],
+            vec![links::WITHIN_MMX],
         ];
         known.extend(links::SQUARES.iter().map(|(.., link)| vec![*link]));
         known.extend(selects.iter().map(|pair| pair.to_vec()));

@@ -34,6 +34,8 @@ enum Pattern {
     Select,
     /// `op destination, source, source`
     Square,
+    /// `op destination, source, constant`
+    Masked,
     /// `op destination, source, 0xe4`: a shuffle that changes nothing.
     Shuffle,
     /// `op [base + displacement], source`
@@ -96,6 +98,9 @@ const fn square(name: &'static str, code: Code) -> Link {
     link(name, Vector, Vector, 16, code, Pattern::Square)
 }
 
+/// AND with a vector that holds zero: indices that depend on another value and are zero.
+pub const ZERO_INDICES: Link = link("vpand", Vector, Vector, 16, Code::VEX_Vpand_xmm_xmm_xmmm128, Pattern::Masked);
+
 /// Reads the carry flag, which the others do not where an instruction clears it.
 pub const BORROW: Link = select("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
 pub const SHUFFLE: Link = link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
@@ -111,6 +116,10 @@ pub const MASK_TO_VECTOR: Link = link("vpmovm2d", Mask, Vector, 8, Code::EVEX_Vp
 pub const VECTOR_TO_MASK: Link = link("vpmovd2m", Vector, Mask, 16, Code::EVEX_Vpmovd2m_kr_xmm, Pattern::Move);
 pub const TO_MMX: Link = link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, Pattern::Move);
 pub const FROM_MMX: Link = link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, Pattern::Move);
+
+/// Within masks and MMX registers.
+pub const WITHIN_MASKS: Link = link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, Pattern::Square);
+pub const WITHIN_MMX: Link = link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, Pattern::Shuffle);
 
 /// Stores and loads of each size, by bank.
 pub const STORES: [Link; 15] = [
@@ -166,6 +175,9 @@ impl Link {
             Pattern::Square => {
                 Instruction::with3(self.code, register(0, destination), register(1, source), register(2, source))
             }
+            Pattern::Masked => {
+                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, constant))
+            }
             Pattern::Shuffle => {
                 Instruction::with3(self.code, register(0, destination), register(1, source), 0xe4)
             }
@@ -212,7 +224,7 @@ fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
         Kind::xmm_or_mem | Kind::xmm_reg | Kind::xmm_rm | Kind::xmm_vvvv => Register::XMM0,
         Kind::ymm_or_mem | Kind::ymm_reg | Kind::ymm_vvvv => Register::YMM0,
         Kind::zmm_or_mem | Kind::zmm_reg | Kind::zmm_vvvv => Register::ZMM0,
-        Kind::k_or_mem | Kind::k_reg | Kind::k_rm => Register::K0,
+        Kind::k_or_mem | Kind::k_reg | Kind::k_rm | Kind::k_vvvv => Register::K0,
         Kind::mm_or_mem | Kind::mm_reg => Register::MM0,
         _ => Register::None,
     }
@@ -226,8 +238,9 @@ mod tests {
     #[test]
     fn every_link_is_an_instruction() {
         let others = [
-            FROM_32, FROM_16, FROM_8, FROM_HIGH, XOR, COMPARE, CLEAR, RESTORE, BORROW, SHUFFLE, SHUFFLE_VEX, TO_VECTOR, TO_VECTOR_VEX,
+            FROM_32, FROM_16, FROM_8, FROM_HIGH, XOR, COMPARE, CLEAR, RESTORE, BORROW, ZERO_INDICES, SHUFFLE, SHUFFLE_VEX, TO_VECTOR, TO_VECTOR_VEX,
             FROM_VECTOR, FROM_VECTOR_VEX, TO_MASK, FROM_MASK, MASK_TO_VECTOR, VECTOR_TO_MASK, TO_MMX, FROM_MMX,
+            WITHIN_MASKS, WITHIN_MMX,
         ];
         for link in others.iter().chain(SQUARES.iter().map(|(.., link)| link)).chain(&SELECT).chain(&STORES).chain(&LOADS) {
             let instruction = link.instruction(1, 2, 3, (6, 64));

@@ -5,6 +5,7 @@ pub mod chain;
 pub mod compare;
 pub mod experiment;
 pub mod export;
+pub mod gather;
 pub mod gauge;
 pub mod links;
 pub mod operands;

@@ -8,7 +8,7 @@ use crate::asm::forms::{Choice, Form, Masking};
 use crate::asm::registers::{HIGH_BYTES, numbered};
 use iced_x86::{
     Code, Encoder, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, OpKind,
-    Register,
+    Register, RflagsBits,
 };
 
 /// Registers that a value can move between with one instruction of one kind.
@@ -145,6 +145,10 @@ fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
+/// The status flags: those of general instructions but for direction, interrupts and alignment checks.
+const STATUS: u32 =
+    RflagsBits::CF | RflagsBits::PF | RflagsBits::AF | RflagsBits::ZF | RflagsBits::SF | RflagsBits::OF;
+
 /// What immediates of one byte are.
 const SMALL: i64 = 2;
 
@@ -269,7 +273,7 @@ impl Anatomy {
             self.add(access, &name, Place::Fixed(register));
             self.implicit.push(name);
         }
-        let (read, written) = (sample.rflags_read(), sample.rflags_written());
+        let (read, written) = (sample.rflags_read() & STATUS, sample.rflags_written() & STATUS);
         if read != 0 {
             self.add(OpAccess::Read, "flags", Place::Flags(read));
         }

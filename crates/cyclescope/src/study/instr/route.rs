@@ -2,7 +2,7 @@
 
 use super::links::{self, Link};
 use super::operands::{Anatomy, Bank, Place, Slot};
-use super::settings;
+use super::{gather, settings};
 use iced_x86::{Code, EncodingKind};
 
 /// The ways from output `to` back to input `from`, each a list of links; an empty list where the one can be the other.
@@ -10,6 +10,37 @@ use iced_x86::{Code, EncodingKind};
 pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
     let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     way.routes(from, to)
+}
+
+/// A way that is longer by links of a cycle each: for chains that are slower than the value needs, because the
+/// instructions in them take longer than that to issue. `None` where there are no such links.
+pub fn padded(anatomy: &Anatomy, (from, to): (Place, Place), route: &[Link], more: usize) -> Option<Vec<Link>> {
+    let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let padding = |bank: Bank| match bank {
+        Bank::General => Some(links::FROM_32),
+        Bank::Vector => Some(way.vector(links::SHUFFLE, links::SHUFFLE_VEX)),
+        Bank::Mask => Some(links::WITHIN_MASKS),
+        Bank::Mmx => Some(links::WITHIN_MMX),
+        _ => None,
+    };
+    let (start, end) = (anatomy.bank(to), anatomy.bank(from));
+    if is_address(anatomy, from) || is_kept(anatomy, from) {
+        return None;
+    }
+    let first = match (route.is_empty(), start) {
+        (false, _) => route.to_vec(),
+        (true, Bank::General) => way.to_general(to, false, &[]).pop()?,
+        (true, Bank::Flags) => way.to_general(to, true, &[links::COMPARE]).pop()?,
+        (true, _) => Vec::new(),
+    };
+    // From flags to flags the way is through a general register, which is where it can be made longer.
+    if end == Bank::Flags {
+        let at = first.iter().position(|link| *link == links::COMPARE)?;
+        let mut longer = first.clone();
+        longer.splice(at..at, std::iter::repeat_n(links::FROM_32, more));
+        return Some(longer);
+    }
+    Some(first.into_iter().chain(std::iter::repeat_n(padding(end)?, more)).collect())
 }
 
 /// Whether the place is an address that memory is accessed at, and not only computed with.
@@ -47,6 +78,9 @@ impl Way<'_> {
                 return vec![Vec::new()];
             }
             return self.to_general(to, true, &[links::XOR, links::XOR]);
+        }
+        if gather::is_gather(anatomy) && end == Bank::Vector && from == Place::Slot(Slot::Index) {
+            return if start == Bank::Vector { vec![vec![links::ZERO_INDICES]] } else { Vec::new() };
         }
         if settings::of(anatomy.code().mnemonic()).squared && start == Bank::Vector && end == Bank::Vector {
             return self.square(to).into_iter().map(|link| vec![link]).collect();

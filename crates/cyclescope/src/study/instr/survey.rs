@@ -3,7 +3,7 @@
 //! Each form is measured by itself, so that what was measured can be kept at once. A second pass in another order comes
 //! after the first, some time later; a row is made when a form's last pass is done.
 
-use super::analysis::{Analysis, Reading};
+use super::analysis::{Analysis, BOUND_SHARE, Reading};
 use super::experiment::{Meaning, Plan};
 use super::gauge::Gauge;
 use super::operands::Anatomy;
@@ -127,6 +127,8 @@ const LOOPS_LEAST: u64 = 3;
 const LOOPS_MOST: u64 = 400;
 /// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
 const SLOW: f64 = 400.0;
+/// Chains are made longer by so many links at most.
+const PADDING_MOST: usize = 40;
 /// How often layouts are tried again that gave nothing.
 const TRIES: usize = 3;
 /// From the short to the long half, the cost of an instance may differ by so much.
@@ -263,7 +265,49 @@ impl<'a> Survey<'a> {
                 break;
             }
         }
+        self.lengthen(executor, plan, &mut readings, random)?;
         Ok(readings)
+    }
+
+    /// Measures chains that are no slower than the rate of their instances again, with more links.
+    fn lengthen(
+        &self,
+        executor: &mut dyn Executor,
+        plan: &Plan,
+        readings: &mut [Reading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let rate = plan.rate(readings);
+        let more = rate.ceil() as usize + 2;
+        if !(rate > 1.0 + BOUND_SHARE) || more > PADDING_MOST {
+            return Ok(());
+        }
+        let mut chosen = Vec::new();
+        let mut timed = Vec::new();
+        for (index, reading) in readings.iter().enumerate() {
+            let mut cycles = reading.cycles.clone();
+            if cycles.is_empty() || median(&mut cycles) > rate * (1.0 + BOUND_SHARE) {
+                continue;
+            }
+            let Some((experiment, _)) = plan.padded(index, more) else { continue };
+            let repeats = experiment.repeats(false);
+            let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
+            let body = (more as f64 + rate) * (repeats * experiment.copies) as f64;
+            let loops = ((self.effort.cycles / 4.0 / body) as u64).clamp(LOOPS_LEAST, LOOPS_MOST);
+            timed.push(Timed { program, copies: repeats * experiment.copies, loops });
+            chosen.push(index);
+        }
+        if timed.is_empty() {
+            return Ok(());
+        }
+        let size = (self.effort.layouts, WARM_UP, self.effort.rounds);
+        let timings = self.watch.time(executor, &timed, size, (plan.element, plan.touches_memory), random)?;
+        for (at, index) in chosen.into_iter().enumerate() {
+            let mut longer = Reading::default();
+            timings.iter().for_each(|layout| longer.add(&layout[at]));
+            readings[index].padded = Some((more, longer.cycles));
+        }
+        Ok(())
     }
 
     fn timed(&self, plan: &Plan, few: bool) -> Vec<Timed> {

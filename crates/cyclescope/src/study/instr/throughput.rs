@@ -7,7 +7,7 @@
 use super::links;
 use super::operands::{Anatomy, Assignment, Bank, Place, Slot};
 use super::registers::Allocator;
-use super::{settings, x87};
+use super::{gather, settings, x87};
 use iced_x86::{Code, Instruction, Register};
 
 /// How registers and flags that a form both reads and writes get a new value before each instance.
@@ -87,6 +87,8 @@ pub struct Body {
     pub copies: usize,
     /// What runs once before.
     pub init: Vec<Instruction>,
+    /// Whether each instance is given its mask.
+    pub masks: bool,
 }
 
 const fn recipe(destinations: usize, copies: usize, nop_after: Option<usize>, addresses: Addresses) -> Recipe {
@@ -117,7 +119,9 @@ impl Recipe {
         };
         let addresses = if on_memory { format!(", {}", self.addresses.text()) } else { String::new() };
         let repeats = (self.copies / body.copies).max(1);
-        format!("{} copies in a loop, {} destinations{nops}{addresses}", repeats * body.copies, self.destinations)
+        let masks = if body.masks { ", each given its mask" } else { "" };
+        let copies = repeats * body.copies;
+        format!("{copies} copies in a loop, {} destinations{nops}{addresses}{masks}", self.destinations)
     }
 }
 
@@ -219,6 +223,7 @@ impl Body {
             let (before, after) = x87::balance(&anatomy.sample);
             breakers(recipe.breaking, copy == 0, &hazards, &restored, flags, &mut period)?;
             period.extend(before);
+            period.extend(gather::restore(anatomy, &assignment));
             period.push(anatomy.instance(&assignment)?);
             period.extend(after);
             if hazards.registers.contains(&Register::ST0) && recipe.breaking == Breaking::Zero {
@@ -232,10 +237,11 @@ impl Body {
         }
         let mut init: Vec<Instruction> =
             restored.iter().map(|(register, constant)| copy(*constant, *register)).collect();
+        init.extend(gather::init(anatomy, &fixed));
         if let Some(operand) = settings::of(anatomy.code().mnemonic()).pointer {
             init.push(copy(fixed.get(Slot::Operand(operand - 1))?, Register::RAX + u32::from(allocator.base())));
         }
-        Some(Body { recipe, period, copies, init })
+        Some(Body { recipe, period, copies, init, masks: gather::is_gather(anatomy) })
     }
 }
 
