@@ -37,11 +37,15 @@ pub struct Reading {
     pub cycles: Vec<f64>,
     /// Layouts that were left out because the cost was not proportional to the number of instances.
     pub bent: u32,
-    /// Rounds that were left out because something else used the core.
-    pub shared: u32,
+    /// The figures of layouts in which something else used the core in every round.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<f64>,
     /// The same chain with so many links more, where it was no slower than its instances take anyhow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub padded: Option<(usize, Vec<f64>)>,
+    /// With the first experiment, the rate of its instances from the decoders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decoded: Vec<f64>,
 }
 
 /// A value with its interval, and what else was seen.
@@ -100,14 +104,29 @@ impl Analysis<'_> {
         row.throughput = throughput;
         self.latencies(passes, rate, row);
         self.false_dependency(passes, rate, row);
+        row.caveats.extend(self.shared(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = Status::Failed;
             row.reason = Some("no experiment gave a number".to_string());
         }
     }
 
+    /// All layouts' figures; where the core was shared all the time, those.
     fn pooled(&self, passes: &[Vec<Reading>], experiment: usize) -> Vec<f64> {
-        passes.iter().filter_map(|pass| pass.get(experiment)).flat_map(|reading| reading.cycles.clone()).collect()
+        let readings = || passes.iter().filter_map(|pass| pass.get(experiment));
+        let alone: Vec<f64> = readings().flat_map(|reading| reading.cycles.clone()).collect();
+        if alone.is_empty() { readings().flat_map(|reading| reading.shared.clone()).collect() } else { alone }
+    }
+
+    /// The caveat of experiments of which some never had the core alone.
+    fn shared(&self, passes: &[Vec<Reading>]) -> Option<Caveat> {
+        let never = |index: &usize| {
+            let readings = || passes.iter().filter_map(|pass| pass.get(*index));
+            readings().all(|reading| reading.cycles.is_empty()) && readings().any(|reading| !reading.shared.is_empty())
+        };
+        let count = (0..self.plan.experiments.len()).filter(never).count();
+        let text = format!("{count} of its programs never had the core to themselves");
+        (count > 0).then_some(Caveat { code: Code::SiblingBusy, text })
     }
 
     fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
@@ -155,10 +174,19 @@ impl Analysis<'_> {
             cost: Quantity::new(estimate.cost, Unit::CoreCycles),
             recipe: recipe.clone(),
             fraction: fraction(&estimate.cost),
-            decoders: None,
+            decoders: self.decoders(passes, estimate.cost.value),
             modes: modes(rates, estimate.cost.value),
             variants: Vec::new(),
         })
+    }
+
+    /// The rate from the decoders, where it differs from the best.
+    fn decoders(&self, passes: &[Vec<Reading>], best: f64) -> Option<Quantity> {
+        let readings = passes.iter().filter_map(|pass| pass.first());
+        let values: Vec<f64> = readings.flat_map(|reading| reading.decoded.clone()).collect();
+        let cost = lowest(&values, self.confidence)?.cost;
+        let differs = cost.value > best * (1.0 + BOUND_SHARE) && cost.low > best;
+        differs.then(|| Quantity::new(cost, Unit::CoreCycles))
     }
 
     fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {

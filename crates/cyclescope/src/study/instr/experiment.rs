@@ -19,6 +19,9 @@ use iced_x86::Instruction;
 
 /// Instances in the body of a chain, about.
 const CHAIN_COPIES: usize = 96;
+/// Bytes of a body that has to be decoded each time: first-level code caches hold 32 KiB or more, and buffers of decoded
+/// instructions fewer of four or five bytes each (Golden Cove 4096, Zen 4 6912).
+const DECODED_BYTES: usize = 28 << 10;
 /// Instances in a body where each takes long.
 const FEW: usize = 8;
 
@@ -142,9 +145,10 @@ impl Plan {
         let mut recipes: Vec<Recipe> = RECIPES.to_vec();
         if hazards.any() && matches!(anatomy.form.prefix, Prefix::None | Prefix::Lock) {
             // What stands still needs no breaking; what must keep its value can't do without.
-            let more: &[Breaking] = match kept || hazards.addresses() {
-                true => &[Breaking::Once],
-                false => &[Breaking::Zero, Breaking::None],
+            let more: &[Breaking] = match (hazards.addresses(), kept) {
+                (true, _) => &[Breaking::Once],
+                (false, true) => &[],
+                (false, false) => &[Breaking::Zero, Breaking::None],
             };
             for breaking in more {
                 recipes.extend([0, 1, 3].map(|index| Recipe { breaking: *breaking, ..RECIPES[index] }));
@@ -204,6 +208,15 @@ impl Plan {
             matches!(experiment.meaning, Meaning::Throughput { .. }) && !reading.cycles.is_empty()
         });
         rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
+    }
+
+    /// The first throughput program with so much code that it fits the first-level code cache but no buffer of decoded
+    /// instructions.
+    pub fn decoders(&self) -> Option<Experiment> {
+        let is_rate = |experiment: &&Experiment| matches!(experiment.meaning, Meaning::Throughput { .. });
+        let first = self.experiments.iter().find(is_rate)?;
+        let repeats = DECODED_BYTES / first.period.len();
+        Some(Experiment { body: repeats * first.copies, ..first.clone() })
     }
 
     /// A latency's chain made longer by so many links, and all of its links.

@@ -24,6 +24,8 @@ use std::collections::BTreeMap;
 /// Turns of a cycle in a body.
 const TURNS: usize = 48;
 const LOOPS: u64 = 16;
+/// NOPs in a turn of the cycle that tells the width.
+const NOPS: usize = 8;
 const LAYOUTS: usize = 9;
 const ROUNDS: u32 = 4;
 /// A cycle counts as whole within this many cycles.
@@ -113,8 +115,8 @@ impl Gauge {
         let mut gauge = Gauge::default();
         let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
         let mut time = |cycles: &[Cycle]| time(watch, executor, cycles, random);
-        let nop = Cycle { links: Vec::new(), body: vec![Instruction::with(Code::Nopd)] };
-        gauge.slot = time(&[nop])?[0];
+        let nop = Cycle { links: Vec::new(), body: vec![Instruction::with(Code::Nopd); NOPS] };
+        gauge.slot = time(&[nop])?[0] / NOPS as f64;
         let selects: Vec<[Link; 2]> =
             links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
         let mut known: Vec<Vec<Link>> = vec![

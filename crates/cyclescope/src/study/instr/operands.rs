@@ -7,7 +7,7 @@ use super::settings;
 use crate::asm::forms::{Choice, Form, Masking};
 use crate::asm::registers::{HIGH_BYTES, numbered};
 use iced_x86::{
-    Code, Encoder, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, OpKind,
+    Code, Encoder, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpCodeOperandKind as Kind, OpKind,
     Register, RflagsBits,
 };
 
@@ -222,6 +222,11 @@ impl Anatomy {
     }
 
     fn memory(&mut self, access: OpAccess, name: &str) {
+        if self.is_table() {
+            self.add(OpAccess::Read, "mem_addr", Place::Fixed(self.sample.memory_base()));
+            self.add(OpAccess::Read, "al", Place::Fixed(Register::AL));
+            return self.add(access, "mem_data", Place::Memory);
+        }
         if self.sample.memory_base() != Register::None && self.sample.memory_base() != Register::RIP {
             self.add(OpAccess::Read, "mem_addr", Place::Slot(Slot::Base));
         }
@@ -302,6 +307,11 @@ impl Anatomy {
         }
     }
 
+    /// Whether its address is that of a table entry, [rbx+al].
+    fn is_table(&self) -> bool {
+        self.sample.mnemonic() == Mnemonic::Xlatb
+    }
+
     /// All slots of the form.
     pub fn slots(&self) -> Vec<Slot> {
         let operands = (0..self.sample.op_count()).filter(|operand| {
@@ -309,6 +319,7 @@ impl Anatomy {
         });
         let mut slots: Vec<Slot> = operands.map(Slot::Operand).collect();
         let memory = (0..self.sample.op_count()).any(|operand| self.sample.op_kind(operand) == OpKind::Memory);
+        let memory = memory && !self.is_table();
         for (slot, named) in [(Slot::Mask, true), (Slot::Base, memory), (Slot::Index, memory)] {
             let register = self.register(slot);
             if named && register != Register::None && register != Register::RIP {

@@ -85,6 +85,10 @@ impl Way<'_> {
         if settings::of(anatomy.code().mnemonic()).squared && start == Bank::Vector && end == Bank::Vector {
             return self.square(to).into_iter().map(|link| vec![link]).collect();
         }
+        // What must keep its value can't be in memory that an instance before has written.
+        if from == Place::Memory && settings::of(anatomy.code().mnemonic()).kept {
+            return Vec::new();
+        }
         if is_kept(anatomy, from) {
             return self.to_general(to, true, &[links::CLEAR, links::RESTORE]);
         }

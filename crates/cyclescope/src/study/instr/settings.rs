@@ -26,6 +26,8 @@ pub struct Setting {
     pub full: bool,
     /// A chain squares each result.
     pub squared: bool,
+    /// All memory operands are at one address: what `init` prepared.
+    pub prepared: bool,
     /// The immediate, where not any will do.
     pub immediate: Option<i64>,
     /// Register operands that hold an address, from 1.
@@ -33,7 +35,7 @@ pub struct Setting {
 }
 
 /// Most instructions need nothing.
-pub const NONE: Setting = Setting { mnemonics: &[], init: "", kept: false, full: false, squared: false, immediate: None, pointer: None };
+pub const NONE: Setting = Setting { mnemonics: &[], init: "", kept: false, full: false, squared: false, prepared: false, immediate: None, pointer: None };
 
 /// The exceptions.
 pub const SETTINGS: &[Setting] = &[
@@ -88,13 +90,13 @@ pub const SETTINGS: &[Setting] = &[
     // The string instructions, whose names SSE has too.
     Setting { mnemonics: &[Mnemonic::Movsd, Mnemonic::Cmpsd], kept: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Enter], kept: true, immediate: Some(0), ..NONE },
-    Setting { mnemonics: &[Mnemonic::Ldmxcsr], init: "stmxcsr dword ptr [r14]", ..NONE },
-    Setting { mnemonics: &[Mnemonic::Vldmxcsr], init: "vstmxcsr dword ptr [r14]", ..NONE },
-    Setting { mnemonics: &[Mnemonic::Fldcw], init: "fnstcw word ptr [r14]", ..NONE },
-    Setting { mnemonics: &[Mnemonic::Fldenv], init: "fnstenv [r14]", ..NONE },
-    Setting { mnemonics: &[Mnemonic::Frstor], init: "fnsave [r14]; fninit", ..NONE },
-    Setting { mnemonics: &[Mnemonic::Fxrstor], init: "fxsave [r14]", ..NONE },
-    Setting { mnemonics: &[Mnemonic::Fxrstor64], init: "fxsave64 [r14]", ..NONE },
+    Setting { mnemonics: &[Mnemonic::Ldmxcsr], init: "stmxcsr dword ptr [r14]", prepared: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Vldmxcsr], init: "vstmxcsr dword ptr [r14]", prepared: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fldcw], init: "fnstcw word ptr [r14]", prepared: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fldenv], init: "fnstenv [r14]", prepared: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Frstor], init: "fnsave [r14]; fninit", prepared: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fxrstor], init: "fxsave [r14]", prepared: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Fxrstor64], init: "fxsave64 [r14]", prepared: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec], init: "mov eax, 7; xor edx, edx", kept: true, ..NONE },
     Setting {
         mnemonics: &[Mnemonic::Xsave64, Mnemonic::Xsaveopt64, Mnemonic::Xsavec64],
@@ -102,13 +104,16 @@ pub const SETTINGS: &[Setting] = &[
         kept: true,
         ..NONE
     },
-    Setting { mnemonics: &[Mnemonic::Xrstor], init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave [r14]"), kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Xrstor], init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave [r14]"), kept: true, prepared: true, ..NONE },
     Setting {
         mnemonics: &[Mnemonic::Xrstor64],
         init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave64 [r14]"),
         kept: true,
+        prepared: true,
         ..NONE
     },
+    // The null selector, in whatever register keeps its value; other moves do not mind.
+    Setting { mnemonics: &[Mnemonic::Mov], init: "xor r10d, r10d; xor r11d, r11d; xor r12d, r12d", ..NONE },
     Setting { mnemonics: &[Mnemonic::Movdir64b], pointer: Some(1), kept: true, ..NONE },
 ];
 

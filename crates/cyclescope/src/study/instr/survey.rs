@@ -32,13 +32,15 @@ pub struct Effort {
     pub rounds: u32,
     /// Core cycles of a program's longest call, about.
     pub cycles: f64,
+    /// Whether the rate from the decoders is measured too.
+    pub decoders: bool,
 }
 
 impl Effort {
     /// The usual.
-    pub const FULL: Effort = Effort { passes: 2, layouts: 4, rounds: 4, cycles: 10_000.0 };
+    pub const FULL: Effort = Effort { passes: 2, layouts: 4, rounds: 4, cycles: 10_000.0, decoders: true };
     /// Quick.
-    pub const QUICK: Effort = Effort { passes: 1, layouts: 3, rounds: 2, cycles: 6_000.0 };
+    pub const QUICK: Effort = Effort { passes: 1, layouts: 3, rounds: 2, cycles: 6_000.0, decoders: false };
 }
 
 /// A form, and what to find out about it.
@@ -129,8 +131,10 @@ const LOOPS_MOST: u64 = 400;
 const SLOW: f64 = 400.0;
 /// Chains are made longer by so many links at most.
 const PADDING_MOST: usize = 40;
+/// Slower instructions than this never wait for decoders.
+const DECODED_BELOW: f64 = 1.5;
 /// How often layouts are tried again that gave nothing.
-const TRIES: usize = 3;
+const TRIES: usize = 5;
 /// From the short to the long half, the cost of an instance may differ by so much.
 const BEND_CYCLES: f64 = 0.03;
 const BEND_SHARE: f64 = 0.05;
@@ -237,13 +241,13 @@ impl<'a> Survey<'a> {
         let mut scout = self.timed(plan, true);
         scout.truncate(1);
         let first = self.watch.time(executor, &scout, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
-        let slow = !(centre(&first[0][0]) < SLOW);
+        let slow = !(first[0][0].about() < SLOW);
         let mut timed = self.timed(plan, slow);
         let chosen: Vec<usize> = (0..timed.len()).filter(|index| !slow || !is_spare(plan, *index)).collect();
         timed = chosen.iter().map(|index| timed[*index].clone()).collect();
         let scouted = self.watch.time(executor, &timed, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
         for (timed, timing) in timed.iter_mut().zip(&scouted[0]) {
-            let body = centre(timing) * timed.copies as f64;
+            let body = timing.about() * timed.copies as f64;
             let wanted = self.effort.cycles / 4.0 / body;
             let wanted = if wanted.is_finite() { wanted } else { LOOPS_LEAST as f64 };
             timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
@@ -266,7 +270,30 @@ impl<'a> Survey<'a> {
             }
         }
         self.lengthen(executor, plan, &mut readings, random)?;
+        if self.effort.decoders && plan.rate(&readings) < DECODED_BELOW {
+            self.decode(executor, plan, &mut readings, random)?;
+        }
         Ok(readings)
+    }
+
+    /// Measures the rate of code that comes from the decoders, beside the first reading.
+    fn decode(
+        &self,
+        executor: &mut dyn Executor,
+        plan: &Plan,
+        readings: &mut [Reading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let Some(experiment) = plan.decoders() else { return Ok(()) };
+        let repeats = experiment.repeats(false);
+        let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
+        let timed = [Timed { program, copies: repeats * experiment.copies, loops: 1 }];
+        let size = (self.effort.layouts, WARM_UP, self.effort.rounds);
+        let timings = self.watch.time(executor, &timed, size, (plan.element, plan.touches_memory), random)?;
+        let mut decoded = Reading::default();
+        timings.iter().for_each(|layout| decoded.add(&layout[0]));
+        readings[0].decoded = decoded.cycles;
+        Ok(())
     }
 
     /// Measures chains that are no slower than the rate of their instances again, with more links.
@@ -374,14 +401,23 @@ impl<'a> Survey<'a> {
     }
 }
 
+impl Timing {
+    /// The cost, whatever disturbed it.
+    fn about(&self) -> f64 {
+        centre(if self.cycles.is_empty() { &self.shared } else { &self.cycles })
+    }
+}
+
 impl Reading {
     /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
     fn add(&mut self, timing: &Timing) {
-        self.shared += timing.shared as u32;
         if timing.cycles.is_empty() {
+            if !timing.shared.is_empty() {
+                self.shared.push(centre(&timing.shared));
+            }
             return;
         }
-        let (cycles, bend) = (centre(timing), median(&mut timing.bend.clone()));
+        let (cycles, bend) = (centre(&timing.cycles), median(&mut timing.bend.clone()));
         if !(cycles > NOTHING) || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
             self.bent += 1;
             return;
@@ -396,17 +432,13 @@ fn is_spare(plan: &Plan, index: usize) -> bool {
 }
 
 /// The mean of the rounds near their median.
-fn centre(timing: &Timing) -> f64 {
-    if timing.cycles.is_empty() {
+fn centre(cycles: &[f64]) -> f64 {
+    if cycles.is_empty() {
         return f64::NAN;
     }
-    let middle = median(&mut timing.cycles.clone());
-    let near: Vec<f64> = timing
-        .cycles
-        .iter()
-        .copied()
-        .filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs())
-        .collect();
+    let middle = median(&mut cycles.to_vec());
+    let near: Vec<f64> =
+        cycles.iter().copied().filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs()).collect();
     if near.is_empty() { middle } else { mean(&near) }
 }
 

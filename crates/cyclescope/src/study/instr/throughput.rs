@@ -47,7 +47,7 @@ impl Addresses {
         let at = copy % self.count();
         match self {
             Addresses::One => 0,
-            Addresses::Adjacent(_) => (at * bytes.clamp(8, 64)) as i32,
+            Addresses::Adjacent(_) => (at * bytes.next_power_of_two().clamp(8, 64)) as i32,
             Addresses::Lines(_) => (at * 64) as i32,
         }
     }
@@ -205,7 +205,7 @@ impl Body {
         let destinations = rotations.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
         let on_memory = anatomy.memory_bytes > 0 && anatomy.slots().contains(&Slot::Base);
         let both = anatomy.reads(Place::Memory) && anatomy.writes(Place::Memory);
-        let addresses = match on_memory {
+        let addresses = match on_memory && !settings::of(anatomy.code().mnemonic()).prepared {
             // What is read and written again needs time in between.
             true if both && recipe.addresses.count() < 24 => Addresses::Lines(24),
             true => recipe.addresses,

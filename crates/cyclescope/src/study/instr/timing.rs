@@ -33,8 +33,8 @@ pub struct Timing {
     pub cycles: Vec<f64>,
     /// By round, how much more a copy costs from 2N to 4N than from N to 2N.
     pub bend: Vec<f64>,
-    /// Rounds that were dropped because something else used the core.
-    pub shared: usize,
+    /// The same of rounds in which something else used the core.
+    pub shared: Vec<f64>,
 }
 
 /// What the programs of a batch have in common.
@@ -189,15 +189,17 @@ impl<'a> Stopwatch<'a> {
             let sentinels = [ticks[2] / before, ticks[last + 2] / after];
             let mut quiet = self.quiet.borrow_mut();
             sentinels.iter().for_each(|sentinel| quiet.learn(*sentinel));
-            if sentinels.iter().any(|sentinel| quiet.is_shared(*sentinel)) {
-                timings.iter_mut().for_each(|timing| timing.shared += 1);
-                continue;
-            }
-            for (index, timed) in programs.iter().enumerate() {
+            let shared = sentinels.iter().any(|sentinel| quiet.is_shared(*sentinel));
+            for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
                 let at = RULERS + 1 + LENGTHS.len() * index;
                 let copies = timed.copies as f64 * timed.loops as f64 * rate;
-                timings[index].cycles.push((ticks[at + 2] - ticks[at]) / (3.0 * copies));
-                timings[index].bend.push(
+                let cycles = (ticks[at + 2] - ticks[at]) / (3.0 * copies);
+                if shared {
+                    timing.shared.push(cycles);
+                    continue;
+                }
+                timing.cycles.push(cycles);
+                timing.bend.push(
                     (ticks[at + 2] - ticks[at + 1]) / (2.0 * copies) - (ticks[at + 1] - ticks[at]) / copies,
                 );
             }
