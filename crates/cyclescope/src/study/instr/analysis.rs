@@ -156,7 +156,9 @@ impl Analysis<'_> {
             let Some(estimate) = self.estimate(passes, index) else { continue };
             rates.push(estimate.cost.value);
             rates.extend(&estimate.others);
-            if best.as_ref().is_none_or(|(_, best)| estimate.cost.value < best.cost.value) {
+            // A rate that was seen once only is no rate that is sustained.
+            let rank = |estimate: &Estimate| (estimate.cost.high.is_infinite(), estimate.cost.value);
+            if best.as_ref().is_none_or(|(_, best)| rank(&estimate) < rank(best)) {
                 best = Some((index, estimate));
             }
         }

@@ -115,7 +115,9 @@ impl Gauge {
         let mut gauge = Gauge::default();
         let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
         let mut time = |cycles: &[Cycle]| time(watch, executor, cycles, random);
-        let nop = Cycle { links: Vec::new(), body: vec![Instruction::with(Code::Nopd); NOPS] };
+        // One byte would be so dense that buffers of decoded instructions can't keep up.
+        let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
+        let nop = Cycle { links: Vec::new(), body: vec![nop; NOPS] };
         gauge.slot = time(&[nop])?[0] / NOPS as f64;
         let selects: Vec<[Link; 2]> =
             links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
