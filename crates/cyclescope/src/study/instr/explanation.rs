@@ -1,7 +1,6 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
 use super::analysis::{Reading, lowest};
-use super::compare::headlines;
 use super::experiment::{Experiment, Meaning, Plan};
 use super::gauge::Gauge;
 use super::links::Link;
@@ -244,6 +243,7 @@ fn false_dependency(mut trial: Trial, row: &Row, meaning: &Meaning, raw: Option<
 #[cfg(test)]
 mod tests {
     use super::super::analysis::Analysis;
+    use super::super::compare::headlines;
     use super::super::operands::Anatomy;
     use super::super::selection::{Criteria, all};
     use super::super::table::tests::row;

@@ -63,7 +63,7 @@ pub struct Summary {
     pub all: Tally,
     /// Why forms were skipped, the most frequent reason first.
     pub skipped_by_reason: Vec<Reason>,
-    /// Why forms failed, the most frequent reason first.
+    /// Why forms failed, without addresses, the most frequent reason first.
     pub failed_by_reason: Vec<Reason>,
     /// By kind of operands; each form counts once.
     pub by_operands: Vec<Named>,
@@ -88,7 +88,10 @@ impl Summary {
                 Status::Skipped => &mut reasons[0],
                 Status::Failed => &mut reasons[1],
             };
-            *given.entry(row.reason.clone().unwrap_or_default()).or_default() += 1;
+            // What follows tells of this form alone: an address, an instruction.
+            let reason = row.reason.as_deref().unwrap_or_default();
+            let reason = reason.split(" at ").next().unwrap_or_default();
+            *given.entry(reason.to_string()).or_default() += 1;
         }
         let kinds = KINDS.iter().zip(kinds).map(|((_, name), tally)| Named { name: name.to_string(), tally });
         let [skipped, failed] = reasons.map(sorted);
@@ -154,11 +157,14 @@ mod tests {
         rows[3].reason = Some("privileged".to_string());
         rows[4].status = Status::Failed;
         rows[4].isa = "avx".to_string();
+        rows[4].reason = Some("the snippet raised SIGSEGV at address 0x1: nop".to_string());
         let summary = Summary::of(&rows);
         assert_eq!(summary.all.forms, rows.len() as u64);
         assert_eq!(summary.all.measured + 2, rows.len() as u64);
         assert_eq!(summary.all.sum, rows.len() as u64);
         assert_eq!(summary.skipped_by_reason, [Reason { reason: "privileged".to_string(), forms: 1 }]);
+        let fault = Reason { reason: "the snippet raised SIGSEGV".to_string(), forms: 1 };
+        assert_eq!(summary.failed_by_reason, [fault]);
         for parts in [&summary.by_operands, &summary.by_isa] {
             assert!(parts.len() > 1);
             assert_eq!(parts.iter().map(|named| named.tally.forms).sum::<u64>(), summary.all.forms);
