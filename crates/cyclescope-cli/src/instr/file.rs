@@ -84,13 +84,10 @@ impl ResultFile {
                 if create { "name a file where you may write" } else { "name a file that --out wrote" };
             Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
         })?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => {
-                let text = format!("another cyclescope writes to {}", path.display());
-                return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
-            }
-            // Without locks, as on some network file systems, two writers can't be told apart.
-            Ok(()) | Err(_) => {}
+        // Any other error means that the file system has no locks: then two writers can't be told apart.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            let text = format!("another cyclescope writes to {}", path.display());
+            return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
         }
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         Ok(ResultFile { path: path.to_path_buf(), file, length, journal: None })

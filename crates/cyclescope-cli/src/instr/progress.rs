@@ -10,7 +10,7 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// A bar at its start.
     pub fn new() -> Progress {
-        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
+        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}");
         bar.set_style(style.expect("the template is a constant"));
         bar.set_message("links");

@@ -12,9 +12,9 @@ use cyclescope::study::instr::summary::{Named, Reason, Summary, Tally};
 use std::collections::HashMap;
 
 /// Characters of the columns; with the numbers they make a line.
-const INSTRUCTION: usize = 27;
-const LATENCY: usize = 22;
-const TAGS: usize = 12;
+const INSTRUCTION: usize = 26;
+const LATENCY: usize = 20;
+const TAGS: usize = 16;
 /// Footnotes and skipped rows that are shown at most.
 const NOTES: usize = 20;
 const SKIPPED: usize = 20;
@@ -117,14 +117,21 @@ pub fn short(value: f64) -> String {
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
-/// A value and how far its interval reaches.
+/// A value and how far its interval reaches, in at most 13 characters where it is below a hundred thousand.
 pub fn quantity(quantity: &Quantity) -> String {
-    match (quantity.value, quantity.low, quantity.high) {
-        (Some(value), Some(low), Some(high)) => {
-            format!("{value:.3} ± {:.3}", (high - value).max(value - low))
+    let Some(value) = quantity.value else { return "-".to_string() };
+    let decimals = match value.abs() {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    match (quantity.low, quantity.high) {
+        (Some(low), Some(high)) => {
+            let reach = (high - value).max(value - low);
+            format!("{value:.decimals$} ± {reach:.decimals$}")
         }
-        (Some(value), ..) => format!("{value:.3} ± ?"),
-        _ => "-".to_string(),
+        _ => format!("{value:.decimals$} ± ?"),
     }
 }
 
@@ -242,6 +249,16 @@ mod tests {
     fn numbers_are_short() {
         assert_eq!([-0.001, 100.0, 0.25, 3.999].map(short), ["0", "100", "0.25", "4"]);
         assert_eq!([5.04, 100.0, 9000.0].map(duration), ["5.0 s", "2 minutes", "2.5 hours"]);
+    }
+
+    #[test]
+    fn costs_fit_their_column() {
+        use cyclescope::statistics::Interval;
+        use cyclescope::unit::Unit;
+        let text = |value, reach| quantity(&Quantity::new(Interval::around(value, reach), Unit::CoreCycles));
+        assert_eq!([text(0.25, 0.001), text(99.994, 0.012)], ["0.250 ± 0.001", "99.99 ± 0.01"]);
+        assert_eq!([text(123.44, 5.0), text(45678.4, 1234.0)], ["123.4 ± 5.0", "45678 ± 1234"]);
+        assert_eq!(text(2.0, f64::INFINITY), "2.000 ± ?");
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub fn explain(
                 let trial = Trial { question: "latency", from, to, variant, assembly, ..trial };
                 chained(trial, row, links, gauge, raw)
             }
-            other => false_dependency(trial, row, other, raw),
+            Meaning::SameDestination { to } => false_dependency(trial, row, to, raw),
         }
     });
     trials.collect()
@@ -210,7 +210,7 @@ fn bound(latency: &Latency, trial: &Trial, row: &Row) -> String {
                 cost + links
             )
         }
-        Bound::Upper if !(cost >= LEAST) => {
+        Bound::Upper if cost.is_nan() || cost < LEAST => {
             "upper: less than a core cycle, so that an instance did not wait for this operand".to_string()
         }
         Bound::Upper => match row.throughput.as_ref().and_then(|throughput| throughput.cost.value) {
@@ -223,13 +223,11 @@ fn bound(latency: &Latency, trial: &Trial, row: &Row) -> String {
     }
 }
 
-fn false_dependency(mut trial: Trial, row: &Row, meaning: &Meaning, raw: Option<f64>) -> Trial {
+fn false_dependency(mut trial: Trial, row: &Row, to: &str, raw: Option<f64>) -> Trial {
     trial.cost = raw;
     trial.question = "false_dependency";
-    if let Meaning::SameDestination { to } = meaning {
-        trial.recipe = format!("all instances write one {to}, which none reads");
-        trial.to = Some(to.clone());
-    }
+    trial.recipe = format!("all instances write one {to}, which none reads");
+    trial.to = Some(to.to_string());
     trial.taken = row.tags.iter().any(|tag| tag == "false_dependency");
     trial.why = match (trial.taken, raw) {
         (true, _) => "slower than with several destinations: they wait for one another",

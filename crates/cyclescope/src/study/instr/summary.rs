@@ -4,9 +4,12 @@ use super::row::{Bound, Row, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// Whether operands are of a kind.
+type Fits = fn(&str) -> bool;
+
 /// Kinds of operands, each form in the first that fits, so that they sum to the whole: what its operands hold, and the
 /// name.
-const KINDS: [(fn(&str) -> bool, &str); 6] = [
+const KINDS: [(Fits, &str); 6] = [
     (|operands| operands.contains("{k}"), "masked"),
     (|operands| operands.contains("{1to"), "broadcast"),
     (|operands| operands.contains("{er}") || operands.contains("{sae}"), "rounding"),
