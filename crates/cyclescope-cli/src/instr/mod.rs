@@ -183,8 +183,6 @@ impl<'a> Bench<'a> {
         if let (Some((machine, old)), Some(path)) = (&kept.head, &args.resume) {
             old.require(&session, machine, self.machine, &path.display().to_string())?;
         }
-        let farewell = file.as_ref().map(|file| format!("interrupted; go on with {}", file.resume_command()));
-        interrupt::farewell(farewell);
         let (rows, resumed) = self.rows(args, subjects, (&session, file.as_mut(), kept), output)?;
         interrupt::farewell(None);
         if let Some(file) = file {
@@ -231,6 +229,9 @@ impl<'a> Bench<'a> {
         let mut executor = if whole { None } else { Some(self.spawn()?) };
         let survey = executor.as_mut().map(|executor| self.begin(executor, subjects.clone())).transpose()?;
         self.head(session, &kept, survey.as_ref(), file.as_deref_mut(), output)?;
+        interrupt::farewell(
+            file.as_ref().map(|file| format!("interrupted; go on with {}", file.resume_command())),
+        );
         let mut follower = Follower::new((self.common, args), session, &subjects, file, output);
         let known = follower.known(kept.rows)?;
         let resumed = known.len();
