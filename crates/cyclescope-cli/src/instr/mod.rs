@@ -36,7 +36,8 @@ use std::time::Instant;
 pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
     run::require_user_mode(common)?;
     if common.evidence.is_some() {
-        let remedy = "leave --evidence out; --out FILE keeps results, and --explain CODE shows their programs and figures";
+        let remedy = "leave --evidence out; --out FILE keeps results, and --explain CODE shows their programs and \
+                      figures";
         return Err(Failure::usage("instr keeps no evidence", Some(remedy)));
     }
     run::one_clock(common)?;

@@ -139,7 +139,10 @@ fn best_rate(row: &Row, plan: &Plan, passes: &[Vec<Reading>], confidence: f64) -
             .collect();
         lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
     };
-    let same = |experiment: &Experiment| matches!(&experiment.meaning, Meaning::Throughput { recipe, .. } if recipe == taken);
+    let same = |experiment: &Experiment| match &experiment.meaning {
+        Meaning::Throughput { recipe, .. } => recipe == taken,
+        _ => false,
+    };
     let candidates = plan.experiments.iter().enumerate().filter(|(_, experiment)| same(experiment));
     let rates = candidates.filter_map(|(index, _)| Some((index, rate(index)?)));
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)

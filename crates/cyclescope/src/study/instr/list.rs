@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn columns_come_in_any_order() {
         let text = "\u{feff}Init,OPERANDS,instruction,measure\r\n# a comment\r\n\
-                    \"xor edx, edx; mov eax, 7\",R32,div,Throughput\r\n,\"reg64,reg64\",Add_r64_rm64,\r\n,,nop,latency\r\n";
+                    \"xor edx, edx; mov eax, 7\",R32,div,Throughput\r\n\
+                    ,\"reg64,reg64\",Add_r64_rm64,\r\n,,nop,latency\r\n";
         let found = read(text.as_bytes()).unwrap();
         let names: Vec<String> = found.iter().map(full_name).collect();
         assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
