@@ -1,5 +1,9 @@
 //! The command line's grammar.
 
+mod instr;
+
+pub use instr::InstrArgs;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cyclescope::measure::Precision;
 use cyclescope::study::instr::compare::Tolerance;
@@ -29,6 +33,8 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Say how good each timing method is here
     Evaluate(EvaluateArgs),
+    /// Measure latency and reciprocal throughput of instructions
+    Instr(Box<InstrArgs>),
     /// Hold two result files, or one and a published table, against each other
     Compare(CompareArgs),
     /// Compute a number again from its evidence
@@ -36,7 +42,7 @@ pub enum Command {
 }
 
 /// Options that every command takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Print one JSON object a line and nothing else on stdout

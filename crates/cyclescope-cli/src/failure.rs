@@ -2,6 +2,7 @@
 
 use cyclescope::error::{BadSnippet, RunError, Unavailable};
 use cyclescope::record::{ErrorRecord, Line, exit};
+use cyclescope::study::instr::table::BadFile;
 use std::io::{self, Write};
 
 /// Why a command ended early.
@@ -119,6 +120,21 @@ impl Failure {
         let mut record = ErrorRecord::from(error);
         record.excerpt = excerpt(text, error.line, error.column);
         Failure::Error(Box::new(record))
+    }
+}
+
+impl Failure {
+    /// A file that can't be used.
+    pub fn file(path: &str, error: BadFile) -> Failure {
+        let text = match error.line {
+            Some(line) => format!("{path}, line {line}: {}", error.message),
+            None => format!("{path}: {}", error.message),
+        };
+        let mut failure = Failure::usage(text, Some(&error.remedy));
+        if let Failure::Error(record) = &mut failure {
+            record.line = error.line.and_then(|line| u32::try_from(line).ok());
+        }
+        failure
     }
 }
 

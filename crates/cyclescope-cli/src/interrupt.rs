@@ -19,6 +19,16 @@ pub fn drawing(is: bool) {
     DRAWING.store(is, Ordering::Release);
 }
 
+/// What is told on standard error when the program is interrupted. Null where there is nothing.
+static FAREWELL: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+
+/// Has this told when the program is interrupted; nothing where it is none.
+pub fn farewell(text: Option<String>) {
+    // Leaked, for the handler may be reading it when it is replaced: some hundred bytes each.
+    let text = text.map_or(ptr::null_mut(), |text| Box::into_raw(Box::new(format!("{text}\n"))));
+    FAREWELL.store(text, Ordering::Release);
+}
+
 /// Processes that end with this one. One group at a time.
 pub struct Group;
 
@@ -64,6 +74,9 @@ extern "C" fn end(signal: libc::c_int) {
     unsafe {
         if DRAWING.load(Ordering::Acquire) {
             libc::write(libc::STDERR_FILENO, c"\n".as_ptr().cast(), 1);
+        }
+        if let Some(text) = FAREWELL.load(Ordering::Acquire).as_ref() {
+            libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
         }
         if group > 0 {
             libc::kill(-group, libc::SIGTERM);

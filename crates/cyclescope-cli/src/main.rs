@@ -8,6 +8,7 @@ mod doctor;
 mod evaluate;
 mod failure;
 mod function;
+mod instr;
 mod interrupt;
 mod isolated;
 mod output;
@@ -51,6 +52,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         Some(Command::Doctor) => doctor::doctor(&cli.common, output),
         Some(Command::Run(args)) => run::run(&cli.common, args, output),
         Some(Command::Evaluate(args)) => evaluate::evaluate(&cli.common, args, output),
+        Some(Command::Instr(args)) => instr::instr(&cli.common, args, output),
         Some(Command::Compare(args)) => compare::compare(&cli.common, args, output),
         Some(Command::Replay(args)) => replay::replay(&cli.common, args, output),
     }

@@ -1,6 +1,6 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
 
-use crate::args::{Common, EvaluateArgs, ExecutorName, RunArgs};
+use crate::args::{Common, EvaluateArgs, ExecutorName, InstrArgs, RunArgs};
 use clap::ValueEnum;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
@@ -52,6 +52,31 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, seed: u64) -> String {
     line.option("--budget", &args.budget);
     line.common(common, seed);
     line.0.extend(args.clocks.iter().cloned());
+    line.quoted()
+}
+
+/// The command that surveys the same forms with this seed.
+pub fn instr(common: &Common, args: &InstrArgs, seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), "instr".to_string()]);
+    let joined = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    line.option("--mnemonic", &joined(&args.mnemonic));
+    line.option("--isa", &joined(&args.isa));
+    line.flag("--all", args.all);
+    line.option("--from", &args.from.as_ref().map(|path| path.display().to_string()));
+    line.common(common, seed);
+    line.option("--explain", &args.explain);
+    if !args.filters.is_empty() {
+        line.0.push("--".to_string());
+        line.0.extend(args.filters.iter().cloned());
+    }
+    line.quoted()
+}
+
+/// The command that measures one form with this seed; the list that it comes from may hold its init code.
+pub fn instr_form(common: &Common, args: &InstrArgs, name: &str, seed: u64) -> String {
+    let mut line = CommandLine(["cyclescope", "instr", name].map(str::to_string).to_vec());
+    line.option("--from", &args.from.as_ref().map(|path| path.display().to_string()));
+    line.common(common, seed);
     line.quoted()
 }
 
@@ -113,6 +138,7 @@ mod tests {
             Some(Command::Run(args)) => super::run(&cli.common, args, None, 7),
             Some(Command::Evaluate(args)) => super::evaluate(&cli.common, args, 7),
             Some(Command::Doctor) => super::doctor(&cli.common, 7),
+            Some(Command::Instr(args)) => super::instr(&cli.common, args, 7),
             other => panic!("{other:?} is no run"),
         }
     }
@@ -136,6 +162,9 @@ mod tests {
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
             vec!["doctor", "--quick", "--cpu", "0"],
+            vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
+            vec!["instr", "--from", "a list.csv", "--all"],
+            vec!["instr", "--explain", "Vaddps_zmm{k}{z}"],
             vec!["evaluate", "--clock", "rdtsc,rdtscp", "rdpru", "--ensembles", "10", "--budget", "2.5"],
         ];
         for line in lines {

@@ -3,6 +3,8 @@
 mod explain;
 mod tables;
 
+pub use tables::one_line;
+
 use crate::args::{Common, CompareArgs};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
@@ -10,7 +12,7 @@ use cyclescope::record::exit;
 use cyclescope::study::instr::compare::{Comparison, Difference, Tolerance};
 use cyclescope::study::instr::compare::{against_reference, against_results};
 use cyclescope::study::instr::reference::Reference;
-use cyclescope::study::instr::table::{BadFile, Table};
+use cyclescope::study::instr::table::Table;
 use serde::Serialize;
 use std::io;
 use std::path::Path;
@@ -74,14 +76,14 @@ impl Input {
         // Results are objects; the first line of a CSV file is names.
         let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let content = if is_results {
-            let table = Table::read(&bytes).map_err(|error| damaged(&name, error))?;
+            let table = Table::read(&bytes).map_err(|error| Failure::file(&name, error))?;
             if table.rows.is_empty() {
                 let remedy = "name a file that `cyclescope instr --out` wrote";
                 return Err(Failure::usage(format!("{name} holds no instructions"), Some(remedy)));
             }
             Content::Results(table)
         } else {
-            Content::Reference(Reference::read(&bytes).map_err(|error| damaged(&name, error))?)
+            Content::Reference(Reference::read(&bytes).map_err(|error| Failure::file(&name, error))?)
         };
         Ok(Input { path: name, content })
     }
@@ -121,18 +123,6 @@ fn unreadable(path: &str, error: &io::Error) -> Failure {
         }
         _ => Failure::internal(text),
     }
-}
-
-fn damaged(path: &str, error: BadFile) -> Failure {
-    let text = match error.line {
-        Some(line) => format!("{path}, line {line}: {}", error.message),
-        None => format!("{path}: {}", error.message),
-    };
-    let mut failure = Failure::usage(text, Some(&error.remedy));
-    if let Failure::Error(record) = &mut failure {
-        record.line = error.line.and_then(|line| u32::try_from(line).ok());
-    }
-    failure
 }
 
 /// The first line of JSON.

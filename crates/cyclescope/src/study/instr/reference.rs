@@ -6,7 +6,7 @@
 //! `variant` and `bound` are understood, so that an export is a reference; all others are passed over.
 
 mod figure;
-mod lines;
+pub(super) mod lines;
 mod spelling;
 
 pub use figure::Figure;
@@ -197,7 +197,7 @@ fn header(message: String, remedy: String) -> BadFile {
     BadFile { line: Some(1), message, remedy }
 }
 
-fn unreadable(error: &csv::Error, lines: &mut Lines<'_>) -> BadFile {
+pub(super) fn unreadable(error: &csv::Error, lines: &mut Lines<'_>) -> BadFile {
     let line = error.position().map(|position| lines.of(position));
     let (message, remedy) = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => (

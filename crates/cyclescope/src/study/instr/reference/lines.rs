@@ -1,7 +1,7 @@
 //! Where the records of a CSV file begin.
 
 /// A walk through a file, from record to record.
-pub(super) struct Lines<'a> {
+pub struct Lines<'a> {
     content: &'a [u8],
     offset: usize,
     line: u64,

@@ -1,0 +1,125 @@
+//! Follows a survey: keeps rows, prints them, draws the bar.
+
+use super::file::ResultFile;
+use super::progress::Progress;
+use super::session::Session;
+use crate::args::{Common, InstrArgs};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::repro;
+use cyclescope::study::instr::row::Row;
+use cyclescope::study::instr::selection::full_name;
+use cyclescope::study::instr::survey::{Event, Progress as Standing, Subject};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// Whoever follows.
+pub struct Follower<'a> {
+    options: (&'a Common, &'a InstrArgs),
+    session: &'a Session,
+    file: Option<&'a mut ResultFile>,
+    output: &'a mut Output,
+    progress: Progress,
+    /// Where each form's row belongs.
+    places: HashMap<String, usize>,
+    rows: Vec<Option<Row>>,
+    complete: usize,
+    /// What failed: it ends the survey.
+    failure: Option<Failure>,
+}
+
+/// The name of a row's form.
+fn name(row: &Row) -> String {
+    format!("{} {}", row.code, row.operands).trim_end().to_string()
+}
+
+impl<'a> Follower<'a> {
+    /// Begins.
+    pub fn new(
+        options: (&'a Common, &'a InstrArgs),
+        session: &'a Session,
+        subjects: &[Subject],
+        file: Option<&'a mut ResultFile>,
+        output: &'a mut Output,
+    ) -> Follower<'a> {
+        let places =
+            subjects.iter().enumerate().map(|(index, subject)| (full_name(subject), index)).collect();
+        let rows = vec![None; subjects.len()];
+        let progress = Progress::new();
+        Follower { options, session, file, output, progress, places, rows, complete: 0, failure: None }
+    }
+
+    /// Takes the rows that a file has already, and returns which forms are known by them.
+    pub fn known(&mut self, rows: Vec<Row>) -> Result<Vec<usize>, Failure> {
+        let mut known = Vec::new();
+        for row in rows {
+            let Some(place) = self.places.get(&name(&row)).copied() else { continue };
+            self.record(&row)?;
+            self.put(place, row);
+            known.push(place);
+        }
+        Ok(known)
+    }
+
+    /// The bar's start: so many measurements are known.
+    pub fn begin(&self, known: usize, total: usize) {
+        self.progress.begin(known, total);
+    }
+
+    /// Takes an event. A failure ends the survey and is told by [`Follower::finish`].
+    pub fn take(&mut self, event: Event, standing: Standing) -> ControlFlow<()> {
+        match self.act(event, standing) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failure) => {
+                self.failure = Some(failure);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn act(&mut self, event: Event, standing: Standing) -> Result<(), Failure> {
+        match event {
+            Event::Done(done) => {
+                if let Some(file) = self.file.as_mut().filter(|_| done.pass + 1 < self.session.effort.passes)
+                {
+                    file.keep(done, self.session)?;
+                }
+            }
+            Event::Row(row) => {
+                let mut row = *row;
+                let name = name(&row);
+                let (common, args) = self.options;
+                row.repro = repro::instr_form(common, args, &name, self.session.seed);
+                // First the file: what it has is not lost where standard output is closed.
+                self.file.as_mut().map_or(Ok(()), |file| file.append("instr", &row))?;
+                self.record(&row)?;
+                if let Some(place) = self.places.get(&name).copied() {
+                    self.put(place, row);
+                }
+            }
+        }
+        self.progress.tell(standing, self.complete, self.rows.len());
+        Ok(())
+    }
+
+    fn put(&mut self, place: usize, row: Row) {
+        self.complete += usize::from(self.rows[place].is_none());
+        self.rows[place] = Some(row);
+    }
+
+    fn record(&mut self, row: &Row) -> Result<(), Failure> {
+        if !self.output.is_json() {
+            return Ok(());
+        }
+        self.progress.aside(|| self.output.record("instr", row))
+    }
+
+    /// All rows in the order of the selection, or what failed.
+    pub fn finish(self) -> Result<Vec<Row>, Failure> {
+        self.progress.finish();
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok(self.rows.into_iter().flatten().collect()),
+        }
+    }
+}

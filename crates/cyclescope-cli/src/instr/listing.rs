@@ -1,0 +1,83 @@
+//! `--list`: the forms that would be measured, and those that would be skipped.
+
+use super::tables::plural;
+use crate::failure::Failure;
+use crate::output::{Output, wrapped};
+use crate::page::{Page, note, print, table};
+use comfy_table::CellAlignment;
+use cyclescope::machine::Machine;
+use cyclescope::study::instr::operands::Anatomy;
+use cyclescope::study::instr::selection::isa;
+use cyclescope::study::instr::skip::{Skip, skip};
+use cyclescope::study::instr::survey::Subject;
+use serde::Serialize;
+
+/// Characters of the columns.
+const INSTRUCTION: usize = 27;
+const CODE: usize = 25;
+const ISA: usize = 14;
+
+/// One form, kind `instr.form`.
+#[derive(Serialize)]
+struct FormRecord {
+    code: String,
+    mnemonic: String,
+    operands: String,
+    encoding: &'static str,
+    isa: String,
+    /// The code of the reason why it would be skipped; null where it would be measured.
+    skip: Option<&'static str>,
+}
+
+impl FormRecord {
+    fn new(subject: &Subject, machine: &Machine) -> FormRecord {
+        let form = subject.form;
+        let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features));
+        FormRecord {
+            code: format!("{:?}", form.code),
+            mnemonic: form.mnemonic(),
+            operands: form.operands(),
+            encoding: form.encoding(),
+            isa: isa(subject).join("+"),
+            skip: skipped.map(Skip::code),
+        }
+    }
+}
+
+/// Prints the forms.
+pub fn list(subjects: &[Subject], machine: &Machine, output: &mut Output) -> Result<(), Failure> {
+    let forms: Vec<FormRecord> = subjects.iter().map(|subject| FormRecord::new(subject, machine)).collect();
+    if output.is_json() {
+        return forms.iter().try_for_each(|form| output.record("instr.form", form));
+    }
+    let mut rows = table(&["instruction", "code", "needs", ""]);
+    for column in 1..4 {
+        rows.column_mut(column).expect("there are four").set_cell_alignment(CellAlignment::Left);
+    }
+    let cell = |text: &str, width: usize| wrapped(text, width).join("\n");
+    for form in &forms {
+        // A code is one word, which may break where its parts meet.
+        let name = format!("{} {}", form.mnemonic, form.operands);
+        let skip =
+            form.skip.map_or(form.encoding.to_string(), |skip| format!("skip: {}", skip.replace('_', " ")));
+        rows.add_row([
+            cell(name.trim_end(), INSTRUCTION),
+            cell(&form.code, CODE),
+            cell(&form.isa.replace('+', " + "), ISA),
+            cell(&skip, 11),
+        ]);
+    }
+    let mut page = Page::new(output);
+    print(&mut page, &rows)?;
+    let measured = forms.iter().filter(|form| form.skip.is_none()).count();
+    let skipped = forms.len() - measured;
+    let text = format!("{} would be measured, {skipped} skipped.", plural(measured as u64, "form"));
+    note(&mut page, &text)?;
+    for (_, code, meaning) in Skip::ALL {
+        let count = forms.iter().filter(|form| form.skip == Some(code)).count();
+        if count > 0 {
+            note(&mut page, &format!("{}: {meaning} ({count})", code.replace('_', " ")))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,304 @@
+//! `cyclescope instr`: latency and reciprocal throughput of instructions.
+
+mod choose;
+mod explain;
+mod file;
+mod follower;
+mod listing;
+mod progress;
+mod session;
+mod tables;
+
+use crate::args::{Common, InstrArgs};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::{interrupt, repro, run};
+use cyclescope::clock::Clock;
+use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::machine::Machine;
+use cyclescope::measure::Plan;
+use cyclescope::record::exit;
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::instr::row::Row;
+use cyclescope::study::instr::summary::Summary;
+use cyclescope::study::instr::survey::{Done, Effort, Outcome, Subject, Survey};
+use cyclescope::study::instr::{export, selection};
+use file::{Kept, ResultFile};
+use follower::Follower;
+use serde::Serialize;
+use serde_json::Value;
+use session::{GaugeRecord, MachineLine, Session};
+use std::path::Path;
+use std::time::Instant;
+
+/// Runs the command and returns the exit code: a table that completes is done, failed forms included.
+pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
+    run::require_user_mode(common)?;
+    if common.evidence.is_some() {
+        let remedy = "leave --evidence out; --out FILE keeps results, and --explain CODE shows their programs and \
+                      figures";
+        return Err(Failure::usage("instr keeps no evidence", Some(remedy)));
+    }
+    run::one_clock(common)?;
+    let (mut file, mut kept) = (None, Kept::default());
+    if let Some(path) = &args.resume {
+        let (opened, found) = ResultFile::resume(path)?;
+        (file, kept) = (Some(opened), found);
+    }
+    if let (Some(path), None) = (&args.resume, &kept.head)
+        && choose::names_nothing(args)
+    {
+        let text = format!("{} ends before its first line does, so that it tells no forms", path.display());
+        return Err(Failure::usage(text, Some("name the forms again, or begin a new file with --out")));
+    }
+    let adopted = kept.head.as_ref().map(|(_, session)| session.adopt(common, args));
+    let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
+    let subjects = choose::subjects(args)?;
+    if args.list {
+        listing::list(&subjects, &run::machine(common)?, output)?;
+        return Ok(exit::DONE);
+    }
+    [&args.csv, &args.markdown].into_iter().flatten().try_for_each(|path| writable(path))?;
+    let machine = run::machine(common)?;
+    let bench = Bench::new(common, &machine)?;
+    if args.explain.is_some() {
+        return bench.explain(args, subjects, output);
+    }
+    if let Some(path) = &args.out {
+        file = Some(ResultFile::create(path)?);
+    }
+    bench.survey(args, subjects, (file, kept), output)?;
+    Ok(exit::DONE)
+}
+
+/// What measurements are made with.
+struct Bench<'a> {
+    common: &'a Common,
+    machine: &'a Machine,
+    plan: Plan,
+    effort: Effort,
+}
+
+/// The last line of JSON, kind `instr.summary`.
+#[derive(Serialize)]
+struct SummaryRecord<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    /// Forms whose rows a file had already.
+    resumed: usize,
+    seconds: f64,
+    cpu: u32,
+    cpu_model: String,
+    clock: &'a str,
+    executor: &'a str,
+    seed: u64,
+    repro: String,
+}
+
+impl<'a> Bench<'a> {
+    fn new(common: &'a Common, machine: &'a Machine) -> Result<Bench<'a>, Failure> {
+        let request = Request {
+            clock: run::one_clock(common)?,
+            unroll: None,
+            loop_count: None,
+            cold: Default::default(),
+            warm_up: None,
+            samples: None,
+            layouts: None,
+            precision: None,
+            aim: None,
+            confidence: None,
+            budget: None,
+            seed: common.seed.unwrap_or_else(run::seed),
+            quick: common.quick,
+            keep_evidence: false,
+        };
+        machine.tsc.require()?;
+        let plan = request.plan(machine)?;
+        let effort = if common.quick { Effort::QUICK } else { Effort::FULL };
+        Ok(Bench { common, machine, plan, effort })
+    }
+
+    fn cpu(&self) -> u32 {
+        self.machine.target.as_ref().map_or(0, |target| target.cpu)
+    }
+
+    fn spawn(&self) -> Result<User, Failure> {
+        let counter = self.plan.clock.reads_counter();
+        Ok(User::spawn(&UserOptions { cpu: self.cpu() as usize, counter, ..UserOptions::default() })?)
+    }
+
+    /// Measures what links cost.
+    fn begin(&self, executor: &mut User, subjects: Vec<Subject>) -> Result<Survey<'_>, Failure> {
+        let imul_latency = match self.plan.imul_latency {
+            Some(latency) => latency,
+            // Measuring anything finds it.
+            None => {
+                let snippet = Snippet::new(vec![0x90], Vec::new(), "nop");
+                cyclescope::measure::measure(executor, &snippet, &self.plan)?.acquisition.shape.imul_latency
+            }
+        };
+        let clock: &Clock = self.plan.clock;
+        let plan = (self.effort, self.plan.seed, self.plan.confidence);
+        let method = (clock, self.plan.step, imul_latency);
+        Ok(Survey::new(method, executor, &self.machine.features, subjects, plan)?)
+    }
+
+    fn explain(&self, args: &InstrArgs, subjects: Vec<Subject>, output: &mut Output) -> Result<u8, Failure> {
+        if subjects.len() > explain::MOST {
+            let some: Vec<String> =
+                subjects.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
+            let text = format!("{} forms are too many to explain at once", subjects.len());
+            let remedy = format!("name at most {}, such as {}", explain::MOST, some.join(", "));
+            return Err(Failure::usage(text, Some(&remedy)));
+        }
+        let mut executor = self.spawn()?;
+        let survey = self.begin(&mut executor, subjects)?;
+        let repro = |row: &Row| {
+            let name = format!("{} {}", row.code, row.operands);
+            let args =
+                InstrArgs { filters: Vec::new(), explain: Some(name.trim_end().to_string()), ..args.clone() };
+            repro::instr(self.common, &args, self.plan.seed)
+        };
+        explain::explain_all(&survey, &mut executor, &repro, output)?;
+        run::warn_of_neighbours(&executor, self.machine);
+        Ok(exit::DONE)
+    }
+
+    fn survey(
+        &self,
+        args: &InstrArgs,
+        subjects: Vec<Subject>,
+        (mut file, kept): (Option<ResultFile>, Kept),
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let plan = &self.plan;
+        let session = Session::new(
+            args,
+            &subjects,
+            (self.effort, plan.confidence),
+            (plan.clock.name, self.cpu(), plan.seed, self.common.quick),
+        );
+        if let (Some((machine, old)), Some(path)) = (&kept.head, &args.resume) {
+            old.require(&session, machine, self.machine, &path.display().to_string())?;
+        }
+        let (rows, resumed) = self.rows(args, subjects, (&session, file.as_mut(), kept), output)?;
+        interrupt::farewell(None);
+        if let Some(file) = file {
+            file.finish();
+        }
+        let summary = Summary::of(&rows);
+        let seconds = begun.elapsed().as_secs_f64();
+        if output.is_json() {
+            let record = SummaryRecord {
+                summary: &summary,
+                resumed,
+                seconds,
+                cpu: self.cpu(),
+                cpu_model: self.machine.cpu.name(),
+                clock: plan.clock.name,
+                executor: "user",
+                seed: plan.seed,
+                repro: repro::instr(self.common, args, plan.seed),
+            };
+            output.record("instr.summary", &record)?;
+        } else {
+            tables::rows(&rows.iter().collect::<Vec<_>>(), output)?;
+            tables::summary(&summary, seconds, output)?;
+        }
+        output.finish()?;
+        export_to(args.csv.as_deref(), &rows, |rows, out| export::csv(rows, out))?;
+        export_to(args.markdown.as_deref(), &rows, |rows, out| export::markdown(rows, out))
+    }
+
+    /// All rows, those that a file has already included, and how many these are.
+    fn rows(
+        &self,
+        args: &InstrArgs,
+        subjects: Vec<Subject>,
+        (session, mut file, kept): (&Session, Option<&mut ResultFile>, Kept),
+        output: &mut Output,
+    ) -> Result<(Vec<Row>, usize), Failure> {
+        let passes = self.effort.passes;
+        let whole = kept.rows.len() == subjects.len();
+        let earlier = match file.as_mut() {
+            Some(file) if kept.head.is_some() && !whole => file.journal(session)?,
+            _ => Vec::new(),
+        };
+        let mut executor = if whole { None } else { Some(self.spawn()?) };
+        let survey = executor.as_mut().map(|executor| self.begin(executor, subjects.clone())).transpose()?;
+        self.head(session, &kept, survey.as_ref(), file.as_deref_mut(), output)?;
+        interrupt::farewell(
+            file.as_ref().map(|file| format!("interrupted; go on with {}", file.resume_command())),
+        );
+        let mut follower = Follower::new((self.common, args), session, &subjects, file, output);
+        let known = follower.known(kept.rows)?;
+        let resumed = known.len();
+        if let (Some(survey), Some(executor)) = (&survey, &mut executor) {
+            let row = |form: usize| {
+                (0..passes).map(move |pass| Done { form, pass, outcome: Outcome::Measured(Vec::new()) })
+            };
+            let mut done: Vec<Done> = known.iter().copied().flat_map(row).collect();
+            // A last pass without its row is no use: the row would never be made.
+            done.extend(
+                earlier.into_iter().filter(|done| done.pass + 1 < passes && !known.contains(&done.form)),
+            );
+            follower.begin(done.len(), subjects.len() * passes as usize);
+            survey.run(executor, done, &mut |event, standing| follower.take(event, standing))?;
+            run::warn_of_neighbours(executor, self.machine);
+        }
+        Ok((follower.finish()?, resumed))
+    }
+
+    /// The first line: of the file that is gone on with, or a new one.
+    fn head(
+        &self,
+        session: &Session,
+        kept: &Kept,
+        survey: Option<&Survey>,
+        file: Option<&mut ResultFile>,
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        if let Some((Value::Object(fields), _)) = &kept.head {
+            let mut fields = fields.clone();
+            // These the new line has itself.
+            fields.retain(|name, _| name != "schema" && name != "kind");
+            return if output.is_json() { output.record("machine", &fields) } else { Ok(()) };
+        }
+        let Some(survey) = survey else { return Ok(()) };
+        let line =
+            MachineLine { machine: self.machine, survey: session, gauge: GaugeRecord::new(&survey.gauge) };
+        file.map_or(Ok(()), |file| file.append("machine", &line))?;
+        if output.is_json() { output.record("machine", &line) } else { Ok(()) }
+    }
+}
+
+/// Fails early where a table could not be written after hours.
+fn writable(path: &Path) -> Result<(), Failure> {
+    use rustix::fs::{Access, access};
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let place = if path.exists() { path } else { folder };
+    let why = match access(place, Access::WRITE_OK) {
+        Err(errno) => std::io::Error::from(errno).to_string(),
+        Ok(()) if path.is_dir() => "it is a directory".to_string(),
+        Ok(()) => return Ok(()),
+    };
+    let text = format!("no table can go to {}: {why}", path.display());
+    Err(Failure::usage(text, Some("name a file where you may write")))
+}
+
+fn export_to(
+    path: Option<&Path>,
+    rows: &[Row],
+    write: impl FnOnce(&[Row], &mut Vec<u8>) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    let mut bytes = Vec::new();
+    let written = write(rows, &mut bytes).and_then(|()| std::fs::write(path, bytes));
+    written.map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
+}

@@ -1,0 +1,269 @@
+//! Rows and their summary as text.
+
+use crate::compare::one_line;
+use crate::failure::Failure;
+use crate::output::{Output, wrapped};
+use crate::page::{Page, note, print, table};
+use comfy_table::CellAlignment;
+use cyclescope::record::Quantity;
+use cyclescope::study::instr::compare::headlines;
+use cyclescope::study::instr::row::{Bound, Row, Status};
+use cyclescope::study::instr::summary::{Named, Reason, Summary, Tally};
+use std::collections::HashMap;
+
+/// Characters of the columns; with the numbers they make a line.
+const INSTRUCTION: usize = 26;
+const LATENCY: usize = 20;
+const TAGS: usize = 16;
+/// Footnotes and skipped rows that are shown at most.
+const NOTES: usize = 20;
+const SKIPPED: usize = 20;
+
+/// Prints a row for each form.
+pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
+    let skipped = rows.iter().filter(|row| row.status == Status::Skipped).count();
+    let shown: Vec<&Row> =
+        rows.iter().copied().filter(|row| row.status != Status::Skipped || skipped <= SKIPPED).collect();
+    let mut page = Page::new(output);
+    page.section("Instructions, in core cycles")?;
+    let mut names: HashMap<String, Vec<&str>> = HashMap::new();
+    for row in &shown {
+        names.entry(name(row)).or_default().push(&row.encoding);
+    }
+    let mut notes = Notes::default();
+    let mut lines = table(&["instruction", "latency", "rthroughput", "tags"]);
+    for column in [1, 3] {
+        lines.column_mut(column).expect("there are four").set_cell_alignment(CellAlignment::Left);
+    }
+    for row in &shown {
+        let code = match names[&name(row)].as_slice() {
+            [_] => String::new(),
+            // Several encodings, and several instructions of one encoding, can have the same name.
+            all if all.iter().filter(|encoding| **encoding == row.encoding).count() == 1 => {
+                format!(" ({})", row.encoding)
+            }
+            _ => format!(" ({})", row.code),
+        };
+        let throughput = row.throughput.as_ref().map_or("-".to_string(), |found| quantity(&found.cost));
+        lines.add_row([
+            cell(&format!("{}{code}", name(row)), INSTRUCTION),
+            cell(&latency(row), LATENCY),
+            throughput,
+            cell(&tags(row, &mut notes), TAGS),
+        ]);
+    }
+    if !shown.is_empty() {
+        print(&mut page, &lines)?;
+    }
+    if shown.len() < rows.len() {
+        let text = format!("{} forms were skipped; --list shows which, and why.", rows.len() - shown.len());
+        note(&mut page, &text)?;
+    }
+    legend(&mut page, &shown)?;
+    notes.print(&mut page)
+}
+
+fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {
+    let has = |bound: Bound| shown.iter().any(|row| headlines(row).any(|latency| latency.bound == bound));
+    if has(Bound::Sum) {
+        note(page, "~: part of a sum over several classes of registers; how it is split is a convention.")?;
+    }
+    if has(Bound::Upper) {
+        note(page, "≤: an upper bound.")?;
+    }
+    Ok(())
+}
+
+/// The instruction with its operands.
+pub fn name(row: &Row) -> String {
+    one_line(format!("{} {}", row.mnemonic, row.operands).trim_end())
+}
+
+/// The headline latencies: one number where all are alike, else the pairs that share one together.
+fn latency(row: &Row) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for latency in headlines(row) {
+        let number = format!("{}{}", sign(latency.bound), short(latency.cost.value.unwrap_or_default()));
+        let pair = format!("{}→{}", latency.from, latency.to);
+        match groups.iter_mut().find(|(known, _)| *known == number) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => groups.push((number, vec![pair])),
+        }
+    }
+    match groups.as_slice() {
+        [] => "-".to_string(),
+        [(number, _)] => number.clone(),
+        groups => {
+            let each = groups.iter().map(|(number, pairs)| format!("{} {number}", pairs.join(" ")));
+            each.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// The mark of a bound.
+pub fn sign(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Exact => "",
+        Bound::Sum => "~",
+        Bound::Upper => "≤",
+    }
+}
+
+/// A number of core cycles with two decimals, without zeros at its end.
+pub fn short(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    // A tiny negative number, which noise makes of zero.
+    if text == "-0" { "0".to_string() } else { text.to_string() }
+}
+
+/// A value and how far its interval reaches, in at most 13 characters where it is below a hundred thousand.
+pub fn quantity(quantity: &Quantity) -> String {
+    let Some(value) = quantity.value else { return "-".to_string() };
+    let decimals = match value.abs() {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    };
+    match (quantity.low, quantity.high) {
+        (Some(low), Some(high)) => {
+            let reach = (high - value).max(value - low);
+            format!("{value:.decimals$} ± {reach:.decimals$}")
+        }
+        _ => format!("{value:.decimals$} ± ?"),
+    }
+}
+
+fn tags(row: &Row, notes: &mut Notes) -> String {
+    let mut words = row.tags.clone();
+    let reason = row.reason.as_deref().unwrap_or_default();
+    match row.status {
+        Status::Measured => {}
+        Status::Skipped => words.push(format!("skipped: {reason}")),
+        Status::Failed => words.push(format!("failed {}", notes.mark(reason))),
+    }
+    words.extend(row.caveats.iter().map(|caveat| notes.mark(&caveat.text)));
+    one_line(&words.join(" "))
+}
+
+fn cell(text: &str, width: usize) -> String {
+    wrapped(&one_line(text), width).join("\n")
+}
+
+/// Footnotes, each text once.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn mark(&mut self, text: &str) -> String {
+        let known = self.0.iter().position(|known| known == text);
+        let index = known.unwrap_or_else(|| {
+            self.0.push(text.to_string());
+            self.0.len() - 1
+        });
+        format!("[{}]", index + 1)
+    }
+
+    fn print(&self, page: &mut Page) -> Result<(), Failure> {
+        for (index, text) in self.0.iter().enumerate().take(NOTES) {
+            note(page, &format!("[{}] {}", index + 1, one_line(text)))?;
+        }
+        if self.0.len() > NOTES {
+            note(page, &format!("{} more: --out and --json keep them all.", self.0.len() - NOTES))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints what came of a survey.
+pub fn summary(summary: &Summary, seconds: f64, output: &mut Output) -> Result<(), Failure> {
+    output.line("")?;
+    let mut page = Page::new(output);
+    page.section("Summary")?;
+    let all = &summary.all;
+    let counts = format!(
+        "{}: {} measured, {} skipped, {} failed, in {}",
+        plural(all.forms, "form"),
+        all.measured,
+        all.skipped,
+        all.failed,
+        duration(seconds)
+    );
+    page.row("forms", &counts)?;
+    page.row("latencies", &format!("{} exact, {} sum, {} upper", all.exact, all.sum, all.upper))?;
+    reasons(&mut page, "skipped", &summary.skipped_by_reason)?;
+    reasons(&mut page, "failed", &summary.failed_by_reason)?;
+    if all.forms > 1 {
+        parts(&mut page, "operands", &summary.by_operands)?;
+        parts(&mut page, "features", &summary.by_isa)?;
+    }
+    Ok(())
+}
+
+fn reasons(page: &mut Page, label: &str, reasons: &[Reason]) -> Result<(), Failure> {
+    let words: Vec<String> =
+        reasons.iter().map(|reason| format!("{} {}", reason.forms, reason.reason)).collect();
+    if words.is_empty() { Ok(()) } else { page.row(label, &words.join(", ")) }
+}
+
+fn parts(page: &mut Page, heading: &str, parts: &[Named]) -> Result<(), Failure> {
+    let tried = |tally: &Tally| tally.forms > tally.skipped;
+    let untried: Vec<&Named> = parts.iter().filter(|named| !tried(&named.tally)).collect();
+    let mut rows = table(&[heading, "measured", "skipped", "failed", "exact", "sum", "upper"]);
+    for Named { name, tally } in parts.iter().filter(|named| tried(&named.tally)) {
+        let numbers = [tally.measured, tally.skipped, tally.failed, tally.exact, tally.sum, tally.upper];
+        let cells = std::iter::once(cell(&name.replace('+', " + "), INSTRUCTION));
+        rows.add_row(cells.chain(numbers.map(|number| number.to_string())).collect::<Vec<_>>());
+    }
+    page.output.line("")?;
+    if untried.len() < parts.len() {
+        print(page, &rows)?;
+    }
+    if !untried.is_empty() {
+        let names: Vec<String> =
+            untried.iter().map(|named| format!("{} ({})", named.name, named.tally.forms)).collect();
+        note(page, &format!("All forms skipped: {}", names.join(", ")))?;
+    }
+    Ok(())
+}
+
+/// A number of things.
+pub fn plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.1} s"),
+        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.1} hours", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([-0.001, 100.0, 0.25, 3.999].map(short), ["0", "100", "0.25", "4"]);
+        assert_eq!([5.04, 100.0, 9000.0].map(duration), ["5.0 s", "2 minutes", "2.5 hours"]);
+    }
+
+    #[test]
+    fn costs_fit_their_column() {
+        use cyclescope::statistics::Interval;
+        use cyclescope::unit::Unit;
+        let text = |value, reach| quantity(&Quantity::new(Interval::around(value, reach), Unit::CoreCycles));
+        assert_eq!([text(0.25, 0.001), text(99.994, 0.012)], ["0.250 ± 0.001", "99.99 ± 0.01"]);
+        assert_eq!([text(123.44, 5.0), text(45678.4, 1234.0)], ["123.4 ± 5.0", "45678 ± 1234"]);
+        assert_eq!(text(2.0, f64::INFINITY), "2.000 ± ?");
+    }
+
+    #[test]
+    fn equal_footnotes_are_one() {
+        let mut notes = Notes::default();
+        assert_eq!(["a", "b", "a"].map(|text| notes.mark(text)), ["[1]", "[2]", "[1]"]);
+    }
+}

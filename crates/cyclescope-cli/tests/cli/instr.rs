@@ -1,0 +1,264 @@
+//! `instr`: tables, lists, exports and explanations.
+
+use crate::support::{Answer, answer, cyclescope, folder};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn said(arguments: &[&str]) -> Answer {
+    answer(&mut cyclescope(&[&["instr"], arguments].concat()))
+}
+
+/// The JSON lines of a survey.
+fn lines(arguments: &[&str]) -> Vec<Value> {
+    let answer = said(&[arguments, &["--json"]].concat());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let lines: Vec<Value> =
+        answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
+    lines
+}
+
+fn of_kind<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["kind"] == kind).collect()
+}
+
+fn keys(value: &Value) -> BTreeSet<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[test]
+fn a_table_has_a_row_for_each_form() {
+    let answer = said(&["add r64, r64", "Imul_r64_rm64", "hlt", "--quick"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for part in [
+        "(Add_r64_rm64)",
+        "(Add_rm64_r64)",
+        "imul r64, r64",
+        "imul r64, m64",
+        "skipped:",
+        "5 forms: 4 measured, 1 skipped, 0 failed",
+    ] {
+        assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
+    }
+    // What a mark means is told where it stands.
+    for mark in ['≤', '~'] {
+        assert!(answer.stdout.matches(mark).count() != 1, "{mark}: {}", answer.stdout);
+    }
+    for line in answer.stdout.lines() {
+        assert!(line.chars().count() <= 80 && !line.contains('\x1b'), "{line}");
+    }
+}
+
+#[test]
+fn rows_are_json_lines_between_the_machine_and_the_summary() {
+    let lines = lines(&["Add_r64_rm64", "hlt", "--quick", "--seed", "7"]);
+    assert_eq!(
+        (&lines[0]["kind"], &lines[lines.len() - 1]["kind"]),
+        (&"machine".into(), &"instr.summary".into())
+    );
+    let (machine, summary) = (&lines[0], &lines[lines.len() - 1]);
+    assert!(machine["cpu"]["brand"].is_object() && machine["gauge"]["links"][0]["name"].is_string());
+    assert_eq!((&machine["survey"]["seed"], &machine["survey"]["quick"]), (&7.into(), &true.into()));
+    let rows = of_kind(&lines, "instr");
+    assert_eq!((rows.len(), lines.len()), (3, 5));
+    for row in &rows {
+        let expected = "schema kind code mnemonic operands encoding isa implicit bytes status reason latency \
+                        throughput tags caveats repro";
+        assert_eq!(keys(row), expected.split_whitespace().collect());
+    }
+    let counts =
+        ["forms", "measured", "skipped", "failed"].map(|name| summary[name].as_u64().expect("a count"));
+    assert_eq!(counts, [3, 2, 1, 0]);
+    assert_eq!(summary["skipped_by_reason"][0]["reason"], "privileged");
+    let row = rows.iter().find(|row| row["operands"] == "r64, r64").expect("the form");
+    let latency = row["latency"].as_array().expect("a list").iter().find(|latency| latency["to"] == "op1");
+    let latency = latency.expect("a latency to the destination");
+    assert_eq!(keys(latency), "from to cost bound variant chain".split(' ').collect());
+    assert_eq!(latency["cost"]["unit"], "core_cycles");
+    // One chain of additions is what a core cycle is counted by.
+    assert!((latency["cost"]["value"].as_f64().expect("a number") - 1.0).abs() < 0.2, "{latency}");
+}
+
+#[test]
+fn a_row_names_the_command_that_measures_it_again() {
+    for filter in ["Lea_r64_m r64, [b+i*s+d8]", "EVEX_Vaddps_zmm*, m32{1to16}", "Nopd", "Movs?_m64_m64"] {
+        let first = lines(&[filter, "--quick", "--seed", "3"]);
+        for row in of_kind(&first, "instr") {
+            let words = shell_words(row["repro"].as_str().expect("text"));
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(words[..2], ["cyclescope", "instr"]);
+            assert!(words.contains(&"--quick") && words[words.len() - 2..] == ["--seed", "3"], "{words:?}");
+            let again = lines(&[&words[2..], &["--list"]].concat());
+            let name = |form: &Value| ["code", "operands"].map(|part| form[part].to_string());
+            assert_eq!(again.iter().map(name).collect::<Vec<_>>(), [name(row)]);
+        }
+    }
+}
+
+/// Words as a shell reads them, of which only single quotes are used.
+fn shell_words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().expect("one").push(c),
+        }
+    }
+    words
+}
+
+#[test]
+fn forms_are_listed_without_measuring() {
+    let answer = said(&["add r64*", "hlt", "--list"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
+    for part in ["Add_r64_rm64", "skip:", "privileged", "5 forms would be measured, 1 skipped"] {
+        assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
+    }
+    let listed = lines(&["--all", "--list"]);
+    assert!(listed.len() > 10_000 && listed.iter().all(|line| line["kind"] == "instr.form"));
+    let expected = "schema kind code mnemonic operands encoding isa skip".split(' ').collect();
+    assert_eq!(keys(&listed[0]), expected);
+    let names: BTreeSet<(String, String)> =
+        listed.iter().map(|form| (form["code"].to_string(), form["operands"].to_string())).collect();
+    assert_eq!(names.len(), listed.len());
+}
+
+#[test]
+fn selections_restrict_and_unite() {
+    let count = |arguments: &[&str]| lines(&[arguments, &["--list"]].concat()).len();
+    let (add, sub) = (count(&["add"]), count(&["--mnemonic", "sub"]));
+    assert!(add > 10 && sub > 10);
+    assert_eq!(count(&["ADD", "--mnemonic", "sub,sub"]), add + sub);
+    let forms = lines(&["vpadd?", "--isa", "avx2,sse2", "--list"]);
+    assert!(!forms.is_empty() && forms.iter().all(|form| form["isa"] == "avx2"), "{forms:?}");
+}
+
+#[test]
+fn what_names_nothing_is_refused_with_what_helps() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).display().to_string();
+    std::fs::write(path("list.csv"), "instruction,operands\nadd,\"r64, r64\"\nimull,r64\n").expect("a file");
+    let (list, missing, nowhere) = (path("list.csv"), path("missing"), path("no/a.csv"));
+    let cases: [(&[&str], &str); 16] = [
+        (&[], "--all"),
+        (&["imull"], "did you mean imul"),
+        (&["zz*"], "no form matches"),
+        (&["--mnemonic", "vpad"], "did you mean"),
+        (&["add", "--isa", "avx512bv"], "did you mean avx512bw"),
+        (&["add", "--isa", "avx512bw"], "leave --isa out"),
+        (&["add", "--all"], "leave --all"),
+        (&["add", "--evidence", "x"], "--out FILE keeps"),
+        (&["add", "--out", "a", "--resume", "a"], "cannot be used"),
+        (&["--explain", "v*"], "too many to explain"),
+        (&["--explain", "add", "--out", "a"], "cannot be used"),
+        (&["--from", &list], "line 3: there is no instruction `imull`"),
+        (&["--from", &missing], "No such file"),
+        (&["--resume", &missing], "No such file"),
+        (&["nop", "--csv", &nowhere], "No such file"),
+        (&["nop", "--clock", "rdtsc,rdtscp"], "one clock"),
+    ];
+    for (arguments, says) in cases {
+        let answer = said(arguments);
+        assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains(says), "{arguments:?}: {}", answer.stderr);
+        assert!(answer.stdout.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(said(&["add", "--executor", "kernel"]).code, Some(3));
+    let left: Vec<_> = std::fs::read_dir(files.path()).expect("a folder").collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn own_lists_are_measured_as_they_say() {
+    let files = folder();
+    let list = files.path().join("a list.csv");
+    let text = "Operands,instruction,init,measure\n# division\nr32,div,xor edx edx,throughput\n";
+    std::fs::write(&list, text).expect("a file");
+    let list = list.to_str().expect("text");
+    let answer = said(&["--from", list, "--quick"]);
+    assert_eq!(answer.code, Some(2));
+    assert!(answer.stderr.contains("line 3") && answer.stderr.contains("init"), "{}", answer.stderr);
+    let text = "Operands,instruction,init,measure\nr32,div,\"xor edx, edx; mov eax, 7\",throughput\n\
+                \"r64, r64\",Add_r64_rm64,,latency\n,nop,,\n";
+    std::fs::write(list, text).expect("a file");
+    let lines = lines(&["--from", list, "--quick"]);
+    let rows = of_kind(&lines, "instr");
+    let row = |code: &str| *rows.iter().find(|row| row["code"] == code).expect("the form");
+    assert!(row("Div_rm32")["latency"].as_array().expect("a list").is_empty());
+    assert!(row("Div_rm32")["throughput"].is_object());
+    assert!(row("Add_r64_rm64")["throughput"].is_null());
+    assert!(!row("Add_r64_rm64")["latency"].as_array().expect("a list").is_empty());
+    assert!(row("Div_rm32")["repro"].as_str().expect("text").contains("--from"));
+    // Filters choose from the list.
+    assert_eq!(self::lines(&["--from", list, "add", "--list"]).len(), 1);
+}
+
+#[test]
+fn a_row_is_explained_by_its_programs() {
+    let answer = said(&["--explain", "Add_r64_rm64 r64, r64", "--quick"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for part in
+        ["latency op1→op1", "one turn", "in the median of", " * ", "not taken", "--explain", "exact: each"]
+    {
+        assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
+    }
+    assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80));
+    let lines = lines(&["--explain", "Add_r64_rm64", "--quick"]);
+    assert_eq!((lines.len(), of_kind(&lines, "instr.explain").len()), (2, 2));
+    for line in &lines {
+        let programs = line["programs"].as_array().expect("a list");
+        let taken = |question: &str| {
+            programs.iter().filter(|one| one["question"] == question && one["taken"] == true).count()
+        };
+        assert_eq!(taken("throughput"), 1, "{line}");
+        let latencies = line["row"]["latency"].as_array().expect("a list");
+        assert!(taken("latency") >= latencies.len() && !latencies.is_empty(), "{line}");
+        for program in programs {
+            assert!(!program["why"].as_str().expect("text").is_empty() && program["passes"].is_array());
+            assert!(!program["assembly"].as_str().expect("text").is_empty());
+        }
+    }
+    let skipped = said(&["--explain", "hlt", "--quick"]);
+    assert!(skipped.code == Some(0) && skipped.stdout.contains("privileged"), "{skipped:?}");
+}
+
+#[test]
+fn tables_are_exported() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let (out, csv, markdown) = (path("a.jsonl"), path("a.csv"), path("a.md"));
+    let answer = said(&["add r64, *", "--quick", "--out", &out, "--csv", &csv, "--markdown", &markdown]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    // The export is a table that the results agree with.
+    let compared = self::answer(&mut cyclescope(&["compare", &out, &csv, "--fail-on-diff", "--json"]));
+    assert_eq!(compared.code, Some(0), "{compared:?}");
+    let summary: Value = serde_json::from_str(compared.stdout.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&summary["a"]["entries"], &summary["differences"]), (&5.into(), &0.into()));
+    let text = std::fs::read_to_string(&markdown).expect("a file");
+    let (rows, cells) = (text.lines().count(), |line: &str| line.matches(" |").count());
+    assert_eq!(rows, 2 + 5);
+    assert!(text.lines().skip(2).all(|line| line.starts_with("| add r64, ") && cells(line) == 5), "{text}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    use std::process::{Command, Stdio};
+    let cases: [&[&str]; 4] = [
+        &["nop", "--quick"],
+        &["nop", "--quick", "--json"],
+        &["--all", "--list"],
+        &["--explain", "nop", "--quick"],
+    ];
+    for arguments in cases {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.arg("instr").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        // That another test used the CPU at the same time may be told.
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(0) && !said.contains("error"), "{arguments:?}: {said}");
+    }
+}

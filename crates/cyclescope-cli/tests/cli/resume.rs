@@ -1,0 +1,226 @@
+//! `instr --out` and `--resume`: a survey that is ended goes on, and every form is in its file exactly once.
+
+use crate::support::{Answer, answer, cyclescope, folder};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+fn said(arguments: &[&str]) -> Answer {
+    answer(&mut cyclescope(&[&["instr"], arguments].concat()))
+}
+
+/// A folder, and the path of a file in it.
+fn file() -> (TempDir, String) {
+    let folder = folder();
+    let path = folder.path().join("a file.jsonl").display().to_string();
+    (folder, path)
+}
+
+fn content(path: &str) -> String {
+    std::fs::read_to_string(path).expect("a file")
+}
+
+/// The forms of a file after its first line, and whether each is there once.
+fn forms(path: &str) -> (BTreeSet<(String, String)>, bool) {
+    let text = content(path);
+    assert!(text.ends_with('\n'));
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect();
+    assert_eq!(lines[0]["kind"], "machine");
+    let forms: BTreeSet<(String, String)> = lines[1..]
+        .iter()
+        .map(|row| {
+            assert_eq!(row["kind"], "instr");
+            (row["code"].to_string(), row["operands"].to_string())
+        })
+        .collect();
+    let once = forms.len() == lines.len() - 1;
+    (forms, once)
+}
+
+/// The forms that a selection has.
+fn listed(arguments: &[&str]) -> BTreeSet<(String, String)> {
+    let answer = said(&[arguments, &["--list", "--json"]].concat());
+    let forms = answer.stdout.lines().map(|line| {
+        let form: Value = serde_json::from_str(line).expect("JSON");
+        (form["code"].to_string(), form["operands"].to_string())
+    });
+    forms.collect()
+}
+
+/// A survey of some seconds, killed where a test fails.
+struct Running(Child);
+
+/// Globs of forms that take some seconds.
+const LONG: &[&str] = &["vpadd*", "vpm*"];
+
+impl Running {
+    fn start(arguments: &[&str]) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.arg("instr").args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(command.spawn().expect("the program runs"))
+    }
+
+    /// Waits until a file has so many lines.
+    fn until(&mut self, path: &str, lines: usize) {
+        let until = Instant::now() + Duration::from_secs(30);
+        let has =
+            || std::fs::read(path).is_ok_and(|text| text.iter().filter(|c| **c == b'\n').count() >= lines);
+        while !has() {
+            assert!(Instant::now() < until, "not within 30 s");
+            assert_eq!(self.0.try_wait().expect("a child"), None, "it ended early");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn signal(mut self, signal: i32) -> (std::process::ExitStatus, String) {
+        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
+        let status = self.0.wait().expect("a child");
+        let said = self.0.stderr.take().map(|stderr| std::io::read_to_string(stderr).expect("text"));
+        (status, said.unwrap_or_default())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_is_completed() {
+    let (_folder, path) = file();
+    let selection = ["add r64*", "hlt", "--quick", "--seed", "5"];
+    assert_eq!(said(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
+    let whole = std::fs::read(&path).expect("a file");
+    let expected = listed(&selection[..2]);
+    assert_eq!(forms(&path), (expected.clone(), true));
+    let first = whole.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
+    let step = (whole.len() - first) / 9;
+    let cuts = (0..=9).flat_map(|part| [first + part * step, first + part * step + 1]);
+    let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    for cut in cuts.chain(ends.skip(1)).filter(|cut| *cut <= whole.len()) {
+        std::fs::write(&path, &whole[..cut]).expect("a file");
+        let answer = said(&["--resume", &path, "--json"]);
+        assert_eq!(answer.code, Some(0), "{cut}: {answer:?}");
+        assert_eq!(forms(&path), (expected.clone(), true), "{cut}");
+        // Whole lines stay as they are.
+        let kept = whole[..cut].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
+        assert_eq!(std::fs::read(&path).expect("a file")[..kept], whole[..kept], "{cut}");
+        let lines: Vec<Value> =
+            answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let count = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
+        assert_eq!([count("machine"), count("instr"), count("instr.summary")], [1, expected.len(), 1]);
+        let resumed = whole[first..kept].iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines[lines.len() - 1]["resumed"], resumed, "{cut}");
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_in_its_first_line_needs_the_forms_again() {
+    let (_folder, path) = file();
+    let selection = ["add r64, r64", "--quick"];
+    assert_eq!(said(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
+    let whole = std::fs::read(&path).expect("a file");
+    for cut in [0, 1, 60, 900] {
+        std::fs::write(&path, &whole[..cut]).expect("a file");
+        let answer = said(&["--resume", &path]);
+        assert!(answer.code == Some(2) && answer.stderr.contains("name the forms again"), "{answer:?}");
+        std::fs::write(&path, &whole[..cut]).expect("a file");
+        let answer = said(&[&selection[..], &["--resume", &path]].concat());
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(forms(&path), (listed(&selection[..1]), true));
+    }
+}
+
+#[test]
+fn a_killed_survey_goes_on_where_it_was() {
+    let (folder, path) = file();
+    let journal = format!("{path}.journal");
+    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    running.until(&journal, 20);
+    running.signal(libc::SIGKILL);
+    assert_eq!(content(&path).lines().count(), 1);
+    // In its first pass, and once more in its last.
+    for (file, lines) in [(&journal, 40), (&path, 20)] {
+        let mut running = Running::start(&["--resume", &path]);
+        running.until(file, lines);
+        running.signal(libc::SIGKILL);
+    }
+    let before = content(&path);
+    let whole = &before[..before.rfind('\n').expect("a line") + 1];
+    let answer = said(&["--resume", &path]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(content(&path).starts_with(whole));
+    assert_eq!(forms(&path), (listed(LONG), true));
+    let left: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn an_interrupted_survey_tells_how_to_go_on() {
+    let (_folder, path) = file();
+    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    running.until(&path, 2);
+    let (status, said) = running.signal(libc::SIGINT);
+    assert_eq!(status.code(), Some(130));
+    assert!(said.contains(&format!("cyclescope instr --resume '{path}'")), "{said}");
+}
+
+#[test]
+fn one_file_has_one_writer() {
+    let (_folder, path) = file();
+    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    running.until(&path, 1);
+    for option in ["--out", "--resume"] {
+        let answer = said(&["nop", option, &path]);
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.stderr.contains("another cyclescope writes"), "{answer:?}");
+    }
+    running.signal(libc::SIGKILL);
+    assert!(said(&["nop", "--out", &path]).stderr.contains("--resume"));
+}
+
+#[test]
+fn only_the_same_survey_goes_on() {
+    let (folder, path) = file();
+    let selection = ["add r64, *", "--quick", "--seed", "5"];
+    assert_eq!(said(&[&selection[..], &["--out", &path]].concat()).code, Some(0));
+    let cases: [(&[&str], &str); 5] = [
+        (&["--seed", "6"], "seed was 5 and is 6"),
+        (&["add r64*"], "filters was"),
+        (&["--isa", "x64"], "isa was"),
+        (&["--clock", "rdtscp"], "clock was"),
+        (&["--all"], "all was false"),
+    ];
+    let before = content(&path);
+    for (more, says) in cases {
+        let answer = said(&[&["--resume", &path], more].concat());
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.stderr.contains(says), "{more:?}: {}", answer.stderr);
+    }
+    assert_eq!(content(&path), before);
+    assert_eq!(said(&[&selection[..], &["--resume", &path]].concat()).code, Some(0));
+    let facts = [("\"family\":", "\"family\":9"), ("\"version\":\"", "\"version\":\"9")];
+    for (from, to) in facts {
+        let other = folder.path().join("other.jsonl");
+        std::fs::write(&other, before.replacen(from, to, 1)).expect("a file");
+        let answer = said(&["--resume", other.to_str().expect("text")]);
+        assert_eq!(answer.code, Some(2), "{from}: {answer:?}");
+        assert!(answer.stderr.contains(from.trim_matches(['"', ':'])), "{from}: {}", answer.stderr);
+    }
+    let answer = said(&["nop", "--out", &path]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("is there already"), "{answer:?}");
+    assert_eq!(content(&path), before);
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let answer = said(&["nop", "--quick", "--out", "/dev/full"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert!(answer.stderr.contains("No space left") && answer.stderr.contains("--resume"), "{answer:?}");
+}

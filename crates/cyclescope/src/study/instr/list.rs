@@ -1,0 +1,196 @@
+//! A list of one's own: which instructions to measure, what to find out, and what has to run before.
+//!
+//! The header names the columns, in any order and in capitals or not: `instruction` (a mnemonic, or the name in the
+//! instruction database), `operands` as tables write them, `measure` (`latency`, `throughput`, or `both`, which an
+//! empty field means too), `init` (assembly). Only the first has to be there. A line that begins with `#` is a
+//! comment. A mnemonic stands for all encodings that have these operands.
+
+use super::reference::{self, lines::Lines};
+use super::selection::{all, full_name};
+use super::survey::Subject;
+use super::table::BadFile;
+use crate::asm::{self, nearest};
+use csv::StringRecord;
+use std::collections::{BTreeSet, HashMap};
+
+const COLUMNS: [&str; 4] = ["instruction", "operands", "measure", "init"];
+/// Forms that an error lists at most.
+const LISTED: usize = 8;
+
+/// Reads the content of a file.
+pub fn read(content: &[u8]) -> Result<Vec<Subject>, BadFile> {
+    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
+    let mut lines = Lines::new(content);
+    let headers = reader.headers().map_err(|error| reference::unreadable(&error, &mut lines))?.clone();
+    let first = headers.position().map_or(1, |position| lines.of(position));
+    let places = columns(&headers).map_err(|error| BadFile { line: Some(first), ..error })?;
+    let known = all();
+    let mut subjects: Vec<Subject> = Vec::new();
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    for record in reader.records() {
+        let record = record.map_err(|error| reference::unreadable(&error, &mut lines))?;
+        let line = record.position().map_or(0, |position| lines.of(position));
+        let field = |column: usize| places[column].and_then(|place| record.get(place)).unwrap_or_default();
+        let found = subjects_of([0, 1, 2, 3].map(field), &known).map_err(|(message, remedy)| BadFile {
+            line: Some(line),
+            message,
+            remedy,
+        })?;
+        for subject in found {
+            if let Some(earlier) = seen.insert(full_name(&subject), line) {
+                let message = format!("{} is in line {earlier} already", full_name(&subject));
+                let remedy = "name each form once; a row has one init code".to_string();
+                return Err(BadFile { line: Some(line), message, remedy });
+            }
+            subjects.push(subject);
+        }
+    }
+    if subjects.is_empty() {
+        let message = "it names no instructions".to_string();
+        return Err(BadFile {
+            line: None,
+            message,
+            remedy: "write one a line, below the names of the columns".to_string(),
+        });
+    }
+    Ok(subjects)
+}
+
+/// Where the columns are.
+fn columns(headers: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], BadFile> {
+    let names: Vec<String> = headers.iter().map(str::to_lowercase).collect();
+    let wrong = |message: String, remedy: String| Err(BadFile { line: Some(1), message, remedy });
+    let usage = || format!("name the columns in the first line: {}", COLUMNS.join(", "));
+    for (index, name) in names.iter().enumerate() {
+        if !COLUMNS.contains(&name.as_str()) {
+            let near = nearest(name, COLUMNS.into_iter());
+            let remedy = near.first().map_or_else(usage, |near| format!("did you mean `{near}`?"));
+            return wrong(format!("there is no column `{name}` in a list"), remedy);
+        }
+        if names[..index].contains(name) {
+            return wrong(format!("there are two columns `{name}`"), "leave one of them".to_string());
+        }
+    }
+    if !names.iter().any(|name| name == COLUMNS[0]) {
+        return wrong(format!("there is no column `{}`", COLUMNS[0]), usage());
+    }
+    Ok(COLUMNS.map(|column| names.iter().position(|name| name == column)))
+}
+
+/// What one line asks for; else what is wrong, and the remedy.
+fn subjects_of(
+    [instruction, operands, measure, init]: [&str; 4],
+    known: &[Subject],
+) -> Result<Vec<Subject>, (String, String)> {
+    let (latency, throughput) = match measure.to_lowercase().as_str() {
+        "" | "both" => (true, true),
+        "latency" => (true, false),
+        "throughput" => (false, true),
+        _ => {
+            let remedy = "write latency, throughput or both, or leave it empty for both";
+            return Err((format!("`{measure}` can't be measured"), remedy.to_string()));
+        }
+    };
+    let init = asm::parse(init).map_err(|error| {
+        let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
+        (format!("init, column {}: {}", error.column, error.message), format!("write Intel syntax{expected}"))
+    })?;
+    let found = forms(instruction, operands, known)?;
+    Ok(found
+        .into_iter()
+        .map(|subject| Subject { latency, throughput, init: init.bytes().to_vec(), ..subject.clone() })
+        .collect())
+}
+
+fn forms<'a>(
+    instruction: &str,
+    operands: &str,
+    known: &'a [Subject],
+) -> Result<Vec<&'a Subject>, (String, String)> {
+    if instruction.is_empty() {
+        return Err(("the instruction is empty".to_string(), "name one".to_string()));
+    }
+    let mnemonic = reference::mnemonic(instruction);
+    let code = |subject: &Subject| format!("{:?}", subject.form.code).to_lowercase();
+    let named: Vec<&Subject> = known
+        .iter()
+        .filter(|subject| subject.form.mnemonic() == mnemonic || code(subject) == instruction.to_lowercase())
+        .collect();
+    if named.is_empty() {
+        let words: BTreeSet<String> =
+            known.iter().flat_map(|subject| [subject.form.mnemonic(), code(subject)]).collect();
+        let near = nearest(&mnemonic, words.iter().map(String::as_str));
+        let remedy = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`cyclescope instr --all --list` shows all".to_string(),
+        };
+        return Err((format!("there is no instruction `{instruction}`"), remedy));
+    }
+    let wanted = reference::operands(operands);
+    let spelt = |subject: &&Subject| reference::operands(&subject.form.operands());
+    let found: Vec<&Subject> = named.iter().copied().filter(|subject| spelt(subject) == wanted).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut forms: Vec<String> = Vec::new();
+    for written in named.iter().map(|subject| subject.form.operands()) {
+        if !forms.contains(&written) {
+            forms.push(written);
+        }
+    }
+    let more = if forms.len() > LISTED { " or others" } else { "" };
+    forms.truncate(LISTED);
+    let has =
+        if operands.is_empty() { "needs operands".to_string() } else { format!("has no form `{operands}`") };
+    Err((format!("{instruction} {has}"), format!("it takes {}{more}", forms.join(" | "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_come_in_any_order() {
+        let text = "\u{feff}Init,OPERANDS,instruction,measure\r\n# a comment\r\n\
+                    \"xor edx, edx; mov eax, 7\",R32,div,Throughput\r\n\
+                    ,\"reg64,reg64\",Add_r64_rm64,\r\n,,nop,latency\r\n";
+        let found = read(text.as_bytes()).unwrap();
+        let names: Vec<String> = found.iter().map(full_name).collect();
+        assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
+        let wanted: Vec<(bool, bool)> =
+            found.iter().map(|subject| (subject.latency, subject.throughput)).collect();
+        assert_eq!(wanted[..3], [(false, true), (true, true), (true, false)]);
+        assert_eq!((found[0].init.is_empty(), found[1].init.is_empty()), (false, true));
+    }
+
+    #[test]
+    fn a_mnemonic_stands_for_all_encodings() {
+        let found = read(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
+        let encodings: Vec<&str> = found.iter().map(|subject| subject.form.encoding()).collect();
+        assert_eq!(encodings, ["vex", "evex"]);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_helps() {
+        let cases = [
+            ("instruction,operand\n", Some(1), "did you mean `operands`"),
+            ("operands\nr64\n", Some(1), "name the columns"),
+            ("instruction,init,init\n", Some(1), "leave one"),
+            ("instruction\n", None, "one a line"),
+            ("instruction\nnop\n\nimull\n", Some(4), "did you mean"),
+            ("instruction,operands\nadd,\"r64, r65\"\n", Some(2), "it takes "),
+            ("instruction\nadd\n", Some(2), "it takes "),
+            ("instruction,measure\nnop,speed\n", Some(2), "latency, throughput or both"),
+            ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
+            ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
+            ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),
+            ("instruction\n,\n", Some(2), ""),
+        ];
+        for (text, line, remedy) in cases {
+            let error = read(text.as_bytes()).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.remedy.contains(remedy), "{text}: {error:?}");
+        }
+    }
+}

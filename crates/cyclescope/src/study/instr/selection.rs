@@ -1,0 +1,240 @@
+//! Which forms a survey is about.
+//!
+//! A filter is a glob (`*` any text, `?` one character) that is held against the mnemonic, the mnemonic with the
+//! operands, the name in the instruction database, and that with the operands. Filters and mnemonics are a union;
+//! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
+
+use super::reference;
+use super::survey::Subject;
+use crate::asm::{forms, nearest};
+use crate::machine::features;
+use iced_x86::CpuidFeature;
+use std::collections::BTreeSet;
+
+/// What is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Criteria {
+    /// Globs, in capitals or not.
+    pub filters: Vec<String>,
+    /// Mnemonics, each as a whole.
+    pub mnemonics: Vec<String>,
+    /// CPUID features in lower case, of which a form needs at least one.
+    pub isa: Vec<String>,
+}
+
+/// What matches nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmatched {
+    /// A filter, and what may have been meant.
+    Filter(String, Vec<String>),
+    /// A mnemonic, and what may have been meant.
+    Mnemonic(String, Vec<String>),
+    /// A CPUID feature that no form needs, and what may have been meant.
+    Isa(String, Vec<String>),
+    /// Each matches something, and nothing matches all.
+    Together,
+}
+
+/// All forms, each with both questions.
+pub fn all() -> Vec<Subject> {
+    forms::all().map(Subject::from).collect()
+}
+
+/// The CPUID features of a form, in lower case.
+pub fn isa(subject: &Subject) -> Vec<String> {
+    subject.form.code.cpuid_features().iter().map(|feature| features::name(*feature)).collect()
+}
+
+/// The name of a form that no other has: `Add_rm64_r64 r64, r64`.
+pub fn full_name(subject: &Subject) -> String {
+    format!("{:?} {}", subject.form.code, subject.form.operands()).trim_end().to_string()
+}
+
+impl Criteria {
+    /// Whether nothing in particular is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.filters.is_empty() && self.mnemonics.is_empty() && self.isa.is_empty()
+    }
+
+    /// Those of the subjects that are wanted, in their order.
+    pub fn select(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Unmatched> {
+        let filters: Vec<String> = self.filters.iter().map(|filter| spelt(filter)).collect();
+        let mnemonics: Vec<String> = self.mnemonics.iter().map(|name| reference::mnemonic(name)).collect();
+        let isa: Vec<String> = self.isa.iter().map(|name| name.trim().to_lowercase()).collect();
+        self.features_exist(&isa)?;
+        let (mut hit_filters, mut hit_mnemonics) = (vec![false; filters.len()], vec![false; mnemonics.len()]);
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut chosen = Vec::new();
+        for subject in subjects {
+            let names = Names::of(&subject);
+            let mut wanted = filters.is_empty() && mnemonics.is_empty();
+            for (filter, hit) in filters.iter().zip(&mut hit_filters) {
+                let matches = names.all().iter().any(|name| glob(filter, name));
+                (*hit, wanted) = (*hit || matches, wanted || matches);
+            }
+            for (mnemonic, hit) in mnemonics.iter().zip(&mut hit_mnemonics) {
+                let matches = *mnemonic == names.mnemonic;
+                (*hit, wanted) = (*hit || matches, wanted || matches);
+            }
+            let allowed = isa.is_empty() || self::isa(&subject).iter().any(|feature| isa.contains(feature));
+            known.insert(names.mnemonic);
+            known.insert(names.code);
+            if wanted && allowed {
+                chosen.push(subject);
+            }
+        }
+        let near = |word: &str| near(word, known.iter().map(String::as_str));
+        if let Some(index) = hit_filters.iter().position(|hit| !hit) {
+            return Err(Unmatched::Filter(self.filters[index].clone(), near(&filters[index])));
+        }
+        if let Some(index) = hit_mnemonics.iter().position(|hit| !hit) {
+            return Err(Unmatched::Mnemonic(self.mnemonics[index].clone(), near(&mnemonics[index])));
+        }
+        if chosen.is_empty() { Err(Unmatched::Together) } else { Ok(chosen) }
+    }
+
+    fn features_exist(&self, isa: &[String]) -> Result<(), Unmatched> {
+        let known: BTreeSet<String> = CpuidFeature::values().map(features::name).collect();
+        match isa.iter().position(|name| !known.contains(name)) {
+            None => Ok(()),
+            Some(index) => {
+                let near = near(&isa[index], known.iter().map(String::as_str));
+                Err(Unmatched::Isa(self.isa[index].clone(), near))
+            }
+        }
+    }
+}
+
+/// What may have been meant by the first word.
+fn near<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let word = text.split(' ').next().unwrap_or_default();
+    nearest(word, known).into_iter().map(str::to_string).collect()
+}
+
+/// What a form can be called, in lower case.
+struct Names {
+    mnemonic: String,
+    code: String,
+    operands: String,
+}
+
+impl Names {
+    fn of(subject: &Subject) -> Names {
+        let form = subject.form;
+        let code = format!("{:?}", form.code).to_lowercase();
+        Names { mnemonic: form.mnemonic(), code, operands: form.operands().to_lowercase() }
+    }
+
+    fn all(&self) -> [String; 4] {
+        let with = |name: &str| format!("{name} {}", self.operands).trim_end().to_string();
+        [self.mnemonic.clone(), with(&self.mnemonic), self.code.clone(), with(&self.code)]
+    }
+}
+
+/// A filter in lower case, with spaces as tables have them: one after the name and after each comma.
+fn spelt(filter: &str) -> String {
+    let parts = filter.split(',').map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    parts.collect::<Vec<_>>().join(", ").to_lowercase()
+}
+
+/// Whether a glob matches the whole of a text.
+fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut place) = (0, 0);
+    // Where the last star stands, and up to where of the text it has been let reach.
+    let mut star: Option<(usize, usize)> = None;
+    while place < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, place));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == text[place] => (at, place) = (at + 1, place + 1),
+            _ => match star.as_mut() {
+                Some((stars, reach)) => {
+                    *reach += 1;
+                    (at, place) = (*stars + 1, *reach);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<Subject>, Unmatched> {
+        let own = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
+        Criteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }.select(all())
+    }
+
+    fn names(subjects: &[Subject]) -> Vec<String> {
+        subjects.iter().map(full_name).collect()
+    }
+
+    #[test]
+    fn globs_match_the_whole_text() {
+        let cases = [
+            ("vpadd*", "vpaddb", true),
+            ("vpadd?", "vpaddb", true),
+            ("vpadd?", "vpaddsb", false),
+            ("*add*", "vpaddsb", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b-b-d", false),
+            ("", "", true),
+            ("", "a", false),
+            ("**", "", true),
+            ("[b+i*s]", "[b+i*s]", true),
+        ];
+        for (pattern, text, matches) in cases {
+            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn filters_know_mnemonics_operands_and_codes() {
+        let expected = ["Add_rm64_r64 r64, r64", "Add_r64_rm64 r64, r64"];
+        assert_eq!(names(&select(&["ADD  r64,r64"], &[], &[]).unwrap()), expected);
+        assert_eq!(names(&select(&["add_*64 R64, r64"], &[], &[]).unwrap()), expected);
+        let by_code = select(&["Add_r64_rm64"], &[], &[]).unwrap();
+        assert_eq!(names(&by_code), ["Add_r64_rm64 r64, r64", "Add_r64_rm64 r64, m64"]);
+        let plain = select(&["add"], &[], &[]).unwrap();
+        assert!(plain.iter().all(|subject| subject.form.mnemonic() == "add") && plain.len() > 20);
+        assert_eq!(plain, select(&[], &["add"], &[]).unwrap());
+        let both = select(&["add"], &["sub"], &[]).unwrap();
+        assert_eq!(both.len(), plain.len() + select(&["sub"], &[], &[]).unwrap().len());
+    }
+
+    #[test]
+    fn every_form_is_selected_by_its_full_name_alone() {
+        let all = all();
+        for subject in
+            all.iter().step_by(499).chain(all.iter().filter(|subject| subject.form.mnemonic() == "lea"))
+        {
+            let found = select(&[&full_name(subject)], &[], &[]).unwrap();
+            assert_eq!(names(&found), [full_name(subject)]);
+        }
+    }
+
+    #[test]
+    fn features_restrict() {
+        let found = select(&["vpaddb"], &[], &["avx512bw"]).unwrap();
+        assert!(!found.is_empty() && found.iter().all(|subject| subject.form.encoding() == "evex"));
+        assert!(found.len() < select(&["vpaddb"], &[], &[]).unwrap().len());
+        assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(Unmatched::Together));
+    }
+
+    #[test]
+    fn what_matches_nothing_is_told_with_what_is_near() {
+        let near = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        let Err(Unmatched::Filter(text, found)) = select(&["add", "imull r64"], &[], &[]) else { panic!() };
+        assert_eq!((text.as_str(), found.contains(&"imul".to_string())), ("imull r64", true));
+        let Err(Unmatched::Isa(_, found)) = select(&["add"], &[], &["avx512bv"]) else { panic!() };
+        assert!(found.contains(&"avx512bw".to_string()), "{found:?}");
+        assert_eq!(select(&["zzzzz*"], &[], &[]), Err(Unmatched::Filter("zzzzz*".to_string(), near(&[]))));
+        assert!(matches!(select(&[], &["vpad"], &[]), Err(Unmatched::Mnemonic(..))));
+    }
+}
