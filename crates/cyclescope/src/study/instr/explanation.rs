@@ -87,7 +87,7 @@ pub fn explain(
                 let trial = Trial { recipe: recipe.clone(), cost: raw, ..trial };
                 rated(trial, best == Some(index))
             }
-            Meaning::Latency { from, to, variant, links, turn } => {
+            Meaning::Latency { from, to, variant, links, turn, .. } => {
                 let (from, to, variant) = (Some(from.clone()), Some(to.clone()), variant.clone());
                 let assembly = text(turn);
                 let trial = Trial { question: "latency", from, to, variant, assembly, ..trial };

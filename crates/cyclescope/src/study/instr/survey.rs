@@ -222,7 +222,8 @@ impl<'a> Survey<'a> {
         if plan.experiments.is_empty() {
             return Ok(Outcome::Failed("no program can be written".to_string()));
         }
-        let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), form as u64));
+        // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
+        let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
         match self.readings(executor, &plan, &mut random) {
             Ok(readings) => Ok(Outcome::Measured(readings)),
             Err(error @ RunError::System { .. }) => Err(error),
@@ -424,6 +425,12 @@ impl Reading {
         }
         self.cycles.push(cycles);
     }
+}
+
+/// A number for a form.
+fn name(form: &Form) -> u64 {
+    let text = format!("{:?} {}", form.code, form.operands());
+    text.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)))
 }
 
 /// Whether an experiment can be left out of a slow form's.
