@@ -274,6 +274,9 @@ impl Anatomy {
             };
             // What clears the upper part of a vector register counts as a write of the whole.
             let register = if register.is_zmm() { Register::XMM0 + register.number() as u32 } else { register };
+            // A result of 32 bits clears the rest, which counts as a write of the whole too.
+            let narrow = sample.op_code().operand_size() == 32 && register.is_gpr64();
+            let register = if narrow { Register::EAX + register.number() as u32 } else { register };
             let name = format!("{register:?}").to_lowercase();
             self.add(access, &name, Place::Fixed(register));
             self.implicit.push(name);
