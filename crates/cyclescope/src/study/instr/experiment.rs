@@ -6,7 +6,7 @@ use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use super::route::{is_address, routes};
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
-use super::{settings, x87};
+use super::{branch, settings, x87};
 use crate::asm;
 use crate::context::Element;
 use crate::machine::features::Features;
@@ -28,6 +28,8 @@ pub enum Meaning {
         recipe: String,
         /// Whether something was added that takes room of its own.
         burdened: bool,
+        /// What is special about it; none for the headline.
+        variant: Option<String>,
     },
     /// A candidate for a latency, with links.
     Latency {
@@ -98,6 +100,11 @@ impl Plan {
             touches_memory: false,
             init: subject.init.clone(),
         };
+        if let Some(experiments) = branch::experiments(&plan.anatomy) {
+            let wanted = |one: &Experiment| subject.latency || !matches!(one.meaning, Meaning::Latency { .. });
+            experiments.into_iter().filter(wanted).for_each(|experiment| plan.take(experiment));
+            return plan;
+        }
         plan.throughput();
         if subject.latency {
             plan.latency(features);
@@ -107,8 +114,15 @@ impl Plan {
     }
 
     fn add(&mut self, meaning: Meaning, period: &[Instruction], copies: usize, body: usize, init: &[Instruction]) {
-        let (Some(period), Some(init)) = (encode(period), self.init(init)) else { return };
-        let outline = Snippet::new(period.clone(), init.clone(), "").outline(true);
+        let (Some(period), Some(init)) = (encode(period), encode(init)) else { return };
+        self.take(Experiment { meaning, period, copies, body, init, world: World::default() });
+    }
+
+    /// Adds an experiment, with the plan's own init code before its own and the world that its code needs.
+    fn take(&mut self, experiment: Experiment) {
+        let Some(mut init) = self.init() else { return };
+        init.extend(&experiment.init);
+        let outline = Snippet::new(experiment.period.clone(), init.clone(), "").outline(true);
         // Instances say what the numbers are; links may be of another type.
         if self.experiments.is_empty() {
             let full = settings::of(self.anatomy.code().mnemonic()).full;
@@ -116,17 +130,16 @@ impl Plan {
         }
         self.touches_memory |= outline.touches_memory;
         let world = World { element: self.element, ..outline.world };
-        self.experiments.push(Experiment { meaning, period, copies, body, init, world });
+        self.experiments.push(Experiment { init, world, ..experiment });
     }
 
-    fn init(&self, more: &[Instruction]) -> Option<Vec<u8>> {
+    fn init(&self) -> Option<Vec<u8>> {
         let text = settings::of(self.anatomy.code().mnemonic()).init;
         let mut init = self.init.clone();
         init.extend(asm::parse(text).expect("settings are valid assembly").bytes());
         if x87::uses(&self.anatomy.sample) {
             init.extend(encode(&x87::fill())?);
         }
-        init.extend(encode(more)?);
         Some(init)
     }
 
@@ -149,7 +162,7 @@ impl Plan {
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
             let burdened = !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
-            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened };
+            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened, variant: None };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
