@@ -16,7 +16,7 @@ use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
 /// Instances in a body, one count after the other: the loop's own branch weighs less in a long one, and a short one
 /// fits smaller tables of branches.
-const COPIES: [usize; 2] = [120, 40];
+const COPIES: [usize; 2] = [120, 32];
 /// Bytes from the start of a taken branch to the next one's, but for the branch's own length.
 const SPACINGS: [usize; 4] = [8, 16, 32, 64];
 

@@ -47,7 +47,7 @@ pub(super) fn compared(a: u32, b: u32) -> u32 {
         (RflagsBits::ZF, a == b),
         (RflagsBits::SF, (difference as i32) < 0),
         (RflagsBits::OF, (a as i32).checked_sub(b as i32).is_none()),
-        (RflagsBits::PF, (difference as u8).count_ones() % 2 == 0),
+        (RflagsBits::PF, (difference as u8).count_ones().is_multiple_of(2)),
     ];
     flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag)
 }

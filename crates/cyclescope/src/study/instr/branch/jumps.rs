@@ -9,6 +9,8 @@ use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 const COUNT: u32 = 1 << 30;
 /// Bytes from one instance of a chain to the next: enough for tables of branches, which are not what it is about.
 const CHAIN_SPACINGS: [usize; 2] = [16, 64];
+/// A branch that is not taken needs no table: bodies can be so much longer, and their loop's branch weighs less.
+const PASSED: usize = 4;
 /// NOPs after each instance of a branch that is not taken.
 const NOPS: [usize; 4] = [0, 1, 2, 3];
 /// Registers that hold targets.
@@ -114,9 +116,14 @@ pub(super) fn direct(sample: &Instruction) -> Vec<Experiment> {
 pub(super) fn conditional(sample: &Instruction) -> Vec<Experiment> {
     let mut found = Vec::new();
     if let Some(setup) = Setup::of(sample, false) {
-        for copies in COPIES.iter().map(|copies| 2 * copies) {
+        for copies in COPIES.map(|copies| PASSED * copies) {
             for nops in NOPS {
-                let recipe = format!("{copies} copies in a loop, not taken, {nops} nops after each");
+                let after = match nops {
+                    0 => String::new(),
+                    1 => ", a nop after each".to_string(),
+                    _ => format!(", {nops} nops after each"),
+                };
+                let recipe = format!("{copies} copies in a loop, not taken{after}");
                 let body = passed(sample, &setup, copies, nops);
                 found.extend(body.map(|body| About::new(recipe, None).of(body, copies)));
             }
