@@ -211,7 +211,7 @@ fn repeat(into: &mut Vec<u8>, piece: &[u8], copies: usize) {
 }
 
 /// Appends so many bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
-fn fill(into: &mut Vec<u8>, mut bytes: usize) {
+pub(crate) fn fill(into: &mut Vec<u8>, mut bytes: usize) {
     const LONGEST: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
     while bytes >= LONGEST.len() {
         into.extend(LONGEST);

@@ -2,7 +2,7 @@
 
 use super::experiment::{Experiment, Meaning, Plan};
 use super::gauge::{Cost, Gauge};
-use super::row::{Bound, Latency, Row, Status, Throughput};
+use super::row::{Bound, Latency, Row, Status, Throughput, Variant};
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
@@ -147,26 +147,34 @@ impl Analysis<'_> {
     }
 
     fn throughput(&self, passes: &[Vec<Reading>], row: &mut Row) -> Option<Throughput> {
-        let mut best: Option<(usize, Estimate)> = None;
+        let mut best: Vec<(Option<&str>, usize, Estimate)> = Vec::new();
         let mut rates: Vec<f64> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            if !matches!(experiment.meaning, Meaning::Throughput { .. }) {
-                continue;
-            }
+            let Meaning::Throughput { variant, .. } = &experiment.meaning else { continue };
+            let variant = variant.as_deref();
             let Some(estimate) = self.estimate(passes, index) else { continue };
-            rates.push(estimate.cost.value);
-            rates.extend(&estimate.others);
+            if variant.is_none() {
+                rates.push(estimate.cost.value);
+                rates.extend(&estimate.others);
+            }
             // A rate that was seen once only is no rate that is sustained.
             let rank = |estimate: &Estimate| (estimate.cost.high.is_infinite(), estimate.cost.value);
-            if best.as_ref().is_none_or(|(_, best)| rank(&estimate) < rank(best)) {
-                best = Some((index, estimate));
+            match best.iter_mut().find(|(known, ..)| *known == variant) {
+                Some((_, at, known)) if rank(&estimate) < rank(known) => (*at, *known) = (index, estimate),
+                Some(_) => {}
+                None => best.push((variant, index, estimate)),
             }
         }
-        let (index, estimate) = best?;
-        let Meaning::Throughput { recipe, burdened } = &self.plan.experiments[index].meaning else { return None };
+        let variants = best.iter().filter_map(|(variant, _, estimate)| {
+            let cost = Quantity::new(estimate.cost, Unit::CoreCycles);
+            variant.map(|variant| Variant { variant: variant.to_string(), cost })
+        });
+        let variants: Vec<Variant> = variants.collect();
+        let (_, index, estimate) = best.into_iter().find(|(variant, ..)| variant.is_none())?;
+        let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else { return None };
         row.caveats.extend(self.disagreement(passes, index, "reciprocal throughput"));
         if *burdened {
-            let text = "throughput: the register stack is kept level by other instructions, which count too";
+            let text = "throughput: instructions that each instance needs beside it count too";
             row.caveats.push(Caveat { code: Code::UpperBound, text: text.to_string() });
         }
         if estimate.cost.value < LEAST * self.slot {
@@ -178,7 +186,7 @@ impl Analysis<'_> {
             fraction: fraction(&estimate.cost),
             decoders: self.decoders(passes, estimate.cost.value),
             modes: modes(rates, estimate.cost.value),
-            variants: Vec::new(),
+            variants,
         })
     }
 

@@ -7,7 +7,7 @@ use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use super::route::{is_address, padded, routes};
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
-use super::{gather, settings, x87};
+use super::{branch, gather, settings, x87};
 use crate::asm;
 use crate::asm::forms::Prefix;
 use crate::context::Element;
@@ -34,6 +34,8 @@ pub enum Meaning {
         recipe: String,
         /// Whether something was added that takes room of its own.
         burdened: bool,
+        /// What is special about it; none for the headline.
+        variant: Option<String>,
     },
     /// A candidate for a latency, with links.
     Latency {
@@ -45,8 +47,8 @@ pub enum Meaning {
         variant: Option<String>,
         /// What is subtracted.
         links: Vec<Link>,
-        /// Between which ports.
-        ports: Box<(Port, Port)>,
+        /// Between which ports, where the chain could be made longer.
+        ports: Option<Box<(Port, Port)>>,
         /// One turn of the chain.
         turn: Vec<u8>,
     },
@@ -106,6 +108,11 @@ impl Plan {
             touches_memory: false,
             init: subject.init.clone(),
         };
+        if let Some(experiments) = branch::experiments(&plan.anatomy) {
+            let wanted = |one: &Experiment| subject.latency || !matches!(one.meaning, Meaning::Latency { .. });
+            experiments.into_iter().filter(wanted).for_each(|experiment| plan.take(experiment));
+            return plan;
+        }
         plan.throughput();
         if subject.latency {
             plan.latency(features);
@@ -115,8 +122,15 @@ impl Plan {
     }
 
     fn add(&mut self, meaning: Meaning, period: &[Instruction], copies: usize, body: usize, init: &[Instruction]) {
-        let (Some(period), Some(init)) = (encode(period), self.init(init)) else { return };
-        let outline = Snippet::new(period.clone(), init.clone(), "").outline(true);
+        let (Some(period), Some(init)) = (encode(period), encode(init)) else { return };
+        self.take(Experiment { meaning, period, copies, body, init, world: World::default() });
+    }
+
+    /// Adds an experiment, with the plan's own init code before its own and the world that its code needs.
+    fn take(&mut self, experiment: Experiment) {
+        let Some(mut init) = self.init() else { return };
+        init.extend(&experiment.init);
+        let outline = Snippet::new(experiment.period.clone(), init.clone(), "").outline(true);
         // Instances say what the numbers are; links may be of another type.
         if self.experiments.is_empty() {
             let full = settings::of(self.anatomy.code().mnemonic()).full;
@@ -124,17 +138,16 @@ impl Plan {
         }
         self.touches_memory |= outline.touches_memory;
         let world = World { element: self.element, ..outline.world };
-        self.experiments.push(Experiment { meaning, period, copies, body, init, world });
+        self.experiments.push(Experiment { init, world, ..experiment });
     }
 
-    fn init(&self, more: &[Instruction]) -> Option<Vec<u8>> {
+    fn init(&self) -> Option<Vec<u8>> {
         let text = settings::of(self.anatomy.code().mnemonic()).init;
         let mut init = self.init.clone();
         init.extend(asm::parse(text).expect("settings are valid assembly").bytes());
         if x87::uses(&self.anatomy.sample) {
             init.extend(encode(&x87::fill())?);
         }
-        init.extend(encode(more)?);
         Some(init)
     }
 
@@ -158,7 +171,7 @@ impl Plan {
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
             let burdened = !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
-            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened };
+            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened, variant: None };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -196,7 +209,7 @@ impl Plan {
             to: to.name.clone(),
             variant,
             links: chain.links.clone(),
-            ports: Box::new((from.clone(), to.clone())),
+            ports: Some(Box::new((from.clone(), to.clone()))),
             turn,
         };
         self.add(meaning, &chain.period, chain.copies, CHAIN_COPIES, &chain.init);
@@ -222,11 +235,12 @@ impl Plan {
     /// A latency's chain made longer by so many links, and all of its links.
     pub fn padded(&self, index: usize, more: usize) -> Option<(Experiment, Vec<Link>)> {
         let experiment = &self.experiments[index];
-        let Meaning::Latency { links, ports, variant: None, .. } = &experiment.meaning else { return None };
+        let Meaning::Latency { links, ports: Some(ports), variant: None, .. } = &experiment.meaning else { return None };
         let (from, to) = &**ports;
         let longer = padded(&self.anatomy, (from.place, to.place), links, more)?;
         let chain = Chain::new(&self.anatomy, (from, to), &longer, Registers::Distinct)?;
-        let (period, init) = (encode(&chain.period)?, self.init(&chain.init)?);
+        let (period, mut init) = (encode(&chain.period)?, self.init()?);
+        init.extend(encode(&chain.init)?);
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
         let world = World { element: self.element, ..world };
         let body = CHAIN_COPIES / (1 + more);

@@ -1,6 +1,7 @@
 //! `instr`: latency and reciprocal throughput of every instruction of this CPU.
 
 pub mod analysis;
+pub mod branch;
 pub mod chain;
 pub mod compare;
 pub mod experiment;

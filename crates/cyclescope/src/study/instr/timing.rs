@@ -165,6 +165,8 @@ impl<'a> Stopwatch<'a> {
         // Wide vector units that rested while the ruler ran are slow for some thousand cycles.
         round.push(Call { place: RULERS, loop_count: programs.first().map_or(1, |timed| timed.loops * WAKING) });
         for (index, timed) in programs.iter().enumerate() {
+            // Branch predictors have met other programs since the round before.
+            round.push(Call { place: RULERS + index, loop_count: timed.loops });
             for length in LENGTHS {
                 round.push(Call { place: RULERS + index, loop_count: timed.loops * length });
             }
@@ -191,7 +193,7 @@ impl<'a> Stopwatch<'a> {
             sentinels.iter().for_each(|sentinel| quiet.learn(*sentinel));
             let shared = sentinels.iter().any(|sentinel| quiet.is_shared(*sentinel));
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
-                let at = RULERS + 1 + LENGTHS.len() * index;
+                let at = RULERS + 1 + (1 + LENGTHS.len()) * index + 1;
                 let copies = timed.copies as f64 * timed.loops as f64 * rate;
                 let cycles = (ticks[at + 2] - ticks[at]) / (3.0 * copies);
                 if shared {

@@ -1,0 +1,100 @@
+//! Flags that a condition holds with, or does not.
+
+use iced_x86::{Code, ConditionCode, Instruction, Register, RflagsBits};
+
+/// Pairs of 32-bit numbers whose comparison gives every condition both values: equal, below, above, overflowing.
+const PAIRS: [(u32, u32); 4] = [(0, 0), (0, 2), (2, 0), (1 << 31, 2)];
+/// What holds them.
+const REGISTERS: [Register; 2] = [Register::R8D, Register::R9D];
+
+/// Code that makes a condition hold, or not.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Setting {
+    /// What runs once.
+    pub(super) init: Vec<Instruction>,
+    /// What sets the flags.
+    pub(super) before: Vec<Instruction>,
+}
+
+impl Setting {
+    /// For a branch by the flags; nothing for any other.
+    ///
+    /// ```text
+    ///     mov r8d, …      ; once
+    ///     mov r9d, …
+    ///     cmp r8d, r9d
+    ///     nop             ; keeps the comparison from fusing with a branch
+    /// ```
+    pub(super) fn of(sample: &Instruction, holds: bool) -> Option<Setting> {
+        let condition = sample.condition_code();
+        if condition == ConditionCode::None {
+            return Some(Setting::default());
+        }
+        let (a, b) = PAIRS.into_iter().find(|(a, b)| self::holds(condition, compared(*a, *b)) == holds)?;
+        let [first, second] = REGISTERS;
+        let load = |register, value| Instruction::with2(Code::Mov_r32_imm32, register, value).ok();
+        let compare = Instruction::with2(Code::Cmp_rm32_r32, first, second).ok()?;
+        let before = vec![compare, Instruction::with(Code::Nopd)];
+        Some(Setting { init: vec![load(first, a)?, load(second, b)?], before })
+    }
+}
+
+/// The flags after `cmp a, b`.
+pub(super) fn compared(a: u32, b: u32) -> u32 {
+    let difference = a.wrapping_sub(b);
+    let flags = [
+        (RflagsBits::CF, a < b),
+        (RflagsBits::ZF, a == b),
+        (RflagsBits::SF, (difference as i32) < 0),
+        (RflagsBits::OF, (a as i32).checked_sub(b as i32).is_none()),
+        (RflagsBits::PF, (difference as u8).count_ones().is_multiple_of(2)),
+    ];
+    flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag)
+}
+
+/// Whether a condition holds with these flags (Intel SDM vol. 1, appendix B).
+pub(super) fn holds(condition: ConditionCode, flags: u32) -> bool {
+    let set = |flag: u32| flags & flag != 0;
+    let less = set(RflagsBits::SF) != set(RflagsBits::OF);
+    match condition {
+        ConditionCode::None => true,
+        ConditionCode::o => set(RflagsBits::OF),
+        ConditionCode::no => !set(RflagsBits::OF),
+        ConditionCode::b => set(RflagsBits::CF),
+        ConditionCode::ae => !set(RflagsBits::CF),
+        ConditionCode::e => set(RflagsBits::ZF),
+        ConditionCode::ne => !set(RflagsBits::ZF),
+        ConditionCode::be => set(RflagsBits::CF | RflagsBits::ZF),
+        ConditionCode::a => !set(RflagsBits::CF | RflagsBits::ZF),
+        ConditionCode::s => set(RflagsBits::SF),
+        ConditionCode::ns => !set(RflagsBits::SF),
+        ConditionCode::p => set(RflagsBits::PF),
+        ConditionCode::np => !set(RflagsBits::PF),
+        ConditionCode::l => less,
+        ConditionCode::ge => !less,
+        ConditionCode::le => less || set(RflagsBits::ZF),
+        ConditionCode::g => !less && !set(RflagsBits::ZF),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_give_the_flags_that_the_manual_says() {
+        let (cf, zf, sf) = (RflagsBits::CF, RflagsBits::ZF, RflagsBits::SF);
+        let (of, pf) = (RflagsBits::OF, RflagsBits::PF);
+        assert_eq!(PAIRS.map(|(a, b)| compared(a, b)), [zf | pf, cf | sf, 0, of]);
+    }
+
+    #[test]
+    fn every_condition_can_hold_and_not_hold() {
+        for condition in ConditionCode::values().filter(|condition| *condition != ConditionCode::None) {
+            for wanted in [false, true] {
+                let found = PAIRS.iter().any(|(a, b)| holds(condition, compared(*a, *b)) == wanted);
+                assert!(found, "{condition:?} {wanted}");
+            }
+        }
+    }
+}
