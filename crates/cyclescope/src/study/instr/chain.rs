@@ -133,6 +133,10 @@ fn general(number: u8) -> Register {
     Register::RAX + u32::from(number)
 }
 
+fn least_common_multiple(a: usize, b: usize) -> usize {
+    (1..=b).map(|times| a * times).find(|multiple| multiple % b == 0).expect("the last is one")
+}
+
 fn slot(place: Place) -> Option<Slot> {
     match place {
         Place::Slot(slot) => Some(slot),
@@ -148,15 +152,11 @@ impl Builder<'_> {
         let on_memory = anatomy.slots().contains(&Slot::Base) && !is_computed(anatomy);
         // A chain through memory needs one address.
         let spread = on_memory && stores && self.from.place != Place::Memory;
-        let mut copies = slots.rotating.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
-        if spread {
-            copies = copies.max(ADDRESSES);
-        }
-        if self.second_base.is_some() {
-            copies = copies.next_multiple_of(2);
-        }
-        // The value has to be back where it began when the period ends.
-        let copies = copies.next_multiple_of(slots.own.len().max(1));
+        // The value has to be back where it began when the period ends, and so has all that rotates.
+        let mut turns: Vec<usize> = slots.rotating.iter().map(|(_, pool)| pool.len()).collect();
+        turns.extend([slots.own.len().max(1), if spread { ADDRESSES } else { 1 }]);
+        turns.push(if self.second_base.is_some() { 2 } else { 1 });
+        let copies = turns.into_iter().fold(1, least_common_multiple);
         let (mut period, mut turn) = (Vec::new(), 0);
         for copy in 0..copies {
             let mut assignment = slots.at(copy, (slot(self.from.place), slot(self.to.place)));
@@ -271,7 +271,7 @@ impl Builder<'_> {
         for (register, constant) in self.restored.iter().filter(|(register, _)| !own(*register)) {
             into.push(Instruction::with2(Code::Mov_r64_rm64, *register, general(*constant)).ok()?);
         }
-        let reads_flags = anatomy.inputs.iter().any(|port| matches!(port.place, Place::Flags(_)));
+        let reads_flags = anatomy.inputs.iter().any(|port| matches!(port.place, Place::Flags(_))) || anatomy.keeps_flags();
         let from_flags = matches!(self.from.place, Place::Flags(_));
         let changed = anatomy.sample.rflags_modified() != 0 || self.links.iter().any(Link::changes_flags);
         if reads_flags && !from_flags && changed {

@@ -7,8 +7,8 @@ use super::settings;
 use crate::asm::forms::{Choice, Form, Masking};
 use crate::asm::registers::{HIGH_BYTES, numbered};
 use iced_x86::{
-    Code, Encoder, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, OpCodeOperandKind as Kind, OpKind,
-    Register, RflagsBits,
+    Code, Encoder, EncodingKind, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpCodeOperandKind as Kind, OpKind, Register, RflagsBits,
 };
 
 /// Registers that a value can move between with one instruction of one kind.
@@ -164,8 +164,12 @@ fn is_fixed(kind: Kind) -> bool {
 impl Anatomy {
     /// Takes a form apart, its address in a base register; `None` where it has no instance.
     pub fn of(form: Form) -> Option<Anatomy> {
-        // R14 has no high byte beside it and needs REX; RDI is what forms with AH can have.
-        let bases = [Register::R14, Register::RDI];
+        // R14 has no high byte beside it and needs REX; RDI is what forms with AH can have, and 3DNow!, for which
+        // iced 1.22 encodes no REX but another base.
+        let bases = match form.code.op_code().encoding() {
+            EncodingKind::D3NOW => [Register::RDI; 2],
+            _ => [Register::R14, Register::RDI],
+        };
         let setting = settings::of(form.code.mnemonic());
         // Counts of shifts above a byte's bits, or selectors of nothing, are not what anybody writes.
         let bytes = form.code.op_code().op_kinds().iter().filter(|kind| **kind == Kind::imm8).count();
@@ -380,6 +384,14 @@ impl Anatomy {
             instruction.set_memory_displ_size(1);
         }
         Some(instruction)
+    }
+
+    /// Whether the flags may stay what they were: shifts by a count that can be zero change none then.
+    pub fn keeps_flags(&self) -> bool {
+        use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
+        let sample = &self.sample;
+        let counted = sample.op_code().op_kinds().contains(&Kind::cl);
+        counted && matches!(sample.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
     }
 
     /// Whether masked-off elements keep their old value.

@@ -10,7 +10,7 @@ use iced_x86::{EncodingKind, Register};
 /// first, which make no good constants. Golden Cove rotates the low bytes of the registers whose encodings end in 4 to 7
 /// in 3 cycles, not 1.
 const GENERAL: [u8; 13] = [8, 9, 3, 0, 2, 7, 6, 5, 13, 12, 1, 10, 11];
-/// Those that stand beside AH to BH, whose numbers they share.
+/// Those that stand beside AH to BH, whose numbers they share, and need no REX.
 const LOW: [u8; 4] = [2, 3, 1, 0];
 
 /// Hands out registers, each once.
@@ -27,8 +27,9 @@ pub struct Allocator {
 impl Allocator {
     /// All registers that programs of this form may use, but for those that it implies.
     pub fn new(anatomy: &Anatomy) -> Allocator {
-        let evex = anatomy.sample.op_code().encoding() == EncodingKind::EVEX;
-        let high = anatomy.form.variants.contains(&Variant::HighByte);
+        let encoding = anatomy.sample.op_code().encoding();
+        let evex = encoding == EncodingKind::EVEX;
+        let high = anatomy.form.variants.contains(&Variant::HighByte) || encoding == EncodingKind::D3NOW;
         let mut allocator = Allocator {
             general: if high { LOW.to_vec() } else { GENERAL.to_vec() },
             vector: (0..if evex { 32 } else { 16 }).collect(),

@@ -58,9 +58,12 @@ pub fn is_pointer_load(anatomy: &Anatomy) -> bool {
     anatomy.code() == Code::Mov_r64_rm64
 }
 
-/// Whether an input must have its value back before the next instance.
+/// Whether an input must have its value back before the next instance. One that an instance changes is no operand of
+/// which it matters.
 pub fn is_kept(anatomy: &Anatomy, from: Place) -> bool {
-    settings::of(anatomy.code().mnemonic()).kept && anatomy.bank(from) == Bank::General && !is_address(anatomy, from)
+    let changed = matches!(from, Place::Slot(_)) && anatomy.writes(from);
+    let kept = settings::of(anatomy.code().mnemonic()).kept && !changed;
+    kept && anatomy.bank(from) == Bank::General && !is_address(anatomy, from)
 }
 
 struct Way<'a> {
@@ -105,6 +108,8 @@ impl Way<'_> {
         }
         match (start, end) {
             (Bank::General, Bank::General) => self.to_general(to, false, &[]),
+            // What reads flags keeps its destination under a condition: a result there would be another way.
+            (Bank::Flags, Bank::General) if self.changes(from) => self.to_general(to, false, &[links::FROM_32]),
             (Bank::Vector, Bank::Vector) => vec![vec![self.vector(links::SHUFFLE, links::SHUFFLE_VEX)]],
             (Bank::Mask, Bank::Vector) => vec![vec![links::MASK_TO_VECTOR]],
             (Bank::Vector, Bank::Mask) => vec![vec![links::VECTOR_TO_MASK]],
@@ -116,6 +121,14 @@ impl Way<'_> {
                 }
             }
             _ => self.through_general(to, end),
+        }
+    }
+
+    /// Whether an instance writes the register that it reads here.
+    fn changes(&self, place: Place) -> bool {
+        match place {
+            Place::Fixed(register) => self.anatomy.writes_register(register.full_register()),
+            _ => self.anatomy.writes(place),
         }
     }
 

@@ -91,6 +91,9 @@ pub struct Body {
     pub masks: bool,
 }
 
+/// Cache lines that instances which read and write memory rotate through, at least.
+const LINES: usize = 24;
+
 const fn recipe(destinations: usize, copies: usize, nop_after: Option<usize>, addresses: Addresses) -> Recipe {
     Recipe { destinations, copies, nop_after, addresses, breaking: Breaking::Copy }
 }
@@ -137,7 +140,7 @@ pub struct Hazards {
 impl Hazards {
     /// Those of a form.
     pub fn of(anatomy: &Anatomy) -> Hazards {
-        let mut hazards = Hazards::default();
+        let mut hazards = Hazards { flags: anatomy.keeps_flags(), ..Hazards::default() };
         let written = anatomy.sample.rflags_modified();
         for input in &anatomy.inputs {
             match input.place {
@@ -198,21 +201,29 @@ impl Body {
         let mut rotations: Vec<(Slot, Vec<u8>)> = Vec::new();
         for (index, slot) in written.iter().enumerate() {
             let bank = anatomy.bank(Place::Slot(*slot));
-            let same = written[index..].iter().filter(|other| anatomy.bank(Place::Slot(**other)) == bank).count();
+            let pool = |bank: Bank| if bank == Bank::HighByte { Bank::General } else { bank };
+            let shares = |other: &&Slot| pool(anatomy.bank(Place::Slot(**other))) == pool(bank);
+            let same = written[index..].iter().filter(shares).count();
             let share = (allocator.left(bank) / same).min(recipe.destinations);
             rotations.push((*slot, allocator.rotation(bank, share)?));
         }
+        // Each register comes back after as many instances at a period's end as within it.
+        let least = rotations.iter().map(|(_, pool)| pool.len()).min().unwrap_or(1);
+        rotations.iter_mut().for_each(|(_, pool)| pool.truncate(pool.len() / least * least));
         let destinations = rotations.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
         let on_memory = anatomy.memory_bytes > 0 && anatomy.slots().contains(&Slot::Base);
         let both = anatomy.reads(Place::Memory) && anatomy.writes(Place::Memory);
         let addresses = match on_memory && !settings::of(anatomy.code().mnemonic()).prepared {
-            // What is read and written again needs time in between.
-            true if both && recipe.addresses.count() < 24 => Addresses::Lines(24),
             true => recipe.addresses,
             false => Addresses::One,
         };
-        let copies = destinations.max(addresses.count()).max(recipe.nop_after.unwrap_or(1));
-        let copies = copies.next_multiple_of(recipe.nop_after.unwrap_or(1));
+        let least = if on_memory && both { addresses.count().max(LINES) } else { addresses.count() };
+        let mut copies = least.next_multiple_of(destinations);
+        while copies % recipe.nop_after.unwrap_or(1) != 0 {
+            copies += destinations;
+        }
+        // What is read and written again needs time in between.
+        let addresses = if on_memory && both { Addresses::Lines(copies) } else { addresses };
         let mut period = Vec::new();
         for copy in 0..copies {
             let mut assignment = fixed;

@@ -1,0 +1,78 @@
+//! Why some programs carry dependencies over fewer instances than there are registers, by a closed list.
+
+use crate::ports::Port;
+use iced_x86::{CpuidFeature, EncodingKind, Instruction, Mnemonic, Register};
+
+/// What keeps a form's instances from being apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// The x87 stack has one top.
+    Stack,
+    /// Bytes 8 to 15 exist in four registers, and what has one can use no register above the eighth.
+    HighByte,
+    /// Part of an implied register is written, and the rest stays.
+    ImpliedPart,
+    /// Vector registers are implied.
+    ImpliedVectors,
+    /// Legacy squares undo square roots in place.
+    SquareInPlace,
+    /// It stores at an address that has no choice, or more than programs make room for.
+    Area,
+    /// Padlock: what its registers must hold is not set up.
+    Padlock,
+}
+
+/// The cause of one near dependency; none where it is a fault of the program.
+pub fn cause(sample: &Instruction, (output, input): (Port, Port)) -> Option<Cause> {
+    use CpuidFeature as F;
+    let padlock =
+        [F::PADLOCK_ACE, F::PADLOCK_PHE, F::PADLOCK_PMM, F::PADLOCK_RNG, F::PADLOCK_GMI, F::PADLOCK_UNDOC];
+    let registers: Vec<Register> =
+        (0..sample.op_count()).map(|operand| sample.op_register(operand)).collect();
+    let vectors = |port: Port| matches!(port, Port::Implied(register) if register.is_vector_register());
+    let root = matches!(sample.mnemonic(), Mnemonic::Sqrtss | Mnemonic::Sqrtsd);
+    let area =
+        [Mnemonic::Movdir64b, Mnemonic::Xsave, Mnemonic::Xsave64, Mnemonic::Xsaveopt, Mnemonic::Xsaveopt64];
+    let is_part = |register: &Register| register.is_gpr8() || register.is_gpr16();
+    if sample.cpuid_features().iter().any(|feature| padlock.contains(feature)) {
+        Some(Cause::Padlock)
+    } else if is_x87(sample) {
+        Some(Cause::Stack)
+    } else if registers.iter().any(|register| (Register::AH..=Register::BH).contains(register)) {
+        Some(Cause::HighByte)
+    } else if vectors(output) && vectors(input) {
+        Some(Cause::ImpliedVectors)
+    } else if root && sample.op_code().encoding() == EncodingKind::Legacy {
+        Some(Cause::SquareInPlace)
+    } else if area.contains(&sample.mnemonic()) && (output, input) == (Port::Data, Port::Data) {
+        Some(Cause::Area)
+    } else if output == input && implies_part(sample, output, is_part) {
+        Some(Cause::ImpliedPart)
+    } else {
+        None
+    }
+}
+
+fn is_x87(sample: &Instruction) -> bool {
+    let features = [CpuidFeature::FPU, CpuidFeature::FPU287, CpuidFeature::FPU387];
+    let stack = (0..sample.op_count()).any(|operand| sample.op_register(operand).is_st());
+    stack || sample.cpuid_features().iter().any(|feature| features.contains(feature))
+}
+
+/// Whether the port is a register without choice of which the instruction writes a byte or a word.
+fn implies_part(sample: &Instruction, port: Port, is_part: impl Fn(&Register) -> bool) -> bool {
+    let named = match port {
+        Port::Operand(number) => {
+            return sample.op_register(number - 1).full_register() == Register::RAX && {
+                use iced_x86::OpCodeOperandKind::{al, ax};
+                matches!(sample.op_code().op_kind(number - 1), al | ax)
+            };
+        }
+        Port::Implied(register) => register,
+        _ => return false,
+    };
+    let mut factory = iced_x86::InstructionInfoFactory::new();
+    let used = factory.info(sample).used_registers().to_vec();
+    let mut parts = used.iter().filter(|used| used.register().full_register() == named);
+    parts.any(|used| is_part(&used.register()) && crate::ports::writes(used.access()))
+}
