@@ -1,8 +1,9 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::experiment::{Experiment, Meaning, Plan};
+use super::experiment::{Meaning, Plan};
 use super::gauge::{Cost, Gauge};
-use super::row::{Bound, Latency, Row, Status, Throughput};
+use super::row::{Bound, Latency, Row, Status, Throughput, Variant};
+use super::values;
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
@@ -94,6 +95,7 @@ impl Analysis<'_> {
         let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
         row.throughput = throughput;
         self.latencies(passes, rate, row);
+        self.operands(passes, rate, row);
         self.false_dependency(passes, rate, row);
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = Status::Failed;
@@ -105,7 +107,7 @@ impl Analysis<'_> {
         passes.iter().filter_map(|pass| pass.get(experiment)).flat_map(|reading| reading.cycles.clone()).collect()
     }
 
-    fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
+    pub(super) fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
         lowest(&self.pooled(passes, experiment), self.confidence)
     }
 
@@ -126,7 +128,7 @@ impl Analysis<'_> {
         let mut best: Option<(usize, Estimate)> = None;
         let mut rates: Vec<f64> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            if !matches!(experiment.meaning, Meaning::Throughput { .. }) {
+            if !matches!(experiment.meaning, Meaning::Throughput { variant: None, .. }) {
                 continue;
             }
             let Some(estimate) = self.estimate(passes, index) else { continue };
@@ -137,7 +139,7 @@ impl Analysis<'_> {
             }
         }
         let (index, estimate) = best?;
-        let Meaning::Throughput { recipe, burdened } = &self.plan.experiments[index].meaning else { return None };
+        let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else { return None };
         row.caveats.extend(self.disagreement(passes, index, "reciprocal throughput"));
         if *burdened {
             let text = "throughput: the register stack is kept level by other instructions, which count too";
@@ -152,14 +154,34 @@ impl Analysis<'_> {
             fraction: fraction(&estimate.cost),
             decoders: None,
             modes: modes(rates, estimate.cost.value),
-            variants: Vec::new(),
+            variants: self.variants(passes, estimate.cost.value),
         })
+    }
+
+    /// The best of each variant; that of subnormal operands only where they make a difference.
+    fn variants(&self, passes: &[Vec<Reading>], headline: f64) -> Vec<Variant> {
+        let mut best: Vec<Variant> = Vec::new();
+        for (index, experiment) in self.plan.experiments.iter().enumerate() {
+            let Meaning::Throughput { recipe, variant: Some(variant), .. } = &experiment.meaning else { continue };
+            let Some(Estimate { cost, .. }) = self.estimate(passes, index) else { continue };
+            if variant == values::SUBNORMAL && !values::differ(headline, cost.value) {
+                continue;
+            }
+            let cost = Quantity::new(cost, Unit::CoreCycles);
+            let one = Variant { variant: variant.clone(), cost, recipe: recipe.clone() };
+            match best.iter_mut().find(|other| other.variant == *variant) {
+                Some(known) if one.cost.value < known.cost.value => *known = one,
+                Some(_) => {}
+                None => best.push(one),
+            }
+        }
+        best
     }
 
     fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
         let mut found: Vec<(Latency, bool)> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Some((latency, certain, raw)) = self.latency(passes, index, experiment) else { continue };
+            let Some((latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else { continue };
             row.caveats.extend(self.disagreement(passes, index, &format!("{} to {}", latency.from, latency.to)));
             let mut latency = latency;
             self.judge(&mut latency, raw, rate, row);
@@ -178,8 +200,13 @@ impl Analysis<'_> {
     }
 
     /// The latency that an experiment says, whether its links are certain, and the whole chain's cost.
-    fn latency(&self, passes: &[Vec<Reading>], index: usize, experiment: &Experiment) -> Option<(Latency, bool, f64)> {
-        let Meaning::Latency { from, to, variant, links, turn } = &experiment.meaning else { return None };
+    pub(super) fn latency(
+        &self,
+        passes: &[Vec<Reading>],
+        index: usize,
+        meaning: &Meaning,
+    ) -> Option<(Latency, bool, f64)> {
+        let Meaning::Latency { from, to, variant, links, turn } = meaning else { return None };
         let estimate = self.estimate(passes, index)?;
         let Cost { cycles, certain } = self.gauge.sum(links)?;
         let less = |value: f64| value - cycles;
@@ -205,7 +232,7 @@ impl Analysis<'_> {
     }
 
     /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
-    fn judge(&self, latency: &mut Latency, raw: f64, rate: Option<f64>, row: &mut Row) {
+    pub(super) fn judge(&self, latency: &mut Latency, raw: f64, rate: Option<f64>, row: &mut Row) {
         let cost = latency.cost.value.unwrap_or(f64::NAN);
         let mut tag = |tag: &str| {
             if !row.tags.iter().any(|known| known == tag) {

@@ -6,6 +6,7 @@ use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use super::route::{is_address, routes};
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
+use super::values::{self, Candidate};
 use super::{settings, x87};
 use crate::asm;
 use crate::context::Element;
@@ -28,6 +29,8 @@ pub enum Meaning {
         recipe: String,
         /// Whether something was added that takes room of its own.
         burdened: bool,
+        /// What is special about it; none for a candidate for the headline.
+        variant: Option<String>,
     },
     /// A candidate for a latency, with links.
     Latency {
@@ -47,6 +50,20 @@ pub enum Meaning {
         /// The output.
         to: String,
     },
+    /// A candidate for the fast or the slow operands.
+    Operands {
+        /// The values in words.
+        values: String,
+        /// The throughput or the latency that has them.
+        of: Box<Meaning>,
+    },
+}
+
+impl Meaning {
+    /// Whether a form's headlines do without it.
+    pub fn is_extra(&self) -> bool {
+        matches!(self, Meaning::Throughput { variant: Some(_), .. } | Meaning::Operands { .. })
+    }
 }
 
 /// A program and its meaning.
@@ -103,6 +120,7 @@ impl Plan {
             plan.latency(features);
             plan.same_destination();
         }
+        plan.values(features, subject.latency);
         plan
     }
 
@@ -149,7 +167,7 @@ impl Plan {
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
             let burdened = !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
-            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened };
+            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened, variant: None };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -225,6 +243,26 @@ impl Plan {
         if let Some(body) = Body::new(&anatomy, recipe) {
             let meaning = Meaning::SameDestination { to: to.name.clone() };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
+        }
+    }
+
+    /// With other operands.
+    fn values(&mut self, features: &Features, latency: bool) {
+        let anatomy = self.anatomy.clone();
+        if let Some(Candidate { recipe, period, copies, body, init, .. }) = values::subnormal(&anatomy) {
+            let variant = Some(values::SUBNORMAL.to_string());
+            self.add(Meaning::Throughput { recipe, burdened: false, variant }, &period, copies, body, &init);
+        }
+        for candidate in values::candidates(&anatomy, features, latency) {
+            let Candidate { chain, recipe, values, period, copies, body, init } = candidate;
+            let of = match chain {
+                None => Meaning::Throughput { recipe, burdened: false, variant: None },
+                Some((from, to, chain)) => {
+                    let Some(turn) = encode(&period[..chain.turn]) else { continue };
+                    Meaning::Latency { from: from.name, to: to.name, variant: None, links: chain.links, turn }
+                }
+            };
+            self.add(Meaning::Operands { values, of: Box::new(of) }, &period, copies, body, &init);
         }
     }
 }
