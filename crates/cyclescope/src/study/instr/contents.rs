@@ -31,7 +31,12 @@ impl Contents {
     ///     movq xmm1, rax
     ///     punpcklqdq xmm1, xmm1
     /// ```
-    pub fn code(&self, anatomy: &Anatomy, period: &[Instruction], init: &[Instruction]) -> Option<Vec<Instruction>> {
+    pub fn code(
+        &self,
+        anatomy: &Anatomy,
+        period: &[Instruction],
+        init: &[Instruction],
+    ) -> Option<Vec<Instruction>> {
         let instances: Vec<&Instruction> =
             period.iter().filter(|instruction| instruction.code() == anatomy.code()).collect();
         let free = free(period, init)?;
@@ -72,7 +77,12 @@ fn free(period: &[Instruction], init: &[Instruction]) -> Option<Register> {
 }
 
 /// Repeats eight bytes in a register, by code of the encoding that the program has.
-fn load(register: Register, from: Register, encoding: EncodingKind, code: &mut Vec<Instruction>) -> Option<()> {
+fn load(
+    register: Register,
+    from: Register,
+    encoding: EncodingKind,
+    code: &mut Vec<Instruction>,
+) -> Option<()> {
     let xmm = Register::XMM0 + register.number() as u32;
     if register.full_register().is_gpr64() {
         code.push(Instruction::with2(Code::Mov_r64_rm64, full(register), from).ok()?);
@@ -125,7 +135,8 @@ fn fill(instances: &[&Instruction], bytes: usize, from: Register, code: &mut Vec
     // A second base is a copy of the first that the program makes later.
     let base = places.first()?.0;
     let first = instances.first()?.memory_base();
-    if instances.iter().any(|instance| instance.memory_base() != first || !instance.memory_base().is_gpr64()) {
+    if instances.iter().any(|instance| instance.memory_base() != first || !instance.memory_base().is_gpr64())
+    {
         return None;
     }
     let moved = MemoryOperand::with_base_displ(base, APART);
@@ -135,4 +146,121 @@ fn fill(instances: &[&Instruction], bytes: usize, from: Register, code: &mut Vec
         code.push(Instruction::with2(Code::Mov_rm64_r64, to, from).ok()?);
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::throughput::{Body, RECIPES};
+    use super::*;
+    use crate::asm::forms;
+    use std::collections::BTreeMap;
+
+    /// What init code leaves, by full register or address; R14 holds zero at first.
+    #[derive(Default)]
+    struct Machine {
+        registers: BTreeMap<Register, Vec<u64>>,
+        memory: BTreeMap<i64, u64>,
+    }
+
+    impl Machine {
+        fn get(&self, register: Register) -> Vec<u64> {
+            self.registers.get(&register.full_register()).cloned().unwrap_or(vec![0])
+        }
+
+        fn address(&self, instruction: &Instruction) -> i64 {
+            self.get(instruction.memory_base())[0] as i64 + instruction.memory_displacement64() as i64
+        }
+
+        fn run(&mut self, code: &[Instruction]) {
+            for one in code {
+                let (to, from) = (one.op0_register(), one.op1_register());
+                let value = match one.code() {
+                    Code::Mov_r64_imm64 => vec![one.immediate64()],
+                    Code::Mov_r64_rm64 | Code::Movq_xmm_rm64 | Code::VEX_Vmovq_xmm_rm64 => self.get(from),
+                    Code::Lea_r64_m => vec![self.address(one) as u64],
+                    Code::Mov_rm64_r64 => {
+                        self.memory.insert(self.address(one), self.get(from)[0]);
+                        continue;
+                    }
+                    Code::Punpcklqdq_xmm_xmmm128 => vec![self.get(from)[0]; 2],
+                    Code::VEX_Vpunpcklqdq_xmm_xmm_xmmm128 => vec![self.get(from)[0]; 2],
+                    Code::VEX_Vinsertf128_ymm_ymm_xmmm128_imm8 => self.get(from).repeat(2),
+                    Code::EVEX_Vpbroadcastq_xmm_k1z_r64 => self.get(from).repeat(2),
+                    Code::EVEX_Vpbroadcastq_ymm_k1z_r64 => self.get(from).repeat(4),
+                    Code::EVEX_Vpbroadcastq_zmm_k1z_r64 => self.get(from).repeat(8),
+                    other => panic!("{other:?}"),
+                };
+                self.registers.insert(to.full_register(), value);
+            }
+        }
+    }
+
+    fn anatomies(code: Code) -> Vec<Anatomy> {
+        forms::all().filter(|form| form.code == code).filter_map(Anatomy::of).collect()
+    }
+
+    /// Loads operands with values of their own and checks what each instance reads.
+    fn check(anatomy: &Anatomy, operands: &[u32], dividend: Option<(u64, u64)>) {
+        let operands: Vec<(u32, u64)> =
+            operands.iter().map(|operand| (*operand, 0x1000 + u64::from(*operand))).collect();
+        for recipe in RECIPES {
+            let body = Body::new(anatomy, recipe).unwrap();
+            let code = Contents { operands: operands.clone(), dividend }
+                .code(anatomy, &body.period, &body.init)
+                .unwrap();
+            let mut machine = Machine::default();
+            machine.run(&code);
+            machine.run(&body.init);
+            let before = machine.registers.clone();
+            for one in body.period.iter().filter(|one| one.code() == anatomy.code()) {
+                for (operand, value) in &operands {
+                    if one.op_kind(*operand) == OpKind::Memory {
+                        let at = machine.address(one);
+                        let words = anatomy.memory_bytes.div_ceil(8) as i64;
+                        assert!(
+                            at >= APART && (0..words).all(|word| machine.memory[&(at + 8 * word)] == *value)
+                        );
+                    } else {
+                        let register = one.op_register(*operand);
+                        let words = (register.size() / 8).max(1);
+                        assert_eq!(before[&register.full_register()], vec![*value; words], "{register:?}");
+                    }
+                }
+            }
+            if let Some((rax, rdx)) = dividend {
+                assert_eq!((machine.get(Register::RAX), machine.get(Register::RDX)), (vec![rax], vec![rdx]));
+                // What RAX gets back before each instance.
+                let restores = body.period.iter().filter(|one| one.code() == Code::Mov_r64_rm64);
+                for one in restores.filter(|one| one.op0_register() == Register::RAX) {
+                    assert_eq!(before[&one.op1_register()], [rax]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_instance_reads_what_was_loaded() {
+        let three = [
+            Code::VEX_Vdivpd_xmm_xmm_xmmm128,
+            Code::VEX_Vdivps_ymm_ymm_ymmm256,
+            Code::EVEX_Vdivpd_xmm_k1z_xmm_xmmm128b64,
+            Code::EVEX_Vdivps_zmm_k1z_zmm_zmmm512b32_er,
+            Code::EVEX_Vdivsh_xmm_k1z_xmm_xmmm16_er,
+        ];
+        for anatomy in three.into_iter().flat_map(anatomies) {
+            check(&anatomy, &[1, 2], None);
+        }
+        for anatomy in anatomies(Code::Divpd_xmm_xmmm128) {
+            check(&anatomy, &[0, 1], None);
+        }
+    }
+
+    #[test]
+    fn divisions_find_dividend_and_divisor() {
+        for code in [Code::Div_rm8, Code::Idiv_rm16, Code::Div_rm32, Code::Idiv_rm64] {
+            for anatomy in anatomies(code) {
+                check(&anatomy, &[0], Some((0x1_0001, 7)));
+            }
+        }
+    }
 }

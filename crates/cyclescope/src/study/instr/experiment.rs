@@ -3,6 +3,7 @@
 use super::chain::{Chain, Registers};
 use super::links::Link;
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
+use super::quotients::is_division;
 use super::route::{is_address, routes};
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
@@ -156,6 +157,8 @@ impl Plan {
         if hazards.any() {
             // What stands still needs no breaking; what must keep its value can't do without.
             let more: &[Breaking] = match kept || hazards.addresses() {
+                // A quotient that is divided again overflows sooner or later.
+                _ if is_division(anatomy.code().mnemonic()).is_some() => &[],
                 true => &[Breaking::Once],
                 false => &[Breaking::Zero, Breaking::None],
             };

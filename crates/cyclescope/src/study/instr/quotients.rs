@@ -98,7 +98,10 @@ mod tests {
             for Quotient { high, low, divisor, .. } in quotients(bits, true) {
                 let dividend = signed(u128::from(high) << bits | u128::from(low), 2 * bits);
                 let value = dividend / signed(u128::from(divisor), bits);
-                assert!((-(1 << (bits - 1))..1 << (bits - 1)).contains(&value), "{bits}: {high:x} {low:x} {divisor:x}");
+                assert!(
+                    (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
+                    "{bits}: {high:x} {low:x} {divisor:x}"
+                );
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! For divisions and square roots, candidates among which the fastest and the slowest are found; for floating point
 //! arithmetic, subnormal inputs. Values are such that a program finds them again after any number of instances: what
-//! an instance changes is divided by one, or by hardly more, or is zero. Limits: values are searched with one throughput program each,
-//! and no x87 registers are loaded.
+//! an instance changes is divided by one, or by hardly more, or is zero. Limits: each pair of values has one program of
+//! a kind, and no x87 registers are loaded.
 
 use super::chain::{Chain, Registers};
 use super::contents::Contents;
@@ -15,9 +15,11 @@ use super::{settings, x87};
 use crate::machine::features::Features;
 use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, OpAccess, OpKind, Register};
 
-/// The variants' names.
+/// The variant with subnormal inputs.
 pub const SUBNORMAL: &str = "subnormal";
+/// The variants with the extremes among the candidates.
 pub const FAST: &str = "fast operands";
+/// The other one.
 pub const SLOW: &str = "slow operands";
 
 /// Costs differ by more than this share, and so many core cycles.
@@ -32,10 +34,10 @@ pub fn differ(one: f64, other: f64) -> bool {
 
 /// Mnemonics of arithmetic on floating point numbers begin so, after the `v` of VEX and EVEX forms and the `f` of x87.
 const ARITHMETIC: [&str; 40] = [
-    "add", "sub", "mul", "div", "sqrt", "max", "min", "hadd", "hsub", "dpp", "round", "cmp", "com", "ucom", "cvt",
-    "fmadd", "fmsub", "fmaddsub", "fmsubadd", "fnmadd", "fnmsub", "fmul", "fcmul", "fcmadd", "rcp", "rsqrt", "rndscale",
-    "reduce", "range", "scalef", "getexp", "getmant", "fixupimm", "fpclass", "exp2", "minmax", "ld", "rcp14", "rsqrt14",
-    "frcz",
+    "add", "sub", "mul", "div", "sqrt", "max", "min", "hadd", "hsub", "dpp", "round", "cmp", "com", "ucom",
+    "cvt", "fmadd", "fmsub", "fmaddsub", "fmsubadd", "fnmadd", "fnmsub", "fmul", "fcmul", "fcmadd", "rcp",
+    "rsqrt", "rndscale", "reduce", "range", "scalef", "getexp", "getmant", "fixupimm", "fpclass", "exp2",
+    "minmax", "ld", "rcp14", "rsqrt14", "frcz",
 ];
 /// Those whose result with a subnormal number is one only if the others are none.
 const PRODUCTS: [&str; 4] = ["mul", "div", "fmul", "fcmul"];
@@ -84,13 +86,9 @@ impl Numbers {
                 near: 0x3ff0_0123_4567_89ab,
                 subnormal: 0x12_3456_789b,
             },
-            MemorySize::Float32 => Numbers {
-                bits: 32,
-                one: 0x3f80_0000,
-                full: 0x3ff3_3779,
-                near: 0x3f80_0953,
-                subnormal: 0x123,
-            },
+            MemorySize::Float32 => {
+                Numbers { bits: 32, one: 0x3f80_0000, full: 0x3ff3_3779, near: 0x3f80_0953, subnormal: 0x123 }
+            }
             MemorySize::Float16 => {
                 Numbers { bits: 16, one: 0x3c00, full: 0x3f37, near: 0x3c01, subnormal: 0x3 }
             }
@@ -107,7 +105,8 @@ pub fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) -> Vec<
         let Some(bits) = divisor(anatomy).map(|(_, bits)| bits) else { return Vec::new() };
         let values: Vec<Values> =
             quotients(bits, signed).iter().filter_map(|quotient| integer(anatomy, quotient)).collect();
-        let rax = |port: &&Port| matches!(port.place, Place::Fixed(one) if one.full_register() == Register::RAX);
+        let rax =
+            |port: &&Port| matches!(port.place, Place::Fixed(one) if one.full_register() == Register::RAX);
         let ports = anatomy.inputs.iter().find(rax).zip(anatomy.outputs.iter().find(rax));
         return search(anatomy, features, &values, ports.filter(|_| latency));
     }
@@ -155,10 +154,8 @@ pub fn subnormal(anatomy: &Anatomy) -> Option<Candidate> {
 
 fn integer(anatomy: &Anatomy, quotient: &Quotient) -> Option<Values> {
     let (operand, _) = divisor(anatomy)?;
-    let contents = Contents {
-        operands: vec![(operand, quotient.pattern())],
-        dividend: Some(quotient.dividend()),
-    };
+    let contents =
+        Contents { operands: vec![(operand, quotient.pattern())], dividend: Some(quotient.dividend()) };
     Some(Values { text: quotient.text(), contents })
 }
 
@@ -216,7 +213,8 @@ fn inputs(anatomy: &Anatomy) -> Vec<u32> {
     let info = factory.info(&sample);
     (0..sample.op_count())
         .filter(|operand| {
-            let read = !matches!(info.op_access(*operand), OpAccess::None | OpAccess::Write | OpAccess::CondWrite);
+            let read =
+                !matches!(info.op_access(*operand), OpAccess::None | OpAccess::Write | OpAccess::CondWrite);
             read && match sample.op_kind(*operand) {
                 OpKind::Register => sample.op_register(*operand).is_vector_register(),
                 kind => kind == OpKind::Memory,
@@ -226,7 +224,12 @@ fn inputs(anatomy: &Anatomy) -> Vec<u32> {
 }
 
 /// A program for each of some values, and a chain.
-fn search(anatomy: &Anatomy, features: &Features, values: &[Values], ports: Option<(&Port, &Port)>) -> Vec<Candidate> {
+fn search(
+    anatomy: &Anatomy,
+    features: &Features,
+    values: &[Values],
+    ports: Option<(&Port, &Port)>,
+) -> Vec<Candidate> {
     let mut found: Vec<Candidate> =
         values.iter().filter_map(|values| throughput(anatomy, values, (96, Breaking::Copy))).collect();
     let Some((from, to)) = ports else { return found };
@@ -251,18 +254,97 @@ fn search(anatomy: &Anatomy, features: &Features, values: &[Values], ports: Opti
     found
 }
 
-fn throughput(anatomy: &Anatomy, values: &Values, (copies, breaking): (usize, Breaking)) -> Option<Candidate> {
-    let recipe = Recipe { destinations: 24, copies, nop_after: None, addresses: Addresses::Adjacent(8), breaking };
+fn throughput(
+    anatomy: &Anatomy,
+    values: &Values,
+    (copies, breaking): (usize, Breaking),
+) -> Option<Candidate> {
+    let recipe =
+        Recipe { destinations: 24, copies, nop_after: None, addresses: Addresses::Adjacent(8), breaking };
     let body = Body::new(anatomy, recipe)?;
     let mut init = values.contents.code(anatomy, &body.period, &body.init)?;
     init.extend(&body.init);
     Some(Candidate {
         chain: None,
-        recipe: recipe.text(&body, anatomy.memory_bytes > 0),
+        recipe: recipe.text(&body, anatomy.slots().contains(&Slot::Base)),
         values: values.text.clone(),
         period: body.period,
         copies: body.copies,
         body: copies,
         init,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asm::forms;
+    use crate::machine::Machine;
+    use iced_x86::Code;
+
+    fn anatomies(code: Code) -> Vec<Anatomy> {
+        forms::all().filter(|form| form.code == code).filter_map(Anatomy::of).collect()
+    }
+
+    #[test]
+    fn numbers_are_what_they_are_called() {
+        let wide = Numbers::of(MemorySize::Float64).unwrap();
+        let single = Numbers::of(MemorySize::Float32).unwrap();
+        let of = |bits: u64| f32::from_bits(bits as u32);
+        assert!(f64::from_bits(wide.subnormal).is_subnormal() && of(single.subnormal).is_subnormal());
+        assert!(f64::from_bits(wide.one) == 1.0 && of(single.one) == 1.0);
+        // Divided so often, a number stays normal.
+        assert!(f64::from_bits(wide.near).powi(4000) < 4.0 && of(single.near).powi(4000) < 4.0);
+        assert!((1.5..2.0).contains(&f64::from_bits(wide.full)) && (1.5..2.0).contains(&of(single.full)));
+    }
+
+    #[test]
+    fn only_arithmetic_has_subnormal_operands() {
+        let has = |code| anatomies(code).iter().filter(|anatomy| subnormal(anatomy).is_some()).count();
+        for code in [
+            Code::Addps_xmm_xmmm128,
+            Code::VEX_Vfmadd231pd_ymm_ymm_ymmm256,
+            Code::VEX_Vcmpps_xmm_xmm_xmmm128_imm8,
+        ] {
+            assert!(has(code) > 0, "{code:?}");
+        }
+        for code in [Code::Fadd_m64fp, Code::Fld_m32fp, Code::EVEX_Vmulph_zmm_k1z_zmm_zmmm512b16_er] {
+            assert!(has(code) > 0, "{code:?}");
+        }
+        for code in [Code::Movaps_xmm_xmmm128, Code::VEX_Vshufps_xmm_xmm_xmmm128_imm8, Code::Fmul_m64fp] {
+            assert_eq!(has(code), 0, "{code:?}");
+        }
+        for code in
+            [Code::Paddd_xmm_xmmm128, Code::VEX_Vlddqu_xmm_m128, Code::Add_r64_rm64, Code::Fadd_st0_sti]
+        {
+            assert_eq!(has(code), 0, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn masked_off_elements_are_no_input() {
+        let code = Code::EVEX_Vmulpd_ymm_k1z_ymm_ymmm256b64;
+        assert!(anatomies(code).iter().all(|anatomy| inputs(anatomy) == [1, 2]));
+        let code = Code::EVEX_Vfmadd213pd_ymm_k1z_ymm_ymmm256b64;
+        assert!(anatomies(code).iter().all(|anatomy| inputs(anatomy) == [0, 1, 2]));
+    }
+
+    #[test]
+    fn divisions_and_roots_are_searched() {
+        let features = Machine::detect().features;
+        for (code, chains) in [
+            (Code::Div_rm32, 8),
+            (Code::Idiv_rm64, 9),
+            (Code::Divpd_xmm_xmmm128, 4),
+            (Code::Sqrtps_xmm_xmmm128, 4),
+        ] {
+            let anatomy =
+                anatomies(code).into_iter().find(|anatomy| !anatomy.slots().contains(&Slot::Base)).unwrap();
+            let found = candidates(&anatomy, &features, true);
+            assert_eq!(found.iter().filter(|one| one.chain.is_some()).count(), chains, "{code:?}");
+            assert_eq!(found.len(), 2 * chains, "{code:?}");
+            assert_eq!(candidates(&anatomy, &features, false).len(), chains);
+        }
+        assert!(candidates(&anatomies(Code::Addpd_xmm_xmmm128)[0], &features, true).is_empty());
+    }
 }
