@@ -17,9 +17,9 @@ use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, OpAccess, OpKind
 
 /// The variant with subnormal inputs.
 pub const SUBNORMAL: &str = "subnormal";
-/// The variants with the extremes among the candidates.
+/// The variant with the fastest operands that were found.
 pub const FAST: &str = "fast operands";
-/// The other one.
+/// The variant with the slowest operands that were found.
 pub const SLOW: &str = "slow operands";
 
 /// Costs differ by more than this share, and so many core cycles.
