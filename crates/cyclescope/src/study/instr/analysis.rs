@@ -1,8 +1,9 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::experiment::{Experiment, Meaning, Plan};
+use super::experiment::{Meaning, Plan};
 use super::gauge::{Cost, Gauge};
 use super::row::{Bound, Latency, Row, Status, Throughput, Variant};
+use super::values;
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
@@ -103,6 +104,7 @@ impl Analysis<'_> {
         let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
         row.throughput = throughput;
         self.latencies(passes, rate, row);
+        self.operands(passes, rate, row);
         self.false_dependency(passes, rate, row);
         row.caveats.extend(self.shared(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
@@ -129,7 +131,7 @@ impl Analysis<'_> {
         (count > 0).then_some(Caveat { code: Code::SiblingBusy, text })
     }
 
-    fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
+    pub(super) fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
         lowest(&self.pooled(passes, experiment), self.confidence)
     }
 
@@ -147,30 +149,20 @@ impl Analysis<'_> {
     }
 
     fn throughput(&self, passes: &[Vec<Reading>], row: &mut Row) -> Option<Throughput> {
-        let mut best: Vec<(Option<&str>, usize, Estimate)> = Vec::new();
+        let mut best: Option<(usize, Estimate)> = None;
         let mut rates: Vec<f64> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Meaning::Throughput { variant, .. } = &experiment.meaning else { continue };
-            let variant = variant.as_deref();
+            let Meaning::Throughput { variant: None, .. } = &experiment.meaning else { continue };
             let Some(estimate) = self.estimate(passes, index) else { continue };
-            if variant.is_none() {
-                rates.push(estimate.cost.value);
-                rates.extend(&estimate.others);
-            }
+            rates.push(estimate.cost.value);
+            rates.extend(&estimate.others);
             // A rate that was seen once only is no rate that is sustained.
             let rank = |estimate: &Estimate| (estimate.cost.high.is_infinite(), estimate.cost.value);
-            match best.iter_mut().find(|(known, ..)| *known == variant) {
-                Some((_, at, known)) if rank(&estimate) < rank(known) => (*at, *known) = (index, estimate),
-                Some(_) => {}
-                None => best.push((variant, index, estimate)),
+            if best.as_ref().is_none_or(|(_, best)| rank(&estimate) < rank(best)) {
+                best = Some((index, estimate));
             }
         }
-        let variants = best.iter().filter_map(|(variant, _, estimate)| {
-            let cost = Quantity::new(estimate.cost, Unit::CoreCycles);
-            variant.map(|variant| Variant { variant: variant.to_string(), cost })
-        });
-        let variants: Vec<Variant> = variants.collect();
-        let (_, index, estimate) = best.into_iter().find(|(variant, ..)| variant.is_none())?;
+        let (index, estimate) = best?;
         let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else { return None };
         row.caveats.extend(self.disagreement(passes, index, "reciprocal throughput"));
         if *burdened {
@@ -186,8 +178,28 @@ impl Analysis<'_> {
             fraction: fraction(&estimate.cost),
             decoders: self.decoders(passes, estimate.cost.value),
             modes: modes(rates, estimate.cost.value),
-            variants,
+            variants: self.variants(passes, estimate.cost.value),
         })
+    }
+
+    /// The best of each variant; that of subnormal operands only where they make a difference.
+    fn variants(&self, passes: &[Vec<Reading>], headline: f64) -> Vec<Variant> {
+        let mut best: Vec<Variant> = Vec::new();
+        for (index, experiment) in self.plan.experiments.iter().enumerate() {
+            let Meaning::Throughput { recipe, variant: Some(variant), .. } = &experiment.meaning else { continue };
+            let Some(Estimate { cost, .. }) = self.estimate(passes, index) else { continue };
+            if variant == values::SUBNORMAL && !values::differ(headline, cost.value) {
+                continue;
+            }
+            let cost = Quantity::new(cost, Unit::CoreCycles);
+            let one = Variant { variant: variant.clone(), cost, recipe: recipe.clone() };
+            match best.iter_mut().find(|other| other.variant == *variant) {
+                Some(known) if one.cost.value < known.cost.value => *known = one,
+                Some(_) => {}
+                None => best.push(one),
+            }
+        }
+        best
     }
 
     /// The rate from the decoders, where it differs from the best.
@@ -202,7 +214,7 @@ impl Analysis<'_> {
     fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
         let mut found: Vec<(Latency, bool)> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Some((latency, certain, raw)) = self.latency(passes, index, experiment) else { continue };
+            let Some((latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else { continue };
             row.caveats.extend(self.disagreement(passes, index, &format!("{} to {}", latency.from, latency.to)));
             let mut latency = latency;
             self.judge(&mut latency, raw, rate, row);
@@ -221,8 +233,13 @@ impl Analysis<'_> {
     }
 
     /// The latency that an experiment says, whether its links are certain, and the whole chain's cost.
-    fn latency(&self, passes: &[Vec<Reading>], index: usize, experiment: &Experiment) -> Option<(Latency, bool, f64)> {
-        let Meaning::Latency { from, to, variant, links, turn, .. } = &experiment.meaning else { return None };
+    pub(super) fn latency(
+        &self,
+        passes: &[Vec<Reading>],
+        index: usize,
+        meaning: &Meaning,
+    ) -> Option<(Latency, bool, f64)> {
+        let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
         if let Some(padded) = self.padded(passes, index) {
             return Some(padded);
         }
@@ -276,7 +293,7 @@ impl Analysis<'_> {
     }
 
     /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
-    fn judge(&self, latency: &mut Latency, raw: f64, rate: Option<f64>, row: &mut Row) {
+    pub(super) fn judge(&self, latency: &mut Latency, raw: f64, rate: Option<f64>, row: &mut Row) {
         let cost = latency.cost.value.unwrap_or(f64::NAN);
         let mut tag = |tag: &str| {
             if !row.tags.iter().any(|known| known == tag) {

@@ -7,6 +7,7 @@ use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use super::route::{is_address, padded, routes};
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
+use super::values::{self, Candidate};
 use super::{branch, gather, settings, x87};
 use crate::asm;
 use crate::asm::forms::Prefix;
@@ -34,7 +35,7 @@ pub enum Meaning {
         recipe: String,
         /// Whether something was added that takes room of its own.
         burdened: bool,
-        /// What is special about it; none for the headline.
+        /// What is special about it; none for a candidate for the headline.
         variant: Option<String>,
     },
     /// A candidate for a latency, with links.
@@ -57,6 +58,20 @@ pub enum Meaning {
         /// The output.
         to: String,
     },
+    /// A candidate for the fast or the slow operands.
+    Operands {
+        /// The values in words.
+        values: String,
+        /// The throughput or the latency that has them.
+        of: Box<Meaning>,
+    },
+}
+
+impl Meaning {
+    /// Whether a form's headlines do without it.
+    pub fn is_extra(&self) -> bool {
+        matches!(self, Meaning::Throughput { variant: Some(_), .. } | Meaning::Operands { .. })
+    }
 }
 
 /// A program and its meaning.
@@ -118,6 +133,7 @@ impl Plan {
             plan.latency(features);
             plan.same_destination();
         }
+        plan.values(features, subject.latency);
         plan
     }
 
@@ -218,7 +234,7 @@ impl Plan {
     /// The best rate among these readings, in core cycles an instance; infinite without any.
     pub fn rate(&self, readings: &[Reading]) -> f64 {
         let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
-            matches!(experiment.meaning, Meaning::Throughput { .. }) && !reading.cycles.is_empty()
+            matches!(experiment.meaning, Meaning::Throughput { variant: None, .. }) && !reading.cycles.is_empty()
         });
         rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
     }
@@ -283,6 +299,27 @@ impl Plan {
         if let Some(body) = Body::new(&anatomy, recipe) {
             let meaning = Meaning::SameDestination { to: to.name.clone() };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
+        }
+    }
+
+    /// With other operands.
+    fn values(&mut self, features: &Features, latency: bool) {
+        let anatomy = self.anatomy.clone();
+        if let Some(Candidate { recipe, period, copies, body, init, .. }) = values::subnormal(&anatomy) {
+            let variant = Some(values::SUBNORMAL.to_string());
+            self.add(Meaning::Throughput { recipe, burdened: false, variant }, &period, copies, body, &init);
+        }
+        for candidate in values::candidates(&anatomy, features, latency) {
+            let Candidate { chain, recipe, values, period, copies, body, init } = candidate;
+            let of = match chain {
+                None => Meaning::Throughput { recipe, burdened: false, variant: None },
+                Some((from, to, chain)) => {
+                    let Some(turn) = encode(&period[..chain.turn]) else { continue };
+                    let (from, to) = (from.name, to.name);
+                    Meaning::Latency { from, to, variant: None, links: chain.links, ports: None, turn }
+                }
+            };
+            self.add(Meaning::Operands { values, of: Box::new(of) }, &period, copies, body, &init);
         }
     }
 }

@@ -82,18 +82,24 @@ pub fn explain(
         let raw = lowest(&pooled, confidence).map(|estimate| estimate.cost.value);
         let spreads = layouts.iter().filter_map(|reading| spread(&reading.cycles)).collect();
         let trial = Trial { passes: spreads, ..empty(experiment) };
-        match &experiment.meaning {
-            Meaning::Throughput { recipe, .. } => {
-                let trial = Trial { recipe: recipe.clone(), cost: raw, ..trial };
+        let (values, meaning) = match &experiment.meaning {
+            Meaning::Operands { values, of } => (Some(values.clone()), &**of),
+            meaning => (None, meaning),
+        };
+        match meaning {
+            Meaning::Throughput { recipe, variant, .. } => {
+                let variant = values.or_else(|| variant.clone());
+                let trial = Trial { recipe: recipe.clone(), cost: raw, variant, ..trial };
                 rated(trial, best == Some(index))
             }
             Meaning::Latency { from, to, variant, links, turn, .. } => {
-                let (from, to, variant) = (Some(from.clone()), Some(to.clone()), variant.clone());
+                let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
                 let assembly = text(turn);
                 let trial = Trial { question: "latency", from, to, variant, assembly, ..trial };
                 chained(trial, row, links, gauge, raw)
             }
             Meaning::SameDestination { to } => false_dependency(trial, row, to, raw),
+            Meaning::Operands { .. } => trial,
         }
     });
     trials.collect()
@@ -140,7 +146,7 @@ fn best_rate(row: &Row, plan: &Plan, passes: &[Vec<Reading>], confidence: f64) -
         lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
     };
     let same = |experiment: &Experiment| match &experiment.meaning {
-        Meaning::Throughput { recipe, .. } => recipe == taken,
+        Meaning::Throughput { recipe, variant: None, .. } => recipe == taken,
         _ => false,
     };
     let candidates = plan.experiments.iter().enumerate().filter(|(_, experiment)| same(experiment));

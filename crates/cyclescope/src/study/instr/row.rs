@@ -77,6 +77,9 @@ pub struct Variant {
     pub variant: String,
     /// Core cycles an instruction.
     pub cost: Quantity,
+    /// The program that reached it, in words.
+    #[serde(default)]
+    pub recipe: String,
 }
 
 /// One row.

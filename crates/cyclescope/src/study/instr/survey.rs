@@ -264,7 +264,8 @@ impl<'a> Survey<'a> {
                 }
             }
             // Programs whose every round was disturbed, or that are not linear in some layouts, get others.
-            let least = chosen.iter().map(|index| readings[*index].cycles.len()).min().unwrap_or(0);
+            let needed = chosen.iter().filter(|index| !plan.experiments[**index].meaning.is_extra());
+            let least = needed.map(|index| readings[*index].cycles.len()).min().unwrap_or(0);
             wanted = self.effort.layouts.saturating_sub(least);
             if wanted == 0 {
                 break;
@@ -435,7 +436,9 @@ fn name(form: &Form) -> u64 {
 
 /// Whether an experiment can be left out of a slow form's.
 fn is_spare(plan: &Plan, index: usize) -> bool {
-    index > 0 && matches!(plan.experiments[index].meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. })
+    let meaning = &plan.experiments[index].meaning;
+    let spare = matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra();
+    index > 0 && spare
 }
 
 /// The mean of the rounds near their median.
