@@ -204,7 +204,11 @@ fn of(code: Code) -> Vec<Form> {
             (Prefix::Rep, info.can_use_rep_prefix() && repeats(code)),
             (Prefix::Repne, info.can_use_repne_prefix() && compares(code)),
         ];
-        kinds.iter().filter(|(_, exists)| *exists).map(|(prefix, _)| Form { prefix: *prefix, ..form }).collect()
+        kinds
+            .iter()
+            .filter(|(_, exists)| *exists)
+            .map(|(prefix, _)| Form { prefix: *prefix, ..form })
+            .collect()
     });
     if is_lea(code) {
         multiply(&mut forms, |form| {

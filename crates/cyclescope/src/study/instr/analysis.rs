@@ -124,7 +124,8 @@ impl Analysis<'_> {
     fn shared(&self, passes: &[Vec<Reading>]) -> Option<Caveat> {
         let never = |index: &usize| {
             let readings = || passes.iter().filter_map(|pass| pass.get(*index));
-            readings().all(|reading| reading.cycles.is_empty()) && readings().any(|reading| !reading.shared.is_empty())
+            readings().all(|reading| reading.cycles.is_empty())
+                && readings().any(|reading| !reading.shared.is_empty())
         };
         let count = (0..self.plan.experiments.len()).filter(never).count();
         let text = format!("{count} of its programs never had the core to themselves");
@@ -163,7 +164,9 @@ impl Analysis<'_> {
             }
         }
         let (index, estimate) = best?;
-        let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else { return None };
+        let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
+            return None;
+        };
         row.caveats.extend(self.disagreement(passes, index, "reciprocal throughput"));
         if *burdened {
             let text = "throughput: instructions that each instance needs beside it count too";
@@ -186,7 +189,9 @@ impl Analysis<'_> {
     fn variants(&self, passes: &[Vec<Reading>], headline: f64) -> Vec<Variant> {
         let mut best: Vec<Variant> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Meaning::Throughput { recipe, variant: Some(variant), .. } = &experiment.meaning else { continue };
+            let Meaning::Throughput { recipe, variant: Some(variant), .. } = &experiment.meaning else {
+                continue;
+            };
             let Some(Estimate { cost, .. }) = self.estimate(passes, index) else { continue };
             if variant == values::SUBNORMAL && !values::differ(headline, cost.value) {
                 continue;
@@ -214,16 +219,25 @@ impl Analysis<'_> {
     fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
         let mut found: Vec<(Latency, bool)> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Some((latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else { continue };
-            row.caveats.extend(self.disagreement(passes, index, &format!("{} to {}", latency.from, latency.to)));
+            let Some((latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else {
+                continue;
+            };
+            row.caveats.extend(self.disagreement(
+                passes,
+                index,
+                &format!("{} to {}", latency.from, latency.to),
+            ));
             let mut latency = latency;
             self.judge(&mut latency, raw, rate, row);
             let same = |other: &Latency| {
                 other.from == latency.from && other.to == latency.to && other.variant == latency.variant
             };
-            let rank = |certain: bool, latency: &Latency| (!certain, latency.cost.value.unwrap_or(f64::INFINITY));
+            let rank =
+                |certain: bool, latency: &Latency| (!certain, latency.cost.value.unwrap_or(f64::INFINITY));
             match found.iter_mut().find(|(other, _)| same(other)) {
-                Some(known) if rank(certain, &latency) < rank(known.1, &known.0) => *known = (latency, certain),
+                Some(known) if rank(certain, &latency) < rank(known.1, &known.0) => {
+                    *known = (latency, certain)
+                }
                 Some(_) => {}
                 None => found.push((latency, certain)),
             }
@@ -300,13 +314,15 @@ impl Analysis<'_> {
                 row.tags.push(tag.to_string());
             }
         };
-        if latency.bound == Bound::Exact && !(cost >= LEAST) {
+        if latency.bound == Bound::Exact && (cost < LEAST || cost.is_nan()) {
             latency.bound = Bound::Upper;
             let same = latency.variant.as_deref() == Some("same register");
             match (same, rate) {
                 (true, Some(rate)) if raw < LEAST * rate => tag("zero_idiom"),
                 (true, _) => tag("dependency_breaking"),
-                (false, _) if !latency.chain.contains(" less ") && latency.from != latency.to => tag("eliminated"),
+                (false, _) if !latency.chain.contains(" less ") && latency.from != latency.to => {
+                    tag("eliminated")
+                }
                 _ => {}
             }
             return;
@@ -339,12 +355,14 @@ impl Analysis<'_> {
 
 /// Orders latencies: each pair's headline first.
 fn headlines(latencies: &mut [Latency]) {
-    latencies.sort_by(|a, b| (a.variant.is_some(), &a.from, &a.to).cmp(&(b.variant.is_some(), &b.from, &b.to)));
+    latencies
+        .sort_by(|a, b| (a.variant.is_some(), &a.from, &a.to).cmp(&(b.variant.is_some(), &b.from, &b.to)));
 }
 
 /// The modes that are not the best one, rounded and each once.
 fn modes(rates: Vec<f64>, best: f64) -> Vec<f64> {
-    let mut others: Vec<f64> = rates.into_iter().filter(|rate| *rate > best * (1.0 + 2.0 * MODE_SHARE)).collect();
+    let mut others: Vec<f64> =
+        rates.into_iter().filter(|rate| *rate > best * (1.0 + 2.0 * MODE_SHARE)).collect();
     others.sort_by(f64::total_cmp);
     others.dedup_by(|b, a| *b - *a <= 2.0 * MODE_SHARE * *a);
     others.into_iter().map(|rate| (rate * 1000.0).round() / 1000.0).collect()
@@ -367,7 +385,11 @@ fn fraction(cost: &Interval) -> Option<String> {
         if found.is_some() {
             return None;
         }
-        found = Some(if denominator == 1 { format!("{numerator}") } else { format!("{numerator}/{denominator}") });
+        found = Some(if denominator == 1 {
+            format!("{numerator}")
+        } else {
+            format!("{numerator}/{denominator}")
+        });
     }
     found
 }

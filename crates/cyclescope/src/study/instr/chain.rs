@@ -41,6 +41,9 @@ pub enum Registers {
     Distinct,
     /// Memory is reached by two base registers in turn, so that no core can take the store's register for the load.
     TwoBases,
+    /// Distinct, and flags that an instance may keep are not renewed before it: what renews them takes room that the
+    /// chain may need.
+    FlagsKept,
     /// All operands of the chain's bank are one register.
     Same,
 }
@@ -100,10 +103,20 @@ impl Chain {
                 bank => allocator.constant(bank)?,
             });
         }
-        let mut builder =
-            Builder {
-                anatomy, from, to, links, allocator, restored, between, constant, zero, zero_vector, second_base, registers,
-            };
+        let mut builder = Builder {
+            anatomy,
+            from,
+            to,
+            links,
+            allocator,
+            restored,
+            between,
+            constant,
+            zero,
+            zero_vector,
+            second_base,
+            registers,
+        };
         builder.build()
     }
 }
@@ -246,7 +259,9 @@ impl Builder<'_> {
         }
         if let Some(zero) = self.zero_vector {
             let register = Register::XMM0 + u32::from(zero);
-            init.push(Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, register, register, register).ok()?);
+            init.push(
+                Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, register, register, register).ok()?,
+            );
         }
         init.extend(gather::init(self.anatomy, &slots.fixed));
         if let Some(second) = self.second_base {
@@ -265,13 +280,12 @@ impl Builder<'_> {
     /// One instance, what breaks its other dependencies before it, and the links after it.
     fn turn(&self, assignment: &Assignment, into: &mut Vec<Instruction>) -> Option<()> {
         let anatomy = self.anatomy;
-        let own = |register: Register| {
-            matches!(self.from.place, Place::Fixed(other) if other.full_register() == register)
-        };
+        let own = |register: Register| matches!(self.from.place, Place::Fixed(other) if other.full_register() == register);
         for (register, constant) in self.restored.iter().filter(|(register, _)| !own(*register)) {
             into.push(Instruction::with2(Code::Mov_r64_rm64, *register, general(*constant)).ok()?);
         }
-        let reads_flags = anatomy.inputs.iter().any(|port| matches!(port.place, Place::Flags(_))) || anatomy.keeps_flags();
+        let reads_flags = anatomy.inputs.iter().any(|port| matches!(port.place, Place::Flags(_)))
+            || anatomy.keeps_flags() && self.registers != Registers::FlagsKept;
         let from_flags = matches!(self.from.place, Place::Flags(_));
         let changed = anatomy.sample.rflags_modified() != 0 || self.links.iter().any(Link::changes_flags);
         if reads_flags && !from_flags && changed {
@@ -311,7 +325,9 @@ impl Builder<'_> {
                     (destination, constant) = (source, self.zero?);
                     into.push(link.instruction(destination, source, constant, address));
                     // What an instance changed gets its old value, and the dependency with the next link.
-                    if let Some((register, old)) = self.restored.iter().find(|(register, _)| self.is_own(*register)) {
+                    if let Some((register, old)) =
+                        self.restored.iter().find(|(register, _)| self.is_own(*register))
+                    {
                         if register.number() as u8 == source {
                             source = *old;
                         } else {

@@ -5,8 +5,8 @@ use super::chain::{Chain, Registers};
 use super::links::Link;
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use super::route::{is_address, padded, routes};
-use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
+use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::values::{self, Candidate};
 use super::{branch, gather, settings, x87};
 use crate::asm;
@@ -124,7 +124,8 @@ impl Plan {
             init: subject.init.clone(),
         };
         if let Some(experiments) = branch::experiments(&plan.anatomy) {
-            let wanted = |one: &Experiment| subject.latency || !matches!(one.meaning, Meaning::Latency { .. });
+            let wanted =
+                |one: &Experiment| subject.latency || !matches!(one.meaning, Meaning::Latency { .. });
             experiments.into_iter().filter(wanted).for_each(|experiment| plan.take(experiment));
             return plan;
         }
@@ -137,7 +138,14 @@ impl Plan {
         plan
     }
 
-    fn add(&mut self, meaning: Meaning, period: &[Instruction], copies: usize, body: usize, init: &[Instruction]) {
+    fn add(
+        &mut self,
+        meaning: Meaning,
+        period: &[Instruction],
+        copies: usize,
+        body: usize,
+        init: &[Instruction],
+    ) {
         let (Some(period), Some(init)) = (encode(period), encode(init)) else { return };
         self.take(Experiment { meaning, period, copies, body, init, world: World::default() });
     }
@@ -186,8 +194,10 @@ impl Plan {
         let on_memory = anatomy.slots().contains(&Slot::Base);
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
-            let burdened = !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
-            let meaning = Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened, variant: None };
+            let burdened =
+                !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
+            let meaning =
+                Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened, variant: None };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -199,7 +209,8 @@ impl Plan {
                 if gather::is_mask(&anatomy, from.place) || gather::is_mask(&anatomy, to.place) {
                     continue;
                 }
-                let through_memory = from.place == Place::Memory || to.place == Place::Memory && !is_address(&anatomy, from.place);
+                let through_memory = from.place == Place::Memory
+                    || to.place == Place::Memory && !is_address(&anatomy, from.place);
                 for links in routes(&anatomy, from.place, to.place) {
                     if links.iter().any(|link| !features.missing(link.features()).is_empty()) {
                         continue;
@@ -207,9 +218,12 @@ impl Plan {
                     let own = from.variant.map(str::to_string);
                     if through_memory {
                         self.chain(from, to, &links, Registers::Distinct, Some("renamed".to_string()));
-                        self.chain(from, to, &links, Registers::TwoBases, own);
+                        self.chain(from, to, &links, Registers::TwoBases, own.clone());
                     } else {
-                        self.chain(from, to, &links, Registers::Distinct, own);
+                        self.chain(from, to, &links, Registers::Distinct, own.clone());
+                    }
+                    if anatomy.keeps_flags() {
+                        self.chain(from, to, &links, Registers::FlagsKept, own);
                     }
                 }
             }
@@ -217,7 +231,14 @@ impl Plan {
         self.same_register();
     }
 
-    fn chain(&mut self, from: &Port, to: &Port, links: &[Link], registers: Registers, variant: Option<String>) {
+    fn chain(
+        &mut self,
+        from: &Port,
+        to: &Port,
+        links: &[Link],
+        registers: Registers,
+        variant: Option<String>,
+    ) {
         let Some(chain) = Chain::new(&self.anatomy, (from, to), links, registers) else { return };
         let Some(turn) = encode(&chain.period[..chain.turn]) else { return };
         let meaning = Meaning::Latency {
@@ -234,7 +255,8 @@ impl Plan {
     /// The best rate among these readings, in core cycles an instance; infinite without any.
     pub fn rate(&self, readings: &[Reading]) -> f64 {
         let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
-            matches!(experiment.meaning, Meaning::Throughput { variant: None, .. }) && !reading.cycles.is_empty()
+            matches!(experiment.meaning, Meaning::Throughput { variant: None, .. })
+                && !reading.cycles.is_empty()
         });
         rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
     }
@@ -251,7 +273,9 @@ impl Plan {
     /// A latency's chain made longer by so many links, and all of its links.
     pub fn padded(&self, index: usize, more: usize) -> Option<(Experiment, Vec<Link>)> {
         let experiment = &self.experiments[index];
-        let Meaning::Latency { links, ports: Some(ports), variant: None, .. } = &experiment.meaning else { return None };
+        let Meaning::Latency { links, ports: Some(ports), variant: None, .. } = &experiment.meaning else {
+            return None;
+        };
         let (from, to) = &**ports;
         let longer = padded(&self.anatomy, (from.place, to.place), links, more)?;
         let chain = Chain::new(&self.anatomy, (from, to), &longer, Registers::Distinct)?;
@@ -292,10 +316,19 @@ impl Plan {
         let writes_only = |port: &&Port| {
             matches!(port.place, Place::Slot(Slot::Operand(_)))
                 && !anatomy.reads(port.place)
-                && matches!(anatomy.bank(port.place), Bank::General | Bank::HighByte | Bank::Vector | Bank::Mask)
+                && matches!(
+                    anatomy.bank(port.place),
+                    Bank::General | Bank::HighByte | Bank::Vector | Bank::Mask
+                )
         };
         let Some(to) = anatomy.outputs.iter().find(writes_only) else { return };
-        let recipe = Recipe { destinations: 1, copies: 96, nop_after: None, addresses: Addresses::One, breaking: Breaking::Copy };
+        let recipe = Recipe {
+            destinations: 1,
+            copies: 96,
+            nop_after: None,
+            addresses: Addresses::One,
+            breaking: Breaking::Copy,
+        };
         if let Some(body) = Body::new(&anatomy, recipe) {
             let meaning = Meaning::SameDestination { to: to.name.clone() };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);

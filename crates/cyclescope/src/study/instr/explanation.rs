@@ -93,7 +93,8 @@ pub fn explain(
                 rated(trial, best == Some(index))
             }
             Meaning::Latency { from, to, variant, links, turn, .. } => {
-                let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
+                let (from, to, variant) =
+                    (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
                 let assembly = text(turn);
                 let trial = Trial { question: "latency", from, to, variant, assembly, ..trial };
                 chained(trial, row, links, gauge, raw)

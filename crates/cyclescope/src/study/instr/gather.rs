@@ -17,7 +17,11 @@ fn mask(anatomy: &Anatomy) -> Option<Slot> {
     let vector = |slot: &Slot| matches!(slot, Slot::Operand(operand) if *operand > 0);
     let slots = anatomy.slots();
     let written = |slot: &&Slot| anatomy.writes(Place::Slot(**slot));
-    slots.iter().find(|slot| **slot == Slot::Mask).or_else(|| slots.iter().filter(|slot| vector(slot)).find(written)).copied()
+    slots
+        .iter()
+        .find(|slot| **slot == Slot::Mask)
+        .or_else(|| slots.iter().filter(|slot| vector(slot)).find(written))
+        .copied()
 }
 
 /// Whether a port is the mask.

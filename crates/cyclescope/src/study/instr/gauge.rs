@@ -8,7 +8,7 @@
 //! - memory to general registers: what a load costs from its address, as in a chain of pointers;
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
-use super::links::{self, Link, LOADS, STORES};
+use super::links::{self, LOADS, Link, STORES};
 use super::operands::{Bank, encode};
 use super::timing::{Stopwatch, Timed};
 use crate::context::Element;
@@ -97,7 +97,8 @@ impl Cycle {
             _ => return None,
         };
         let links = [&[load], back, &[links::XOR, links::XOR]].concat();
-        let mut body = vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, (ADDRESS, 0))];
+        let mut body =
+            vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, (ADDRESS, 0))];
         body.extend(back.iter().map(|link| link.instruction(0, 1, CONSTANT, (ADDRESS, 0))));
         body.extend([links::XOR; 2].map(|link| link.instruction(ADDRESS, 0, CONSTANT, (ADDRESS, 0))));
         Some(Cycle { links, body })
@@ -135,7 +136,8 @@ impl Gauge {
         ];
         known.extend(links::SQUARES.iter().map(|(.., link)| vec![*link]));
         known.extend(selects.iter().map(|pair| pair.to_vec()));
-        let known: Vec<Cycle> = known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
+        let known: Vec<Cycle> =
+            known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
         for (cycle, cycles) in known.iter().zip(time(&known)?) {
             gauge.share(&cycle.links, cycles);
         }
@@ -146,7 +148,8 @@ impl Gauge {
             [links::TO_MMX, links::FROM_MMX],
             [links::FROM_HIGH, links::FROM_32],
         ];
-        let pairs: Vec<Cycle> = pairs.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        let pairs: Vec<Cycle> =
+            pairs.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
         for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
             if cycle.links[0] == links::FROM_HIGH {
                 gauge.set(links::FROM_HIGH, cycles - 1.0);
@@ -158,7 +161,8 @@ impl Gauge {
             [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
             [links::TO_MASK, links::MASK_TO_VECTOR, links::FROM_VECTOR_VEX],
         ];
-        let threes: Vec<Cycle> = threes.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        let threes: Vec<Cycle> =
+            threes.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
         for (cycle, cycles) in threes.iter().zip(time(&threes)?) {
             gauge.set(cycle.links[1], cycles - gauge.of(cycle.links[0]) - gauge.of(cycle.links[2]));
         }
@@ -182,7 +186,8 @@ impl Gauge {
         let alone = links.len() == 1 && cycles > count && (cycles - cycles.round()).abs() < WHOLE;
         let certain = (cycles - count).abs() < WHOLE || alone;
         for link in links {
-            let cost = Cost { cycles: if certain { (cycles / count).round() } else { cycles / count }, certain };
+            let cost =
+                Cost { cycles: if certain { (cycles / count).round() } else { cycles / count }, certain };
             // What is known for certain from another cycle stays.
             if certain || !self.costs.get(link).is_some_and(|known| known.certain) {
                 self.costs.insert(*link, cost);
@@ -249,8 +254,10 @@ fn time(
     for cycle in cycles {
         let period = encode(&cycle.body).expect("links can be encoded");
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
-        let timed = Timed { program: watch.program(world, &init, &period, TURNS), copies: TURNS, loops: LOOPS };
-        let timings = watch.time(executor, &[timed], (LAYOUTS, 1, ROUNDS), (Element::default(), true), random)?;
+        let timed =
+            Timed { program: watch.program(world, &init, &period, TURNS), copies: TURNS, loops: LOOPS };
+        let timings =
+            watch.time(executor, &[timed], (LAYOUTS, 1, ROUNDS), (Element::default(), true), random)?;
         let layouts = timings.iter().filter(|layout| !layout[0].cycles.is_empty());
         let mut medians: Vec<f64> = layouts.map(|layout| median(&mut layout[0].cycles.clone())).collect();
         costs.push(if medians.is_empty() { f64::NAN } else { median(&mut medians) });

@@ -55,18 +55,19 @@ const fn select(name: &'static str, flag: u32, code: Code) -> Link {
 use Bank::{Flags, General, HighByte, Mask, Memory, Mmx, Vector};
 
 /// MOVSX is a link where MOV and MOVZX would vanish at rename.
-pub const FROM_32: Link = link("movsxd", General, General, 4, Code::Movsxd_r64_rm32, Pattern::Move);
-pub const FROM_16: Link = link("movsx r16", General, General, 2, Code::Movsx_r64_rm16, Pattern::Move);
-pub const FROM_8: Link = link("movsx r8", General, General, 1, Code::Movsx_r64_rm8, Pattern::Move);
-pub const FROM_HIGH: Link = link("movsx r8h", HighByte, General, 1, Code::Movsx_r32_rm8, Pattern::Move);
+pub(super) const FROM_32: Link = link("movsxd", General, General, 4, Code::Movsxd_r64_rm32, Pattern::Move);
+pub(super) const FROM_16: Link = link("movsx r16", General, General, 2, Code::Movsx_r64_rm16, Pattern::Move);
+pub(super) const FROM_8: Link = link("movsx r8", General, General, 1, Code::Movsx_r64_rm8, Pattern::Move);
+pub(super) const FROM_HIGH: Link =
+    link("movsx r8h", HighByte, General, 1, Code::Movsx_r32_rm8, Pattern::Move);
 /// Twice, it leaves the destination as it was, but dependent.
-pub const XOR: Link = link("xor", General, General, 8, Code::Xor_r64_rm64, Pattern::Move);
+pub(super) const XOR: Link = link("xor", General, General, 8, Code::Xor_r64_rm64, Pattern::Move);
 /// On Golden Cove a conditional move waits longer for the flags of TEST, AND or OR than for those of CMP.
-pub const COMPARE: Link = link("cmp", General, Flags, 8, Code::Cmp_r64_rm64, Pattern::Against);
+pub(super) const COMPARE: Link = link("cmp", General, Flags, 8, Code::Cmp_r64_rm64, Pattern::Against);
 /// AND with a register that holds zero, then OR: a value that depends on another but is what it was.
-pub const CLEAR: Link = link("and", General, General, 8, Code::And_r64_rm64, Pattern::Against);
-pub const RESTORE: Link = link("or", General, General, 8, Code::Or_r64_rm64, Pattern::Move);
-pub const SELECT: [Link; 5] = [
+pub(super) const CLEAR: Link = link("and", General, General, 8, Code::And_r64_rm64, Pattern::Against);
+pub(super) const RESTORE: Link = link("or", General, General, 8, Code::Or_r64_rm64, Pattern::Move);
+pub(super) const SELECT: [Link; 5] = [
     select("cmovc", RflagsBits::CF, Code::Cmovb_r64_rm64),
     select("cmovz", RflagsBits::ZF, Code::Cmove_r64_rm64),
     select("cmovs", RflagsBits::SF, Code::Cmovs_r64_rm64),
@@ -75,7 +76,7 @@ pub const SELECT: [Link; 5] = [
 ];
 /// Squares, which undo square roots: by bytes of an element, of the vector (of the element for a scalar), and whether by
 /// VEX code. Legacy ones work in place.
-pub const SQUARES: [(usize, usize, bool, Link); 16] = [
+pub(super) const SQUARES: [(usize, usize, bool, Link); 16] = [
     (2, 2, true, square("vmulsh", Code::EVEX_Vmulsh_xmm_k1z_xmm_xmmm16_er)),
     (2, 16, true, square("vmulph xmm", Code::EVEX_Vmulph_xmm_k1z_xmm_xmmm128b16)),
     (2, 32, true, square("vmulph ymm", Code::EVEX_Vmulph_ymm_k1z_ymm_ymmm256b16)),
@@ -99,30 +100,40 @@ const fn square(name: &'static str, code: Code) -> Link {
 }
 
 /// AND with a vector that holds zero: indices that depend on another value and are zero.
-pub const ZERO_INDICES: Link = link("vpand", Vector, Vector, 16, Code::VEX_Vpand_xmm_xmm_xmmm128, Pattern::Masked);
+pub(super) const ZERO_INDICES: Link =
+    link("vpand", Vector, Vector, 16, Code::VEX_Vpand_xmm_xmm_xmmm128, Pattern::Masked);
 
 /// Reads the carry flag, which the others do not where an instruction clears it.
-pub const BORROW: Link = select("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
-pub const SHUFFLE: Link = link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
-pub const SHUFFLE_VEX: Link =
+pub(super) const BORROW: Link = select("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
+pub(super) const SHUFFLE: Link =
+    link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
+pub(super) const SHUFFLE_VEX: Link =
     link("vpshufd", Vector, Vector, 16, Code::VEX_Vpshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
-pub const TO_VECTOR: Link = link("movq xmm, r64", General, Vector, 8, Code::Movq_xmm_rm64, Pattern::Move);
-pub const TO_VECTOR_VEX: Link = link("vmovq xmm, r64", General, Vector, 8, Code::VEX_Vmovq_xmm_rm64, Pattern::Move);
-pub const FROM_VECTOR: Link = link("movq r64, xmm", Vector, General, 8, Code::Movq_rm64_xmm, Pattern::Move);
-pub const FROM_VECTOR_VEX: Link = link("vmovq r64, xmm", Vector, General, 8, Code::VEX_Vmovq_rm64_xmm, Pattern::Move);
-pub const TO_MASK: Link = link("kmovq k, r64", General, Mask, 8, Code::VEX_Kmovq_kr_r64, Pattern::Move);
-pub const FROM_MASK: Link = link("kmovq r64, k", Mask, General, 8, Code::VEX_Kmovq_r64_kr, Pattern::Move);
-pub const MASK_TO_VECTOR: Link = link("vpmovm2d", Mask, Vector, 8, Code::EVEX_Vpmovm2d_xmm_kr, Pattern::Move);
-pub const VECTOR_TO_MASK: Link = link("vpmovd2m", Vector, Mask, 16, Code::EVEX_Vpmovd2m_kr_xmm, Pattern::Move);
-pub const TO_MMX: Link = link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, Pattern::Move);
-pub const FROM_MMX: Link = link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, Pattern::Move);
+pub(super) const TO_VECTOR: Link =
+    link("movq xmm, r64", General, Vector, 8, Code::Movq_xmm_rm64, Pattern::Move);
+pub(super) const TO_VECTOR_VEX: Link =
+    link("vmovq xmm, r64", General, Vector, 8, Code::VEX_Vmovq_xmm_rm64, Pattern::Move);
+pub(super) const FROM_VECTOR: Link =
+    link("movq r64, xmm", Vector, General, 8, Code::Movq_rm64_xmm, Pattern::Move);
+pub(super) const FROM_VECTOR_VEX: Link =
+    link("vmovq r64, xmm", Vector, General, 8, Code::VEX_Vmovq_rm64_xmm, Pattern::Move);
+pub(super) const TO_MASK: Link =
+    link("kmovq k, r64", General, Mask, 8, Code::VEX_Kmovq_kr_r64, Pattern::Move);
+pub(super) const FROM_MASK: Link =
+    link("kmovq r64, k", Mask, General, 8, Code::VEX_Kmovq_r64_kr, Pattern::Move);
+pub(super) const MASK_TO_VECTOR: Link =
+    link("vpmovm2d", Mask, Vector, 8, Code::EVEX_Vpmovm2d_xmm_kr, Pattern::Move);
+pub(super) const VECTOR_TO_MASK: Link =
+    link("vpmovd2m", Vector, Mask, 16, Code::EVEX_Vpmovd2m_kr_xmm, Pattern::Move);
+pub(super) const TO_MMX: Link = link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, Pattern::Move);
+pub(super) const FROM_MMX: Link = link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, Pattern::Move);
 
 /// Within masks and MMX registers.
-pub const WITHIN_MASKS: Link = link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, Pattern::Square);
-pub const WITHIN_MMX: Link = link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, Pattern::Shuffle);
+pub(super) const WITHIN_MASKS: Link = link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, Pattern::Square);
+pub(super) const WITHIN_MMX: Link = link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, Pattern::Shuffle);
 
 /// Stores and loads of each size, by bank.
-pub const STORES: [Link; 15] = [
+pub(super) const STORES: [Link; 15] = [
     link("mov m8, r8", General, Memory, 1, Code::Mov_rm8_r8, Pattern::Store),
     link("mov m16, r16", General, Memory, 2, Code::Mov_rm16_r16, Pattern::Store),
     link("mov m32, r32", General, Memory, 4, Code::Mov_rm32_r32, Pattern::Store),
@@ -139,7 +150,7 @@ pub const STORES: [Link; 15] = [
     link("kmovw m16, k", Mask, Memory, 2, Code::VEX_Kmovw_m16_kr, Pattern::Store),
     link("kmovq m64, k", Mask, Memory, 8, Code::VEX_Kmovq_m64_kr, Pattern::Store),
 ];
-pub const LOADS: [Link; 15] = [
+pub(super) const LOADS: [Link; 15] = [
     link("movzx r32, m8", Memory, General, 1, Code::Movzx_r32_rm8, Pattern::Load),
     link("movzx r32, m16", Memory, General, 2, Code::Movzx_r32_rm16, Pattern::Load),
     link("mov r32, m32", Memory, General, 4, Code::Mov_r32_rm32, Pattern::Load),
@@ -172,12 +183,18 @@ impl Link {
             Pattern::Move => Instruction::with2(self.code, register(0, destination), register(1, source)),
             Pattern::Against => Instruction::with2(self.code, register(0, source), register(1, constant)),
             Pattern::Select => Instruction::with2(self.code, register(0, destination), register(1, constant)),
-            Pattern::Square => {
-                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, source))
-            }
-            Pattern::Masked => {
-                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, constant))
-            }
+            Pattern::Square => Instruction::with3(
+                self.code,
+                register(0, destination),
+                register(1, source),
+                register(2, source),
+            ),
+            Pattern::Masked => Instruction::with3(
+                self.code,
+                register(0, destination),
+                register(1, source),
+                register(2, constant),
+            ),
             Pattern::Shuffle => {
                 Instruction::with3(self.code, register(0, destination), register(1, source), 0xe4)
             }
@@ -232,17 +249,44 @@ fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::operands::encode;
+    use super::*;
 
     #[test]
     fn every_link_is_an_instruction() {
         let others = [
-            FROM_32, FROM_16, FROM_8, FROM_HIGH, XOR, COMPARE, CLEAR, RESTORE, BORROW, ZERO_INDICES, SHUFFLE, SHUFFLE_VEX, TO_VECTOR, TO_VECTOR_VEX,
-            FROM_VECTOR, FROM_VECTOR_VEX, TO_MASK, FROM_MASK, MASK_TO_VECTOR, VECTOR_TO_MASK, TO_MMX, FROM_MMX,
-            WITHIN_MASKS, WITHIN_MMX,
+            FROM_32,
+            FROM_16,
+            FROM_8,
+            FROM_HIGH,
+            XOR,
+            COMPARE,
+            CLEAR,
+            RESTORE,
+            BORROW,
+            ZERO_INDICES,
+            SHUFFLE,
+            SHUFFLE_VEX,
+            TO_VECTOR,
+            TO_VECTOR_VEX,
+            FROM_VECTOR,
+            FROM_VECTOR_VEX,
+            TO_MASK,
+            FROM_MASK,
+            MASK_TO_VECTOR,
+            VECTOR_TO_MASK,
+            TO_MMX,
+            FROM_MMX,
+            WITHIN_MASKS,
+            WITHIN_MMX,
         ];
-        for link in others.iter().chain(SQUARES.iter().map(|(.., link)| link)).chain(&SELECT).chain(&STORES).chain(&LOADS) {
+        for link in others
+            .iter()
+            .chain(SQUARES.iter().map(|(.., link)| link))
+            .chain(&SELECT)
+            .chain(&STORES)
+            .chain(&LOADS)
+        {
             let instruction = link.instruction(1, 2, 3, (6, 64));
             assert!(encode(&[instruction]).is_some(), "{}", link.name);
         }

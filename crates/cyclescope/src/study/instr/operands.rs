@@ -156,8 +156,22 @@ const SMALL: i64 = 2;
 fn is_fixed(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::al | Kind::cl | Kind::ax | Kind::dx | Kind::eax | Kind::rax | Kind::st0 | Kind::es | Kind::cs
-            | Kind::ss | Kind::ds | Kind::fs | Kind::gs | Kind::kp1_reg | Kind::xmmp3_vvvv | Kind::zmmp3_vvvv
+        Kind::al
+            | Kind::cl
+            | Kind::ax
+            | Kind::dx
+            | Kind::eax
+            | Kind::rax
+            | Kind::st0
+            | Kind::es
+            | Kind::cs
+            | Kind::ss
+            | Kind::ds
+            | Kind::fs
+            | Kind::gs
+            | Kind::kp1_reg
+            | Kind::xmmp3_vvvv
+            | Kind::zmmp3_vvvv
     )
 }
 
@@ -174,7 +188,11 @@ impl Anatomy {
         // Counts of shifts above a byte's bits, or selectors of nothing, are not what anybody writes.
         let bytes = form.code.op_code().op_kinds().iter().filter(|kind| **kind == Kind::imm8).count();
         let small = (bytes == 1).then_some(SMALL);
-        let choice = |base: &Register| Choice { base: *base, immediate: setting.immediate.or(small), ..Choice::default() };
+        let choice = |base: &Register| Choice {
+            base: *base,
+            immediate: setting.immediate.or(small),
+            ..Choice::default()
+        };
         let sample = bases.iter().find_map(|base| form.instruction(&choice(base)))?;
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&sample).clone();
@@ -221,7 +239,11 @@ impl Anatomy {
         if sample.op_mask() != Register::None {
             let used = info.used_registers().iter().filter(|used| used.register() == sample.op_mask());
             let written = used.clone().any(|used| writes(used.access()));
-            self.add(if written { OpAccess::ReadWrite } else { OpAccess::Read }, "mask", Place::Slot(Slot::Mask));
+            self.add(
+                if written { OpAccess::ReadWrite } else { OpAccess::Read },
+                "mask",
+                Place::Slot(Slot::Mask),
+            );
         }
     }
 
@@ -277,7 +299,8 @@ impl Anatomy {
                 (false, false) => continue,
             };
             // What clears the upper part of a vector register counts as a write of the whole.
-            let register = if register.is_zmm() { Register::XMM0 + register.number() as u32 } else { register };
+            let register =
+                if register.is_zmm() { Register::XMM0 + register.number() as u32 } else { register };
             // A result of 32 bits clears the rest, which counts as a write of the whole too.
             let narrow = sample.op_code().operand_size() == 32 && register.is_gpr64();
             let register = if narrow { Register::EAX + register.number() as u32 } else { register };
@@ -322,10 +345,12 @@ impl Anatomy {
     /// All slots of the form.
     pub fn slots(&self) -> Vec<Slot> {
         let operands = (0..self.sample.op_count()).filter(|operand| {
-            self.sample.op_kind(*operand) == OpKind::Register && !is_fixed(self.sample.op_code().op_kind(*operand))
+            self.sample.op_kind(*operand) == OpKind::Register
+                && !is_fixed(self.sample.op_code().op_kind(*operand))
         });
         let mut slots: Vec<Slot> = operands.map(Slot::Operand).collect();
-        let memory = (0..self.sample.op_count()).any(|operand| self.sample.op_kind(operand) == OpKind::Memory);
+        let memory =
+            (0..self.sample.op_count()).any(|operand| self.sample.op_kind(operand) == OpKind::Memory);
         let memory = memory && !self.is_table();
         for (slot, named) in [(Slot::Mask, true), (Slot::Base, memory), (Slot::Index, memory)] {
             let register = self.register(slot);
@@ -343,7 +368,9 @@ impl Anatomy {
 
     /// Whether an instance writes this full register, or a part of it, without choice.
     pub fn writes_register(&self, full: Register) -> bool {
-        self.outputs.iter().any(|port| matches!(port.place, Place::Fixed(other) if other.full_register() == full))
+        self.outputs
+            .iter()
+            .any(|port| matches!(port.place, Place::Fixed(other) if other.full_register() == full))
     }
 
     /// Whether an instance reads what a place holds.
@@ -410,7 +437,7 @@ pub fn encode(instructions: &[Instruction]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::new(64);
     let mut at = 0;
     for instruction in instructions {
-        at += encoder.encode(instruction, at as u64).ok()? as u64;
+        at += encoder.encode(instruction, at).ok()? as u64;
     }
     Some(encoder.take_buffer())
 }

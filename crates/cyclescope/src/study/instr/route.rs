@@ -14,7 +14,12 @@ pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
 
 /// A way that is longer by links of a cycle each: for chains that are slower than the value needs, because the
 /// instructions in them take longer than that to issue. `None` where there are no such links.
-pub fn padded(anatomy: &Anatomy, (from, to): (Place, Place), route: &[Link], more: usize) -> Option<Vec<Link>> {
+pub fn padded(
+    anatomy: &Anatomy,
+    (from, to): (Place, Place),
+    route: &[Link],
+    more: usize,
+) -> Option<Vec<Link>> {
     let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     let padding = |bank: Bank| match bank {
         Bank::General => Some(links::FROM_32),
@@ -109,7 +114,9 @@ impl Way<'_> {
         match (start, end) {
             (Bank::General, Bank::General) => self.to_general(to, false, &[]),
             // What reads flags keeps its destination under a condition: a result there would be another way.
-            (Bank::Flags, Bank::General) if self.changes(from) => self.to_general(to, false, &[links::FROM_32]),
+            (Bank::Flags, Bank::General) if self.changes(from) => {
+                self.to_general(to, false, &[links::FROM_32])
+            }
             (Bank::Vector, Bank::Vector) => vec![vec![self.vector(links::SHUFFLE, links::SHUFFLE_VEX)]],
             (Bank::Mask, Bank::Vector) => vec![vec![links::MASK_TO_VECTOR]],
             (Bank::Vector, Bank::Mask) => vec![vec![links::VECTOR_TO_MASK]],
@@ -209,7 +216,7 @@ impl Way<'_> {
             Bank::Vector => vec![vec![self.vector(links::FROM_VECTOR, links::FROM_VECTOR_VEX)]],
             Bank::Mask => vec![vec![links::FROM_MASK]],
             Bank::Mmx => vec![vec![links::FROM_MMX]],
-            Bank::Flags => self.from_flags(place),
+            Bank::Flags => self.by_flags(place),
             Bank::Memory => match self.in_memory(&links::LOADS, Bank::General, bytes) {
                 Some(load) => vec![vec![load]],
                 None => match self.in_memory(&links::LOADS, Bank::Vector, bytes) {
@@ -223,11 +230,19 @@ impl Way<'_> {
     }
 
     /// Ways to read flags: by the first two of those that are computed, and by the carry where it is written at all.
-    fn from_flags(&self, place: Place) -> Vec<Vec<Link>> {
+    fn by_flags(&self, place: Place) -> Vec<Vec<Link>> {
         let Place::Flags(flags) = place else { return Vec::new() };
-        let mut ways: Vec<Vec<Link>> =
-            links::SELECT.iter().filter(|link| link.flag & flags != 0).take(2).map(|link| vec![*link]).collect();
-        if self.anatomy.sample.rflags_modified() & links::BORROW.flag & !self.anatomy.sample.rflags_undefined() != 0 {
+        let mut ways: Vec<Vec<Link>> = links::SELECT
+            .iter()
+            .filter(|link| link.flag & flags != 0)
+            .take(2)
+            .map(|link| vec![*link])
+            .collect();
+        if self.anatomy.sample.rflags_modified()
+            & links::BORROW.flag
+            & !self.anatomy.sample.rflags_undefined()
+            != 0
+        {
             ways.push(vec![links::BORROW]);
         }
         ways

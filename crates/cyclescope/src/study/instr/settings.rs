@@ -35,7 +35,16 @@ pub struct Setting {
 }
 
 /// Most instructions need nothing.
-pub const NONE: Setting = Setting { mnemonics: &[], init: "", kept: false, full: false, squared: false, prepared: false, immediate: None, pointer: None };
+pub const NONE: Setting = Setting {
+    mnemonics: &[],
+    init: "",
+    kept: false,
+    full: false,
+    squared: false,
+    prepared: false,
+    immediate: None,
+    pointer: None,
+};
 
 /// The exceptions.
 pub const SETTINGS: &[Setting] = &[
@@ -48,8 +57,16 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         mnemonics: &[
-            Mnemonic::Divps, Mnemonic::Divpd, Mnemonic::Divss, Mnemonic::Divsd, Mnemonic::Vdivps, Mnemonic::Vdivpd,
-            Mnemonic::Vdivss, Mnemonic::Vdivsd, Mnemonic::Vdivph, Mnemonic::Vdivsh,
+            Mnemonic::Divps,
+            Mnemonic::Divpd,
+            Mnemonic::Divss,
+            Mnemonic::Divsd,
+            Mnemonic::Vdivps,
+            Mnemonic::Vdivpd,
+            Mnemonic::Vdivss,
+            Mnemonic::Vdivsd,
+            Mnemonic::Vdivph,
+            Mnemonic::Vdivsh,
         ],
         full: true,
         ..NONE
@@ -57,19 +74,23 @@ pub const SETTINGS: &[Setting] = &[
     // A chain of square roots alone would end at one.
     Setting {
         mnemonics: &[
-            Mnemonic::Sqrtps, Mnemonic::Sqrtpd, Mnemonic::Sqrtss, Mnemonic::Sqrtsd, Mnemonic::Vsqrtps,
-            Mnemonic::Vsqrtpd, Mnemonic::Vsqrtss, Mnemonic::Vsqrtsd, Mnemonic::Vsqrtph, Mnemonic::Vsqrtsh,
+            Mnemonic::Sqrtps,
+            Mnemonic::Sqrtpd,
+            Mnemonic::Sqrtss,
+            Mnemonic::Sqrtsd,
+            Mnemonic::Vsqrtps,
+            Mnemonic::Vsqrtpd,
+            Mnemonic::Vsqrtss,
+            Mnemonic::Vsqrtsd,
+            Mnemonic::Vsqrtph,
+            Mnemonic::Vsqrtsh,
         ],
         full: true,
         squared: true,
         ..NONE
     },
     // The bit's number is an address.
-    Setting {
-        mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc],
-        kept: true,
-        ..NONE
-    },
+    Setting { mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc], kept: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Cpuid], init: "xor eax, eax; xor ecx, ecx", kept: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Xgetbv], init: "xor ecx, ecx", kept: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Rdpkru], init: "xor ecx, ecx", kept: true, ..NONE },
@@ -78,11 +99,34 @@ pub const SETTINGS: &[Setting] = &[
     Setting { mnemonics: &[Mnemonic::Clzero], init: "mov rax, r14", kept: true, ..NONE },
     Setting {
         mnemonics: &[
-            Mnemonic::Movsb, Mnemonic::Movsw, Mnemonic::Movsq, Mnemonic::Cmpsb, Mnemonic::Cmpsw, Mnemonic::Cmpsq,
-            Mnemonic::Stosb, Mnemonic::Stosw, Mnemonic::Stosd, Mnemonic::Stosq, Mnemonic::Lodsb, Mnemonic::Lodsw,
-            Mnemonic::Lodsd, Mnemonic::Lodsq, Mnemonic::Scasb, Mnemonic::Scasw, Mnemonic::Scasd, Mnemonic::Scasq,
-            Mnemonic::Push, Mnemonic::Pop, Mnemonic::Pushf, Mnemonic::Pushfq, Mnemonic::Popf, Mnemonic::Popfq,
-            Mnemonic::Leave, Mnemonic::Maskmovdqu, Mnemonic::Maskmovq, Mnemonic::Vmaskmovdqu,
+            Mnemonic::Movsb,
+            Mnemonic::Movsw,
+            Mnemonic::Movsq,
+            Mnemonic::Cmpsb,
+            Mnemonic::Cmpsw,
+            Mnemonic::Cmpsq,
+            Mnemonic::Stosb,
+            Mnemonic::Stosw,
+            Mnemonic::Stosd,
+            Mnemonic::Stosq,
+            Mnemonic::Lodsb,
+            Mnemonic::Lodsw,
+            Mnemonic::Lodsd,
+            Mnemonic::Lodsq,
+            Mnemonic::Scasb,
+            Mnemonic::Scasw,
+            Mnemonic::Scasd,
+            Mnemonic::Scasq,
+            Mnemonic::Push,
+            Mnemonic::Pop,
+            Mnemonic::Pushf,
+            Mnemonic::Pushfq,
+            Mnemonic::Popf,
+            Mnemonic::Popfq,
+            Mnemonic::Leave,
+            Mnemonic::Maskmovdqu,
+            Mnemonic::Maskmovq,
+            Mnemonic::Vmaskmovdqu,
         ],
         kept: true,
         ..NONE
@@ -97,14 +141,25 @@ pub const SETTINGS: &[Setting] = &[
     Setting { mnemonics: &[Mnemonic::Frstor], init: "fnsave [r14]; fninit", prepared: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Fxrstor], init: "fxsave [r14]", prepared: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Fxrstor64], init: "fxsave64 [r14]", prepared: true, ..NONE },
-    Setting { mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec], init: "mov eax, 7; xor edx, edx", kept: true, ..NONE },
+    Setting {
+        mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec],
+        init: "mov eax, 7; xor edx, edx",
+        kept: true,
+        ..NONE
+    },
     Setting {
         mnemonics: &[Mnemonic::Xsave64, Mnemonic::Xsaveopt64, Mnemonic::Xsavec64],
         init: "mov eax, 7; xor edx, edx",
         kept: true,
         ..NONE
     },
-    Setting { mnemonics: &[Mnemonic::Xrstor], init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave [r14]"), kept: true, prepared: true, ..NONE },
+    Setting {
+        mnemonics: &[Mnemonic::Xrstor],
+        init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave [r14]"),
+        kept: true,
+        prepared: true,
+        ..NONE
+    },
     Setting {
         mnemonics: &[Mnemonic::Xrstor64],
         init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave64 [r14]"),

@@ -129,5 +129,8 @@ pub fn skip(anatomy: &Anatomy, features: &Features) -> Option<Skip> {
         return Some(Skip::NeedsState);
     }
     let control = (0..sample.op_count()).map(|operand| sample.op_register(operand));
-    control.into_iter().any(|register: Register| register.is_cr() || register.is_dr()).then_some(Skip::Privileged)
+    control
+        .into_iter()
+        .any(|register: Register| register.is_cr() || register.is_dr())
+        .then_some(Skip::Privileged)
 }

@@ -11,12 +11,12 @@ use super::row::{Row, Status};
 use super::skip::{Skip, skip};
 use super::timing::{Stopwatch, Timed, Timing};
 use crate::asm::forms::Form;
-use crate::run::hex;
 use crate::clock::Clock;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
 use crate::random::{Random, mix};
+use crate::run::hex;
 use crate::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -242,7 +242,8 @@ impl<'a> Survey<'a> {
         let mut scout = self.timed(plan, true);
         scout.truncate(1);
         let first = self.watch.time(executor, &scout, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
-        let slow = !(first[0][0].about() < SLOW);
+        let about = first[0][0].about();
+        let slow = about >= SLOW || about.is_nan();
         let mut timed = self.timed(plan, slow);
         let chosen: Vec<usize> = (0..timed.len()).filter(|index| !slow || !is_spare(plan, *index)).collect();
         timed = chosen.iter().map(|index| timed[*index].clone()).collect();
@@ -308,7 +309,7 @@ impl<'a> Survey<'a> {
     ) -> Result<(), RunError> {
         let rate = plan.rate(readings);
         let more = rate.ceil() as usize + 2;
-        if !(rate > 1.0 + BOUND_SHARE) || more > PADDING_MOST {
+        if rate <= 1.0 + BOUND_SHARE || rate.is_infinite() || more > PADDING_MOST {
             return Ok(());
         }
         let mut chosen = Vec::new();
@@ -367,8 +368,12 @@ impl<'a> Survey<'a> {
             return row;
         }
         if let Ok(plan) = self.plan(form) {
-            let analysis =
-                Analysis { plan: &plan, gauge: &self.gauge, confidence: self.confidence, slot: self.gauge.slot() };
+            let analysis = Analysis {
+                plan: &plan,
+                gauge: &self.gauge,
+                confidence: self.confidence,
+                slot: self.gauge.slot(),
+            };
             analysis.fill(&mut row, &passes);
             if !self.subjects[form].throughput {
                 row.throughput = None;
@@ -420,7 +425,7 @@ impl Reading {
             return;
         }
         let (cycles, bend) = (centre(&timing.cycles), median(&mut timing.bend.clone()));
-        if !(cycles > NOTHING) || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
+        if cycles <= NOTHING || cycles.is_nan() || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
             self.bent += 1;
             return;
         }
@@ -437,7 +442,8 @@ fn name(form: &Form) -> u64 {
 /// Whether an experiment can be left out of a slow form's.
 fn is_spare(plan: &Plan, index: usize) -> bool {
     let meaning = &plan.experiments[index].meaning;
-    let spare = matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra();
+    let spare =
+        matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra();
     index > 0 && spare
 }
 
@@ -447,8 +453,11 @@ fn centre(cycles: &[f64]) -> f64 {
         return f64::NAN;
     }
     let middle = median(&mut cycles.to_vec());
-    let near: Vec<f64> =
-        cycles.iter().copied().filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs()).collect();
+    let near: Vec<f64> = cycles
+        .iter()
+        .copied()
+        .filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs())
+        .collect();
     if near.is_empty() { middle } else { mean(&near) }
 }
 

@@ -94,7 +94,12 @@ pub struct Body {
 /// Cache lines that instances which read and write memory rotate through, at least.
 const LINES: usize = 24;
 
-const fn recipe(destinations: usize, copies: usize, nop_after: Option<usize>, addresses: Addresses) -> Recipe {
+const fn recipe(
+    destinations: usize,
+    copies: usize,
+    nop_after: Option<usize>,
+    addresses: Addresses,
+) -> Recipe {
     Recipe { destinations, copies, nop_after, addresses, breaking: Breaking::Copy }
 }
 
@@ -250,7 +255,10 @@ impl Body {
             restored.iter().map(|(register, constant)| copy(*constant, *register)).collect();
         init.extend(gather::init(anatomy, &fixed));
         if let Some(operand) = settings::of(anatomy.code().mnemonic()).pointer {
-            init.push(copy(fixed.get(Slot::Operand(operand - 1))?, Register::RAX + u32::from(allocator.base())));
+            init.push(copy(
+                fixed.get(Slot::Operand(operand - 1))?,
+                Register::RAX + u32::from(allocator.base()),
+            ));
         }
         Some(Body { recipe, period, copies, init, masks: gather::is_gather(anatomy) })
     }
@@ -258,7 +266,8 @@ impl Body {
 
 /// `mov to, from`, by the number of a general register.
 fn copy(to: u8, from: Register) -> Instruction {
-    Instruction::with2(Code::Mov_r64_rm64, Register::RAX + u32::from(to), from).expect("two general registers")
+    Instruction::with2(Code::Mov_r64_rm64, Register::RAX + u32::from(to), from)
+        .expect("two general registers")
 }
 
 fn nop() -> Instruction {

@@ -149,12 +149,20 @@ impl<'a> Stopwatch<'a> {
         Ok(by_layout.map(|(samples, loops)| self.read(samples, calls, programs, loops)).collect())
     }
 
-    fn layout(&self, all: &[Program], programs: &[Timed], loops: u64, arena: usize, random: &mut Random) -> Layout {
+    fn layout(
+        &self,
+        all: &[Program],
+        programs: &[Timed],
+        loops: u64,
+        arena: usize,
+        random: &mut Random,
+    ) -> Layout {
         let (rulers, end) = placement::fixed(&all[..RULERS]);
         let mut code: Vec<Place> =
             rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
         let further: Vec<usize> = (RULERS..all.len()).collect();
-        let places = placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
+        let places =
+            placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
         code.extend(places);
         let ruler = [
             Call { place: 0, loop_count: loops },
@@ -163,7 +171,10 @@ impl<'a> Stopwatch<'a> {
         ];
         let mut round = ruler.to_vec();
         // Wide vector units that rested while the ruler ran are slow for some thousand cycles.
-        round.push(Call { place: RULERS, loop_count: programs.first().map_or(1, |timed| timed.loops * WAKING) });
+        round.push(Call {
+            place: RULERS,
+            loop_count: programs.first().map_or(1, |timed| timed.loops * WAKING),
+        });
         for (index, timed) in programs.iter().enumerate() {
             // Branch predictors have met other programs since the round before.
             round.push(Call { place: RULERS + index, loop_count: timed.loops });
@@ -183,7 +194,8 @@ impl<'a> Stopwatch<'a> {
             let span = IMUL_SPAN * loops as f64 * self.imul_latency;
             let before = (ticks[1] - ticks[0]) / span;
             let after = (ticks[last + 1] - ticks[last]) / span;
-            if !((before / after - 1.0).abs() < MOVED) {
+            let moved = (before / after - 1.0).abs();
+            if moved >= MOVED || moved.is_nan() {
                 continue;
             }
             let rate = (before + after) / 2.0;

@@ -5,18 +5,20 @@
 
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
-/// Values on the stack at first.
-const VALUES: usize = 6;
+/// The values on the stack at first, its top last: full mantissas, and a top that F2XM1 takes.
+const VALUES: [Code; 6] = [Code::Fldpi, Code::Fldl2t, Code::Fldpi, Code::Fldl2e, Code::Fldlg2, Code::Fldln2];
 
 /// Code that fills the stack.
 pub fn fill() -> Vec<Instruction> {
-    vec![Instruction::with(Code::Fld1); VALUES]
+    VALUES.map(Instruction::with).to_vec()
 }
 
 /// Whether the instruction works on the stack, and not on all of the state at once.
 pub fn uses(instruction: &Instruction) -> bool {
     let register = (0..instruction.op_count()).any(|operand| instruction.op_register(operand).is_st());
-    register || instruction.op_code().fwait() || instruction.mnemonic() != Mnemonic::Fnop && is_x87(instruction)
+    register
+        || instruction.op_code().fwait()
+        || instruction.mnemonic() != Mnemonic::Fnop && is_x87(instruction)
 }
 
 fn is_x87(instruction: &Instruction) -> bool {
