@@ -147,7 +147,9 @@ impl Builder<'_> {
         // The value has to be back where it began when the period ends, and so has all that rotates.
         let mut turns: Vec<usize> = slots.rotating.iter().map(|(_, pool)| pool.len()).collect();
         turns.extend([slots.own.len().max(1), if spread { ADDRESSES } else { 1 }]);
-        turns.push(if self.second_base.is_some() { 2 } else { 1 });
+        // Where links store or load, they do so by the other base, and all instances by one.
+        let alternate = self.second_base.filter(|_| self.links.is_empty());
+        turns.push(if alternate.is_some() { 2 } else { 1 });
         let copies = turns.into_iter().fold(1, least_common_multiple);
         let (mut period, mut turn) = (Vec::new(), 0);
         for copy in 0..copies {
@@ -155,7 +157,7 @@ impl Builder<'_> {
             if spread {
                 assignment.displacement = STRIDE * (copy % ADDRESSES) as i32;
             }
-            if let Some(base) = self.second_base.filter(|_| copy % 2 == 1) {
+            if let Some(base) = alternate.filter(|_| copy % 2 == 1) {
                 assignment = assignment.with(Slot::Base, base);
             }
             self.turn(&assignment, &mut period)?;

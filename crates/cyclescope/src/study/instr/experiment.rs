@@ -3,7 +3,7 @@
 use super::chain::{Chain, Registers};
 use super::links::Link;
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
-use super::route::{is_address, routes};
+use super::route::routes;
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::survey::Subject;
 use super::{settings, x87};
@@ -158,7 +158,7 @@ impl Plan {
         let anatomy = self.anatomy.clone();
         for from in &anatomy.inputs {
             for to in &anatomy.outputs {
-                let through_memory = from.place == Place::Memory || to.place == Place::Memory && !is_address(&anatomy, from.place);
+                let through_memory = from.place == Place::Memory || to.place == Place::Memory;
                 for links in routes(&anatomy, from.place, to.place) {
                     if links.iter().any(|link| !features.missing(link.features()).is_empty()) {
                         continue;
