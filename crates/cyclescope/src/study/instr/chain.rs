@@ -12,8 +12,9 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 /// Registers that a value travels through, or that a result other than the chain's rotates through, at most.
 const ROTATION: usize = 6;
 const OTHERS: usize = 4;
-/// Addresses that instances rotate through where memory is no part of the chain, and bytes between them.
-const ADDRESSES: usize = 8;
+/// Addresses that instances rotate through where memory is no part of the chain, and bytes between them. What is loaded
+/// was stored as many instances before, which takes longer than several of them where the chain is quick.
+const ADDRESSES: usize = 16;
 const STRIDE: i32 = 64;
 
 /// A chain.
@@ -164,6 +165,10 @@ impl Builder<'_> {
             if copy == 0 {
                 turn = period.len();
             }
+        }
+        // The loop's counter changes all flags but the carry: the value goes round its end in a register.
+        if self.links.last() == Some(&links::COMPARE) {
+            period.rotate_right(1);
         }
         let init = self.init(&slots)?;
         Some(Chain { links: self.links.to_vec(), period, copies, init, turn })

@@ -205,7 +205,9 @@ impl Plan {
         let distinct: Vec<&&Port> = inputs.iter().filter(|port| port.place != to.place).collect();
         let info = anatomy.sample.op_code();
         let apart = info.requires_unique_dest_reg_num() || info.requires_unique_reg_nums();
-        if memory || distinct.is_empty() || apart {
+        // One register for two results tells neither's latency.
+        let results = anatomy.outputs.iter().filter(explicit).filter(|port| anatomy.bank(port.place) == bank);
+        if memory || distinct.is_empty() || apart || results.count() > 1 {
             return;
         }
         let from = inputs.last().copied().expect("there is one");
