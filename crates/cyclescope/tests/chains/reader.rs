@@ -2,6 +2,7 @@
 
 use crate::ports::{Port, Ports, Resource, reads, writes};
 use crate::values::Values;
+use iced_x86::RflagsBits;
 use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
     Register, UsedMemory,
@@ -134,6 +135,7 @@ pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize) -> 
         for (instruction, is_instance) in period.iter().zip(&is_instance) {
             reader.step(instruction, *is_instance, &sample);
         }
+        reader.count_down();
     }
     Ok(reader.reading)
 }
@@ -211,6 +213,12 @@ impl Reader {
         let places: Vec<(u32, i64)> = stores.iter().filter_map(|memory| self.where_to(memory)).collect();
         self.values.step(instruction, &written, &places);
         self.reading.instances += usize::from(is_instance);
+    }
+
+    /// The loop's DEC, which may come after any period: it leaves the carry flag alone.
+    fn count_down(&mut self) {
+        self.held
+            .retain(|resource, _| !matches!(resource, Resource::Flag(bit) if 1 << bit != RflagsBits::CF));
     }
 
     /// Registers of the x87 stack by where they are, not by how far below the top.

@@ -12,8 +12,9 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 /// Registers that a value travels through, or that a result other than the chain's rotates through, at most.
 const ROTATION: usize = 6;
 const OTHERS: usize = 4;
-/// Addresses that instances rotate through where memory is no part of the chain, and bytes between them.
-const ADDRESSES: usize = 8;
+/// Addresses that instances rotate through where memory is no part of the chain, and bytes between them. What is loaded
+/// was stored as many instances before, which takes longer than several of them where the chain is quick.
+const ADDRESSES: usize = 16;
 const STRIDE: i32 = 64;
 /// Where chains store to, beside the base register: other programs find the memory as it was.
 const ASIDE: i32 = 8192 + 640;
@@ -168,7 +169,9 @@ impl Builder<'_> {
         // The value has to be back where it began when the period ends, and so has all that rotates.
         let mut turns: Vec<usize> = slots.rotating.iter().map(|(_, pool)| pool.len()).collect();
         turns.extend([slots.own.len().max(1), if spread { ADDRESSES } else { 1 }]);
-        turns.push(if self.second_base.is_some() { 2 } else { 1 });
+        // Where links store or load, they do so by the other base, and all instances by one.
+        let alternate = self.second_base.filter(|_| self.links.is_empty());
+        turns.push(if alternate.is_some() { 2 } else { 1 });
         let copies = turns.into_iter().fold(1, least_common_multiple);
         let (mut period, mut turn) = (Vec::new(), 0);
         for copy in 0..copies {
@@ -179,13 +182,17 @@ impl Builder<'_> {
             if spread {
                 assignment.displacement += STRIDE * (copy % ADDRESSES) as i32;
             }
-            if let Some(base) = self.second_base.filter(|_| copy % 2 == 1) {
+            if let Some(base) = alternate.filter(|_| copy % 2 == 1) {
                 assignment = assignment.with(Slot::Base, base);
             }
             self.turn(&assignment, &mut period)?;
             if copy == 0 {
                 turn = period.len();
             }
+        }
+        // The loop's counter changes all flags but the carry: the value goes round its end in a register.
+        if self.links.last() == Some(&links::COMPARE) {
+            period.rotate_right(1);
         }
         let init = self.init(&slots)?;
         Some(Chain { links: self.links.to_vec(), period, copies, init, turn })

@@ -4,7 +4,7 @@ use super::analysis::Reading;
 use super::chain::{Chain, Registers};
 use super::links::Link;
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
-use super::route::{is_address, padded, routes};
+use super::route::{padded, routes};
 use super::survey::Subject;
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::values::{self, Candidate};
@@ -209,8 +209,7 @@ impl Plan {
                 if gather::is_mask(&anatomy, from.place) || gather::is_mask(&anatomy, to.place) {
                     continue;
                 }
-                let through_memory = from.place == Place::Memory
-                    || to.place == Place::Memory && !is_address(&anatomy, from.place);
+                let through_memory = from.place == Place::Memory || to.place == Place::Memory;
                 for links in routes(&anatomy, from.place, to.place) {
                     if links.iter().any(|link| !features.missing(link.features()).is_empty()) {
                         continue;
@@ -303,7 +302,9 @@ impl Plan {
         let distinct: Vec<&&Port> = inputs.iter().filter(|port| port.place != to.place).collect();
         let info = anatomy.sample.op_code();
         let apart = info.requires_unique_dest_reg_num() || info.requires_unique_reg_nums();
-        if memory || distinct.is_empty() || apart {
+        // One register for two results tells neither's latency.
+        let results = anatomy.outputs.iter().filter(explicit).filter(|port| anatomy.bank(port.place) == bank);
+        if memory || distinct.is_empty() || apart || results.count() > 1 {
             return;
         }
         let from = inputs.last().copied().expect("there is one");

@@ -31,6 +31,9 @@ const ROUNDS: u32 = 4;
 /// A cycle counts as whole within this many cycles.
 const WHOLE: f64 = 0.03;
 
+/// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
+const THREE: usize = 3;
+
 /// What one link costs.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Cost {
@@ -123,18 +126,19 @@ impl Gauge {
         let selects: Vec<[Link; 2]> =
             links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
         let mut known: Vec<Vec<Link>> = vec![
-            vec![links::FROM_32],
-            vec![links::FROM_16],
-            vec![links::FROM_8],
+            vec![links::FROM_32; THREE],
+            vec![links::FROM_16; THREE],
+            vec![links::FROM_8; THREE],
             vec![links::XOR, links::FROM_32],
             vec![links::FROM_32, links::CLEAR, links::RESTORE],
-            vec![links::SHUFFLE],
-            vec![links::SHUFFLE_VEX],
-            vec![links::ZERO_INDICES],
-            vec![links::WITHIN_MASKS],
-            vec![links::WITHIN_MMX],
+            vec![links::SHUFFLE; THREE],
+            vec![links::SHUFFLE_VEX; THREE],
+            vec![links::ZERO_INDICES; THREE],
+            vec![links::WITHIN_MASKS; THREE],
+            vec![links::WITHIN_MMX; THREE],
         ];
-        known.extend(links::SQUARES.iter().map(|(.., link)| vec![*link]));
+        let squares = links::SQUARES.iter().map(|(.., link)| link);
+        known.extend(squares.map(|link| vec![*link; if link.squares_in_place() { 1 } else { THREE }]));
         known.extend(selects.iter().map(|pair| pair.to_vec()));
         let known: Vec<Cycle> =
             known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
@@ -183,7 +187,8 @@ impl Gauge {
     /// Shares the cost of a cycle within one class evenly; certain where each takes one cycle.
     fn share(&mut self, links: &[Link], cycles: f64) {
         let count = links.len() as f64;
-        let alone = links.len() == 1 && cycles > count && (cycles - cycles.round()).abs() < WHOLE;
+        let each = cycles / count;
+        let alone = links.iter().all(|link| *link == links[0]) && each > 1.0 && (each - each.round()).abs() < WHOLE;
         let certain = (cycles - count).abs() < WHOLE || alone;
         for link in links {
             let cost =

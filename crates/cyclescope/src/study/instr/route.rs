@@ -3,7 +3,7 @@
 use super::links::{self, Link};
 use super::operands::{Anatomy, Bank, Place, Slot};
 use super::{gather, settings};
-use iced_x86::{Code, EncodingKind};
+use iced_x86::{Code, EncodingKind, RflagsBits};
 
 /// The ways from output `to` back to input `from`, each a list of links; an empty list where the one can be the other.
 /// No way at all where nothing that is known leads back.
@@ -105,7 +105,9 @@ impl Way<'_> {
             (Place::Fixed(a), Place::Fixed(b)) if a.full_register() == b.full_register() => {
                 return vec![Vec::new()];
             }
-            (Place::Flags(a), Place::Flags(b)) if a & b != 0 => return vec![Vec::new()],
+            // The loop's counter leaves the carry alone.
+            (Place::Flags(a), Place::Flags(b)) if a & b & RflagsBits::CF != 0 => return vec![Vec::new()],
+            (Place::Flags(_), Place::Flags(_)) => {}
             (Place::Memory, Place::Memory) => return vec![Vec::new()],
             _ if from == to => return vec![Vec::new()],
             _ if slots && start == end && start != Bank::Other => return vec![Vec::new()],

@@ -32,6 +32,11 @@ pub(super) enum Move {
         to: Register,
         constant: i64,
     },
+    /// A register becomes another where it holds zero, and is left alone otherwise.
+    Fill {
+        to: Register,
+        from: Register,
+    },
     Swap {
         one: Register,
         other: Register,
@@ -94,6 +99,11 @@ impl Values {
             Move::Set { to, constant } => {
                 values[to as usize] = Value { origin: CONSTANT, offset: constant };
             }
+            Move::Fill { to, from } => {
+                if values[to as usize] == (Value { origin: CONSTANT, offset: 0 }) {
+                    values[to as usize] = values[from as usize];
+                }
+            }
             Move::Swap { one, other } => values.swap(one as usize, other as usize),
         }
     }
@@ -126,6 +136,10 @@ fn explicit(instruction: &Instruction) -> Option<Move> {
         named.then(|| instruction.op_register(operand)).filter(|register| register.is_gpr64())
     };
     let immediate = || instruction.try_immediate(1).ok().map(|value| value as i64);
+    let low = instruction.op0_register();
+    if instruction.mnemonic() == Mnemonic::Xor && low.is_gpr32() && instruction.op1_register() == low {
+        return Some(Move::Set { to: low.full_register(), constant: 0 });
+    }
     let to = register(0)?;
     let add = |from, constant| Some(Move::Add { to, from, constant });
     match instruction.mnemonic() {
@@ -143,6 +157,7 @@ fn explicit(instruction: &Instruction) -> Option<Move> {
         Mnemonic::Inc => add(to, 1),
         Mnemonic::Dec => add(to, -1),
         Mnemonic::Xor if register(1) == Some(to) => Some(Move::Set { to, constant: 0 }),
+        Mnemonic::Or => Some(Move::Fill { to, from: register(1)? }),
         Mnemonic::Xchg => Some(Move::Swap { one: to, other: register(1)? }),
         _ => None,
     }

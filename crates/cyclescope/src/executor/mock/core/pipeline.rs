@@ -20,6 +20,8 @@ pub(super) struct Pipeline {
     schedule: Schedule,
     stores: Stores,
     values: Values,
+    /// How often each register was written: memory renaming knows a base register only until then.
+    written: [u32; RESOURCES],
     /// When each of the last µops left the window.
     left: Vec<u32>,
     /// The next place in it.
@@ -48,6 +50,7 @@ impl Pipeline {
             schedule: Schedule::default(),
             stores: Stores::default(),
             values: Values::default(),
+            written: [0; RESOURCES],
             left: vec![0; model.window as usize],
             place: 0,
             cycle: 0,
@@ -107,6 +110,7 @@ impl Pipeline {
         }
         for output in &body.outputs[operation.outputs.clone()] {
             let place = self.place_of(output);
+            self.written[place] += u32::from(place != Register::RSP as usize);
             self.ready[place] = self.outputs[usize::from(output.slot)];
         }
         if operation.stack > 0 {
@@ -197,9 +201,15 @@ impl Pipeline {
         last.max(self.inputs[slot])
     }
 
+    /// The base register that memory renaming may know an access by, and its version.
+    fn renamed(&self, access: &Access) -> Option<(Register, u32)> {
+        let base = access.expression.base;
+        access.renamable.then(|| (base, self.written[base.full_register() as usize]))
+    }
+
     /// When a load has its data, which the cache would have `cached`.
     fn arrival(&self, access: &Access, model: &CoreModel, cached: u32) -> u32 {
-        let base = access.renamable.then_some(access.expression.base);
+        let base = self.renamed(access);
         match self.stores.find(self.values.address(&access.expression), access.size) {
             Found::Nothing => cached,
             Found::All(store) => match model.renamed_latency {
@@ -258,7 +268,7 @@ impl Pipeline {
             self.stores.push(Store {
                 address: self.values.address(&access.expression),
                 size: access.size,
-                renamed: access.renamable.then_some(access.expression.base),
+                renamed: self.renamed(access),
                 data,
                 visible: (start + from_data).max(address + from_address),
             });

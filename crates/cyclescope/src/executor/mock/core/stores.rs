@@ -10,8 +10,8 @@ const DEPTH: usize = 64;
 pub(super) struct Store {
     pub(super) address: Address,
     pub(super) size: i64,
-    /// Its base register, where memory renaming may follow it.
-    pub(super) renamed: Option<Register>,
+    /// Its base register and how often that was written before, where memory renaming may follow it.
+    pub(super) renamed: Option<(Register, u32)>,
     /// When its data were there.
     pub(super) data: u32,
     /// When they can be forwarded.

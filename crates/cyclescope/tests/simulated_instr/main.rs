@@ -1,0 +1,94 @@
+//! Runs the study of instructions on simulated cores, and compares what it finds with what was planted.
+//!
+//! An ordinary run takes a sample of the forms on two machines; the ignored test takes all of them.
+
+#[path = "../chains/everything.rs"]
+mod everything;
+mod planted;
+mod score;
+
+use cyclescope::asm::forms::{self, Choice, Form};
+use cyclescope::clock::Clock;
+use cyclescope::executor::mock::{CoreModel, SimulatedCore};
+use cyclescope::study::instr::row::{Row, Status};
+use cyclescope::study::instr::survey::{Effort, Event, Subject, Survey};
+use everything::everything;
+use iced_x86::FlowControl;
+use score::Score;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Nothing disturbs a simulated core: two layouts say as much as many.
+const EFFORT: Effort = Effort { passes: 1, layouts: 2, rounds: 1, cycles: 3_000.0 };
+/// In an ordinary run, one of so many forms is taken.
+const SAMPLE: usize = 40;
+
+/// Surveys forms on the machine of a seed.
+fn survey(seed: u64, all: &[Form]) -> Score {
+    let features = everything();
+    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let model = CoreModel::random(seed);
+    let mut core = SimulatedCore::new(model.clone(), seed);
+    let subjects: Vec<Subject> = all.iter().map(|form| Subject::from(*form)).collect();
+    let imul = f64::from(model.imul_latency);
+    let survey = Survey::new((clock, 2.0, imul), &mut core, &features, subjects, (EFFORT, seed, 0.95));
+    let survey = survey.expect("no fault is planted");
+    let mut rows: Vec<Row> = Vec::new();
+    let mut take = |event: Event, _| {
+        if let Event::Row(row) = event {
+            rows.push(*row);
+        }
+        ControlFlow::Continue(())
+    };
+    survey.run(&mut core, Vec::new(), &mut take).expect("no fault is planted");
+    let mut score = Score::default();
+    for row in &rows {
+        let is = |form: &Form| format!("{:?}", form.code) == row.code && form.operands() == row.operands;
+        let form = all.iter().position(is).expect("a row is of a form");
+        match row.status {
+            Status::Measured => {
+                let plan = survey.plan(form).expect("what is measured has a plan");
+                score.add(row, &plan, &model, &survey.gauge);
+            }
+            Status::Skipped => score.skipped += 1,
+            Status::Failed => score.failed.push(format!("{} {}: {:?}", row.code, row.operands, row.reason)),
+        }
+    }
+    score
+}
+
+/// Every so many-th form, another one for each seed. Branches are not among them: a simulated core knows no targets.
+fn sample(seed: u64, every: usize) -> Vec<Form> {
+    let flow = |form: &Form| Some(form.instruction(&Choice::default())?.flow_control());
+    let chosen = |(at, form): (usize, Form)| (at % every == seed as usize * 7 % every).then_some(form);
+    forms::all().filter(|form| flow(form) == Some(FlowControl::Next)).enumerate().filter_map(chosen).collect()
+}
+
+fn check(seed: u64, every: usize) {
+    let start = Instant::now();
+    let forms = sample(seed, every);
+    let score = survey(seed, &forms);
+    println!(
+        "machine {seed}, {} forms in {:.1} s: {}",
+        forms.len(),
+        start.elapsed().as_secs_f64(),
+        score.text()
+    );
+    score.complaints().iter().for_each(|line| println!("  {line}"));
+    score.check(&forms);
+}
+
+#[test]
+fn a_sample_of_forms_is_found_as_planted() {
+    for seed in [1, 2] {
+        check(seed, SAMPLE);
+    }
+}
+
+/// `CYCLESCOPE_SIMULATED_SEED` chooses the machine.
+#[test]
+#[ignore = "takes minutes"]
+fn all_forms_are_found_as_planted() {
+    let seed = std::env::var("CYCLESCOPE_SIMULATED_SEED").ok().and_then(|seed| seed.parse().ok());
+    check(seed.unwrap_or(3), 1);
+}
