@@ -136,9 +136,9 @@ fn a_second_way_round_is_seen() {
         period.retain(|instruction| instruction.mnemonic() != Mnemonic::Movsxd);
     });
     let direct = match kept.meaning.clone() {
-        Meaning::Latency { from, to, variant, links, turn } => {
+        Meaning::Latency { from, to, variant, links, turn, ports } => {
             let links = links[..1].to_vec();
-            Experiment { meaning: Meaning::Latency { from, to, variant, links, turn }, ..kept }
+            Experiment { meaning: Meaning::Latency { from, to, variant, links, turn, ports }, ..kept }
         }
         other => panic!("{other:?} is no chain"),
     };

@@ -53,7 +53,12 @@ pub fn mnemonics(names: impl Iterator<Item = &'static str>) -> Vec<Mnemonic> {
 pub fn judge(experiment: &Experiment, sample: &Instruction) -> Result<Others, String> {
     let Experiment { init, period, copies, meaning, .. } = experiment;
     let reading = reader::read(init, period, sample, *copies)?;
+    let meaning = match meaning {
+        Meaning::Operands { of, .. } => of,
+        meaning => meaning,
+    };
     match meaning {
+        Meaning::Operands { .. } => Err("operands of operands".to_string()),
         Meaning::Latency { from, to, variant, links, .. } => {
             let input = Port::named(from, variant.as_deref());
             let links = mnemonics(links.iter().map(|link| link.name));
@@ -75,6 +80,7 @@ pub fn judge(experiment: &Experiment, sample: &Instruction) -> Result<Others, St
 struct Tally {
     forms: BTreeMap<String, usize>,
     latency: usize,
+    operands: usize,
     same_destination: usize,
     throughput: usize,
     /// Recipes of which no program keeps instances apart, and other programs that do not.
@@ -113,6 +119,7 @@ impl Tally {
                 }
             };
             match &experiment.meaning {
+                Meaning::Operands { .. } => self.operands += 1,
                 Meaning::Latency { .. } => self.latency += 1,
                 Meaning::SameDestination { .. } => self.same_destination += 1,
                 Meaning::Throughput { recipe, .. } => {
