@@ -102,7 +102,7 @@ fn is_idle(sample: &Instruction) -> bool {
 /// Which instructions of a period are the instances: the first in each turn that is of the form.
 fn instances(period: &[Instruction], sample: &Instruction, copies: usize) -> Result<Vec<bool>, String> {
     let of_form: Vec<usize> = (0..period.len()).filter(|at| alike(&period[*at], sample)).collect();
-    if of_form.is_empty() || of_form.len() % copies != 0 {
+    if of_form.is_empty() || !of_form.len().is_multiple_of(copies) {
         return Err(format!("{} instructions of the form for {copies} instances", of_form.len()));
     }
     let firsts: Vec<usize> = of_form.chunks(of_form.len() / copies).map(|turn| turn[0]).collect();
