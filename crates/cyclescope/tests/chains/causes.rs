@@ -16,6 +16,10 @@ pub enum Cause {
     ImpliedVectors,
     /// Legacy squares undo square roots in place.
     SquareInPlace,
+    /// A shift by CL may keep the flags; one of two chains for each latency does not renew them.
+    KeptFlags,
+    /// Repeated no times, it leaves what it loads into as it was.
+    Repeated,
     /// It stores at an address that has no choice, or more than programs make room for.
     Area,
     /// Padlock: what its registers must hold is not set up.
@@ -46,11 +50,21 @@ pub fn cause(sample: &Instruction, (output, input): (Port, Port)) -> Option<Caus
         Some(Cause::SquareInPlace)
     } else if area.contains(&sample.mnemonic()) && (output, input) == (Port::Data, Port::Data) {
         Some(Cause::Area)
+    } else if (sample.has_rep_prefix() || sample.has_repne_prefix()) && output == input {
+        Some(Cause::Repeated)
+    } else if keeps_flags(sample) && (output, input) == (Port::Flags, Port::Flags) {
+        Some(Cause::KeptFlags)
     } else if output == input && implies_part(sample, output, is_part) {
         Some(Cause::ImpliedPart)
     } else {
         None
     }
+}
+
+fn keeps_flags(sample: &Instruction) -> bool {
+    use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
+    let counted = sample.op_code().op_kinds().contains(&iced_x86::OpCodeOperandKind::cl);
+    counted && matches!(sample.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
 }
 
 fn is_x87(sample: &Instruction) -> bool {

@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Nothing disturbs a simulated core: two layouts say as much as many.
-const EFFORT: Effort = Effort { passes: 1, layouts: 2, rounds: 1, cycles: 3_000.0 };
+const EFFORT: Effort = Effort { passes: 1, layouts: 2, rounds: 1, cycles: 3_000.0, decoders: false };
 /// In an ordinary run, one of so many forms is taken.
 const SAMPLE: usize = 40;
 

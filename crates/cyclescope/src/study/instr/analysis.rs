@@ -328,7 +328,7 @@ impl Analysis<'_> {
             return;
         }
         let bound_by_rate = rate.is_some_and(|rate| raw <= rate * (1.0 + BOUND_SHARE));
-        if latency.bound == Bound::Exact && bound_by_rate && cost > 1.0 + BOUND_SHARE {
+        if bound_by_rate && (latency.bound == Bound::Sum || cost > 1.0 + BOUND_SHARE) {
             latency.bound = Bound::Upper;
         }
     }

@@ -131,8 +131,11 @@ fn restored(
     allocator: &mut Allocator,
 ) -> Option<Vec<(Register, u8)>> {
     let mut restored: Vec<(Register, u8)> = Vec::new();
-    for input in &anatomy.inputs {
-        let Place::Fixed(register) = input.place else { continue };
+    // What writes a part of a register leaves the rest, and so waits for it.
+    let parts =
+        anatomy.outputs.iter().filter(|port| matches!(port.place, Place::Fixed(part) if part.size() < 4));
+    for port in anatomy.inputs.iter().chain(parts) {
+        let Place::Fixed(register) = port.place else { continue };
         let full = register.full_register();
         let own = matches!(from, Place::Fixed(other) if other.full_register() == full);
         let known = restored.iter().any(|(other, _)| *other == full);

@@ -272,11 +272,11 @@ mod tests {
         let mut variant = exact("op1", "op1", 20.0);
         variant.variant = Some("slow operands".to_string());
         let mut all = vec![
-            upper,
             variant,
             exact("op1", "flags", 8.0),
             exact("mem_addr", "op1", 7.0),
             exact("op1", "rdx", 5.0),
+            upper,
             exact("op1", "op1", 1.0),
             exact("op2", "op1", 2.0),
         ];

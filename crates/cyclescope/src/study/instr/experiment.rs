@@ -221,7 +221,7 @@ impl Plan {
                     } else {
                         self.chain(from, to, &links, Registers::Distinct, own.clone());
                     }
-                    if anatomy.keeps_flags() {
+                    if anatomy.keeps_flags() && !through_memory {
                         self.chain(from, to, &links, Registers::FlagsKept, own);
                     }
                 }

@@ -188,7 +188,8 @@ impl Gauge {
     fn share(&mut self, links: &[Link], cycles: f64) {
         let count = links.len() as f64;
         let each = cycles / count;
-        let alone = links.iter().all(|link| *link == links[0]) && each > 1.0 && (each - each.round()).abs() < WHOLE;
+        let alone =
+            links.iter().all(|link| *link == links[0]) && each > 1.0 && (each - each.round()).abs() < WHOLE;
         let certain = (cycles - count).abs() < WHOLE || alone;
         for link in links {
             let cost =

@@ -147,8 +147,11 @@ impl Hazards {
     pub fn of(anatomy: &Anatomy) -> Hazards {
         let mut hazards = Hazards { flags: anatomy.keeps_flags(), ..Hazards::default() };
         let written = anatomy.sample.rflags_modified();
-        for input in &anatomy.inputs {
-            match input.place {
+        // What writes a part of a register leaves the rest, and so waits for it.
+        let parts =
+            anatomy.outputs.iter().filter(|port| matches!(port.place, Place::Fixed(part) if part.size() < 4));
+        for port in anatomy.inputs.iter().chain(parts) {
+            match port.place {
                 Place::Flags(read) => hazards.flags |= read & written != 0,
                 Place::Fixed(register) => {
                     let full = register.full_register();
