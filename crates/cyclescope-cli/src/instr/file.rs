@@ -231,7 +231,7 @@ mod tests {
         use cyclescope::study::instr::survey::Outcome;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        let reading = Reading { cycles: vec![0.1, 1.0 / 3.0], bend: vec![0.0] };
+        let reading = Reading { cycles: vec![0.1, 1.0 / 3.0], ..Reading::default() };
         let done =
             |form| Done { form, pass: 0, outcome: Outcome::Measured(vec![reading.clone(), reading.clone()]) };
         let mut file = ResultFile::create(&path).unwrap();

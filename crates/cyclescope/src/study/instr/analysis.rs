@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 /// Layouts belong to one mode within this share of its lowest and this many core cycles.
 const MODE_SHARE: f64 = 0.015;
 const MODE_CYCLES: f64 = 0.005;
+/// A mode counts if it has this share of the layouts.
+const FAIR_SHARE: f64 = 0.3;
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
 const LEAST: f64 = 0.95;
 /// A chain is no slower than what its instances would take anyhow, within this share.
@@ -60,26 +62,51 @@ pub struct Estimate {
     pub others: Vec<f64>,
 }
 
-/// The lowest mode of some layouts, and the others. A single layout below all others is not believed.
+/// The lowest mode that a fair part of some layouts share: the best rate that was sustained.
 pub fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let modes = clusters(values);
+    let all: usize = modes.iter().map(Vec::len).sum();
+    let least = ((all as f64 * FAIR_SHARE).ceil() as usize).max(2);
+    let chosen = modes.iter().position(|mode| mode.len() >= least);
+    estimate(&modes, chosen, confidence)
+}
+
+/// The mode that most layouts share, the lower of two as large: what a chain takes.
+pub fn usual(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let modes = clusters(values);
+    let most = modes.iter().map(Vec::len).max().filter(|most| *most > 1);
+    let chosen = most.and_then(|most| modes.iter().position(|mode| mode.len() == most));
+    estimate(&modes, chosen, confidence)
+}
+
+/// The layouts' modes, from the lowest to the highest.
+fn clusters(values: &[f64]) -> Vec<Vec<f64>> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     let near = |value: f64, base: f64| (value - base).abs() <= MODE_SHARE * base.abs() + MODE_CYCLES;
     let mut modes: Vec<Vec<f64>> = Vec::new();
-    for value in &sorted {
+    for value in sorted {
         match modes.last_mut() {
-            Some(mode) if near(*value, mode[0]) => mode.push(*value),
-            _ => modes.push(vec![*value]),
+            Some(mode) if near(value, mode[0]) => mode.push(value),
+            _ => modes.push(vec![value]),
         }
     }
-    let first = modes.iter().position(|mode| mode.len() > 1).unwrap_or(0);
-    let lowest = if modes.get(first)?.len() > 1 { &modes[first] } else { &sorted };
-    let cost = t_interval(lowest, confidence).unwrap_or(Interval::around(mean(lowest), f64::INFINITY));
-    let cost = cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs());
+    modes
+}
+
+/// From one of the modes; where none stands out, from all layouts.
+fn estimate(modes: &[Vec<f64>], chosen: Option<usize>, confidence: f64) -> Option<Estimate> {
+    let all = modes.concat();
+    if all.is_empty() {
+        return None;
+    }
+    let values = chosen.map_or(&all, |mode| &modes[mode]);
+    let cost = t_interval(values, confidence).unwrap_or(Interval::around(mean(values), f64::INFINITY));
+    let others = modes.iter().enumerate().filter(|(index, _)| chosen.is_some_and(|chosen| *index > chosen));
     Some(Estimate {
-        cost,
-        share: lowest.len() as f64 / sorted.len() as f64,
-        others: modes[(first + 1).min(modes.len())..].iter().map(|mode| mean(mode)).collect(),
+        cost: cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs()),
+        share: values.len() as f64 / all.len() as f64,
+        others: others.map(|(_, mode)| mean(mode)).collect(),
     })
 }
 
@@ -133,13 +160,21 @@ impl Analysis<'_> {
     }
 
     pub(super) fn estimate(&self, passes: &[Vec<Reading>], experiment: usize) -> Option<Estimate> {
-        lowest(&self.pooled(passes, experiment), self.confidence)
+        self.of(experiment, &self.pooled(passes, experiment))
+    }
+
+    /// What some layouts of an experiment say: of a rate the best, of a chain the usual.
+    fn of(&self, experiment: usize, values: &[f64]) -> Option<Estimate> {
+        match self.plan.experiments[experiment].meaning.is_rate() {
+            true => lowest(values, self.confidence),
+            false => usual(values, self.confidence),
+        }
     }
 
     /// Whether the passes say the same of an experiment; the caveat if not.
     fn disagreement(&self, passes: &[Vec<Reading>], experiment: usize, what: &str) -> Option<Caveat> {
         let [one, two] = passes else { return None };
-        let of = |pass: &Vec<Reading>| lowest(&pass.get(experiment)?.cycles, self.confidence);
+        let of = |pass: &Vec<Reading>| self.of(experiment, &pass.get(experiment)?.cycles);
         let (one, two) = (of(one)?.cost.value, of(two)?.cost.value);
         let apart = (one - two).abs();
         if apart <= PASS_CYCLES.max(PASS_SHARE * one.max(two)) {
@@ -290,7 +325,7 @@ impl Analysis<'_> {
         let (experiment, links) = self.plan.padded(index, more)?;
         let Meaning::Latency { from, to, variant, .. } = &experiment.meaning else { return None };
         let Cost { cycles, certain } = self.gauge.sum(&links)?;
-        let raw = lowest(&values, self.confidence)?.cost;
+        let raw = usual(&values, self.confidence)?.cost;
         let cost = Interval { value: raw.value - cycles, low: raw.low - cycles, high: raw.high - cycles };
         let turn = Listing::from_bytes(&experiment.period).text();
         let turn: Vec<&str> = turn.lines().take(1 + links.len()).collect();
@@ -408,9 +443,14 @@ mod tests {
     }
 
     #[test]
-    fn one_layout_below_all_others_is_not_believed() {
-        let estimate = lowest(&[1.0, 0.5, 1.001, 0.999, 1.3], 0.95).unwrap();
-        assert!((estimate.cost.value - 1.0).abs() < 0.002 && estimate.others.len() == 1);
+    fn a_rate_is_the_best_that_is_sustained_and_a_chain_takes_what_it_usually_takes() {
+        let some = [1.0, 0.5, 1.001, 0.999, 1.3];
+        for estimate in [lowest(&some, 0.95).unwrap(), usual(&some, 0.95).unwrap()] {
+            assert!((estimate.cost.value - 1.0).abs() < 0.002 && estimate.others.len() == 1);
+        }
+        let two = [0.5, 0.501, 0.499, 0.6, 0.601, 0.602, 0.6, 0.599];
+        assert!((lowest(&two, 0.95).unwrap().cost.value - 0.5).abs() < 0.002);
+        assert!((usual(&two, 0.95).unwrap().cost.value - 0.6).abs() < 0.002);
         assert!(lowest(&[], 0.95).is_none());
         assert!(lowest(&[2.0], 0.95).unwrap().cost.high.is_infinite());
     }

@@ -68,6 +68,15 @@ pub enum Meaning {
 }
 
 impl Meaning {
+    /// Whether it is about a rate, and not about a chain.
+    pub fn is_rate(&self) -> bool {
+        match self {
+            Meaning::Throughput { .. } => true,
+            Meaning::Latency { .. } | Meaning::SameDestination { .. } => false,
+            Meaning::Operands { of, .. } => of.is_rate(),
+        }
+    }
+
     /// Whether a form's headlines do without it.
     pub fn is_extra(&self) -> bool {
         matches!(self, Meaning::Throughput { variant: Some(_), .. } | Meaning::Operands { .. })

@@ -1,6 +1,6 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
-use super::analysis::{Reading, lowest};
+use super::analysis::{Reading, lowest, usual};
 use super::experiment::{Experiment, Meaning, Plan};
 use super::gauge::Gauge;
 use super::links::Link;
@@ -79,7 +79,8 @@ pub fn explain(
     let trials = plan.experiments.iter().enumerate().map(|(index, experiment)| {
         let layouts: Vec<&Reading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
         let pooled: Vec<f64> = layouts.iter().flat_map(|reading| reading.cycles.clone()).collect();
-        let raw = lowest(&pooled, confidence).map(|estimate| estimate.cost.value);
+        let estimate = if experiment.meaning.is_rate() { lowest } else { usual };
+        let raw = estimate(&pooled, confidence).map(|estimate| estimate.cost.value);
         let spreads = layouts.iter().filter_map(|reading| spread(&reading.cycles)).collect();
         let trial = Trial { passes: spreads, ..empty(experiment) };
         let (values, meaning) = match &experiment.meaning {

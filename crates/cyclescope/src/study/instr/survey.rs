@@ -19,6 +19,7 @@ use crate::random::{Random, mix};
 use crate::run::hex;
 use crate::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 /// How much to measure.
@@ -38,7 +39,7 @@ pub struct Effort {
 
 impl Effort {
     /// The usual.
-    pub const FULL: Effort = Effort { passes: 2, layouts: 4, rounds: 4, cycles: 10_000.0, decoders: true };
+    pub const FULL: Effort = Effort { passes: 2, layouts: 4, rounds: 3, cycles: 10_000.0, decoders: true };
     /// Quick.
     pub const QUICK: Effort = Effort { passes: 1, layouts: 3, rounds: 2, cycles: 6_000.0, decoders: false };
 }
@@ -92,6 +93,14 @@ pub enum Outcome {
     Failed(String),
 }
 
+impl Outcome {
+    /// Whether some of it was never measured on a core of its own.
+    fn is_shared(&self) -> bool {
+        let shared = |reading: &Reading| reading.cycles.is_empty() && !reading.shared.is_empty();
+        matches!(self, Outcome::Measured(readings) if readings.iter().any(shared))
+    }
+}
+
 /// One form in one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
@@ -134,7 +143,9 @@ const PADDING_MOST: usize = 40;
 /// Slower instructions than this never wait for decoders.
 const DECODED_BELOW: f64 = 1.5;
 /// How often layouts are tried again that gave nothing.
-const TRIES: usize = 5;
+const TRIES: usize = 3;
+/// How often a form is put off for others that never had the core to itself.
+const POSTPONED_MOST: u32 = 3;
 /// From the short to the long half, the cost of an instance may differ by so much.
 const BEND_CYCLES: f64 = 0.03;
 const BEND_SHARE: f64 = 0.05;
@@ -176,11 +187,19 @@ impl<'a> Survey<'a> {
         for pass in 0..passes {
             let mut order: Vec<usize> = (0..self.subjects.len()).collect();
             Random::new(mix(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
-            for form in order {
+            let mut order = VecDeque::from(order);
+            let mut postponed = vec![0; self.subjects.len()];
+            while let Some(form) = order.pop_front() {
                 if done[form][pass as usize].is_some() {
                     continue;
                 }
                 let outcome = self.measure(executor, form, pass)?;
+                // A neighbour may be gone when all others are done.
+                if outcome.is_shared() && postponed[form] < POSTPONED_MOST && !order.is_empty() {
+                    postponed[form] += 1;
+                    order.push_back(form);
+                    continue;
+                }
                 let one = Done { form, pass, outcome };
                 count += 1;
                 let progress = Progress { done: count, total };
@@ -418,18 +437,20 @@ impl Timing {
 impl Reading {
     /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
     fn add(&mut self, timing: &Timing) {
-        if timing.cycles.is_empty() {
-            if !timing.shared.is_empty() {
-                self.shared.push(centre(&timing.shared));
-            }
+        let alone = !timing.cycles.is_empty();
+        let (all, bends) =
+            if alone { (&timing.cycles, &timing.bend) } else { (&timing.shared, &timing.shared_bend) };
+        if all.is_empty() {
             return;
         }
-        let (cycles, bend) = (centre(&timing.cycles), median(&mut timing.bend.clone()));
+        let (cycles, bend) = (centre(all), median(&mut bends.clone()));
         if cycles <= NOTHING || cycles.is_nan() || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
             self.bent += 1;
-            return;
+        } else if alone {
+            self.cycles.push(cycles);
+        } else {
+            self.shared.push(cycles);
         }
-        self.cycles.push(cycles);
     }
 }
 

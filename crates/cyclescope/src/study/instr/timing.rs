@@ -35,6 +35,8 @@ pub struct Timing {
     pub bend: Vec<f64>,
     /// The same of rounds in which something else used the core.
     pub shared: Vec<f64>,
+    /// The bends of those.
+    pub shared_bend: Vec<f64>,
 }
 
 /// What the programs of a batch have in common.
@@ -80,6 +82,8 @@ impl Quiet {
 const LENGTHS: [u64; 3] = [1, 2, 4];
 /// Iterations of the untimed call after the ruler, in the same units.
 const WAKING: u64 = 4;
+/// Programs in a round at most.
+const TOGETHER: usize = 10;
 /// Calls of the ruler at each end of a round.
 const RULERS: usize = 3;
 /// The sentinel takes longer than its best by more than this share beside a busy sibling (which adds a half).
@@ -112,7 +116,26 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// Times programs in so many layouts of so many rounds. Answers by layout, then program.
+    ///
+    /// Few programs share a round: the shorter it is, the fewer are lost to a neighbour that comes and goes.
     pub fn time(
+        &self,
+        executor: &mut dyn Executor,
+        programs: &[Timed],
+        size: (usize, u32, u32),
+        surroundings: (Element, bool),
+        random: &mut Random,
+    ) -> Result<Vec<Vec<Timing>>, RunError> {
+        let mut timings = vec![Vec::new(); size.0];
+        for some in programs.chunks(programs.len().div_ceil(programs.len().div_ceil(TOGETHER).max(1)).max(1))
+        {
+            let more = self.time_together(executor, some, size, surroundings, random)?;
+            timings.iter_mut().zip(more).for_each(|(layout, more)| layout.extend(more));
+        }
+        Ok(timings)
+    }
+
+    fn time_together(
         &self,
         executor: &mut dyn Executor,
         programs: &[Timed],
@@ -208,14 +231,14 @@ impl<'a> Stopwatch<'a> {
                 let at = RULERS + 1 + (1 + LENGTHS.len()) * index + 1;
                 let copies = timed.copies as f64 * timed.loops as f64 * rate;
                 let cycles = (ticks[at + 2] - ticks[at]) / (3.0 * copies);
-                if shared {
-                    timing.shared.push(cycles);
-                    continue;
-                }
-                timing.cycles.push(cycles);
-                timing.bend.push(
-                    (ticks[at + 2] - ticks[at + 1]) / (2.0 * copies) - (ticks[at + 1] - ticks[at]) / copies,
-                );
+                let bend =
+                    (ticks[at + 2] - ticks[at + 1]) / (2.0 * copies) - (ticks[at + 1] - ticks[at]) / copies;
+                let (all, bends) = match shared {
+                    true => (&mut timing.shared, &mut timing.shared_bend),
+                    false => (&mut timing.cycles, &mut timing.bend),
+                };
+                all.push(cycles);
+                bends.push(bend);
             }
         }
         timings
