@@ -65,11 +65,16 @@ impl Criteria {
         let (mut hit_filters, mut hit_mnemonics) = (vec![false; filters.len()], vec![false; mnemonics.len()]);
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut chosen = Vec::new();
+        // A form without operands has its Code's name for a full name, and is meant alone by it: not with REP.
+        let full: BTreeSet<String> = subjects.iter().map(|one| full_name(one).to_lowercase()).collect();
         for subject in subjects {
             let names = Names::of(&subject);
             let mut wanted = filters.is_empty() && mnemonics.is_empty();
             for (filter, hit) in filters.iter().zip(&mut hit_filters) {
-                let matches = names.all().iter().any(|name| glob(filter, name));
+                let matches = match full.contains(filter) {
+                    true => full_name(&subject).to_lowercase() == *filter,
+                    false => names.all().iter().any(|name| glob(filter, name)),
+                };
                 (*hit, wanted) = (*hit || matches, wanted || matches);
             }
             for (mnemonic, hit) in mnemonics.iter().zip(&mut hit_mnemonics) {

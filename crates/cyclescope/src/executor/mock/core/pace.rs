@@ -1,6 +1,7 @@
 //! How long a body takes, for any number of iterations.
 //!
-//! Some iterations are run; once their durations repeat with a short period, the rest follow from it.
+//! Some iterations are run; once their durations repeat with a short period, the rest follow from it. A body that takes
+//! another pace after hundreds of iterations is told wrong, by less than one per cent (one in forty random bodies).
 
 use super::body::{Body, Forms};
 use super::pipeline::Pipeline;
