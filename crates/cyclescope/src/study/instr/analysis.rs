@@ -54,11 +54,11 @@ pub struct Reading {
 /// A value with its interval, and what else was seen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// The lowest rate that was seen more than once.
+    /// What the layouts of the chosen mode say.
     pub cost: Interval,
-    /// The share of the layouts at that rate.
+    /// The share of the layouts in that mode.
     pub share: f64,
-    /// The other layouts' mean rates, by mode.
+    /// The means of the modes above it.
     pub others: Vec<f64>,
 }
 
@@ -252,32 +252,31 @@ impl Analysis<'_> {
     }
 
     fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
-        let mut found: Vec<(Latency, bool)> = Vec::new();
+        let mut found: Vec<(Latency, bool, usize)> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Some((latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else {
+            let Some((mut latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else {
                 continue;
             };
-            row.caveats.extend(self.disagreement(
-                passes,
-                index,
-                &format!("{} to {}", latency.from, latency.to),
-            ));
-            let mut latency = latency;
             self.judge(&mut latency, raw, rate, row);
             let same = |other: &Latency| {
                 other.from == latency.from && other.to == latency.to && other.variant == latency.variant
             };
             let rank =
                 |certain: bool, latency: &Latency| (!certain, latency.cost.value.unwrap_or(f64::INFINITY));
-            match found.iter_mut().find(|(other, _)| same(other)) {
+            match found.iter_mut().find(|(other, ..)| same(other)) {
                 Some(known) if rank(certain, &latency) < rank(known.1, &known.0) => {
-                    *known = (latency, certain)
+                    *known = (latency, certain, index)
                 }
                 Some(_) => {}
-                None => found.push((latency, certain)),
+                None => found.push((latency, certain, index)),
             }
         }
-        row.latency.extend(found.into_iter().map(|(latency, _)| latency));
+        // Of chains that were not taken, nobody reads a number.
+        for (latency, _, index) in &found {
+            let what = format!("{} to {}", latency.from, latency.to);
+            row.caveats.extend(self.disagreement(passes, *index, &what));
+        }
+        row.latency.extend(found.into_iter().map(|(latency, ..)| latency));
         headlines(&mut row.latency);
     }
 
