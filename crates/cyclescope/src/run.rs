@@ -159,7 +159,7 @@ pub fn run(
 }
 
 /// Whether the processor is QEMU's emulation.
-pub(crate) fn emulated(machine: &Machine) -> bool {
+pub fn emulated(machine: &Machine) -> bool {
     machine.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.signature == "TCGTCGTCGTCG")
 }
 

@@ -7,6 +7,9 @@ use crate::args::{Common, InstrArgs};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::repro;
+use cyclescope::caveat::Caveat;
+use cyclescope::machine::Machine;
+use cyclescope::run::emulated;
 use cyclescope::study::instr::row::Row;
 use cyclescope::study::instr::selection::full_name;
 use cyclescope::study::instr::survey::{Event, Progress as Standing, Subject};
@@ -22,6 +25,8 @@ pub struct Follower<'a> {
     progress: Progress,
     /// Where each form's row belongs.
     places: HashMap<String, usize>,
+    /// Whether the machine's cycles are not those of a core.
+    emulated: bool,
     rows: Vec<Option<Row>>,
     complete: usize,
     /// What failed: it ends the survey.
@@ -37,7 +42,7 @@ impl<'a> Follower<'a> {
     /// Begins.
     pub fn new(
         options: (&'a Common, &'a InstrArgs),
-        session: &'a Session,
+        (session, machine): (&'a Session, &Machine),
         subjects: &[Subject],
         file: Option<&'a mut ResultFile>,
         output: &'a mut Output,
@@ -46,7 +51,19 @@ impl<'a> Follower<'a> {
             subjects.iter().enumerate().map(|(index, subject)| (full_name(subject), index)).collect();
         let rows = vec![None; subjects.len()];
         let progress = Progress::new();
-        Follower { options, session, file, output, progress, places, rows, complete: 0, failure: None }
+        let emulated = emulated(machine);
+        Follower {
+            options,
+            session,
+            emulated,
+            file,
+            output,
+            progress,
+            places,
+            rows,
+            complete: 0,
+            failure: None,
+        }
     }
 
     /// Takes the rows that a file has already, and returns which forms are known by them.
@@ -90,6 +107,7 @@ impl<'a> Follower<'a> {
                 let name = name(&row);
                 let (common, args) = self.options;
                 row.repro = repro::instr_form(common, args, &name, self.session.seed);
+                row.caveats.extend(self.emulated.then(Caveat::emulated));
                 // First the file: what it has is not lost where standard output is closed.
                 self.file.as_mut().map_or(Ok(()), |file| file.append("instr", &row))?;
                 self.record(&row)?;

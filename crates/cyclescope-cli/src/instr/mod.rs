@@ -233,7 +233,8 @@ impl<'a> Bench<'a> {
         interrupt::farewell(
             file.as_ref().map(|file| format!("interrupted; go on with {}", file.resume_command())),
         );
-        let mut follower = Follower::new((self.common, args), session, &subjects, file, output);
+        let mut follower =
+            Follower::new((self.common, args), (session, self.machine), &subjects, file, output);
         let known = follower.known(kept.rows)?;
         let resumed = known.len();
         if let (Some(survey), Some(executor)) = (&survey, &mut executor) {
