@@ -94,10 +94,12 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether some of it was never measured on a core of its own.
-    fn is_shared(&self) -> bool {
-        let shared = |reading: &Reading| reading.cycles.is_empty() && !reading.shared.is_empty();
-        matches!(self, Outcome::Measured(readings) if readings.iter().any(shared))
+    /// Whether some of it was never measured on a core of its own, or none of it at all.
+    fn is_disturbed(&self) -> bool {
+        let Outcome::Measured(readings) = self else { return false };
+        let nothing = |reading: &Reading| reading.cycles.is_empty();
+        let shared = |reading: &Reading| nothing(reading) && !reading.shared.is_empty();
+        readings.iter().any(shared) || readings.iter().all(nothing)
     }
 }
 
@@ -144,7 +146,7 @@ const PADDING_MOST: usize = 40;
 const DECODED_BELOW: f64 = 1.5;
 /// How often layouts are tried again that gave nothing.
 const TRIES: usize = 3;
-/// How often a form is put off for others that never had the core to itself.
+/// How often a form is put off for others that was disturbed throughout.
 const POSTPONED_MOST: u32 = 3;
 /// From the short to the long half, the cost of an instance may differ by so much.
 const BEND_CYCLES: f64 = 0.03;
@@ -195,7 +197,7 @@ impl<'a> Survey<'a> {
                 }
                 let outcome = self.measure(executor, form, pass)?;
                 // A neighbour may be gone when all others are done.
-                if outcome.is_shared() && postponed[form] < POSTPONED_MOST && !order.is_empty() {
+                if outcome.is_disturbed() && postponed[form] < POSTPONED_MOST && !order.is_empty() {
                     postponed[form] += 1;
                     order.push_back(form);
                     continue;
@@ -274,19 +276,25 @@ impl<'a> Survey<'a> {
             timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
         }
         let mut readings = vec![Reading::default(); plan.experiments.len()];
+        let mut open: Vec<(usize, Timed)> = chosen.into_iter().zip(timed).collect();
         let mut wanted = self.effort.layouts;
         for _ in 0..TRIES {
+            let programs: Vec<Timed> = open.iter().map(|(_, timed)| timed.clone()).collect();
             let size = (wanted, WARM_UP, self.effort.rounds);
-            let timings = self.watch.time(executor, &timed, size, surroundings, random)?;
+            let timings = self.watch.time(executor, &programs, size, surroundings, random)?;
             for layout in &timings {
-                for (timing, index) in layout.iter().zip(&chosen) {
+                for (timing, (index, _)) in layout.iter().zip(&open) {
                     readings[*index].add(timing);
                 }
             }
-            // Programs whose every round was disturbed, or that are not linear in some layouts, get others.
-            let needed = chosen.iter().filter(|index| !plan.experiments[**index].meaning.is_extra());
-            let least = needed.map(|index| readings[*index].cycles.len()).min().unwrap_or(0);
-            wanted = self.effort.layouts.saturating_sub(least);
+            // Programs whose every round was disturbed, or that are not linear in some layouts, get others; the rest
+            // has what it needs.
+            let lacks = |index: usize| {
+                let extra = plan.experiments[index].meaning.is_extra();
+                if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
+            };
+            open.retain(|(index, _)| lacks(*index) > 0);
+            wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
             if wanted == 0 {
                 break;
             }
@@ -486,5 +494,39 @@ impl Skip {
     /// The reason with this code.
     pub fn named(code: &str) -> Option<Skip> {
         Skip::ALL.iter().find(|(_, name, _)| *name == code).map(|(skip, ..)| *skip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timing(cycles: f64, bend: f64) -> Timing {
+        Timing { cycles: vec![cycles; 3], bend: vec![bend; 3], ..Timing::default() }
+    }
+
+    #[test]
+    fn layouts_that_are_bent_or_impossible_are_left_out() {
+        let mut reading = Reading::default();
+        reading.add(&timing(1.0, 0.01));
+        for (cycles, bend) in [(1.0, 0.2), (1.0, -0.2), (-0.167, 0.0), (0.01, 0.0), (f64::NAN, 0.0)] {
+            reading.add(&timing(cycles, bend));
+        }
+        assert_eq!((reading.cycles, reading.bent), (vec![1.0], 5));
+    }
+
+    #[test]
+    fn a_neighbours_figures_are_kept_apart() {
+        let mut reading = Reading::default();
+        let shared = Timing { shared: vec![2.0], shared_bend: vec![0.0], ..Timing::default() };
+        reading.add(&shared);
+        assert!(Outcome::Measured(vec![reading.clone()]).is_disturbed());
+        reading.add(&timing(1.0, 0.0));
+        assert_eq!((&reading.cycles, &reading.shared), (&vec![1.0], &vec![2.0]));
+        assert!(
+            !Outcome::Measured(vec![reading, Reading { cycles: vec![1.0], ..Reading::default() }])
+                .is_disturbed()
+        );
+        assert!(Outcome::Measured(vec![Reading::default()]).is_disturbed());
     }
 }

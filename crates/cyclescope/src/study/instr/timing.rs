@@ -248,3 +248,47 @@ impl<'a> Stopwatch<'a> {
 fn duration(sample: &Sample) -> f64 {
     sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asm::parse;
+    use crate::executor::mock::{CoreModel, Scenario, SimulatedCore};
+
+    /// Times a chain of multiplications.
+    fn timed(watch: &Stopwatch, scenario: Scenario, layouts: usize) -> Vec<Vec<Timing>> {
+        let body = parse("imul rax, rax").unwrap();
+        let program = watch.program(World::default(), &[], body.bytes(), 64);
+        let timed = [Timed { program, copies: 64, loops: 10 }];
+        let mut core = SimulatedCore::disturbed(CoreModel::random(1), scenario, 5);
+        watch
+            .time(&mut core, &timed, (layouts, 1, 4), (Element::default(), false), &mut Random::new(2))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_chain_takes_what_it_takes_whatever_the_clock_does() {
+        for (step, ratio) in [(2, 1.0), (2, 1.5), (26, 1.42)] {
+            let watch = Stopwatch::new(
+                crate::clock::ALL.iter().find(|c| c.name == "rdtscp-lfence").unwrap(),
+                step as f64,
+                3.0,
+            );
+            let layouts = timed(&watch, Scenario { step, ratio, ..Scenario::default() }, 8);
+            let cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
+            assert!(cycles.len() > 16);
+            let mean = crate::statistics::mean(&cycles);
+            assert!((mean - 3.0).abs() < 0.03, "step {step}, ratio {ratio}: {mean}");
+        }
+    }
+
+    #[test]
+    fn a_sentinel_that_takes_half_as_long_again_is_seen() {
+        let mut quiet = Quiet::default();
+        assert!(!quiet.is_shared(1000.0), "nothing is known yet");
+        // A neighbour in a quarter of the rounds, and one reading that is far too low, change nothing.
+        (0..64).for_each(|round| quiet.learn(if round % 4 == 0 { 150.0 } else { 100.0 }));
+        quiet.learn(10.0);
+        assert!(quiet.is_shared(150.0) && !quiet.is_shared(105.0));
+    }
+}
