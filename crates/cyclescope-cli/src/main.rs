@@ -13,6 +13,7 @@ mod interrupt;
 mod isolated;
 mod output;
 mod page;
+mod progress;
 mod replay;
 mod report;
 mod repro;

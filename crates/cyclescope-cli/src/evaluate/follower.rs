@@ -2,11 +2,11 @@
 
 use super::evidence::Evidence;
 use super::plots::Plots;
-use super::progress::Progress;
 use super::{sections, tables};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
 use crate::page::Page;
+use crate::progress::Progress;
 use cyclescope::machine::Machine;
 use cyclescope::study::evaluate::contamination::{self, Contamination};
 use cyclescope::study::evaluate::evaluation::{Evaluation, Event, Facts};
@@ -15,6 +15,9 @@ use cyclescope::study::evaluate::record::{
     ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, ResolutionRecord, Surroundings,
 };
 use std::ops::ControlFlow;
+
+/// Parts of the bar.
+const PARTS: u64 = 1000;
 
 /// Whoever follows.
 pub struct Follower<'a> {
@@ -42,7 +45,7 @@ impl<'a> Follower<'a> {
         plots: Option<&'a mut Plots>,
         output: &'a mut Output,
     ) -> Follower<'a> {
-        let progress = Progress::new();
+        let progress = Progress::new("");
         let contamination = Vec::new();
         let failure = None;
         Follower {
@@ -73,7 +76,8 @@ impl<'a> Follower<'a> {
     fn act(&mut self, event: Event) -> Result<(), Failure> {
         match event {
             Event::Doing { what, clock, share } => {
-                self.progress.tell(what, clock, share);
+                let message = clock.map_or(what.to_string(), |clock| format!("{what}: {clock}"));
+                self.progress.tell((share * PARTS as f64) as u64, PARTS, message);
                 Ok(())
             }
             Event::Facts(facts) => self.facts(facts),

@@ -3,7 +3,6 @@
 mod evidence;
 mod follower;
 mod plots;
-mod progress;
 mod replay;
 mod sections;
 mod tables;
