@@ -131,7 +131,7 @@ impl Memory {
     pub(super) fn new() -> Result<Memory, RunError> {
         let code_file = memory_file("cyclescope-code", ARENA)?;
         let shared_file = memory_file("cyclescope-shared", file::LEN)?;
-        let template_file = memory_file("cyclescope-areas", 5 * AREA)?;
+        let template_file = memory_file("cyclescope-areas", AREA)?;
         let arena = map_shared(&code_file, ARENA)?;
         let shared = map_shared(&shared_file, file::LEN)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -165,13 +165,14 @@ impl Memory {
             fd: -1,
             offset: 0,
         };
+        // All hold the same numbers: what one of them is written to is its own.
         let area = |area: usize| Piece {
             at: view::area_at(area),
             bytes: AREA,
             protection: write,
             flags: MAP_PRIVATE,
             fd: self.template_file.as_raw_fd(),
-            offset: area * AREA,
+            offset: 0,
         };
         [
             Piece {
@@ -228,7 +229,7 @@ impl Memory {
         }
         self.template = None;
         let block: Vec<u8> = element.pattern().to_le_bytes().repeat((256 << 10) / 8);
-        for offset in (0..5 * AREA).step_by(block.len()) {
+        for offset in (0..AREA).step_by(block.len()) {
             let written = rustix::io::pwrite(&self.template_file, &block, offset as u64)
                 .map_err(failed("filling the memory areas"))?;
             if written != block.len() {

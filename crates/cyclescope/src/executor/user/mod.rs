@@ -228,7 +228,9 @@ impl Executor for User {
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
         let chunks = batch::split(batch)?;
-        self.memory.set_template(batch.element)?;
+        if batch.touches_memory {
+            self.memory.set_template(batch.element)?;
+        }
         self.ensure_worker()?;
         // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
         let patience = match self.lock_state {
