@@ -45,11 +45,7 @@ pub fn explain_all(
 }
 
 fn measure(survey: &Survey, executor: &mut dyn Executor, form: usize) -> Result<(Row, Vec<Trial>), RunError> {
-    let mut outcomes = Vec::new();
-    for pass in 0..survey.effort.passes {
-        outcomes.push(survey.measure(executor, form, pass)?);
-    }
-    let row = survey.row(form, &outcomes);
+    let (row, outcomes) = survey.settle(executor, form)?;
     let passes: Vec<_> = outcomes
         .iter()
         .filter_map(|outcome| match outcome {

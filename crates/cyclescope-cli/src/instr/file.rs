@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_journal_survives_a_cut_and_belongs_to_one_session() {
-        use cyclescope::study::instr::analysis::Reading;
+        use cyclescope::study::instr::reading::Reading;
         use cyclescope::study::instr::survey::Outcome;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");

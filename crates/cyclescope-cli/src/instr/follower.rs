@@ -1,11 +1,11 @@
 //! Follows a survey: keeps rows, prints them, draws the bar.
 
 use super::file::ResultFile;
-use super::progress::Progress;
 use super::session::Session;
 use crate::args::{Common, InstrArgs};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::repro;
 use cyclescope::caveat::Caveat;
 use cyclescope::machine::Machine;
@@ -50,7 +50,7 @@ impl<'a> Follower<'a> {
         let places =
             subjects.iter().enumerate().map(|(index, subject)| (full_name(subject), index)).collect();
         let rows = vec![None; subjects.len()];
-        let progress = Progress::new();
+        let progress = Progress::new("links");
         let emulated = emulated(machine);
         Follower {
             options,
@@ -78,9 +78,9 @@ impl<'a> Follower<'a> {
         Ok(known)
     }
 
-    /// The bar's start: so many measurements are known.
-    pub fn begin(&self, known: usize, total: usize) {
-        self.progress.begin(known, total);
+    /// The bar's start.
+    pub fn begin(&self, standing: Standing) {
+        self.progress.begin(standing.done as u64, standing.total as u64);
     }
 
     /// Takes an event. A failure ends the survey and is told by [`Follower::finish`].
@@ -97,8 +97,7 @@ impl<'a> Follower<'a> {
     fn act(&mut self, event: Event, standing: Standing) -> Result<(), Failure> {
         match event {
             Event::Done(done) => {
-                if let Some(file) = self.file.as_mut().filter(|_| done.pass + 1 < self.session.effort.passes)
-                {
+                if let Some(file) = self.file.as_mut() {
                     file.keep(done, self.session)?;
                 }
             }
@@ -116,7 +115,11 @@ impl<'a> Follower<'a> {
                 }
             }
         }
-        self.progress.tell(standing, self.complete, self.rows.len());
+        let (complete, forms) = (self.complete, self.rows.len());
+        let passes = standing.total / forms.max(1);
+        let times = if passes > 1 { format!(", each {passes} times") } else { String::new() };
+        let message = format!("{complete} of {forms} forms complete{times}");
+        self.progress.tell(standing.done as u64, standing.total as u64, message);
         Ok(())
     }
 

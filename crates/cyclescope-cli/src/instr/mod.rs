@@ -5,7 +5,6 @@ mod explain;
 mod file;
 mod follower;
 mod listing;
-mod progress;
 mod session;
 mod tables;
 
@@ -22,7 +21,7 @@ use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::instr::row::Row;
 use cyclescope::study::instr::summary::Summary;
-use cyclescope::study::instr::survey::{Done, Effort, Outcome, Subject, Survey};
+use cyclescope::study::instr::survey::{Effort, Known, Subject, Survey};
 use cyclescope::study::instr::{export, selection};
 use file::{Kept, ResultFile};
 use follower::Follower;
@@ -221,7 +220,6 @@ impl<'a> Bench<'a> {
         (session, mut file, kept): (&Session, Option<&mut ResultFile>, Kept),
         output: &mut Output,
     ) -> Result<(Vec<Row>, usize), Failure> {
-        let passes = self.effort.passes;
         let whole = kept.rows.len() == subjects.len();
         let earlier = match file.as_mut() {
             Some(file) if kept.head.is_some() && !whole => file.journal(session)?,
@@ -235,19 +233,13 @@ impl<'a> Bench<'a> {
         );
         let mut follower =
             Follower::new((self.common, args), (session, self.machine), &subjects, file, output);
-        let known = follower.known(kept.rows)?;
-        let resumed = known.len();
+        let complete = follower.known(kept.rows)?;
+        let resumed = complete.len();
         if let (Some(survey), Some(executor)) = (&survey, &mut executor) {
-            let row = |form: usize| {
-                (0..passes).map(move |pass| Done { form, pass, outcome: Outcome::Measured(Vec::new()) })
-            };
-            let mut done: Vec<Done> = known.iter().copied().flat_map(row).collect();
-            // A last pass without its row is no use: the row would never be made.
-            done.extend(
-                earlier.into_iter().filter(|done| done.pass + 1 < passes && !known.contains(&done.form)),
-            );
-            follower.begin(done.len(), subjects.len() * passes as usize);
-            survey.run(executor, done, &mut |event, standing| follower.take(event, standing))?;
+            let done = earlier.into_iter().filter(|done| !complete.contains(&done.form)).collect();
+            let known = Known { complete, done };
+            follower.begin(survey.standing(&known));
+            survey.run(executor, known, &mut |event, standing| follower.take(event, standing))?;
             run::warn_of_neighbours(executor, self.machine);
         }
         Ok((follower.finish()?, resumed))

@@ -48,7 +48,7 @@ pub struct Reading {
 /// Dependencies over more instances than this don't matter.
 pub const FAR: usize = 12;
 /// No chain has more links for so many instances.
-const LONGEST_PATH: usize = 8;
+const LONGEST_PATH: usize = 20;
 /// Instances that are read.
 const INSTANCES: usize = 26;
 /// Bytes of what has no size in the database: an area for processor state.

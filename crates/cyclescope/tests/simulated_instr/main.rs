@@ -11,7 +11,7 @@ use cyclescope::asm::forms::{self, Choice, Form};
 use cyclescope::clock::Clock;
 use cyclescope::executor::mock::{CoreModel, SimulatedCore};
 use cyclescope::study::instr::row::{Row, Status};
-use cyclescope::study::instr::survey::{Effort, Event, Subject, Survey};
+use cyclescope::study::instr::survey::{Effort, Event, Known, Subject, Survey};
 use everything::everything;
 use iced_x86::FlowControl;
 use score::Score;
@@ -19,7 +19,8 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Nothing disturbs a simulated core: two layouts say as much as many.
-const EFFORT: Effort = Effort { passes: 1, layouts: 2, rounds: 1, cycles: 3_000.0, decoders: false };
+const EFFORT: Effort =
+    Effort { passes: 1, layouts: 2, rounds: 1, recipes: 8, cycles: 3_000.0, decoders: false };
 /// In an ordinary run, one of so many forms is taken.
 const SAMPLE: usize = 40;
 
@@ -40,7 +41,7 @@ fn survey(seed: u64, all: &[Form]) -> Score {
         }
         ControlFlow::Continue(())
     };
-    survey.run(&mut core, Vec::new(), &mut take).expect("no fault is planted");
+    survey.run(&mut core, Known::default(), &mut take).expect("no fault is planted");
     let mut score = Score::default();
     for row in &rows {
         let is = |form: &Form| format!("{:?}", form.code) == row.code && form.operands() == row.operands;

@@ -2,15 +2,15 @@
 
 use cyclescope::asm::Listing;
 use cyclescope::executor::mock::CoreModel;
-use cyclescope::study::instr::experiment::{Experiment, Meaning, Plan};
+use cyclescope::study::instr::experiment::{Experiment, Meaning, Plan, Way};
 use cyclescope::study::instr::links::Link;
 use cyclescope::study::instr::operands::Bank;
 use cyclescope::study::instr::row::Latency;
 use iced_x86::{Instruction, OpKind, Register};
 
 /// The experiment that a row's latency is from.
-pub fn origin<'a>(plan: &'a Plan, latency: &Latency) -> Option<&'a Experiment> {
-    plan.experiments.iter().find(|experiment| match &experiment.meaning {
+pub fn origin(plan: &Plan, latency: &Latency) -> Option<Experiment> {
+    let is_it = |experiment: &Experiment| match &experiment.meaning {
         Meaning::Latency { from, to, variant, turn, .. } => {
             let text = Listing::from_bytes(turn).text().replace('\n', "; ");
             let told = latency.chain.split(" [").next().unwrap_or_default();
@@ -18,7 +18,13 @@ pub fn origin<'a>(plan: &'a Plan, latency: &Latency) -> Option<&'a Experiment> {
             same && (told == text || latency.chain == text || latency.chain.starts_with(&format!("{text} [")))
         }
         _ => false,
-    })
+    };
+    let again = || {
+        let ways = (1..100).map(Way::Longer).chain((1..20).map(Way::Beside));
+        let all = ways.flat_map(|way| (0..plan.experiments.len()).map(move |index| (index, way)));
+        all.filter_map(|(index, way)| plan.again(index, way)).find(is_it)
+    };
+    plan.experiments.iter().find(|experiment| is_it(experiment)).cloned().or_else(again)
 }
 
 /// The model's name of a place: it calls implied registers by their full names.

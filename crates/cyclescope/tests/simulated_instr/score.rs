@@ -114,7 +114,7 @@ impl Score {
     fn latency(&mut self, row: &Row, latency: &Latency, plan: &Plan, (model, gauge): (&CoreModel, &Gauge)) {
         let value = latency.cost.value.unwrap_or(f64::NAN);
         let experiment = origin(plan, latency).expect("a latency is from an experiment");
-        let planted = cycle(model, experiment, &plan.anatomy.sample);
+        let planted = cycle(model, &experiment, &plan.anatomy.sample);
         let told = |what: &str| {
             let (from, to, variant) =
                 (&latency.from, &latency.to, latency.variant.as_deref().unwrap_or_default());

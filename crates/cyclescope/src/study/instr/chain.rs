@@ -49,6 +49,15 @@ pub enum Registers {
     Same,
 }
 
+/// Instructions of one kind that stand beside each instance and are no part of the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fillers {
+    /// What they do.
+    pub link: Link,
+    /// How many for each instance.
+    pub count: usize,
+}
+
 struct Builder<'a> {
     anatomy: &'a Anatomy,
     from: &'a Port,
@@ -64,6 +73,8 @@ struct Builder<'a> {
     /// A vector register that holds zero.
     zero_vector: Option<u8>,
     second_base: Option<u8>,
+    /// What stands beside, with its destination and its source.
+    fillers: Option<(Fillers, u8, u8)>,
     registers: Registers,
 }
 
@@ -83,7 +94,25 @@ impl Chain {
         links: &[Link],
         registers: Registers,
     ) -> Option<Chain> {
+        Chain::beside(anatomy, (from, to), links, registers, None)
+    }
+
+    /// The same with other instructions beside it.
+    pub fn beside(
+        anatomy: &Anatomy,
+        (from, to): (&Port, &Port),
+        links: &[Link],
+        registers: Registers,
+        fillers: Option<Fillers>,
+    ) -> Option<Chain> {
         let mut allocator = Allocator::new(anatomy);
+        let fillers = match fillers {
+            Some(fillers) => {
+                let mut one = |bank: Bank| Some(allocator.rotation(bank, 1)?[0]);
+                Some((fillers, one(fillers.link.to)?, one(fillers.link.from)?))
+            }
+            None => None,
+        };
         let constant = allocator.constant(Bank::General)?;
         let kept = links.contains(&links::CLEAR);
         let restored = restored(anatomy, from.place, kept, &mut allocator)?;
@@ -96,11 +125,17 @@ impl Chain {
             Registers::TwoBases => Some(allocator.constant(Bank::General)?),
             _ => None,
         };
-        let mut between = Vec::new();
-        for link in links.iter().take(links.len().saturating_sub(1)) {
+        let mut between: Vec<u8> = Vec::new();
+        for (index, link) in links.iter().enumerate().take(links.len().saturating_sub(1)) {
             between.push(match link.to {
                 Bank::Flags | Bank::Memory => 0,
                 _ if link.in_place() || link.squares_in_place() => 0,
+                // In a row of equal links, nobody reads what the last but one wrote.
+                _ if index > 1 && links[index - 2..index].iter().all(|before| before == link) => {
+                    between[index - 2]
+                }
+                // VEX links reach the lower registers only.
+                Bank::Vector => allocator.rotation(Bank::Vector, 1)?[0],
                 bank => allocator.constant(bank)?,
             });
         }
@@ -116,6 +151,7 @@ impl Chain {
             zero,
             zero_vector,
             second_base,
+            fillers,
             registers,
         };
         builder.build()
@@ -306,6 +342,10 @@ impl Builder<'_> {
         into.extend(gather::restore(anatomy, assignment));
         into.push(anatomy.instance(assignment)?);
         into.extend(after);
+        if let Some((fillers, destination, source)) = self.fillers {
+            let filler = fillers.link.instruction(destination, source, self.constant, (0, 0));
+            into.extend(std::iter::repeat_n(filler, fillers.count));
+        }
         self.links_after(assignment, into)
     }
 

@@ -1,28 +1,30 @@
 //! The experiments that a form takes: programs, and what the time of each means.
 
-use super::analysis::Reading;
-use super::chain::{Chain, Registers};
-use super::links::Link;
+use super::chain::{Chain, Fillers, Registers};
+use super::links::{self, Link};
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
+use super::reading::Reading;
 use super::route::{padded, routes};
 use super::survey::Subject;
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
+use super::timing::Surroundings;
 use super::values::{self, Candidate};
 use super::{branch, gather, settings, x87};
 use crate::asm;
 use crate::asm::forms::Prefix;
-use crate::context::Element;
 use crate::machine::features::Features;
 use crate::program::World;
 use crate::snippet::Snippet;
 use crate::statistics::median;
-use iced_x86::Instruction;
+use iced_x86::{EncodingKind, Instruction};
 
 /// Instances in the body of a chain, about.
 const CHAIN_COPIES: usize = 96;
 /// Bytes of a body that has to be decoded each time: first-level code caches hold 32 KiB or more, and buffers of decoded
 /// instructions fewer of four or five bytes each (Golden Cove 4096, Zen 4 6912).
 const DECODED_BYTES: usize = 28 << 10;
+/// Stands beside chains.
+const FILLER: Link = links::FROM_VECTOR_VEX;
 /// Instances in a body where each takes long.
 const FEW: usize = 8;
 
@@ -83,6 +85,17 @@ impl Meaning {
     }
 }
 
+/// Another way to measure a chain that may be slow for another reason than its latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// With so many links more: instances come less often.
+    Longer(usize),
+    /// With so many moves from a vector to a general register beside each instance: few units do that, and instances go
+    /// to others. On Golden Cove chains of 512-bit instructions alone change between units of different latency.
+    Beside(usize),
+}
+
 /// A program and its meaning.
 #[derive(Debug, Clone)]
 pub struct Experiment {
@@ -107,12 +120,12 @@ pub struct Plan {
     pub anatomy: Anatomy,
     /// Its experiments.
     pub experiments: Vec<Experiment>,
-    /// What memory holds.
-    pub element: Element,
-    /// Whether memory is touched.
-    pub touches_memory: bool,
+    /// What the programs need around them.
+    pub surroundings: Surroundings,
     /// What runs before each program's own init code.
     init: Vec<u8>,
+    /// Whether fillers can stand beside chains.
+    fillers: bool,
 }
 
 impl Experiment {
@@ -125,11 +138,13 @@ impl Experiment {
 impl Plan {
     /// The experiments of a form on a CPU with these features.
     pub fn new(anatomy: Anatomy, features: &Features, subject: &Subject) -> Plan {
+        // Legacy code and VEX code do not mix.
+        let legacy = anatomy.sample.op_code().encoding() == EncodingKind::Legacy;
         let mut plan = Plan {
+            fillers: !legacy && features.missing(FILLER.features()).is_empty(),
             anatomy,
             experiments: Vec::new(),
-            element: Element::default(),
-            touches_memory: false,
+            surroundings: Surroundings::default(),
             init: subject.init.clone(),
         };
         if let Some(experiments) = branch::experiments(&plan.anatomy) {
@@ -167,10 +182,14 @@ impl Plan {
         // Instances say what the numbers are; links may be of another type.
         if self.experiments.is_empty() {
             let full = settings::of(self.anatomy.code().mnemonic()).full;
-            self.element = if full { outline.world.element.full() } else { outline.world.element };
+            let element = outline.world.element;
+            self.surroundings.element = if full { element.full() } else { element };
         }
-        self.touches_memory |= outline.touches_memory;
-        let world = World { element: self.element, ..outline.world };
+        // A prefetch for writing accesses nothing, but takes longer on a page that was never written.
+        let points = self.anatomy.slots().contains(&Slot::Base);
+        self.surroundings.touches_memory |= outline.touches_memory || points;
+        self.surroundings.vectors = self.surroundings.vectors.max(outline.world.vectors);
+        let world = World { element: self.surroundings.element, ..outline.world };
         self.experiments.push(Experiment { init, world, ..experiment });
     }
 
@@ -257,7 +276,8 @@ impl Plan {
             ports: Some(Box::new((from.clone(), to.clone()))),
             turn,
         };
-        self.add(meaning, &chain.period, chain.copies, CHAIN_COPIES, &chain.init);
+        let body = CHAIN_COPIES / (1 + chain.links.len() / 3);
+        self.add(meaning, &chain.period, chain.copies, body, &chain.init);
     }
 
     /// The best rate among these readings, in core cycles an instance; infinite without any.
@@ -278,21 +298,48 @@ impl Plan {
         Some(Experiment { body: repeats * first.copies, ..first.clone() })
     }
 
-    /// A latency's chain made longer by so many links, and all of its links.
-    pub fn padded(&self, index: usize, more: usize) -> Option<(Experiment, Vec<Link>)> {
+    /// Whether an experiment is about a chain that goes through memory.
+    pub fn is_through_memory(&self, index: usize) -> bool {
+        match &self.experiments[index].meaning {
+            Meaning::Latency { ports: Some(ports), .. } => {
+                ports.0.place == Place::Memory || ports.1.place == Place::Memory
+            }
+            _ => false,
+        }
+    }
+
+    /// A latency's chain in another way.
+    pub fn again(&self, index: usize, way: Way) -> Option<Experiment> {
         let experiment = &self.experiments[index];
         let Meaning::Latency { links, ports: Some(ports), variant: None, .. } = &experiment.meaning else {
             return None;
         };
         let (from, to) = &**ports;
-        let longer = padded(&self.anatomy, (from.place, to.place), links, more)?;
-        let chain = Chain::new(&self.anatomy, (from, to), &longer, Registers::Distinct)?;
+        let (links, fillers) = match way {
+            Way::Longer(more) => (padded(&self.anatomy, (from.place, to.place), links, more)?, None),
+            Way::Beside(count) => {
+                let banks = [self.anatomy.bank(from.place), self.anatomy.bank(to.place)];
+                if banks != [Bank::Vector; 2] || !self.fillers {
+                    return None;
+                }
+                (links.clone(), Some(Fillers { link: FILLER, count }))
+            }
+        };
+        let chain = Chain::beside(&self.anatomy, (from, to), &links, Registers::Distinct, fillers)?;
         let (period, mut init) = (encode(&chain.period)?, self.init()?);
         init.extend(encode(&chain.init)?);
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
-        let world = World { element: self.element, ..world };
-        let body = CHAIN_COPIES / (1 + more);
-        Some((Experiment { period, copies: chain.copies, body, init, world, ..experiment.clone() }, longer))
+        let world = World { element: self.surroundings.element, ..world };
+        let body = CHAIN_COPIES / (1 + links.len() / 3);
+        let meaning = Meaning::Latency {
+            from: from.name.clone(),
+            to: to.name.clone(),
+            variant: None,
+            links,
+            ports: None,
+            turn: encode(&chain.period[..chain.turn])?,
+        };
+        Some(Experiment { meaning, period, copies: chain.copies, body, init, world })
     }
 
     /// Where two inputs and an output can be one register.

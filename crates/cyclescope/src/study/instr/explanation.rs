@@ -1,13 +1,15 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
-use super::analysis::{Reading, lowest, usual};
-use super::experiment::{Experiment, Meaning, Plan};
+use super::analysis::{lowest, usual};
+use super::experiment::{Experiment, Meaning, Plan, Way};
 use super::gauge::Gauge;
 use super::links::Link;
+use super::reading::Reading;
 use super::row::{Bound, Latency, Row};
 use crate::asm::Listing;
 use crate::statistics::median;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A chain below this share of a core cycle is none, as in the analysis.
 const LEAST: f64 = 0.95;
@@ -76,35 +78,58 @@ pub fn explain(
     confidence: f64,
 ) -> Vec<Trial> {
     let best = best_rate(row, plan, passes, confidence);
-    let trials = plan.experiments.iter().enumerate().map(|(index, experiment)| {
-        let layouts: Vec<&Reading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
-        let pooled: Vec<f64> = layouts.iter().flat_map(|reading| reading.cycles.clone()).collect();
-        let estimate = if experiment.meaning.is_rate() { lowest } else { usual };
-        let raw = estimate(&pooled, confidence).map(|estimate| estimate.cost.value);
-        let spreads = layouts.iter().filter_map(|reading| spread(&reading.cycles)).collect();
-        let trial = Trial { passes: spreads, ..empty(experiment) };
+    let mut trials = Vec::new();
+    for (index, experiment) in plan.experiments.iter().enumerate() {
+        let readings: Vec<&Reading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
+        let layouts: Vec<Vec<f64>> = readings.iter().map(|reading| reading.cycles.clone()).collect();
         let (values, meaning) = match &experiment.meaning {
             Meaning::Operands { values, of } => (Some(values.clone()), &**of),
             meaning => (None, meaning),
         };
+        let (trial, raw) = timed(experiment, &layouts, confidence);
         match meaning {
             Meaning::Throughput { recipe, variant, .. } => {
                 let variant = values.or_else(|| variant.clone());
+                let first_look = readings.iter().filter_map(|reading| reading.first_look).next();
                 let trial = Trial { recipe: recipe.clone(), cost: raw, variant, ..trial };
-                rated(trial, best == Some(index))
+                trials.push(rated(trial, best == Some(index), first_look));
             }
-            Meaning::Latency { from, to, variant, links, turn, .. } => {
-                let (from, to, variant) =
-                    (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
-                let assembly = text(turn);
-                let trial = Trial { question: "latency", from, to, variant, assembly, ..trial };
-                chained(trial, row, links, gauge, raw)
+            Meaning::Latency { .. } => {
+                trials.push(chained(trial, (meaning, values), row, gauge, raw));
+                trials.extend(again(row, (plan, gauge), (index, &readings), confidence));
             }
-            Meaning::SameDestination { to } => false_dependency(trial, row, to, raw),
-            Meaning::Operands { .. } => trial,
+            Meaning::SameDestination { to } => trials.push(false_dependency(trial, row, to, raw)),
+            Meaning::Operands { .. } => trials.push(trial),
         }
-    });
-    trials.collect()
+    }
+    trials
+}
+
+/// The other ways in which a chain was measured.
+fn again(
+    row: &Row,
+    (plan, gauge): (&Plan, &Gauge),
+    (index, readings): (usize, &[&Reading]),
+    confidence: f64,
+) -> Vec<Trial> {
+    let ways: BTreeSet<Way> =
+        readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
+    let one = |way: Way| {
+        let experiment = plan.again(index, way)?;
+        let of = |reading: &&Reading| Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone());
+        let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
+        let (trial, raw) = timed(&experiment, &layouts, confidence);
+        Some(chained(trial, (&experiment.meaning, None), row, gauge, raw))
+    };
+    ways.into_iter().filter_map(one).collect()
+}
+
+/// A trial with what its layouts took, by pass, and the estimate of that.
+fn timed(experiment: &Experiment, layouts: &[Vec<f64>], confidence: f64) -> (Trial, Option<f64>) {
+    let estimate = if experiment.meaning.is_rate() { lowest } else { usual };
+    let raw = estimate(&layouts.concat(), confidence).map(|estimate| estimate.cost.value);
+    let passes = layouts.iter().filter_map(|cycles| spread(cycles)).collect();
+    (Trial { passes, ..empty(experiment) }, raw)
 }
 
 fn empty(experiment: &Experiment) -> Trial {
@@ -156,18 +181,27 @@ fn best_rate(row: &Row, plan: &Plan, passes: &[Vec<Reading>], confidence: f64) -
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
 }
 
-fn rated(mut trial: Trial, taken: bool) -> Trial {
+fn rated(mut trial: Trial, taken: bool, first_look: Option<f64>) -> Trial {
     trial.taken = taken;
-    trial.why = match (taken, trial.cost) {
-        (true, _) => "the best rate that any program sustained",
-        (false, Some(_)) => "another program was faster, or as fast",
-        (false, None) => "no layout gave a number",
-    }
-    .to_string();
+    trial.why = match (taken, trial.cost, first_look) {
+        (true, ..) => "the best rate that any program sustained".to_string(),
+        (false, Some(_), _) => "another program was faster, or as fast".to_string(),
+        (false, None, Some(cost)) => format!("{cost:.3} at a first look: others were faster"),
+        (false, None, None) => "no layout gave a number".to_string(),
+    };
     trial
 }
 
-fn chained(mut trial: Trial, row: &Row, links: &[Link], gauge: &Gauge, raw: Option<f64>) -> Trial {
+fn chained(
+    trial: Trial,
+    (meaning, values): (&Meaning, Option<String>),
+    row: &Row,
+    gauge: &Gauge,
+    raw: Option<f64>,
+) -> Trial {
+    let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
+    let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
+    let mut trial = Trial { question: "latency", from, to, variant, assembly: text(turn), ..trial };
     let one = |link: &Link| {
         let cost = gauge.sum(&[*link]);
         LinkCost {
@@ -198,7 +232,7 @@ fn chained(mut trial: Trial, row: &Row, links: &[Link], gauge: &Gauge, raw: Opti
         (None, None, _) => "no layout gave a number".to_string(),
         (None, _, None) => "what a link costs is not known".to_string(),
         (None, ..) => {
-            "another chain between the same operands says more: its links are certain, or it is shorter"
+            "another chain between the same operands says more: its links are certain, or it is faster"
                 .to_string()
         }
     };

@@ -10,8 +10,8 @@
 
 use super::links::{self, LOADS, Link, STORES};
 use super::operands::{Bank, encode};
-use super::timing::{Stopwatch, Timed, Timing};
-use crate::context::Element;
+use super::route::STEADY;
+use super::timing::{Stopwatch, Surroundings, Timed, Timing};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
@@ -83,12 +83,19 @@ impl Cycle {
     }
 
     /// Through memory, by two registers with one address, so that no core takes the store's register for the load.
-    fn through_memory(store: Link, load: Link) -> Cycle {
-        let body = vec![
+    fn through_memory(store: Link, load: Link) -> Option<Cycle> {
+        let within = links::within(load.to, load.name.starts_with('v'))?;
+        let mut links = vec![store, load];
+        let mut body = vec![
             store.instruction(0, 1, CONSTANT, (ADDRESS, 0)),
             load.instruction(1, 0, CONSTANT, (SECOND_ADDRESS, 0)),
         ];
-        Cycle { links: vec![store, load], body }
+        for turn in 0..STEADY as u8 {
+            // From register 1 to 2 and back, an even number of times.
+            body.push(within.instruction(2 - turn % 2, 1 + turn % 2, CONSTANT, (ADDRESS, 0)));
+            links.push(within);
+        }
+        Some(Cycle { links, body })
     }
 
     /// From a loaded value back to its address.
@@ -179,9 +186,11 @@ impl Gauge {
             gauge.set(cycle.links[0], cycles - back);
         }
         let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
-        let trips: Vec<Cycle> = trips.map(|(store, load)| Cycle::through_memory(*store, *load)).collect();
+        let trips: Vec<Cycle> =
+            trips.filter_map(|(store, load)| Cycle::through_memory(*store, *load)).collect();
         for (cycle, cycles) in trips.iter().zip(time(&trips)?) {
-            gauge.set(cycle.links[0], cycles - gauge.of(cycle.links[1]));
+            let back: f64 = cycle.links[1..].iter().map(|link| gauge.of(*link)).sum();
+            gauge.set(cycle.links[0], cycles - back);
         }
         Ok(gauge)
     }
@@ -257,7 +266,7 @@ fn time(
     init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
     init.extend(computed_copy(Register::RAX + u32::from(SECOND_ADDRESS), address));
     let init = encode(&init).expect("plain instructions");
-    // Each by itself: wide vector units rest while narrower code runs, and are slow when they begin again.
+    // Each by itself: wide vector units rest while narrower code runs.
     let mut costs = Vec::new();
     for cycle in cycles {
         let period = encode(&cycle.body).expect("links can be encoded");
@@ -268,7 +277,9 @@ fn time(
         for attempt in 0..TRIES {
             let size = (LAYOUTS, 1, ROUNDS);
             let timed = std::slice::from_ref(&timed);
-            let timings = watch.time(executor, timed, size, (Element::default(), true), random)?;
+            let surroundings =
+                Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() };
+            let timings = watch.time(executor, timed, size, surroundings, random)?;
             for Timing { cycles, shared, .. } in timings.iter().flatten() {
                 // Beside a neighbour that does not go, its figures are all there is.
                 let known = if cycles.is_empty() && attempt + 1 == TRIES { shared } else { cycles };

@@ -229,6 +229,28 @@ impl Link {
     }
 }
 
+/// The link of a cycle within a class of registers. Legacy code has none of VEX.
+pub(super) fn within(bank: Bank, vex: bool) -> Option<Link> {
+    match bank {
+        General => Some(FROM_32),
+        Vector if vex => Some(SHUFFLE_VEX),
+        Vector => Some(SHUFFLE),
+        Mask => Some(WITHIN_MASKS),
+        Mmx => Some(WITHIN_MMX),
+        _ => None,
+    }
+}
+
+/// The names of links in their order, those in a row as one.
+pub(super) fn names(links: &[Link]) -> String {
+    let rows = links.chunk_by(|a, b| a == b);
+    let one = |row: &[Link]| match row.len() {
+        0..=2 => vec![row[0].name; row.len()].join(" + "),
+        count => format!("{count} × {}", row[0].name),
+    };
+    rows.map(one).collect::<Vec<_>>().join(" + ")
+}
+
 /// A register of the class that an operand kind takes.
 fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
     use iced_x86::OpCodeOperandKind as Kind;

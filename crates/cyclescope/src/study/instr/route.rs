@@ -9,7 +9,14 @@ use iced_x86::{Code, EncodingKind, RflagsBits};
 /// No way at all where nothing that is known leads back.
 pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
     let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
-    way.routes(from, to)
+    let routes = way.routes(from, to);
+    match (from, to) {
+        (Place::Memory, Place::Memory) => routes,
+        (Place::Memory, _) | (_, Place::Memory) => {
+            routes.into_iter().filter_map(|route| way.steady(route, to)).collect()
+        }
+        _ => routes,
+    }
 }
 
 /// A way that is longer by links of a cycle each: for chains that are slower than the value needs, because the
@@ -21,13 +28,6 @@ pub fn padded(
     more: usize,
 ) -> Option<Vec<Link>> {
     let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
-    let padding = |bank: Bank| match bank {
-        Bank::General => Some(links::FROM_32),
-        Bank::Vector => Some(way.vector(links::SHUFFLE, links::SHUFFLE_VEX)),
-        Bank::Mask => Some(links::WITHIN_MASKS),
-        Bank::Mmx => Some(links::WITHIN_MMX),
-        _ => None,
-    };
     let (start, end) = (anatomy.bank(to), anatomy.bank(from));
     if is_address(anatomy, from) || is_kept(anatomy, from) {
         return None;
@@ -45,7 +45,7 @@ pub fn padded(
         longer.splice(at..at, std::iter::repeat_n(links::FROM_32, more));
         return Some(longer);
     }
-    Some(first.into_iter().chain(std::iter::repeat_n(padding(end)?, more)).collect())
+    Some(first.into_iter().chain(std::iter::repeat_n(links::within(end, way.vex)?, more)).collect())
 }
 
 /// Whether the place is an address that memory is accessed at, and not only computed with.
@@ -77,7 +77,31 @@ struct Way<'a> {
     vex: bool,
 }
 
+/// Links of a cycle each in a chain through memory. What is loaded as soon as it is stored is forwarded in a time that is
+/// never the same twice; with four links between, in the same each time (Golden Cove).
+pub const STEADY: usize = 6;
+
 impl Way<'_> {
+    /// The same way through memory with links between store and load.
+    fn steady(&self, route: Vec<Link>, to: Place) -> Option<Vec<Link>> {
+        let store = route.iter().position(|link| link.to == Bank::Memory);
+        let load = route.iter().position(|link| link.from == Bank::Memory);
+        let (at, bank) = match (store, load) {
+            (Some(store), _) => (store, route[store].from),
+            (None, Some(load)) => (load + 1, route[load].to),
+            (None, None) => return Some(route),
+        };
+        let mut longer = route;
+        let between = std::iter::repeat_n(links::within(bank, self.vex)?, STEADY);
+        // Links read whole registers.
+        let whole = match (at, bank) {
+            (0, Bank::General) => self.to_general(to, false, &[]).pop()?,
+            _ => Vec::new(),
+        };
+        longer.splice(at..at, whole.into_iter().chain(between));
+        Some(longer)
+    }
+
     fn routes(&self, from: Place, to: Place) -> Vec<Vec<Link>> {
         let anatomy = self.anatomy;
         let (end, start) = (anatomy.bank(from), anatomy.bank(to));

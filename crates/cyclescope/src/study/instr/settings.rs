@@ -50,8 +50,9 @@ pub const NONE: Setting = Setting {
 pub const SETTINGS: &[Setting] = &[
     Setting {
         mnemonics: &[Mnemonic::Div, Mnemonic::Idiv],
-        // Divisors that are high bytes are above zero too.
-        init: "xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303",
+        // Divisors that are high bytes are above zero too. Where other registers hold addresses, these do not.
+        init: "xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303; mov ebp, ecx; mov esi, ecx; \
+               mov edi, ecx",
         kept: true,
         ..NONE
     },
@@ -87,6 +88,21 @@ pub const SETTINGS: &[Setting] = &[
         ],
         full: true,
         squared: true,
+        ..NONE
+    },
+    // Results that are operands again would end at numbers that are quick.
+    Setting {
+        mnemonics: &[
+            Mnemonic::Fsqrt,
+            Mnemonic::Fsin,
+            Mnemonic::Fcos,
+            Mnemonic::Frndint,
+            Mnemonic::F2xm1,
+            Mnemonic::Fscale,
+            Mnemonic::Fprem,
+            Mnemonic::Fprem1,
+        ],
+        kept: true,
         ..NONE
     },
     // The bit's number is an address.

@@ -1,23 +1,26 @@
 //! A survey: all forms that were asked for, measured in passes of shuffled order.
 //!
 //! Each form is measured by itself, so that what was measured can be kept at once. A second pass in another order comes
-//! after the first, some time later; a row is made when a form's last pass is done.
+//! after the first, some time later. A form whose passes disagree gets a further one; a row is made when a form's last
+//! pass is done.
 
-use super::analysis::{Analysis, BOUND_SHARE, Reading};
-use super::experiment::{Meaning, Plan};
+use super::analysis::Analysis;
+use super::experiment::Plan;
 use super::gauge::Gauge;
+use super::measurement::Measurement;
 use super::operands::Anatomy;
+use super::reading::Reading;
 use super::row::{Row, Status};
-use super::skip::{Skip, skip};
-use super::timing::{Stopwatch, Timed, Timing};
+use super::skip::skip;
+use super::timing::Stopwatch;
 use crate::asm::forms::Form;
+use crate::caveat::Code;
 use crate::clock::Clock;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
 use crate::random::{Random, mix};
 use crate::run::hex;
-use crate::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -31,6 +34,8 @@ pub struct Effort {
     pub layouts: usize,
     /// Timed rounds in each layout.
     pub rounds: u32,
+    /// Throughput programs that are measured beyond a first look, the best ones.
+    pub recipes: usize,
     /// Core cycles of a program's longest call, about.
     pub cycles: f64,
     /// Whether the rate from the decoders is measured too.
@@ -39,9 +44,11 @@ pub struct Effort {
 
 impl Effort {
     /// The usual.
-    pub const FULL: Effort = Effort { passes: 2, layouts: 4, rounds: 3, cycles: 10_000.0, decoders: true };
+    pub const FULL: Effort =
+        Effort { passes: 2, layouts: 4, rounds: 3, recipes: 6, cycles: 10_000.0, decoders: true };
     /// Quick.
-    pub const QUICK: Effort = Effort { passes: 1, layouts: 3, rounds: 2, cycles: 6_000.0, decoders: false };
+    pub const QUICK: Effort =
+        Effort { passes: 1, layouts: 3, rounds: 2, recipes: 3, cycles: 4_000.0, decoders: false };
 }
 
 /// A form, and what to find out about it.
@@ -114,9 +121,18 @@ pub struct Done {
     pub outcome: Outcome,
 }
 
+/// What is known of a survey that was interrupted.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The subjects whose rows are made.
+    pub complete: Vec<usize>,
+    /// Of others, what passes found, from the first pass on.
+    pub done: Vec<Done>,
+}
+
 /// What a survey tells while it runs.
 pub enum Event<'a> {
-    /// A form was measured in a pass; keep it to be able to go on after an interruption.
+    /// A form was measured in a pass, and another will follow; keep it to be able to go on after an interruption.
     Done(&'a Done),
     /// A form's last pass is over.
     Row(Box<Row>),
@@ -127,34 +143,14 @@ pub enum Event<'a> {
 pub struct Progress {
     /// Forms measured, each counted once a pass.
     pub done: usize,
-    /// All of that.
+    /// All of that. It grows when passes disagree.
     pub total: usize,
 }
 
-/// Warm-up rounds.
-const WARM_UP: u32 = 1;
-/// Iterations with which a program's cost is found.
-const SCOUT_LOOPS: u64 = 2;
-const SCOUT_ROUNDS: u32 = 2;
-const LOOPS_LEAST: u64 = 3;
-const LOOPS_MOST: u64 = 400;
-/// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
-const SLOW: f64 = 400.0;
-/// Chains are made longer by so many links at most.
-const PADDING_MOST: usize = 40;
-/// Slower instructions than this never wait for decoders.
-const DECODED_BELOW: f64 = 1.5;
-/// How often layouts are tried again that gave nothing.
-const TRIES: usize = 3;
 /// How often a form is put off for others that was disturbed throughout.
 const POSTPONED_MOST: u32 = 3;
-/// From the short to the long half, the cost of an instance may differ by so much.
-const BEND_CYCLES: f64 = 0.03;
-const BEND_SHARE: f64 = 0.05;
-/// No instance takes less: sixteen in a cycle.
-const NOTHING: f64 = 0.06;
-/// Rounds of one layout within this share of their median are averaged.
-const ROUND_SHARE: f64 = 0.02;
+/// Further passes for forms whose passes disagree, at most.
+const FURTHER: u32 = 1;
 
 impl<'a> Survey<'a> {
     /// Measures the links, and is ready to run.
@@ -170,56 +166,92 @@ impl<'a> Survey<'a> {
         Ok(Survey { watch, gauge, features, subjects, effort, seed, confidence })
     }
 
-    /// Runs all passes but for what is done already, and tells what it finds. `Break` ends it.
+    /// Runs all passes but for what is known already, and tells what it finds. `Break` ends it.
     pub fn run(
         &self,
         executor: &mut dyn Executor,
-        known: Vec<Done>,
+        known: Known,
         take: &mut dyn FnMut(Event, Progress) -> ControlFlow<()>,
     ) -> Result<(), RunError> {
         let passes = self.effort.passes;
-        let total = self.subjects.len() * passes as usize;
-        let mut done: Vec<Vec<Option<Outcome>>> = vec![vec![None; passes as usize]; self.subjects.len()];
-        for known in known {
-            if let Some(place) = done.get_mut(known.form).and_then(|form| form.get_mut(known.pass as usize)) {
-                *place = Some(known.outcome);
+        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); self.subjects.len()];
+        let mut complete = vec![false; self.subjects.len()];
+        known.complete.iter().for_each(|form| complete[*form] = true);
+        let mut progress = self.standing(&known);
+        for done in known.done {
+            if outcomes.get(done.form).is_some_and(|outcomes| outcomes.len() == done.pass as usize) {
+                outcomes[done.form].push(done.outcome);
             }
         }
-        let mut count = done.iter().flatten().filter(|outcome| outcome.is_some()).count();
-        for pass in 0..passes {
-            let mut order: Vec<usize> = (0..self.subjects.len()).collect();
+        for pass in 0..passes + FURTHER {
+            let open = |form: &usize| !complete[*form] && outcomes[*form].len() == pass as usize;
+            let mut order: Vec<usize> = (0..self.subjects.len()).filter(open).collect();
             Random::new(mix(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
             let mut postponed = vec![0; self.subjects.len()];
             while let Some(form) = order.pop_front() {
-                if done[form][pass as usize].is_some() {
-                    continue;
-                }
-                let outcome = self.measure(executor, form, pass)?;
+                let plan = self.plan(form);
+                let outcome = self.measure(executor, &plan, pass)?;
                 // A neighbour may be gone when all others are done.
                 if outcome.is_disturbed() && postponed[form] < POSTPONED_MOST && !order.is_empty() {
                     postponed[form] += 1;
                     order.push_back(form);
                     continue;
                 }
-                let one = Done { form, pass, outcome };
-                count += 1;
-                let progress = Progress { done: count, total };
-                let go_on = take(Event::Done(&one), progress);
-                done[form][pass as usize] = Some(one.outcome);
-                if go_on.is_break() {
-                    return Ok(());
-                }
-                if pass + 1 == passes {
-                    let outcomes: Vec<Outcome> = done[form].iter_mut().filter_map(Option::take).collect();
-                    done[form].iter_mut().for_each(|place| *place = Some(Outcome::Measured(Vec::new())));
-                    if take(Event::Row(Box::new(self.row(form, &outcomes))), progress).is_break() {
-                        return Ok(());
+                progress.done += 1;
+                outcomes[form].push(outcome.clone());
+                let last = pass + 1 >= passes;
+                let row = last.then(|| self.row(form, &plan, &outcomes[form]));
+                let event = match row {
+                    Some(row) if !self.is_open(&row, pass) => {
+                        complete[form] = true;
+                        outcomes[form] = Vec::new();
+                        Event::Row(Box::new(row))
                     }
+                    row => {
+                        progress.total += usize::from(row.is_some());
+                        Event::Done(&Done { form, pass, outcome })
+                    }
+                };
+                if take(event, progress).is_break() {
+                    return Ok(());
                 }
             }
         }
         Ok(())
+    }
+
+    /// Where the survey stands when so much is known.
+    pub fn standing(&self, known: &Known) -> Progress {
+        let passes = self.effort.passes as usize;
+        let disputed = known.done.iter().filter(|done| done.pass as usize + 1 >= passes).count();
+        Progress {
+            done: known.complete.len() * passes + known.done.len(),
+            total: self.subjects.len() * passes + disputed,
+        }
+    }
+
+    /// Whether a row needs a further pass: its passes disagree.
+    fn is_open(&self, row: &Row, pass: u32) -> bool {
+        let disputed = row.caveats.iter().any(|caveat| caveat.code == Code::NotRepeatable);
+        disputed && pass + 1 < self.effort.passes + FURTHER
+    }
+
+    /// Measures one form in as many passes as it takes. Returns its row and what each pass found.
+    pub fn settle(&self, executor: &mut dyn Executor, form: usize) -> Result<(Row, Vec<Outcome>), RunError> {
+        let plan = self.plan(form);
+        let mut outcomes = Vec::new();
+        for pass in 0.. {
+            outcomes.push(self.measure(executor, &plan, pass)?);
+            if pass + 1 < self.effort.passes {
+                continue;
+            }
+            let row = self.row(form, &plan, &outcomes);
+            if !self.is_open(&row, pass) {
+                return Ok((row, outcomes));
+            }
+        }
+        unreachable!("further passes are limited")
     }
 
     /// The experiments of a form, or why there are none.
@@ -235,149 +267,31 @@ impl<'a> Survey<'a> {
     }
 
     /// Measures a form once.
-    pub fn measure(&self, executor: &mut dyn Executor, form: usize, pass: u32) -> Result<Outcome, RunError> {
-        let plan = match self.plan(form) {
+    pub fn measure(
+        &self,
+        executor: &mut dyn Executor,
+        plan: &Result<Plan, Outcome>,
+        pass: u32,
+    ) -> Result<Outcome, RunError> {
+        let plan = match plan {
             Ok(plan) => plan,
-            Err(outcome) => return Ok(outcome),
+            Err(outcome) => return Ok(outcome.clone()),
         };
         if plan.experiments.is_empty() {
             return Ok(Outcome::Failed("no program can be written".to_string()));
         }
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
         let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
-        match self.readings(executor, &plan, &mut random) {
+        let measurement = Measurement { watch: &self.watch, effort: self.effort, plan };
+        match measurement.run(executor, &mut random) {
             Ok(readings) => Ok(Outcome::Measured(readings)),
             Err(error @ RunError::System { .. }) => Err(error),
             Err(error) => Ok(Outcome::Failed(error.to_string())),
         }
     }
 
-    fn readings(
-        &self,
-        executor: &mut dyn Executor,
-        plan: &Plan,
-        random: &mut Random,
-    ) -> Result<Vec<Reading>, RunError> {
-        let surroundings = (plan.element, plan.touches_memory);
-        // First with few instances: a slow instruction would take for ever in a long body.
-        let mut scout = self.timed(plan, true);
-        scout.truncate(1);
-        let first = self.watch.time(executor, &scout, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
-        let about = first[0][0].about();
-        let slow = about >= SLOW || about.is_nan();
-        let mut timed = self.timed(plan, slow);
-        let chosen: Vec<usize> = (0..timed.len()).filter(|index| !slow || !is_spare(plan, *index)).collect();
-        timed = chosen.iter().map(|index| timed[*index].clone()).collect();
-        let scouted = self.watch.time(executor, &timed, (1, 1, SCOUT_ROUNDS), surroundings, random)?;
-        for (timed, timing) in timed.iter_mut().zip(&scouted[0]) {
-            let body = timing.about() * timed.copies as f64;
-            let wanted = self.effort.cycles / 4.0 / body;
-            let wanted = if wanted.is_finite() { wanted } else { LOOPS_LEAST as f64 };
-            timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
-        }
-        let mut readings = vec![Reading::default(); plan.experiments.len()];
-        let mut open: Vec<(usize, Timed)> = chosen.into_iter().zip(timed).collect();
-        let mut wanted = self.effort.layouts;
-        for _ in 0..TRIES {
-            let programs: Vec<Timed> = open.iter().map(|(_, timed)| timed.clone()).collect();
-            let size = (wanted, WARM_UP, self.effort.rounds);
-            let timings = self.watch.time(executor, &programs, size, surroundings, random)?;
-            for layout in &timings {
-                for (timing, (index, _)) in layout.iter().zip(&open) {
-                    readings[*index].add(timing);
-                }
-            }
-            // Programs whose every round was disturbed, or that are not linear in some layouts, get others; the rest
-            // has what it needs.
-            let lacks = |index: usize| {
-                let extra = plan.experiments[index].meaning.is_extra();
-                if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
-            };
-            open.retain(|(index, _)| lacks(*index) > 0);
-            wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
-            if wanted == 0 {
-                break;
-            }
-        }
-        self.lengthen(executor, plan, &mut readings, random)?;
-        if self.effort.decoders && plan.rate(&readings) < DECODED_BELOW {
-            self.decode(executor, plan, &mut readings, random)?;
-        }
-        Ok(readings)
-    }
-
-    /// Measures the rate of code that comes from the decoders, beside the first reading.
-    fn decode(
-        &self,
-        executor: &mut dyn Executor,
-        plan: &Plan,
-        readings: &mut [Reading],
-        random: &mut Random,
-    ) -> Result<(), RunError> {
-        let Some(experiment) = plan.decoders() else { return Ok(()) };
-        let repeats = experiment.repeats(false);
-        let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
-        let timed = [Timed { program, copies: repeats * experiment.copies, loops: 1 }];
-        let size = (self.effort.layouts, WARM_UP, self.effort.rounds);
-        let timings = self.watch.time(executor, &timed, size, (plan.element, plan.touches_memory), random)?;
-        let mut decoded = Reading::default();
-        timings.iter().for_each(|layout| decoded.add(&layout[0]));
-        readings[0].decoded = decoded.cycles;
-        Ok(())
-    }
-
-    /// Measures chains that are no slower than the rate of their instances again, with more links.
-    fn lengthen(
-        &self,
-        executor: &mut dyn Executor,
-        plan: &Plan,
-        readings: &mut [Reading],
-        random: &mut Random,
-    ) -> Result<(), RunError> {
-        let rate = plan.rate(readings);
-        let more = rate.ceil() as usize + 2;
-        if rate <= 1.0 + BOUND_SHARE || rate.is_infinite() || more > PADDING_MOST {
-            return Ok(());
-        }
-        let mut chosen = Vec::new();
-        let mut timed = Vec::new();
-        for (index, reading) in readings.iter().enumerate() {
-            let mut cycles = reading.cycles.clone();
-            if cycles.is_empty() || median(&mut cycles) > rate * (1.0 + BOUND_SHARE) {
-                continue;
-            }
-            let Some((experiment, _)) = plan.padded(index, more) else { continue };
-            let repeats = experiment.repeats(false);
-            let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
-            let body = (more as f64 + rate) * (repeats * experiment.copies) as f64;
-            let loops = ((self.effort.cycles / 4.0 / body) as u64).clamp(LOOPS_LEAST, LOOPS_MOST);
-            timed.push(Timed { program, copies: repeats * experiment.copies, loops });
-            chosen.push(index);
-        }
-        if timed.is_empty() {
-            return Ok(());
-        }
-        let size = (self.effort.layouts, WARM_UP, self.effort.rounds);
-        let timings = self.watch.time(executor, &timed, size, (plan.element, plan.touches_memory), random)?;
-        for (at, index) in chosen.into_iter().enumerate() {
-            let mut longer = Reading::default();
-            timings.iter().for_each(|layout| longer.add(&layout[at]));
-            readings[index].padded = Some((more, longer.cycles));
-        }
-        Ok(())
-    }
-
-    fn timed(&self, plan: &Plan, few: bool) -> Vec<Timed> {
-        let one = |experiment: &super::experiment::Experiment| {
-            let repeats = experiment.repeats(few);
-            let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
-            Timed { program, copies: repeats * experiment.copies, loops: SCOUT_LOOPS }
-        };
-        plan.experiments.iter().map(one).collect()
-    }
-
     /// The row of a form from its passes.
-    pub fn row(&self, form: usize, outcomes: &[Outcome]) -> Row {
+    pub fn row(&self, form: usize, plan: &Result<Plan, Outcome>, outcomes: &[Outcome]) -> Row {
         let mut row = self.key(form);
         let mut passes = Vec::new();
         for outcome in outcomes {
@@ -394,13 +308,9 @@ impl<'a> Survey<'a> {
         if passes.len() < outcomes.len() {
             return row;
         }
-        if let Ok(plan) = self.plan(form) {
-            let analysis = Analysis {
-                plan: &plan,
-                gauge: &self.gauge,
-                confidence: self.confidence,
-                slot: self.gauge.slot(),
-            };
+        if let Ok(plan) = plan {
+            let analysis =
+                Analysis { plan, gauge: &self.gauge, confidence: self.confidence, slot: self.gauge.slot() };
             analysis.fill(&mut row, &passes);
             if !self.subjects[form].throughput {
                 row.throughput = None;
@@ -435,98 +345,25 @@ impl<'a> Survey<'a> {
     }
 }
 
-impl Timing {
-    /// The cost, whatever disturbed it.
-    fn about(&self) -> f64 {
-        centre(if self.cycles.is_empty() { &self.shared } else { &self.cycles })
-    }
-}
-
-impl Reading {
-    /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
-    fn add(&mut self, timing: &Timing) {
-        let alone = !timing.cycles.is_empty();
-        let (all, bends) =
-            if alone { (&timing.cycles, &timing.bend) } else { (&timing.shared, &timing.shared_bend) };
-        if all.is_empty() {
-            return;
-        }
-        let (cycles, bend) = (centre(all), median(&mut bends.clone()));
-        if cycles <= NOTHING || cycles.is_nan() || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
-            self.bent += 1;
-        } else if alone {
-            self.cycles.push(cycles);
-        } else {
-            self.shared.push(cycles);
-        }
-    }
-}
-
 /// A number for a form.
 fn name(form: &Form) -> u64 {
     let text = format!("{:?} {}", form.code, form.operands());
     text.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)))
 }
 
-/// Whether an experiment can be left out of a slow form's.
-fn is_spare(plan: &Plan, index: usize) -> bool {
-    let meaning = &plan.experiments[index].meaning;
-    let spare =
-        matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra();
-    index > 0 && spare
-}
-
-/// The mean of the rounds near their median.
-fn centre(cycles: &[f64]) -> f64 {
-    if cycles.is_empty() {
-        return f64::NAN;
-    }
-    let middle = median(&mut cycles.to_vec());
-    let near: Vec<f64> = cycles
-        .iter()
-        .copied()
-        .filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs())
-        .collect();
-    if near.is_empty() { middle } else { mean(&near) }
-}
-
-impl Skip {
-    /// The reason with this code.
-    pub fn named(code: &str) -> Option<Skip> {
-        Skip::ALL.iter().find(|(_, name, _)| *name == code).map(|(skip, ..)| *skip)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn timing(cycles: f64, bend: f64) -> Timing {
-        Timing { cycles: vec![cycles; 3], bend: vec![bend; 3], ..Timing::default() }
-    }
-
     #[test]
-    fn layouts_that_are_bent_or_impossible_are_left_out() {
-        let mut reading = Reading::default();
-        reading.add(&timing(1.0, 0.01));
-        for (cycles, bend) in [(1.0, 0.2), (1.0, -0.2), (-0.167, 0.0), (0.01, 0.0), (f64::NAN, 0.0)] {
-            reading.add(&timing(cycles, bend));
-        }
-        assert_eq!((reading.cycles, reading.bent), (vec![1.0], 5));
-    }
-
-    #[test]
-    fn a_neighbours_figures_are_kept_apart() {
-        let mut reading = Reading::default();
-        let shared = Timing { shared: vec![2.0], shared_bend: vec![0.0], ..Timing::default() };
-        reading.add(&shared);
-        assert!(Outcome::Measured(vec![reading.clone()]).is_disturbed());
-        reading.add(&timing(1.0, 0.0));
-        assert_eq!((&reading.cycles, &reading.shared), (&vec![1.0], &vec![2.0]));
-        assert!(
-            !Outcome::Measured(vec![reading, Reading { cycles: vec![1.0], ..Reading::default() }])
-                .is_disturbed()
-        );
-        assert!(Outcome::Measured(vec![Reading::default()]).is_disturbed());
+    fn a_form_without_a_figure_of_its_own_is_disturbed() {
+        let alone = Reading { cycles: vec![1.0], ..Reading::default() };
+        let shared = Reading { shared: vec![2.0], ..Reading::default() };
+        let both = Reading { shared: vec![2.0], ..alone.clone() };
+        let disturbed = |readings: &[&Reading]| {
+            Outcome::Measured(readings.iter().map(|reading| (*reading).clone()).collect()).is_disturbed()
+        };
+        assert!(disturbed(&[&alone, &shared]) && disturbed(&[&Reading::default()]));
+        assert!(!disturbed(&[&both, &alone]) && !disturbed(&[&alone, &Reading::default()]));
     }
 }

@@ -17,7 +17,7 @@ pub enum Breaking {
     None,
     /// By XOR of a register with itself, which also sets the flags; the top of the x87 stack by FXCH.
     Zero,
-    /// By MOV from a register that keeps its value; flags by CMP.
+    /// By MOV from a register that keeps its value, the top of the x87 stack by FLD; flags by CMP.
     Copy,
     /// As by `Copy`, but before the first instance of a period only.
     Once,
@@ -91,6 +91,8 @@ pub struct Body {
     pub masks: bool,
 }
 
+/// Instances in a period at least, where something beside registers rotates.
+const ROUND: usize = 30;
 /// Cache lines that instances which read and write memory rotate through, at least.
 const LINES: usize = 24;
 
@@ -227,11 +229,17 @@ impl Body {
         };
         let least = if on_memory && both { addresses.count().max(LINES) } else { addresses.count() };
         let mut copies = least.next_multiple_of(destinations);
+        // What POP reads must be where it was put.
+        if hazards.any() && !hazards.registers.contains(&Register::RSP) {
+            // Tops of the stack, and addresses that go on for a while, rotate too.
+            copies = copies.max(ROUND.next_multiple_of(destinations));
+        }
         while copies % recipe.nop_after.unwrap_or(1) != 0 {
             copies += destinations;
         }
         // What is read and written again needs time in between.
         let addresses = if on_memory && both { Addresses::Lines(copies) } else { addresses };
+        let top = hazards.registers.contains(&Register::ST0);
         let mut period = Vec::new();
         for copy in 0..copies {
             let mut assignment = fixed;
@@ -239,15 +247,19 @@ impl Body {
                 assignment = assignment.with(*slot, pool[copy % pool.len()]);
             }
             assignment.displacement = addresses.displacement(copy, anatomy.memory_bytes);
-            let (before, after) = x87::balance(&anatomy.sample);
+            let (mut before, mut after) = x87::balance(&anatomy.sample);
+            if top && recipe.breaking == Breaking::Copy && before.is_empty() && after.is_empty() {
+                before.push(Instruction::with1(Code::Fld_sti, Register::ST1 + (copy % 4) as u32).ok()?);
+                after.push(Instruction::with1(Code::Fstp_sti, Register::ST0).ok()?);
+            }
             breakers(recipe.breaking, copy == 0, &hazards, &restored, flags, &mut period)?;
             period.extend(before);
             period.extend(gather::restore(anatomy, &assignment));
             period.push(anatomy.instance(&assignment)?);
             period.extend(after);
-            if hazards.registers.contains(&Register::ST0) && recipe.breaking == Breaking::Zero {
-                // Another value becomes the top of the stack.
-                let other = Register::ST1 + (copy % 5) as u32;
+            if top && recipe.breaking == Breaking::Zero {
+                // Another value becomes the top of the stack; an operand below it keeps the last of the six.
+                let other = Register::ST1 + (copy % 4) as u32;
                 period.push(Instruction::with2(Code::Fxch_st0_sti, Register::ST0, other).ok()?);
             }
             if recipe.nop_after.is_some_and(|after| copy % after == after - 1) {

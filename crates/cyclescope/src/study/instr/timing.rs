@@ -3,16 +3,25 @@
 //! Each program is a loop that is called with N, 2N and 4N iterations, so that whatever surrounds the loop cancels. A
 //! round holds these calls of all programs, with the ruler before and after them; the ruler's two lengths tell how
 //! many ticks a core cycle was in that round.
+//!
+//! Two sentinels tell of rounds that say nothing about the programs. The *width sentinel* sees a busy sibling. The *wide
+//! sentinel*, a chain of ANDs in the widest vector registers that the programs use, sees units that are not awake
+//! yet: on Golden Cove they run at less than a quarter of their speed for some microseconds after a rest, and now and
+//! then for a millisecond.
 
+use super::operands::encode;
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::placement;
-use crate::program::{Program, Recipe, World};
+use crate::program::{Program, Recipe, Vectors, World};
 use crate::random::Random;
-use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
+use crate::ruler::{IMUL_LINKS, IMUL_SPAN, Ruler, sentinel_loops};
+use crate::statistics::median;
+use iced_x86::{Code, Instruction, Register};
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A program to time.
@@ -39,7 +48,18 @@ pub struct Timing {
     pub shared_bend: Vec<f64>,
 }
 
-/// What the programs of a batch have in common.
+/// What programs have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// What memory holds.
+    pub element: Element,
+    /// Whether memory is touched.
+    pub touches_memory: bool,
+    /// The vector registers that they use.
+    pub vectors: Vectors,
+}
+
+/// What times programs.
 #[derive(Debug, Clone)]
 pub struct Stopwatch<'a> {
     /// The timing method.
@@ -50,14 +70,50 @@ pub struct Stopwatch<'a> {
     pub imul_latency: f64,
     /// What the width sentinel takes on a core without a busy sibling.
     quiet: RefCell<Quiet>,
+    /// What the ruler takes besides its links.
+    rest: RefCell<Rest>,
+    /// What the wide sentinels take when the units are awake: of 256 and of 512 bits.
+    awake: RefCell<[Quiet; 2]>,
 }
 
-/// The time of the width sentinel in core cycles, as learnt so far: the least of the lower quartiles of some rounds
-/// each, for a single round may be wrong either way.
+/// The time of a sentinel in core cycles, as learnt so far: the least of the lower quartiles of some rounds each, for a
+/// single round may be wrong either way.
 #[derive(Debug, Clone, Default)]
 struct Quiet {
     recent: Vec<f64>,
     best: Option<f64>,
+}
+
+/// What the ruler's short loop takes besides its links, in core cycles, as learnt so far: the same each time. It seems
+/// less when the long loop is slow, as it is on Golden Cove in one layout of some hundred, in every round and by up to as
+/// long again.
+#[derive(Debug, Clone, Default)]
+struct Rest {
+    recent: VecDeque<f64>,
+    usual: Option<f64>,
+    learnt: usize,
+}
+
+impl Rest {
+    /// So many values are remembered; the usual one is found anew after so many.
+    const MOST: usize = 256;
+    const EACH: usize = 32;
+
+    fn learn(&mut self, rest: f64) {
+        if self.recent.len() == Self::MOST {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(rest);
+        self.learnt += 1;
+        if self.learnt % Self::EACH == 0 {
+            self.usual = Some(median(&mut self.recent.iter().copied().collect::<Vec<f64>>()));
+        }
+    }
+
+    /// Whether it is what it usually is, within a share of what the links take.
+    fn fits(&self, rest: f64, links: f64) -> bool {
+        self.usual.is_none_or(|usual| (rest - usual).abs() <= REST_SHARE * links)
+    }
 }
 
 impl Quiet {
@@ -73,24 +129,29 @@ impl Quiet {
         }
     }
 
-    fn is_shared(&self, sentinel: f64) -> bool {
-        self.best.is_some_and(|best| sentinel > SHARED * best)
+    /// Whether a sentinel took too long.
+    fn is_slow(&self, sentinel: f64) -> bool {
+        self.best.is_some_and(|best| sentinel > SLOW * best)
     }
 }
 
 /// Calls of each program, in units of its iterations.
 const LENGTHS: [u64; 3] = [1, 2, 4];
-/// Iterations of the untimed call after the ruler, in the same units.
-const WAKING: u64 = 4;
 /// Programs in a round at most.
 const TOGETHER: usize = 10;
 /// Calls of the ruler at each end of a round.
 const RULERS: usize = 3;
-/// The sentinel takes longer than its best by more than this share beside a busy sibling (which adds a half).
-const SHARED: f64 = 1.15;
+/// A sentinel takes longer than its best by more than this share beside a busy sibling (which adds a half), or in units
+/// that are not awake (where it takes some times as long).
+const SLOW: f64 = 1.15;
+/// Links in the wide sentinel's loop, and its iterations: first to wake the units, then to tell whether they are awake.
+const WIDE_LINKS: usize = 16;
+const WIDE_LOOPS: [u64; 2] = [200, 50];
 /// Iterations of the ruler's chains, about, and how many there are for each unit of the step.
 const RULER_LOOPS: usize = 100;
 const RULER_PER_STEP: f64 = 5.0;
+/// What the ruler takes besides its links may differ by this share of them.
+const REST_SHARE: f64 = 0.01;
 /// The ruler before and after a round may differ by so much.
 const MOVED: f64 = 0.02;
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -99,7 +160,14 @@ const DELAY: u32 = 16;
 impl<'a> Stopwatch<'a> {
     /// A timing method, its step, and the ruler's latency.
     pub fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> Stopwatch<'a> {
-        Stopwatch { clock, step, imul_latency, quiet: RefCell::default() }
+        Stopwatch {
+            clock,
+            step,
+            imul_latency,
+            quiet: RefCell::default(),
+            rest: RefCell::default(),
+            awake: RefCell::default(),
+        }
     }
 
     /// A looped program around some machine code.
@@ -123,7 +191,7 @@ impl<'a> Stopwatch<'a> {
         executor: &mut dyn Executor,
         programs: &[Timed],
         size: (usize, u32, u32),
-        surroundings: (Element, bool),
+        surroundings: Surroundings,
         random: &mut Random,
     ) -> Result<Vec<Vec<Timing>>, RunError> {
         let mut timings = vec![Vec::new(); size.0];
@@ -140,12 +208,15 @@ impl<'a> Stopwatch<'a> {
         executor: &mut dyn Executor,
         programs: &[Timed],
         size: (usize, u32, u32),
-        surroundings: (Element, bool),
+        surroundings: Surroundings,
         random: &mut Random,
     ) -> Result<Vec<Vec<Timing>>, RunError> {
         let (layouts, warm_up, rounds) = size;
         let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(self.clock);
         let mut all = vec![short, long, sentinel];
+        let wide = self.wide_sentinel(surroundings.vectors);
+        let width = wide.as_ref().map(|(width, _)| *width);
+        all.extend(wide.map(|(_, program)| program));
         all.extend(programs.iter().map(|timed| timed.program.clone()));
         let arena = executor.arena_len();
         let mut counts = Vec::new();
@@ -161,15 +232,15 @@ impl<'a> Stopwatch<'a> {
             warm_up,
             rounds,
             layouts: chosen,
-            element: surroundings.0,
-            touches_memory: surroundings.1,
+            element: surroundings.element,
+            touches_memory: surroundings.touches_memory,
             delay: DELAY.max((4.0 * self.step) as u32),
             deadline: DEADLINE,
         };
         let samples = executor.run(&batch)?;
         let calls = batch.calls();
         let by_layout = samples.chunks_exact(calls * rounds as usize).zip(counts);
-        Ok(by_layout.map(|(samples, loops)| self.read(samples, calls, programs, loops)).collect())
+        Ok(by_layout.map(|(samples, loops)| self.read(samples, calls, programs, (loops, width))).collect())
     }
 
     fn layout(
@@ -180,10 +251,12 @@ impl<'a> Stopwatch<'a> {
         arena: usize,
         random: &mut Random,
     ) -> Layout {
-        let (rulers, end) = placement::fixed(&all[..RULERS]);
+        // What is not timed for its own sake stands still.
+        let first = all.len() - programs.len();
+        let (rulers, end) = placement::fixed(&all[..first]);
         let mut code: Vec<Place> =
             rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
-        let further: Vec<usize> = (RULERS..all.len()).collect();
+        let further: Vec<usize> = (first..all.len()).collect();
         let places =
             placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
         code.extend(places);
@@ -192,24 +265,45 @@ impl<'a> Stopwatch<'a> {
             Call { place: 1, loop_count: loops },
             Call { place: 2, loop_count: sentinel_loops(self.step) },
         ];
+        // Wide vector units have rested while the ruler ran, or a program with narrower registers.
+        let wide: Vec<Call> = match first > RULERS {
+            true => WIDE_LOOPS.map(|loop_count| Call { place: RULERS, loop_count }).to_vec(),
+            false => Vec::new(),
+        };
         let mut round = ruler.to_vec();
-        // Wide vector units that rested while the ruler ran are slow for some thousand cycles.
-        round.push(Call {
-            place: RULERS,
-            loop_count: programs.first().map_or(1, |timed| timed.loops * WAKING),
-        });
+        round.extend(&wide);
         for (index, timed) in programs.iter().enumerate() {
             // Branch predictors have met other programs since the round before.
-            round.push(Call { place: RULERS + index, loop_count: timed.loops });
+            round.push(Call { place: first + index, loop_count: timed.loops });
             for length in LENGTHS {
-                round.push(Call { place: RULERS + index, loop_count: timed.loops * length });
+                round.push(Call { place: first + index, loop_count: timed.loops * length });
             }
         }
+        round.extend(&wide);
         round.extend(ruler);
         Layout { code, round, data: placement::data(random), seed: random.bits() }
     }
 
-    fn read(&self, samples: &[Sample], calls: usize, programs: &[Timed], loops: u64) -> Vec<Timing> {
+    /// The chain that tells whether vector units are awake, and which of them; none where only narrow ones are used.
+    fn wide_sentinel(&self, vectors: Vectors) -> Option<(usize, Program)> {
+        let (width, code, register) = match vectors {
+            Vectors::None | Vectors::Legacy => return None,
+            Vectors::Ymm | Vectors::Evex => (0, Code::VEX_Vandps_ymm_ymm_ymmm256, Register::YMM0),
+            Vectors::Zmm => (1, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Register::ZMM0),
+        };
+        let link = Instruction::with3(code, register, register, register + 1).expect("three registers");
+        let link = encode(&[link]).expect("a plain instruction");
+        let world = World { vectors, avx: true, ..World::default() };
+        Some((width, self.program(world, &[], &link, WIDE_LINKS)))
+    }
+
+    fn read(
+        &self,
+        samples: &[Sample],
+        calls: usize,
+        programs: &[Timed],
+        (loops, width): (u64, Option<usize>),
+    ) -> Vec<Timing> {
         let mut timings = vec![Timing::default(); programs.len()];
         for round in samples.chunks_exact(calls) {
             let ticks: Vec<f64> = round.iter().map(duration).collect();
@@ -218,7 +312,13 @@ impl<'a> Stopwatch<'a> {
             let before = (ticks[1] - ticks[0]) / span;
             let after = (ticks[last + 1] - ticks[last]) / span;
             let moved = (before / after - 1.0).abs();
-            if moved >= MOVED || moved.is_nan() {
+            let links = IMUL_LINKS[0] as f64 * loops as f64 * self.imul_latency;
+            let rests = [ticks[0] / before - links, ticks[last] / after - links];
+            let mut rest = self.rest.borrow_mut();
+            rests.iter().filter(|rest| rest.is_finite()).for_each(|value| rest.learn(*value));
+            let within = links + self.step / REST_SHARE / before;
+            let fits = rests.iter().all(|value| rest.fits(*value, within));
+            if moved >= MOVED || moved.is_nan() || !fits {
                 continue;
             }
             let rate = (before + after) / 2.0;
@@ -226,9 +326,19 @@ impl<'a> Stopwatch<'a> {
             let sentinels = [ticks[2] / before, ticks[last + 2] / after];
             let mut quiet = self.quiet.borrow_mut();
             sentinels.iter().for_each(|sentinel| quiet.learn(*sentinel));
-            let shared = sentinels.iter().any(|sentinel| quiet.is_shared(*sentinel));
+            let shared = sentinels.iter().any(|sentinel| quiet.is_slow(*sentinel));
+            let mut first = RULERS;
+            if let Some(width) = width {
+                let wide = [ticks[RULERS + 1] / before, ticks[last - 1] / after];
+                let awake = &mut self.awake.borrow_mut()[width];
+                wide.iter().for_each(|sentinel| awake.learn(*sentinel));
+                if wide.iter().any(|sentinel| awake.is_slow(*sentinel)) && !shared {
+                    continue;
+                }
+                first += WIDE_LOOPS.len();
+            }
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
-                let at = RULERS + 1 + (1 + LENGTHS.len()) * index + 1;
+                let at = first + (1 + LENGTHS.len()) * index + 1;
                 let copies = timed.copies as f64 * timed.loops as f64 * rate;
                 let cycles = (ticks[at + 2] - ticks[at]) / (3.0 * copies);
                 let bend =
@@ -261,9 +371,7 @@ mod tests {
         let program = watch.program(World::default(), &[], body.bytes(), 64);
         let timed = [Timed { program, copies: 64, loops: 10 }];
         let mut core = SimulatedCore::disturbed(CoreModel::random(1), scenario, 5);
-        watch
-            .time(&mut core, &timed, (layouts, 1, 4), (Element::default(), false), &mut Random::new(2))
-            .unwrap()
+        watch.time(&mut core, &timed, (layouts, 1, 4), Surroundings::default(), &mut Random::new(2)).unwrap()
     }
 
     #[test]
@@ -283,12 +391,20 @@ mod tests {
     }
 
     #[test]
+    fn a_ruler_whose_long_loop_is_too_slow_is_seen() {
+        let mut rest = Rest::default();
+        assert!(rest.fits(-400.0, 1200.0), "nothing is known yet");
+        (0..Rest::EACH).for_each(|round| rest.learn(if round % 5 == 0 { -300.0 } else { 40.0 }));
+        assert!(rest.fits(45.0, 1200.0) && !rest.fits(3.0, 1200.0) && !rest.fits(80.0, 1200.0));
+    }
+
+    #[test]
     fn a_sentinel_that_takes_half_as_long_again_is_seen() {
         let mut quiet = Quiet::default();
-        assert!(!quiet.is_shared(1000.0), "nothing is known yet");
+        assert!(!quiet.is_slow(1000.0), "nothing is known yet");
         // A neighbour in a quarter of the rounds, and one reading that is far too low, change nothing.
         (0..64).for_each(|round| quiet.learn(if round % 4 == 0 { 150.0 } else { 100.0 }));
         quiet.learn(10.0);
-        assert!(quiet.is_shared(150.0) && !quiet.is_shared(105.0));
+        assert!(quiet.is_slow(150.0) && !quiet.is_slow(105.0));
     }
 }
