@@ -16,7 +16,7 @@ use crate::unit::Unit;
 const MODE_SHARE: f64 = 0.015;
 const MODE_CYCLES: f64 = 0.005;
 /// A mode counts if it has this share of the layouts.
-const FAIR_SHARE: f64 = 0.3;
+const FAIR_SHARE: f64 = 0.25;
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
 const LEAST: f64 = 0.95;
 /// A chain is no slower than what its instances would take anyhow, within this share.

@@ -8,6 +8,7 @@
 //! - memory to general registers: what a load costs from its address, as in a chain of pointers;
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
+use super::analysis::usual;
 use super::links::{self, LOADS, Link, STORES};
 use super::operands::{Bank, encode};
 use super::route::STEADY;
@@ -26,7 +27,11 @@ const TURNS: usize = 48;
 const LOOPS: u64 = 16;
 /// NOPs in a turn of the cycle that tells the width.
 const NOPS: usize = 8;
-const LAYOUTS: usize = 9;
+/// Layouts in a sweep, and sweeps: what disturbs one may be gone in the next.
+const LAYOUTS: usize = 4;
+const SWEEPS: usize = 3;
+/// Of intervals that nobody reads.
+const CONFIDENCE: f64 = 0.95;
 /// How often layouts are tried again that were all disturbed.
 const TRIES: usize = 20;
 const ROUNDS: u32 = 4;
@@ -251,7 +256,7 @@ pub fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
     ]
 }
 
-/// Core cycles of one turn of each cycle: the median over layouts of the medians over rounds.
+/// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.
 fn time(
     watch: &Stopwatch,
     executor: &mut dyn Executor,
@@ -267,31 +272,47 @@ fn time(
     init.extend(computed_copy(Register::RAX + u32::from(SECOND_ADDRESS), address));
     let init = encode(&init).expect("plain instructions");
     // Each by itself: wide vector units rest while narrower code runs.
-    let mut costs = Vec::new();
-    for cycle in cycles {
+    let program = |cycle: &Cycle| {
         let period = encode(&cycle.body).expect("links can be encoded");
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
-        let timed =
-            Timed { program: watch.program(world, &init, &period, TURNS), copies: TURNS, loops: LOOPS };
-        let mut medians = Vec::new();
-        for attempt in 0..TRIES {
-            let size = (LAYOUTS, 1, ROUNDS);
-            let timed = std::slice::from_ref(&timed);
-            let surroundings =
-                Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() };
-            let timings = watch.time(executor, timed, size, surroundings, random)?;
-            for Timing { cycles, shared, .. } in timings.iter().flatten() {
-                // Beside a neighbour that does not go, its figures are all there is.
-                let known = if cycles.is_empty() && attempt + 1 == TRIES { shared } else { cycles };
-                if !known.is_empty() {
-                    medians.push(median(&mut known.clone()));
-                }
-            }
-            if medians.len() >= LAYOUTS {
-                break;
+        let surroundings =
+            Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() };
+        let program = watch.program(world, &init, &period, TURNS);
+        (Timed { program, copies: TURNS, loops: LOOPS }, surroundings)
+    };
+    let programs: Vec<(Timed, Surroundings)> = cycles.iter().map(program).collect();
+    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); cycles.len()];
+    for _ in 0..SWEEPS {
+        for ((timed, surroundings), costs) in programs.iter().zip(&mut costs) {
+            costs.extend(some(watch, executor, timed, *surroundings, random)?);
+        }
+    }
+    let most = |costs: Vec<f64>| usual(&costs, CONFIDENCE).map_or(f64::NAN, |estimate| estimate.cost.value);
+    Ok(costs.into_iter().map(most).collect())
+}
+
+/// A program's cost in some layouts: the median over rounds.
+fn some(
+    watch: &Stopwatch,
+    executor: &mut dyn Executor,
+    timed: &Timed,
+    surroundings: Surroundings,
+    random: &mut Random,
+) -> Result<Vec<f64>, RunError> {
+    let mut medians = Vec::new();
+    for attempt in 0..TRIES {
+        let size = (LAYOUTS, 1, ROUNDS);
+        let timings = watch.time(executor, std::slice::from_ref(timed), size, surroundings, random)?;
+        for Timing { cycles, shared, .. } in timings.iter().flatten() {
+            // Beside a neighbour that does not go, its figures are all there is.
+            let known = if cycles.is_empty() && attempt + 1 == TRIES { shared } else { cycles };
+            if !known.is_empty() {
+                medians.push(median(&mut known.clone()));
             }
         }
-        costs.push(if medians.is_empty() { f64::NAN } else { median(&mut medians) });
+        if medians.len() >= LAYOUTS {
+            break;
+        }
     }
-    Ok(costs)
+    Ok(medians)
 }

@@ -45,7 +45,7 @@ pub struct Effort {
 impl Effort {
     /// The usual.
     pub const FULL: Effort =
-        Effort { passes: 2, layouts: 4, rounds: 3, recipes: 6, cycles: 10_000.0, decoders: true };
+        Effort { passes: 2, layouts: 6, rounds: 3, recipes: 6, cycles: 10_000.0, decoders: true };
     /// Quick.
     pub const QUICK: Effort =
         Effort { passes: 1, layouts: 3, rounds: 2, recipes: 3, cycles: 4_000.0, decoders: false };

@@ -1,8 +1,10 @@
 //! Times many short programs beside the ruler.
 //!
 //! Each program is a loop that is called with N, 2N and 4N iterations, so that whatever surrounds the loop cancels. A
-//! round holds these calls of all programs, with the ruler before and after them; the ruler's two lengths tell how
-//! many ticks a core cycle was in that round.
+//! round begins with the ruler, whose two lengths tell how many ticks a core cycle is and what a call takes besides.
+//! Then come these calls of all programs, each between two *probes*: short calls of the ruler's long loop, which tell
+//! how many ticks a core cycle was just then. On Golden Cove the clock steps by a thirtieth within a round, down where
+//! 512-bit code is dense and up where it is not.
 //!
 //! Two sentinels tell of rounds that say nothing about the programs. The *width sentinel* sees a busy sibling. The *wide
 //! sentinel*, a chain of ANDs in the widest vector registers that the programs use, sees units that are not awake
@@ -17,7 +19,7 @@ use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
 use crate::placement;
 use crate::program::{Program, Recipe, Vectors, World};
 use crate::random::Random;
-use crate::ruler::{IMUL_LINKS, IMUL_SPAN, Ruler, sentinel_loops};
+use crate::ruler::{IMUL_LINKS, Ruler, sentinel_loops};
 use crate::statistics::median;
 use iced_x86::{Code, Instruction, Register};
 use std::cell::RefCell;
@@ -105,7 +107,7 @@ impl Rest {
         }
         self.recent.push_back(rest);
         self.learnt += 1;
-        if self.learnt % Self::EACH == 0 {
+        if self.learnt.is_multiple_of(Self::EACH) {
             self.usual = Some(median(&mut self.recent.iter().copied().collect::<Vec<f64>>()));
         }
     }
@@ -139,8 +141,10 @@ impl Quiet {
 const LENGTHS: [u64; 3] = [1, 2, 4];
 /// Programs in a round at most.
 const TOGETHER: usize = 10;
-/// Calls of the ruler at each end of a round.
+/// Calls of the ruler and the width sentinel at the start of a round.
 const RULERS: usize = 3;
+/// The ruler's long loop has so many times the iterations that a probe has.
+const PROBE: u64 = 3;
 /// A sentinel takes longer than its best by more than this share beside a busy sibling (which adds a half), or in units
 /// that are not awake (where it takes some times as long).
 const SLOW: f64 = 1.15;
@@ -152,8 +156,8 @@ const RULER_LOOPS: usize = 100;
 const RULER_PER_STEP: f64 = 5.0;
 /// What the ruler takes besides its links may differ by this share of them.
 const REST_SHARE: f64 = 0.01;
-/// The ruler before and after a round may differ by so much.
-const MOVED: f64 = 0.02;
+/// The probes before and after a program may differ by so much.
+const MOVED: f64 = 0.01;
 const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY: u32 = 16;
 
@@ -260,27 +264,26 @@ impl<'a> Stopwatch<'a> {
         let places =
             placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
         code.extend(places);
-        let ruler = [
-            Call { place: 0, loop_count: loops },
-            Call { place: 1, loop_count: loops },
-            Call { place: 2, loop_count: sentinel_loops(self.step) },
-        ];
-        // Wide vector units have rested while the ruler ran, or a program with narrower registers.
+        let sentinel = Call { place: 2, loop_count: sentinel_loops(self.step) };
+        let probe = Call { place: 1, loop_count: probe_loops(loops) };
+        // Wide vector units have rested while the ruler ran.
         let wide: Vec<Call> = match first > RULERS {
             true => WIDE_LOOPS.map(|loop_count| Call { place: RULERS, loop_count }).to_vec(),
             false => Vec::new(),
         };
-        let mut round = ruler.to_vec();
+        let mut round =
+            vec![Call { place: 0, loop_count: loops }, Call { place: 1, loop_count: loops }, sentinel];
         round.extend(&wide);
+        round.push(probe);
         for (index, timed) in programs.iter().enumerate() {
             // Branch predictors have met other programs since the round before.
             round.push(Call { place: first + index, loop_count: timed.loops });
             for length in LENGTHS {
                 round.push(Call { place: first + index, loop_count: timed.loops * length });
             }
+            round.push(probe);
         }
-        round.extend(&wide);
-        round.extend(ruler);
+        round.push(sentinel);
         Layout { code, round, data: placement::data(random), seed: random.bits() }
     }
 
@@ -305,44 +308,48 @@ impl<'a> Stopwatch<'a> {
         (loops, width): (u64, Option<usize>),
     ) -> Vec<Timing> {
         let mut timings = vec![Timing::default(); programs.len()];
+        let [few, many] = IMUL_LINKS.map(|links| links as f64 * self.imul_latency);
         for round in samples.chunks_exact(calls) {
             let ticks: Vec<f64> = round.iter().map(duration).collect();
-            let last = ticks.len() - RULERS;
-            let span = IMUL_SPAN * loops as f64 * self.imul_latency;
-            let before = (ticks[1] - ticks[0]) / span;
-            let after = (ticks[last + 1] - ticks[last]) / span;
-            let moved = (before / after - 1.0).abs();
-            let links = IMUL_LINKS[0] as f64 * loops as f64 * self.imul_latency;
-            let rests = [ticks[0] / before - links, ticks[last] / after - links];
-            let mut rest = self.rest.borrow_mut();
-            rests.iter().filter(|rest| rest.is_finite()).for_each(|value| rest.learn(*value));
-            let within = links + self.step / REST_SHARE / before;
-            let fits = rests.iter().all(|value| rest.fits(*value, within));
-            if moved >= MOVED || moved.is_nan() || !fits {
+            let rate = (ticks[1] - ticks[0]) / ((many - few) * loops as f64);
+            let links = few * loops as f64;
+            let rest = ticks[0] / rate - links;
+            if !rest.is_finite() {
                 continue;
             }
-            let rate = (before + after) / 2.0;
+            let mut known = self.rest.borrow_mut();
+            known.learn(rest);
+            if !known.fits(rest, links + self.step / REST_SHARE / rate) {
+                continue;
+            }
             // The pair of readings is in it too, and the same each time.
-            let sentinels = [ticks[2] / before, ticks[last + 2] / after];
+            let sentinels = [ticks[2], ticks[ticks.len() - 1]].map(|ticks| ticks / rate);
             let mut quiet = self.quiet.borrow_mut();
             sentinels.iter().for_each(|sentinel| quiet.learn(*sentinel));
             let shared = sentinels.iter().any(|sentinel| quiet.is_slow(*sentinel));
             let mut first = RULERS;
             if let Some(width) = width {
-                let wide = [ticks[RULERS + 1] / before, ticks[last - 1] / after];
+                first += WIDE_LOOPS.len();
+                let wide = ticks[first - 1] / rate;
                 let awake = &mut self.awake.borrow_mut()[width];
-                wide.iter().for_each(|sentinel| awake.learn(*sentinel));
-                if wide.iter().any(|sentinel| awake.is_slow(*sentinel)) && !shared {
+                awake.learn(wide);
+                if awake.is_slow(wide) && !shared {
                     continue;
                 }
-                first += WIDE_LOOPS.len();
             }
+            let probe = many * probe_loops(loops) as f64 + known.usual.unwrap_or(rest);
+            let each = 1 + LENGTHS.len() + 1;
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
-                let at = first + (1 + LENGTHS.len()) * index + 1;
-                let copies = timed.copies as f64 * timed.loops as f64 * rate;
-                let cycles = (ticks[at + 2] - ticks[at]) / (3.0 * copies);
-                let bend =
-                    (ticks[at + 2] - ticks[at + 1]) / (2.0 * copies) - (ticks[at + 1] - ticks[at]) / copies;
+                let at = first + each * index;
+                let rates = [ticks[at] / probe, ticks[at + each] / probe];
+                let moved = (rates[0] / rates[1] - 1.0).abs();
+                if moved > MOVED + self.step / ticks[at] || moved.is_nan() {
+                    continue;
+                }
+                let copies = timed.copies as f64 * timed.loops as f64 * (rates[0] + rates[1]) / 2.0;
+                let [short, middle, long] = [at + 2, at + 3, at + 4].map(|at| ticks[at]);
+                let cycles = (long - short) / (3.0 * copies);
+                let bend = (long - middle) / (2.0 * copies) - (middle - short) / copies;
                 let (all, bends) = match shared {
                     true => (&mut timing.shared, &mut timing.shared_bend),
                     false => (&mut timing.cycles, &mut timing.bend),
@@ -353,6 +360,11 @@ impl<'a> Stopwatch<'a> {
         }
         timings
     }
+}
+
+/// Iterations of a probe.
+fn probe_loops(loops: u64) -> u64 {
+    loops.div_ceil(PROBE)
 }
 
 fn duration(sample: &Sample) -> f64 {
