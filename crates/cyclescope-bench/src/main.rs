@@ -1,5 +1,5 @@
 //! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, timing methods,
-//! rivals.
+//! tables of instructions, rivals.
 //!
 //! Each section is a file with a demand and a function that prints what was found. It measures with the library
 //! as `cyclescope run` does. Nothing here asserts: a demand that is missed is printed as missed.
@@ -9,6 +9,7 @@ mod busy;
 mod costs;
 mod coverage;
 mod evaluate;
+mod instr;
 mod lab;
 mod report;
 mod rivals;
@@ -60,6 +61,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "traps", proves: "what is hard to measure is right or refused", run: traps::run },
     Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
     Section { name: "evaluate", proves: "timing methods are judged the same each time", run: evaluate::run },
+    Section { name: "instr", proves: "tables of instructions say the same each time", run: instr::run },
     Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },
 ];
 

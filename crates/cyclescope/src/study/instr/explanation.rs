@@ -226,11 +226,19 @@ fn chained(
             && chain.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ["))
     };
     let ours = row.latency.iter().find(is_ours);
+    let known = row
+        .latency
+        .iter()
+        .any(|latency| (Some(&latency.from), Some(&latency.to)) == (trial.from.as_ref(), trial.to.as_ref()));
     trial.taken = ours.is_some();
     trial.why = match (ours, raw, sum) {
         (Some(latency), ..) => bound(latency, &trial, row),
         (None, None, _) => "no layout gave a number".to_string(),
         (None, _, None) => "what a link costs is not known".to_string(),
+        (None, ..) if !known => {
+            "faster than its links: no instance waits for this operand, so that there is no latency"
+                .to_string()
+        }
         (None, ..) => {
             "another chain between the same operands says more: its links are certain, or it is faster"
                 .to_string()

@@ -1,0 +1,111 @@
+//! Tables of instructions: how long they take, whether two say the same, and whether a busy loop changes them.
+
+use crate::lab::{Lab, Load, Outcome};
+use cyclescope::asm::forms;
+use cyclescope::measure::measure;
+use cyclescope::run::Request;
+use cyclescope::study::instr::compare::{Comparison, Kind, Tolerance, against_results};
+use cyclescope::study::instr::row::Row;
+use cyclescope::study::instr::summary::Summary;
+use cyclescope::study::instr::survey::{Effort, Event, Known, Subject, Survey};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// What the demands allow a quick table of all forms, and a whole one.
+const QUICK_SECONDS: f64 = 30.0;
+const FULL_SECONDS: f64 = 300.0;
+/// Shares of all forms that may fail or, although the CPU has them, be skipped.
+const FAILED_SHARE: f64 = 0.002;
+const SKIPPED_SHARE: f64 = 0.01;
+/// Shares of the values of two tables that agree, idle and where one had a busy loop on its CPU.
+const SAME_SHARE: f64 = 0.99;
+const SAME_SHARE_BUSY: f64 = 0.98;
+
+/// Runs the section.
+pub fn run(lab: &mut Lab) -> Outcome {
+    let quick = table(lab, "quick", Effort::QUICK, QUICK_SECONDS)?;
+    let first = table(lab, "default", Effort::FULL, FULL_SECONDS)?;
+    let second = table(lab, "default", Effort::FULL, FULL_SECONDS)?;
+    let neighbour = lab.load(Load::Busy)?;
+    // Half of the time is the loop's.
+    let busy = table(lab, "default, beside a busy loop", Effort::FULL, 2.0 * FULL_SECONDS)?;
+    drop(neighbour);
+    let agrees = |rows: &[Row]| against_results(&first, rows, Tolerance::RESULTS);
+    demand(lab, "two default tables agree", &agrees(&second), Some(SAME_SHARE));
+    demand(lab, "one beside a busy loop agrees", &agrees(&busy), Some(SAME_SHARE_BUSY));
+    demand(lab, "a quick table agrees", &agrees(&quick), None);
+    Ok(())
+}
+
+/// One table of all forms.
+fn table(lab: &mut Lab, name: &str, effort: Effort, limit: f64) -> Outcome<Vec<Row>> {
+    let started = Instant::now();
+    let plan = lab.plan(&Request::default())?;
+    let mut executor = lab.executor()?;
+    let imul_latency = match plan.imul_latency {
+        Some(latency) => latency,
+        None => {
+            let nop = lab.snippet("nop", "")?.ok_or("no CPU lacks a NOP")?;
+            measure(&mut executor, &nop, &plan)?.acquisition.shape.imul_latency
+        }
+    };
+    let subjects: Vec<Subject> = forms::all().map(Subject::from).collect();
+    let method = (plan.clock, plan.step, imul_latency);
+    let aim = (effort, plan.seed, plan.confidence);
+    let survey = Survey::new(method, &mut executor, &lab.machine.features, subjects, aim)?;
+    let mut rows = Vec::new();
+    survey.run(&mut executor, Known::default(), &mut |event, _| {
+        if let Event::Row(row) = event {
+            rows.push(*row);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let seconds = started.elapsed().as_secs_f64();
+    let all = Summary::of(&rows).all;
+    println!(
+        "{name}: {} forms measured, {} skipped, {} failed in {seconds:.0} s; {} exact, {} sum, {} upper",
+        all.measured, all.skipped, all.failed, all.exact, all.sum, all.upper
+    );
+    let text = format!("a table takes at most {limit:.0} s, {name}");
+    lab.demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
+    let had = |row: &&Row| !matches!(row.reason.as_deref(), Some("unsupported" | "privileged"));
+    let tried = rows.iter().filter(had).count();
+    let reasons = rows.iter().filter(had).filter(|row| row.reason.is_some()).count() - all.failed as usize;
+    for (what, count, most) in [
+        ("fail", all.failed as usize, FAILED_SHARE),
+        ("are skipped though the CPU has them", reasons, SKIPPED_SHARE),
+    ] {
+        let text = format!("at most {} % of the forms {what}, {name}", 100.0 * most);
+        let figure = format!("{count} of {tried}");
+        lab.demand(&text, Some(count as f64 <= most * tried as f64), figure);
+    }
+    Ok(rows)
+}
+
+/// Whether so large a share of all values agrees; without a share the figures only.
+fn demand(lab: &mut Lab, text: &str, comparison: &Comparison, least: Option<f64>) {
+    let (mut same, mut all) = (0, 0);
+    let mut parts = Vec::new();
+    for tally in &comparison.quantities {
+        let both = tally.agree + tally.differ;
+        same += tally.agree;
+        all += both;
+        let name = match tally.kind {
+            Kind::LatencyExact => "exact latencies",
+            Kind::LatencySum => "sums",
+            Kind::LatencyUpper => "upper bounds",
+            Kind::Throughput => "throughput",
+        };
+        let overlap = 100.0 * tally.overlap as f64 / tally.intervals.max(1) as f64;
+        let share = 100.0 * tally.agree as f64 / both.max(1) as f64;
+        parts.push(format!("{name} {share:.1} % (intervals {overlap:.1} %)"));
+    }
+    let share = same as f64 / f64::max(all as f64, 1.0);
+    let figure = format!("{:.1} % of {all}: {}", 100.0 * share, parts.join(", "));
+    println!("{text}: {figure}");
+    let text = match least {
+        Some(least) => format!("{text} in {:.0} % of the values", 100.0 * least),
+        None => text.to_string(),
+    };
+    lab.demand(&text, least.map(|least| share >= least), figure);
+}
