@@ -53,7 +53,11 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
             explain::explain(&[&a, &b], &differences[..shown], output)?;
         }
     }
-    let different = args.fail_on_diff && !comparison.differences.is_empty();
+    if comparison.forms.both == 0 {
+        warn("the two have no form in common: nothing was compared");
+    }
+    // A check that compares nothing must not pass.
+    let different = args.fail_on_diff && (!comparison.differences.is_empty() || comparison.forms.both == 0);
     Ok(if different { exit::DIFFERENT } else { exit::DONE })
 }
 

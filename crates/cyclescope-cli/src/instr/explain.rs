@@ -134,7 +134,12 @@ fn code(page: &mut Page, label: &str, text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());
     }
-    page.row(label, &text.replace('\n', "; "))
+    let lines: Vec<&str> = text.lines().collect();
+    let one = |row: &[&str]| match row.len() {
+        1 | 2 => row.join("; "),
+        count => format!("{} ({count} times)", row[0]),
+    };
+    page.row(label, &lines.chunk_by(|a, b| a == b).map(one).collect::<Vec<_>>().join("; "))
 }
 
 fn spread_text(spread: &Spread) -> String {

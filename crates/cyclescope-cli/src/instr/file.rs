@@ -27,6 +27,8 @@ pub struct ResultFile {
     file: File,
     /// Bytes of whole lines.
     length: u64,
+    /// Whether it is a new one.
+    created: bool,
     journal: Option<File>,
 }
 
@@ -90,7 +92,7 @@ impl ResultFile {
             return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
         }
         let length = file.metadata().map_or(0, |metadata| metadata.len());
-        Ok(ResultFile { path: path.to_path_buf(), file, length, journal: None })
+        Ok(ResultFile { path: path.to_path_buf(), file, length, created: create, journal: None })
     }
 
     fn kept(&self, content: &[u8]) -> Result<Kept, Failure> {
@@ -182,7 +184,8 @@ impl ResultFile {
 impl Drop for ResultFile {
     fn drop(&mut self) {
         // A file that got no line is of no use, and the next survey may want its name.
-        if self.length == 0
+        if self.created
+            && self.length == 0
             && self.file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
         {
             let _ = std::fs::remove_file(&self.path);

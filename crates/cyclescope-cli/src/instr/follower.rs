@@ -116,7 +116,7 @@ impl<'a> Follower<'a> {
             }
         }
         let (complete, forms) = (self.complete, self.rows.len());
-        let passes = standing.total / forms.max(1);
+        let passes = self.session.effort.passes;
         let times = if passes > 1 { format!(", each {passes} times") } else { String::new() };
         let message = format!("{complete} of {forms} forms complete{times}");
         self.progress.tell(standing.done as u64, standing.total as u64, message);

@@ -31,7 +31,8 @@ use session::{GaugeRecord, MachineLine, Session};
 use std::path::Path;
 use std::time::Instant;
 
-/// Runs the command and returns the exit code: a table that completes is done, failed forms included.
+/// Runs the command and returns the exit code: a table that completes is done, failed forms included, unless none was
+/// measured.
 pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
     run::require_user_mode(common)?;
     if common.evidence.is_some() {
@@ -67,8 +68,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     if let Some(path) = &args.out {
         file = Some(ResultFile::create(path)?);
     }
-    bench.survey(args, subjects, (file, kept), output)?;
-    Ok(exit::DONE)
+    bench.survey(args, subjects, (file, kept), output)
 }
 
 /// What measurements are made with.
@@ -171,7 +171,7 @@ impl<'a> Bench<'a> {
         subjects: Vec<Subject>,
         (mut file, kept): (Option<ResultFile>, Kept),
         output: &mut Output,
-    ) -> Result<(), Failure> {
+    ) -> Result<u8, Failure> {
         let begun = Instant::now();
         let plan = &self.plan;
         let session = Session::new(
@@ -209,7 +209,9 @@ impl<'a> Bench<'a> {
         }
         output.finish()?;
         export_to(args.csv.as_deref(), &rows, |rows, out| export::csv(rows, out))?;
-        export_to(args.markdown.as_deref(), &rows, |rows, out| export::markdown(rows, out))
+        export_to(args.markdown.as_deref(), &rows, |rows, out| export::markdown(rows, out))?;
+        let nothing = summary.all.measured == 0 && summary.all.failed > 0;
+        Ok(if nothing { exit::FAULT } else { exit::DONE })
     }
 
     /// All rows, those that a file has already included, and how many these are.
@@ -226,7 +228,11 @@ impl<'a> Bench<'a> {
             _ => Vec::new(),
         };
         let mut executor = if whole { None } else { Some(self.spawn()?) };
-        let survey = executor.as_mut().map(|executor| self.begin(executor, subjects.clone())).transpose()?;
+        let mut survey =
+            executor.as_mut().map(|executor| self.begin(executor, subjects.clone())).transpose()?;
+        if let (Some(survey), Some((machine, _))) = (&mut survey, &kept.head) {
+            GaugeRecord::of(machine).adopt_by(&mut survey.gauge);
+        }
         self.head(session, &kept, survey.as_ref(), file.as_deref_mut(), output)?;
         interrupt::farewell(
             file.as_ref().map(|file| format!("interrupted; go on with {}", file.resume_command())),

@@ -5,7 +5,7 @@ use crate::args::{Common, InstrArgs};
 use crate::failure::Failure;
 use cyclescope::machine::Machine;
 use cyclescope::study::instr::explanation::LinkCost;
-use cyclescope::study::instr::gauge::Gauge;
+use cyclescope::study::instr::gauge::{Cost, Gauge};
 use cyclescope::study::instr::survey::{Effort, Subject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub struct MachineLine<'a> {
 }
 
 /// What was measured before all forms.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct GaugeRecord {
     /// Core cycles of a NOP.
     pub nop: Option<f64>,
@@ -64,11 +64,25 @@ pub struct GaugeRecord {
 }
 
 impl GaugeRecord {
+    /// As a result file's first line has it.
+    pub fn of(machine: &Value) -> GaugeRecord {
+        serde_json::from_value(machine["gauge"].clone()).unwrap_or_default()
+    }
+
+    /// Makes a gauge say the same: the rows of one file follow one convention.
+    pub fn adopt_by(&self, gauge: &mut Gauge) {
+        for LinkCost { name, cycles, certain } in &self.links {
+            if let Some(cycles) = *cycles {
+                gauge.adopt(name, Cost { cycles, certain: *certain });
+            }
+        }
+    }
+
     /// As the gauge has it.
     pub fn new(gauge: &Gauge) -> GaugeRecord {
         let finite = |cycles: f64| cycles.is_finite().then_some(cycles);
         let links = gauge.costs().map(|(name, cost)| LinkCost {
-            name,
+            name: name.to_string(),
             cycles: finite(cost.cycles),
             certain: cost.certain,
         });
@@ -102,7 +116,8 @@ impl Session {
             mnemonic: args.mnemonic.clone(),
             isa: args.isa.clone(),
             all: args.all,
-            from: args.from.clone(),
+            // The list is read again when the survey goes on, perhaps from elsewhere.
+            from: args.from.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone())),
             forms: subjects.len(),
             identity: identity(subjects),
         }

@@ -66,7 +66,9 @@ pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
 fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {
     let has = |bound: Bound| shown.iter().any(|row| headlines(row).any(|latency| latency.bound == bound));
     if has(Bound::Sum) {
-        note(page, "~: part of a sum over several classes of registers; how it is split is a convention.")?;
+        let text = "~: part of a sum over several classes of registers or through memory; how it is split is a \
+                    convention, by which a part can be negative.";
+        note(page, text)?;
     }
     if has(Bound::Upper) {
         note(page, "≤: an upper bound.")?;

@@ -75,6 +75,12 @@ pub fn judge(experiment: &Experiment, sample: &Instruction) -> Result<Others, St
     }
 }
 
+/// A recipe but for how dependencies are broken.
+fn unbroken(recipe: &str) -> String {
+    let end = [", dependencies", ", addresses put"].iter().filter_map(|end| recipe.find(end)).min();
+    recipe[..end.unwrap_or(recipe.len())].to_string()
+}
+
 /// What was found in many forms.
 #[derive(Debug, Default)]
 struct Tally {
@@ -131,7 +137,7 @@ impl Tally {
                 Meaning::Throughput { recipe, .. } => {
                     self.throughput += 1;
                     let least = others.values().min().copied().unwrap_or(reader::FAR);
-                    let best = recipes.entry(recipe.clone()).or_insert((0, Others::new()));
+                    let best = recipes.entry(unbroken(recipe)).or_insert((0, Others::new()));
                     if least > best.0 {
                         *best = (least, others);
                     }

@@ -87,7 +87,7 @@ impl Score {
         self.throughput(row, plan, model);
         for latency in &row.latency {
             match latency.variant.as_deref() {
-                Some("false dependency") => {}
+                Some("false dependency" | "partial write") => {}
                 // Where memory is renamed, the model tells what is not.
                 Some("renamed") if model.renamed_latency.is_some() => {}
                 _ => self.latency(row, latency, plan, (model, gauge)),
@@ -165,7 +165,9 @@ impl Score {
             ("false_dependency", model.false_dependency(sample) && shows),
         ];
         for (tag, planted) in planted {
-            let found = row.tags.iter().any(|found| found == tag);
+            let is_it =
+                |found: &String| found == tag || tag == "false_dependency" && found == "partial_write";
+            let found = row.tags.iter().any(is_it);
             self.tags += usize::from(found);
             if planted && !found || found && !planted && !(tag == "false_dependency" && own.is_some()) {
                 self.wrong.push(format!("{}: {tag} found {found}, planted {planted}", name(row)));

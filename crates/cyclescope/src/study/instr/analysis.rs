@@ -18,7 +18,9 @@ const MODE_CYCLES: f64 = 0.005;
 /// A mode counts if it has this share of the layouts.
 const FAIR_SHARE: f64 = 0.25;
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
-const LEAST: f64 = 0.95;
+pub(super) const LEAST: f64 = 0.95;
+/// Two chains say the same within so many core cycles.
+const SAME_CYCLES: f64 = 0.05;
 /// A chain that is faster than its links by so many core cycles is open.
 const OPEN: f64 = 0.5;
 /// A chain is no slower than what its instances would take anyhow, within this share.
@@ -156,10 +158,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether two passes say the same of an experiment; the caveat if not.
-    fn disagreement(&self, passes: &[Vec<Reading>], experiment: usize, what: &str) -> Option<Caveat> {
-        let of = |pass: &Vec<Reading>| Some(self.of(experiment, &pass.get(experiment)?.cycles)?.cost.value);
-        let mut costs: Vec<f64> = passes.iter().filter_map(of).collect();
+    /// Whether two passes say the same; the caveat if not.
+    fn disagreement(&self, mut costs: Vec<f64>, what: &str) -> Option<Caveat> {
         let said: Vec<String> = costs.iter().map(|cost| format!("{cost:.3}")).collect();
         costs.sort_by(f64::total_cmp);
         let near = |pair: &[f64]| pair[1] - pair[0] <= PASS_CYCLES.max(PASS_SHARE * pair[1]);
@@ -188,7 +188,9 @@ impl Analysis<'_> {
         let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
-        row.caveats.extend(self.disagreement(passes, index, "reciprocal throughput"));
+        let of = |pass: &Vec<Reading>| Some(self.of(index, &pass.get(index)?.cycles)?.cost.value);
+        let costs = passes.iter().filter_map(of).collect();
+        row.caveats.extend(self.disagreement(costs, "reciprocal throughput"));
         if *burdened {
             let text = "throughput: instructions that each instance needs beside it count too";
             row.caveats.push(Caveat { code: Code::UpperBound, text: text.to_string() });
@@ -266,7 +268,10 @@ impl Analysis<'_> {
         // Of chains that were not taken, nobody reads a number.
         for (latency, _, index) in &found {
             let what = format!("{} to {}", latency.from, latency.to);
-            row.caveats.extend(self.disagreement(passes, *index, &what));
+            let meaning = &self.plan.experiments[*index].meaning;
+            let of = |pass| Some(cycles(&self.latency(std::slice::from_ref(pass), *index, meaning)?.0));
+            let costs = passes.iter().filter_map(of).collect();
+            row.caveats.extend(self.disagreement(costs, &what));
         }
         row.latency.extend(found.into_iter().map(|(latency, ..)| latency));
         headlines(&mut row.latency);
@@ -288,19 +293,22 @@ impl Analysis<'_> {
         }
         let again = ways.into_iter().filter_map(|way| {
             let cost = usual(&again(passes, index, way), self.confidence)?.cost;
-            let (latency, certain, _) = self.chained(&self.plan.again(index, way)?.meaning, cost)?;
-            Some((latency, certain))
+            let (latency, certain, raw) = self.chained(&self.plan.again(index, way)?.meaning, cost)?;
+            // So long a chain is not bound by the rate of its instances.
+            let raw = if matches!(way, Way::Longer(_)) { f64::INFINITY } else { raw };
+            Some((latency, certain, raw))
         });
-        // What else happens in a chain makes it slower, never faster: the lowest figure is nearest the truth.
-        let least = again.min_by(|(a, _), (b, _)| cycles(a).total_cmp(&cycles(b)));
-        match (plain, least) {
-            (Some(plain), Some(least)) if cycles(&plain.0) < cycles(&least.0) => {
-                // So long a chain is not bound by the rate of its instances, and says that this one is not either.
-                Some((plain.0, plain.1, f64::INFINITY))
-            }
-            (_, Some((latency, certain))) => Some((latency, certain, f64::INFINITY)),
-            (plain, None) => plain,
-        }
+        let all: Vec<(Latency, bool, f64)> = plain.into_iter().chain(again).collect();
+        // What else happens in a chain makes it slower, never faster: the lowest figure is nearest the truth. One that
+        // was seen once only is none.
+        let rank = |(latency, ..): &&(Latency, bool, f64)| (latency.cost.high.is_none(), cycles(latency));
+        let least = all.iter().min_by(|a, b| rank(a).partial_cmp(&rank(b)).expect("costs are finite"))?;
+        // A longer chain that says the same says that this one is not bound by the rate either.
+        let same = |(latency, _, raw): &(Latency, bool, f64)| {
+            raw.is_infinite() && (cycles(latency) - cycles(&least.0)).abs() <= SAME_CYCLES
+        };
+        let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
+        Some((least.0.clone(), least.1, raw))
     }
 
     /// The latency that a chain says which takes so long, whether its links are certain, and the whole chain's cost.
@@ -363,16 +371,23 @@ impl Analysis<'_> {
             let Meaning::SameDestination { to } = &experiment.meaning else { continue };
             let (Some(estimate), Some(rate)) = (self.estimate(passes, index), rate) else { continue };
             // A chain takes whole cycles; what takes less waits for something else.
-            if estimate.cost.value < 1.0 - PASS_SHARE || estimate.cost.value < FALSE_SHARE * rate {
+            let cost = estimate.cost.value;
+            let whole = cost >= 1.0 - PASS_SHARE && (cost - cost.round()).abs() <= SAME_CYCLES;
+            if !whole || cost < FALSE_SHARE * rate {
                 continue;
             }
-            row.tags.push("false_dependency".to_string());
+            // The rest of a register of which a part is written is kept.
+            let (tag, variant) = match self.plan.anatomy.writes_part(to) {
+                true => ("partial_write", "partial write"),
+                false => ("false_dependency", "false dependency"),
+            };
+            row.tags.push(tag.to_string());
             row.latency.push(Latency {
                 from: to.clone(),
                 to: to.clone(),
                 cost: Quantity::new(estimate.cost, Unit::CoreCycles),
                 bound: Bound::Exact,
-                variant: Some("false dependency".to_string()),
+                variant: Some(variant.to_string()),
                 chain: Listing::from_bytes(&experiment.period).text().replace('\n', "; "),
             });
         }

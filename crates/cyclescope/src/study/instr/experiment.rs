@@ -35,7 +35,7 @@ pub enum Meaning {
     Throughput {
         /// The program in words.
         recipe: String,
-        /// Whether something was added that takes room of its own.
+        /// Whether each instance needs others beside it that are counted: pushes and pops of the x87 stack.
         burdened: bool,
         /// What is special about it; none for a candidate for the headline.
         variant: Option<String>,
@@ -50,8 +50,8 @@ pub enum Meaning {
         variant: Option<String>,
         /// What is subtracted.
         links: Vec<Link>,
-        /// Between which ports, where the chain could be made longer.
-        ports: Option<Box<(Port, Port)>>,
+        /// Between which ports and with which registers, where the chain can be measured in other ways.
+        ports: Option<Box<(Port, Port, Registers)>>,
         /// One turn of the chain.
         turn: Vec<u8>,
     },
@@ -222,10 +222,11 @@ impl Plan {
         let on_memory = anatomy.slots().contains(&Slot::Base);
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
+            let instances = (recipe.copies / body.copies).max(1) * body.copies;
             let burdened =
                 !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
             let meaning =
-                Meaning::Throughput { recipe: recipe.text(&body, on_memory), burdened, variant: None };
+                Meaning::Throughput { recipe: body.text(instances, on_memory), burdened, variant: None };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
@@ -273,7 +274,7 @@ impl Plan {
             to: to.name.clone(),
             variant,
             links: chain.links.clone(),
-            ports: Some(Box::new((from.clone(), to.clone()))),
+            ports: Some(Box::new((from.clone(), to.clone(), registers))),
             turn,
         };
         let body = CHAIN_COPIES / (1 + chain.links.len() / 3);
@@ -311,11 +312,13 @@ impl Plan {
     /// A latency's chain in another way.
     pub fn again(&self, index: usize, way: Way) -> Option<Experiment> {
         let experiment = &self.experiments[index];
-        let Meaning::Latency { links, ports: Some(ports), variant: None, .. } = &experiment.meaning else {
+        let Meaning::Latency { links, ports: Some(ports), variant, .. } = &experiment.meaning else {
             return None;
         };
-        let (from, to) = &**ports;
+        let (from, to, registers) = &**ports;
         let (links, fillers) = match way {
+            // Links need registers of their own.
+            Way::Longer(_) if *registers == Registers::Same => return None,
             Way::Longer(more) => (padded(&self.anatomy, (from.place, to.place), links, more)?, None),
             Way::Beside(count) => {
                 let banks = [self.anatomy.bank(from.place), self.anatomy.bank(to.place)];
@@ -325,7 +328,7 @@ impl Plan {
                 (links.clone(), Some(Fillers { link: FILLER, count }))
             }
         };
-        let chain = Chain::beside(&self.anatomy, (from, to), &links, Registers::Distinct, fillers)?;
+        let chain = Chain::beside(&self.anatomy, (from, to), &links, *registers, fillers)?;
         let (period, mut init) = (encode(&chain.period)?, self.init()?);
         init.extend(encode(&chain.init)?);
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
@@ -334,7 +337,7 @@ impl Plan {
         let meaning = Meaning::Latency {
             from: from.name.clone(),
             to: to.name.clone(),
-            variant: None,
+            variant: variant.clone(),
             links,
             ports: None,
             turn: encode(&chain.period[..chain.turn])?,

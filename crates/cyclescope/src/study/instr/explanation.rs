@@ -1,6 +1,6 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
-use super::analysis::{lowest, usual};
+use super::analysis::{LEAST, lowest, usual};
 use super::experiment::{Experiment, Meaning, Plan, Way};
 use super::gauge::Gauge;
 use super::links::Link;
@@ -8,17 +8,14 @@ use super::reading::Reading;
 use super::row::{Bound, Latency, Row};
 use crate::asm::Listing;
 use crate::statistics::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A chain below this share of a core cycle is none, as in the analysis.
-const LEAST: f64 = 0.95;
-
 /// What a link in a chain costs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkCost {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Core cycles; null where it could not be measured.
     pub cycles: Option<f64>,
     /// Whether no other value is possible.
@@ -205,7 +202,7 @@ fn chained(
     let one = |link: &Link| {
         let cost = gauge.sum(&[*link]);
         LinkCost {
-            name: link.name,
+            name: link.name.to_string(),
             cycles: cost.map(|cost| cost.cycles),
             certain: cost.is_some_and(|cost| cost.certain),
         }
@@ -281,7 +278,7 @@ fn false_dependency(mut trial: Trial, row: &Row, to: &str, raw: Option<f64>) -> 
     trial.question = "false_dependency";
     trial.recipe = format!("all instances write one {to}, which none reads");
     trial.to = Some(to.to_string());
-    trial.taken = row.tags.iter().any(|tag| tag == "false_dependency");
+    trial.taken = row.tags.iter().any(|tag| tag == "false_dependency" || tag == "partial_write");
     trial.why = match (trial.taken, raw) {
         (true, _) => "slower than with several destinations: they wait for one another",
         (false, Some(_)) => "as fast as with several destinations: no instance waits for another",

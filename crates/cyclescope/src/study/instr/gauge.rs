@@ -11,14 +11,14 @@
 use super::analysis::usual;
 use super::links::{self, LOADS, Link, STORES};
 use super::operands::{Bank, encode};
+use super::reading::Reading;
 use super::route::STEADY;
-use super::timing::{Stopwatch, Surroundings, Timed, Timing};
+use super::timing::{Stopwatch, Surroundings, Timed};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
 use crate::random::Random;
 use crate::snippet::Snippet;
-use crate::statistics::median;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 use std::collections::BTreeMap;
 
@@ -170,7 +170,7 @@ impl Gauge {
             pairs.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
         for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
             if cycle.links[0] == links::FROM_HIGH {
-                gauge.set(links::FROM_HIGH, cycles - 1.0);
+                gauge.set(links::FROM_HIGH, cycles - gauge.of(links::FROM_32));
                 continue;
             }
             cycle.links.iter().for_each(|link| gauge.set(*link, cycles / 2.0));
@@ -236,6 +236,11 @@ impl Gauge {
         Some(sum)
     }
 
+    /// Takes what links cost in an earlier part of the same survey: its rows follow one convention.
+    pub fn adopt(&mut self, name: &str, cost: Cost) {
+        self.costs.iter_mut().filter(|(link, _)| link.name == name).for_each(|(_, known)| *known = cost);
+    }
+
     /// Core cycles of a NOP: one over the width of the core.
     pub fn slot(&self) -> f64 {
         self.slot
@@ -291,7 +296,7 @@ fn time(
     Ok(costs.into_iter().map(most).collect())
 }
 
-/// A program's cost in some layouts: the median over rounds.
+/// A program's cost in some layouts.
 fn some(
     watch: &Stopwatch,
     executor: &mut dyn Executor,
@@ -299,20 +304,18 @@ fn some(
     surroundings: Surroundings,
     random: &mut Random,
 ) -> Result<Vec<f64>, RunError> {
-    let mut medians = Vec::new();
+    let mut costs = Vec::new();
     for attempt in 0..TRIES {
         let size = (LAYOUTS, 1, ROUNDS);
         let timings = watch.time(executor, std::slice::from_ref(timed), size, surroundings, random)?;
-        for Timing { cycles, shared, .. } in timings.iter().flatten() {
-            // Beside a neighbour that does not go, its figures are all there is.
-            let known = if cycles.is_empty() && attempt + 1 == TRIES { shared } else { cycles };
-            if !known.is_empty() {
-                medians.push(median(&mut known.clone()));
-            }
-        }
-        if medians.len() >= LAYOUTS {
+        let mut reading = Reading::default();
+        timings.iter().flatten().for_each(|timing| reading.add(timing));
+        // Beside a neighbour that does not go, its figures are all there is.
+        let last = reading.cycles.is_empty() && attempt + 1 == TRIES;
+        costs.extend(if last { reading.shared } else { reading.cycles });
+        if costs.len() >= LAYOUTS {
             break;
         }
     }
-    Ok(medians)
+    Ok(costs)
 }

@@ -15,6 +15,8 @@ use crate::statistics::median;
 const WARM_UP: u32 = 1;
 /// Iterations with which a program's cost is found.
 const SCOUT_LOOPS: u64 = 2;
+/// One iteration more for so many units of the clock's step.
+const SCOUT_STEP: f64 = 8.0;
 const SCOUT_ROUNDS: u32 = 2;
 const LOOPS_LEAST: u64 = 3;
 const LOOPS_MOST: u64 = 400;
@@ -129,7 +131,7 @@ impl Measurement<'_> {
             for ((index, timed), timing) in chosen.iter_mut().zip(&looked[0]) {
                 let cost = about(timing);
                 let known = &mut readings[*index].first_look;
-                *known = known.or(Some(cost).filter(|cost| cost.is_finite()));
+                *known = known.or(Some(cost).filter(|cost| *cost > 0.0));
                 let wanted =
                     self.effort.cycles / 4.0 / (known.unwrap_or(f64::INFINITY) * timed.copies as f64);
                 timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
@@ -163,7 +165,8 @@ impl Measurement<'_> {
     fn timed(&self, experiment: &Experiment, few: bool) -> Timed {
         let repeats = experiment.repeats(few);
         let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
-        Timed { program, copies: repeats * experiment.copies, loops: SCOUT_LOOPS }
+        let loops = SCOUT_LOOPS + (self.watch.step / SCOUT_STEP) as u64;
+        Timed { program, copies: repeats * experiment.copies, loops }
     }
 
     /// Measures the rate of code that comes from the decoders, beside the first reading.
@@ -206,7 +209,7 @@ impl Measurement<'_> {
             if self.plan.is_through_memory(index) {
                 continue;
             }
-            let bound = rate > 1.0 + BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
+            let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
             let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE;
             let mut ways = Vec::new();
             ways.extend((bound || odd).then_some(Way::Longer(more)));

@@ -138,7 +138,8 @@ impl Assignment {
 }
 
 fn reads(access: OpAccess) -> bool {
-    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    // What may not be written keeps what it was.
+    !matches!(access, OpAccess::Write | OpAccess::None | OpAccess::NoMemAccess)
 }
 
 fn writes(access: OpAccess) -> bool {
@@ -176,6 +177,18 @@ fn is_fixed(kind: Kind) -> bool {
 }
 
 impl Anatomy {
+    /// Whether an output, by its name, is a part of a general register, whose rest is kept.
+    pub fn writes_part(&self, name: &str) -> bool {
+        let part = |port: &Port| match port.place {
+            Place::Slot(slot) => {
+                self.bank(port.place) == Bank::HighByte
+                    || self.bank(port.place) == Bank::General && self.register(slot).size() < 4
+            }
+            _ => false,
+        };
+        self.outputs.iter().any(|port| port.name == name && part(port))
+    }
+
     /// Takes a form apart, its address in a base register; `None` where it has no instance.
     pub fn of(form: Form) -> Option<Anatomy> {
         // R14 has no high byte beside it and needs REX; RDI is what forms with AH can have, and 3DNow!, for which
@@ -248,9 +261,10 @@ impl Anatomy {
     }
 
     fn memory(&mut self, access: OpAccess, name: &str) {
+        // What a mask keeps of memory is not read.
+        let access = if access == OpAccess::CondWrite { OpAccess::Write } else { access };
         if self.is_table() {
             self.add(OpAccess::Read, "mem_addr", Place::Fixed(self.sample.memory_base()));
-            self.add(OpAccess::Read, "al", Place::Fixed(Register::AL));
             return self.add(access, "mem_data", Place::Memory);
         }
         if self.sample.memory_base() != Register::None && self.sample.memory_base() != Register::RIP {
@@ -269,9 +283,11 @@ impl Anatomy {
 
     fn implied(&mut self, info: &InstructionInfo) {
         let sample = self.sample;
+        // XLATB's index is its result too.
+        let index = if self.is_table() { Register::None } else { sample.memory_index() };
         let explicit: Vec<Register> = (0..sample.op_count())
             .map(|operand| sample.op_register(operand))
-            .chain([sample.memory_base(), sample.memory_index(), sample.op_mask()])
+            .chain([sample.memory_base(), index, sample.op_mask()])
             .map(Register::full_register)
             .collect();
         let mut found: Vec<(Register, bool, bool)> = Vec::new();

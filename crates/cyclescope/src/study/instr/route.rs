@@ -8,7 +8,7 @@ use iced_x86::{Code, EncodingKind, RflagsBits};
 /// The ways from output `to` back to input `from`, each a list of links; an empty list where the one can be the other.
 /// No way at all where nothing that is known leads back.
 pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
-    let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let way = Finder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     let routes = way.routes(from, to);
     match (from, to) {
         (Place::Memory, Place::Memory) => routes,
@@ -27,7 +27,7 @@ pub fn padded(
     route: &[Link],
     more: usize,
 ) -> Option<Vec<Link>> {
-    let way = Way { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let way = Finder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     let (start, end) = (anatomy.bank(to), anatomy.bank(from));
     if is_address(anatomy, from) || is_kept(anatomy, from) {
         return None;
@@ -71,7 +71,7 @@ pub fn is_kept(anatomy: &Anatomy, from: Place) -> bool {
     kept && anatomy.bank(from) == Bank::General && !is_address(anatomy, from)
 }
 
-struct Way<'a> {
+struct Finder<'a> {
     anatomy: &'a Anatomy,
     /// Whether vector links are VEX ones.
     vex: bool,
@@ -81,7 +81,7 @@ struct Way<'a> {
 /// never the same twice; with four links between, in the same each time (Golden Cove).
 pub const STEADY: usize = 6;
 
-impl Way<'_> {
+impl Finder<'_> {
     /// The same way through memory with links between store and load.
     fn steady(&self, route: Vec<Link>, to: Place) -> Option<Vec<Link>> {
         let store = route.iter().position(|link| link.to == Bank::Memory);

@@ -105,8 +105,13 @@ pub const SETTINGS: &[Setting] = &[
         kept: true,
         ..NONE
     },
-    // The bit's number is an address.
-    Setting { mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc], kept: true, ..NONE },
+    // The bit's number is an address: no register that may hold it holds one at first.
+    Setting {
+        mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc],
+        init: "xor ebp, ebp; xor esi, esi; xor edi, edi",
+        kept: true,
+        ..NONE
+    },
     Setting { mnemonics: &[Mnemonic::Cpuid], init: "xor eax, eax; xor ecx, ecx", kept: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Xgetbv], init: "xor ecx, ecx", kept: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Rdpkru], init: "xor ecx, ecx", kept: true, ..NONE },

@@ -79,7 +79,7 @@ pub struct Recipe {
 /// A throughput program's body.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// What it was made by.
+    /// What it was made by, with the registers and addresses that it got.
     pub recipe: Recipe,
     /// One period.
     pub period: Vec<Instruction>,
@@ -89,6 +89,8 @@ pub struct Body {
     pub init: Vec<Instruction>,
     /// Whether each instance is given its mask.
     pub masks: bool,
+    /// Whether there are dependencies to break.
+    pub hazards: bool,
 }
 
 /// Instances in a period at least, where something beside registers rotates.
@@ -119,19 +121,30 @@ pub const RECIPES: [Recipe; 8] = [
     recipe(16, 200, None, Addresses::Lines(8)),
 ];
 
-impl Recipe {
-    /// The recipe in words.
-    pub fn text(&self, body: &Body, on_memory: bool) -> String {
-        let nops = match self.nop_after {
+impl Body {
+    /// The program in words, with so many instances in its loop.
+    pub fn text(&self, instances: usize, on_memory: bool) -> String {
+        let recipe = &self.recipe;
+        let destinations = match recipe.destinations {
+            0 => String::new(),
+            1 => ", 1 destination".to_string(),
+            count => format!(", {count} destinations"),
+        };
+        let nops = match recipe.nop_after {
             None => String::new(),
             Some(1) => ", a nop after each".to_string(),
             Some(n) => format!(", a nop after every {n}"),
         };
-        let addresses = if on_memory { format!(", {}", self.addresses.text()) } else { String::new() };
-        let repeats = (self.copies / body.copies).max(1);
-        let masks = if body.masks { ", each given its mask" } else { "" };
-        let copies = repeats * body.copies;
-        format!("{copies} copies in a loop, {} destinations{nops}{addresses}{masks}", self.destinations)
+        let addresses = if on_memory { format!(", {}", recipe.addresses.text()) } else { String::new() };
+        let masks = if self.masks { ", each given its mask" } else { "" };
+        let breaking = match recipe.breaking {
+            _ if !self.hazards => "",
+            Breaking::None => ", dependencies left",
+            Breaking::Zero => ", dependencies broken by zeroing",
+            Breaking::Copy => ", dependencies broken by copies",
+            Breaking::Once => ", addresses put back at times",
+        };
+        format!("{instances} copies in a loop{destinations}{nops}{addresses}{masks}{breaking}")
     }
 }
 
@@ -275,7 +288,9 @@ impl Body {
                 Register::RAX + u32::from(allocator.base()),
             ));
         }
-        Some(Body { recipe, period, copies, init, masks: gather::is_gather(anatomy) })
+        let written = rotations.iter().map(|(_, pool)| pool.len()).max().unwrap_or(0);
+        let recipe = Recipe { destinations: written, addresses, ..recipe };
+        Some(Body { recipe, period, copies, init, masks: gather::is_gather(anatomy), hazards: hazards.any() })
     }
 }
 

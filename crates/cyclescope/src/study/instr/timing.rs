@@ -74,6 +74,8 @@ pub struct Stopwatch<'a> {
     quiet: RefCell<Quiet>,
     /// What the ruler takes besides its links.
     rest: RefCell<Rest>,
+    /// What a probe takes besides its links.
+    probe: RefCell<Rest>,
     /// What the wide sentinels take when the units are awake: of 256 and of 512 bits.
     awake: RefCell<[Quiet; 2]>,
 }
@@ -170,6 +172,7 @@ impl<'a> Stopwatch<'a> {
             imul_latency,
             quiet: RefCell::default(),
             rest: RefCell::default(),
+            probe: RefCell::default(),
             awake: RefCell::default(),
         }
     }
@@ -337,7 +340,11 @@ impl<'a> Stopwatch<'a> {
                     continue;
                 }
             }
-            let probe = many * probe_loops(loops) as f64 + known.usual.unwrap_or(rest);
+            // The loop's exit may be foreseen in a long call and not in a short one, so the probe has a rest of its own.
+            let mut known = self.probe.borrow_mut();
+            let links = many * probe_loops(loops) as f64;
+            known.learn(ticks[first] / rate - links);
+            let probe = links + known.usual.unwrap_or(rest);
             let each = 1 + LENGTHS.len() + 1;
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
                 let at = first + each * index;

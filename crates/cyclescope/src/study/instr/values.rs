@@ -266,7 +266,7 @@ fn throughput(
     init.extend(&body.init);
     Some(Candidate {
         chain: None,
-        recipe: recipe.text(&body, anatomy.slots().contains(&Slot::Base)),
+        recipe: body.text((copies / body.copies).max(1) * body.copies, anatomy.slots().contains(&Slot::Base)),
         values: values.text.clone(),
         period: body.period,
         copies: body.copies,
