@@ -93,3 +93,49 @@ fn all_forms_are_found_as_planted() {
     let seed = std::env::var("CYCLESCOPE_SIMULATED_SEED").ok().and_then(|seed| seed.parse().ok());
     check(seed.unwrap_or(3), 1);
 }
+
+/// Two passes over some forms, broken off twice, are what one would have been: each form has one row.
+#[test]
+fn a_survey_goes_on_where_it_was_broken_off() {
+    let features = everything();
+    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let model = CoreModel::random(5);
+    let imul = f64::from(model.imul_latency);
+    let effort = Effort { passes: 2, ..EFFORT };
+    let forms = sample(5, 1500);
+    let mut known = Known::default();
+    let mut rows: Vec<Row> = Vec::new();
+    for most in [forms.len() / 2, forms.len(), usize::MAX] {
+        let mut core = SimulatedCore::new(model.clone(), 5);
+        let subjects = forms.iter().map(|form| Subject::from(*form)).collect();
+        let survey = Survey::new((clock, 2.0, imul), &mut core, &features, subjects, (effort, 5, 0.95));
+        let survey = survey.expect("no fault is planted");
+        let mut events = 0;
+        let mut made: Vec<Row> = Vec::new();
+        let mut done = known.done.clone();
+        let standing = survey.standing(&known);
+        let mut last = standing;
+        let mut take = |event: Event, progress| {
+            match event {
+                Event::Row(row) => made.push(*row),
+                Event::Done(one) => done.push(one.clone()),
+            }
+            (events, last) = (events + 1, progress);
+            if events >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        survey.run(&mut core, known, &mut take).expect("no fault is planted");
+        assert_eq!(last.done, standing.done + events, "what was known is not measured again");
+        let is = |row: &Row, form: &Form| {
+            format!("{:?}", form.code) == row.code && form.operands() == row.operands
+        };
+        rows.extend(made);
+        let complete: Vec<usize> =
+            (0..forms.len()).filter(|at| rows.iter().any(|row| is(row, &forms[*at]))).collect();
+        done.retain(|one| !complete.contains(&one.form));
+        known = Known { complete, done };
+    }
+    let mut names: Vec<String> = rows.iter().map(|row| format!("{} {}", row.code, row.operands)).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!((rows.len(), names.len()), (forms.len(), forms.len()));
+}

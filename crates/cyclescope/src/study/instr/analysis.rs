@@ -448,7 +448,11 @@ fn fraction(cost: &Interval) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::experiment::Experiment;
+    use super::super::operands::Anatomy;
+    use super::super::selection::{Criteria, all};
     use super::*;
+    use crate::machine::Machine;
 
     #[test]
     fn fractions_are_named_where_only_one_fits() {
@@ -470,5 +474,56 @@ mod tests {
         assert!((usual(&two, 0.95).unwrap().cost.value - 0.6).abs() < 0.002);
         assert!(lowest(&[], 0.95).is_none());
         assert!(lowest(&[2.0], 0.95).unwrap().cost.high.is_infinite());
+    }
+
+    fn plan(name: &str) -> Plan {
+        let criteria = Criteria { filters: vec![name.to_string()], ..Criteria::default() };
+        let subject = criteria.select(all()).unwrap().remove(0);
+        Plan::new(Anatomy::of(subject.form).unwrap(), &Machine::detect().features, &subject)
+    }
+
+    /// The first chain of `imul r64, r64`, read as so many cycles, and again in other ways.
+    fn read(plan: &Plan, cycles: f64, again: &[(Way, f64)]) -> (Vec<Reading>, usize) {
+        let mut readings = vec![Reading::default(); plan.experiments.len()];
+        let chain = |experiment: &Experiment| matches!(experiment.meaning, Meaning::Latency { .. });
+        let index = plan.experiments.iter().position(chain).unwrap();
+        readings[index].cycles = vec![cycles; 3];
+        readings[index].again = again.iter().map(|(way, cycles)| (*way, vec![*cycles; 3])).collect();
+        (readings, index)
+    }
+
+    #[test]
+    fn of_several_ways_the_lowest_counts_and_a_longer_one_lifts_the_bound_of_the_rate() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let gauge = Gauge::of_ones(&[links::FROM_32]);
+        let analysis = Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 };
+        let way = Way::Longer(8);
+        let links = match plan.again(1 + 7, way) {
+            Some(Experiment { meaning: Meaning::Latency { links, .. }, .. }) => links.len() as f64,
+            _ => 9.0,
+        };
+        let bound = |cycles: f64, again: &[(Way, f64)]| {
+            let (readings, index) = read(&plan, cycles, again);
+            let meaning = &plan.experiments[index].meaning;
+            let (mut latency, _, raw) = analysis.latency(&[readings], index, meaning).unwrap();
+            let mut row = super::super::table::tests::row("imul", "r64, r64", Vec::new(), 0.0);
+            analysis.judge(&mut latency, raw, Some(3.0), &mut row);
+            ((super::cycles(&latency) * 100.0).round() / 100.0, latency.bound)
+        };
+        assert_eq!(bound(3.0, &[]), (3.0, Bound::Upper), "no slower than its instances");
+        assert_eq!(bound(3.4, &[(way, 3.0 + links)]), (3.0, Bound::Exact));
+        assert_eq!(bound(3.0, &[(way, 3.01 + links)]), (3.0, Bound::Exact), "a longer chain says the same");
+        assert_eq!(bound(3.0, &[(way, 4.0 + links)]), (3.0, Bound::Upper), "a longer chain says another");
+        assert_eq!(bound(5.5, &[(Way::Beside(4), 4.0)]), (5.5, Bound::Exact), "there is no such way here");
+    }
+
+    #[test]
+    fn passes_agree_where_two_of_them_do() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let gauge = Gauge::default();
+        let analysis = Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 };
+        let caveat = |costs: &[f64]| analysis.disagreement(costs.to_vec(), "x").is_some();
+        assert!(!caveat(&[1.0]) && !caveat(&[1.0, 1.015]) && !caveat(&[1.0, 4.5, 1.01]));
+        assert!(caveat(&[1.0, 4.5]) && caveat(&[1.0, 1.03, 1.06]));
     }
 }

@@ -236,6 +236,13 @@ impl Gauge {
         Some(sum)
     }
 
+    /// A gauge in which each link takes a cycle for certain.
+    #[cfg(test)]
+    pub(super) fn of_ones(links: &[Link]) -> Gauge {
+        let cost = Cost { cycles: 1.0, certain: true };
+        Gauge { costs: links.iter().map(|link| (*link, cost)).collect(), slot: 0.2 }
+    }
+
     /// Takes what links cost in an earlier part of the same survey: its rows follow one convention.
     pub fn adopt(&mut self, name: &str, cost: Cost) {
         self.costs.iter_mut().filter(|(link, _)| link.name == name).for_each(|(_, known)| *known = cost);

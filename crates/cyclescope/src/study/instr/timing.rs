@@ -382,7 +382,7 @@ fn duration(sample: &Sample) -> f64 {
 mod tests {
     use super::*;
     use crate::asm::parse;
-    use crate::executor::mock::{CoreModel, Scenario, SimulatedCore};
+    use crate::executor::mock::{CoreModel, Frequency, Scenario, SimulatedCore};
 
     /// Times a chain of multiplications.
     fn timed(watch: &Stopwatch, scenario: Scenario, layouts: usize) -> Vec<Vec<Timing>> {
@@ -407,6 +407,18 @@ mod tests {
             let mean = crate::statistics::mean(&cycles);
             assert!((mean - 3.0).abs() < 0.03, "step {step}, ratio {ratio}: {mean}");
         }
+    }
+
+    #[test]
+    fn a_chain_takes_what_it_takes_while_the_clock_jumps() {
+        let watch = Stopwatch::new(Clock::named("rdtscp-lfence").unwrap(), 2.0, 3.0);
+        let frequency = Frequency { drift: 0.0, jump_rate: 1e-4 };
+        let layouts = timed(&watch, Scenario { step: 2, frequency, ..Scenario::default() }, 40);
+        let mut cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
+        // A jump of 5 to 15 % in most rounds: what is left was between two probes that agree.
+        assert!((10..150).contains(&cycles.len()), "{}", cycles.len());
+        let middle = median(&mut cycles);
+        assert!((middle - 3.0).abs() < 0.03, "{middle}");
     }
 
     #[test]
