@@ -72,42 +72,42 @@ pub struct Stopwatch<'a> {
     pub imul_latency: f64,
     /// What the width sentinel takes on a core without a busy sibling.
     quiet: RefCell<Quiet>,
-    /// What the ruler takes besides its links.
-    rest: RefCell<Rest>,
+    /// What the ruler's short loop takes besides its links. It seems less when the long loop is slow, as it is on Golden
+    /// Cove in one layout of some hundred, in every round and by up to as long again.
+    rest: RefCell<Usual>,
     /// What a probe takes besides its links.
-    probe: RefCell<Rest>,
+    probe: RefCell<Usual>,
     /// What the wide sentinels take when the units are awake: of 256 and of 512 bits.
-    awake: RefCell<[Quiet; 2]>,
+    awake: RefCell<[Usual; 2]>,
 }
 
-/// The time of a sentinel in core cycles, as learnt so far: the least of the lower quartiles of some rounds each, for a
-/// single round may be wrong either way.
+/// The time of the width sentinel in core cycles, as learnt so far: about the least of the lower quartiles of some
+/// rounds each, for a neighbour may be there nearly always, and any round may be wrong either way.
 #[derive(Debug, Clone, Default)]
 struct Quiet {
     recent: Vec<f64>,
-    best: Option<f64>,
+    /// Sorted.
+    quartiles: Vec<f64>,
 }
 
-/// What the ruler's short loop takes besides its links, in core cycles, as learnt so far: the same each time. It seems
-/// less when the long loop is slow, as it is on Golden Cove in one layout of some hundred, in every round and by up to as
-/// long again.
+/// A figure in core cycles that is the same each time, as learnt so far: the median of the last ones.
 #[derive(Debug, Clone, Default)]
-struct Rest {
+struct Usual {
     recent: VecDeque<f64>,
     usual: Option<f64>,
     learnt: usize,
 }
 
-impl Rest {
+impl Usual {
     /// So many values are remembered; the usual one is found anew after so many.
     const MOST: usize = 256;
     const EACH: usize = 32;
 
-    fn learn(&mut self, rest: f64) {
+    fn learn(&mut self, figure: f64) {
         if self.recent.len() == Self::MOST {
             self.recent.pop_front();
         }
-        self.recent.push_back(rest);
+        self.recent.push_back(figure);
         self.learnt += 1;
         if self.learnt.is_multiple_of(Self::EACH) {
             self.usual = Some(median(&mut self.recent.iter().copied().collect::<Vec<f64>>()));
@@ -118,24 +118,33 @@ impl Rest {
     fn fits(&self, rest: f64, links: f64) -> bool {
         self.usual.is_none_or(|usual| (rest - usual).abs() <= REST_SHARE * links)
     }
+
+    /// Whether it took too long.
+    fn is_slow(&self, figure: f64) -> bool {
+        self.usual.is_some_and(|usual| figure > SLOW * usual)
+    }
 }
 
 impl Quiet {
     const ROUNDS: usize = 32;
+    /// One in so many quartiles may be wrong.
+    const DOUBTED: usize = 20;
 
     fn learn(&mut self, sentinel: f64) {
         self.recent.push(sentinel);
         if self.recent.len() == Self::ROUNDS {
             self.recent.sort_by(f64::total_cmp);
             let quartile = self.recent[Self::ROUNDS / 4];
-            self.best = Some(self.best.map_or(quartile, |best| best.min(quartile)));
+            let at = self.quartiles.partition_point(|known| *known < quartile);
+            self.quartiles.insert(at, quartile);
             self.recent.clear();
         }
     }
 
-    /// Whether a sentinel took too long.
+    /// Whether the sentinel took too long.
     fn is_slow(&self, sentinel: f64) -> bool {
-        self.best.is_some_and(|best| sentinel > SLOW * best)
+        let best = self.quartiles.get(self.quartiles.len() / Self::DOUBTED);
+        best.is_some_and(|best| sentinel > SLOW * best)
     }
 }
 
@@ -423,9 +432,9 @@ mod tests {
 
     #[test]
     fn a_ruler_whose_long_loop_is_too_slow_is_seen() {
-        let mut rest = Rest::default();
+        let mut rest = Usual::default();
         assert!(rest.fits(-400.0, 1200.0), "nothing is known yet");
-        (0..Rest::EACH).for_each(|round| rest.learn(if round % 5 == 0 { -300.0 } else { 40.0 }));
+        (0..Usual::EACH).for_each(|round| rest.learn(if round % 5 == 0 { -300.0 } else { 40.0 }));
         assert!(rest.fits(45.0, 1200.0) && !rest.fits(3.0, 1200.0) && !rest.fits(80.0, 1200.0));
     }
 
@@ -433,9 +442,10 @@ mod tests {
     fn a_sentinel_that_takes_half_as_long_again_is_seen() {
         let mut quiet = Quiet::default();
         assert!(!quiet.is_slow(1000.0), "nothing is known yet");
-        // A neighbour in a quarter of the rounds, and one reading that is far too low, change nothing.
+        // A neighbour in a quarter of the rounds, and a while of readings that are far too low, change nothing.
         (0..64).for_each(|round| quiet.learn(if round % 4 == 0 { 150.0 } else { 100.0 }));
-        quiet.learn(10.0);
+        (0..Quiet::ROUNDS * 2).for_each(|_| quiet.learn(10.0));
+        (0..Quiet::ROUNDS * 40).for_each(|_| quiet.learn(100.0));
         assert!(quiet.is_slow(150.0) && !quiet.is_slow(105.0));
     }
 }
