@@ -395,9 +395,25 @@ impl Plan {
         }
     }
 
+    /// Gathers and scatters with indices that are not all zero.
+    fn patterns(&mut self) {
+        let anatomy = self.anatomy.clone();
+        let Some(body) = Body::new(&anatomy, RECIPES[0]).filter(|body| body.masks) else { return };
+        let Some(instance) = body.period.iter().find(|one| one.is_vsib()) else { return };
+        let instances = (RECIPES[0].copies / body.copies).max(1) * body.copies;
+        for name in gather::PATTERNS {
+            let Some(pattern) = gather::pattern(&anatomy, instance, name) else { continue };
+            let init = [body.init.as_slice(), &pattern].concat();
+            let (recipe, variant) = (body.text(instances, true), Some(name.to_string()));
+            let meaning = Meaning::Throughput { recipe, burdened: false, variant };
+            self.add(meaning, &body.period, body.copies, RECIPES[0].copies, &init);
+        }
+    }
+
     /// With other operands.
     fn values(&mut self, features: &Features, latency: bool) {
         let anatomy = self.anatomy.clone();
+        self.patterns();
         if let Some(Candidate { recipe, period, copies, body, init, .. }) = values::subnormal(&anatomy) {
             let variant = Some(values::SUBNORMAL.to_string());
             self.add(Meaning::Throughput { recipe, burdened: false, variant }, &period, copies, body, &init);

@@ -5,7 +5,17 @@
 
 use super::operands::{Anatomy, Assignment, Place, Slot};
 use crate::asm::registers::numbered;
-use iced_x86::{Code, Instruction, Register};
+use crate::random::Random;
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+
+/// Where the indices point that are not all zero, by name.
+pub const PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
+
+/// Bytes between strided elements, and the bytes that random ones lie in: few enough for any first-level cache.
+const STRIDE: usize = 64;
+const SPREAD: usize = 8192;
+/// Where indices are written to, beside the base register: no element lies there.
+const ASIDE: i64 = 16384;
 
 /// Whether the form has a vector of indices.
 pub fn is_gather(anatomy: &Anatomy) -> bool {
@@ -49,4 +59,33 @@ pub fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
         _ => (Register::ZMM0 + number, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32),
     };
     Instruction::with3(code, register, register, register).ok()
+}
+
+/// Code that gives the indices of an instance one of the [`PATTERNS`].
+pub fn pattern(anatomy: &Anatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
+    let index = instance.memory_index();
+    let bytes = if anatomy.form.operands().contains("vm64") { 8 } else { 4 };
+    let element = anatomy.sample.memory_size().element_size().max(anatomy.sample.memory_size().size().min(8));
+    let mut random = Random::new(1);
+    let offset = |at: usize, random: &mut Random| match name {
+        "contiguous indices" => at * element,
+        "strided indices" => at * STRIDE,
+        _ => random.below(SPREAD / element) * element,
+    };
+    let base = instance.memory_base();
+    let mut code = Vec::new();
+    for at in 0..index.size() / bytes {
+        let place = MemoryOperand::with_base_displ(base, ASIDE + (at * bytes) as i64);
+        let mov = if bytes == 8 { Code::Mov_rm64_imm32 } else { Code::Mov_rm32_imm32 };
+        code.push(Instruction::with2(mov, place, offset(at, &mut random) as i32).ok()?);
+    }
+    let load = match (index.is_zmm(), index.is_ymm(), index.number()) {
+        (true, ..) => Code::EVEX_Vmovups_zmm_k1z_zmmm512,
+        (_, true, 0..16) => Code::VEX_Vmovups_ymm_ymmm256,
+        (_, true, _) => Code::EVEX_Vmovups_ymm_k1z_ymmm256,
+        (_, _, 0..16) => Code::VEX_Vmovups_xmm_xmmm128,
+        _ => Code::EVEX_Vmovups_xmm_k1z_xmmm128,
+    };
+    code.push(Instruction::with2(load, index, MemoryOperand::with_base_displ(base, ASIDE)).ok()?);
+    Some(code)
 }
