@@ -151,7 +151,7 @@ impl Quiet {
 /// Calls of each program, in units of its iterations.
 const LENGTHS: [u64; 3] = [1, 2, 4];
 /// Programs in a round at most.
-const TOGETHER: usize = 10;
+const TOGETHER: usize = 14;
 /// Calls of the ruler and the width sentinel at the start of a round.
 const RULERS: usize = 3;
 /// The ruler's long loop has so many times the iterations that a probe has.
