@@ -231,7 +231,7 @@ impl<'a> Bench<'a> {
         let mut survey =
             executor.as_mut().map(|executor| self.begin(executor, subjects.clone())).transpose()?;
         if let (Some(survey), Some((machine, _))) = (&mut survey, &kept.head) {
-            GaugeRecord::of(machine).adopt_by(&mut survey.gauge);
+            GaugeRecord::of(machine)?.adopt_by(&mut survey.gauge);
         }
         self.head(session, &kept, survey.as_ref(), file.as_deref_mut(), output)?;
         interrupt::farewell(

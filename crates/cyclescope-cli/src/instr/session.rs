@@ -55,7 +55,7 @@ pub struct MachineLine<'a> {
 }
 
 /// What was measured before all forms.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct GaugeRecord {
     /// Core cycles of a NOP.
     pub nop: Option<f64>,
@@ -65,8 +65,11 @@ pub struct GaugeRecord {
 
 impl GaugeRecord {
     /// As a result file's first line has it.
-    pub fn of(machine: &Value) -> GaugeRecord {
-        serde_json::from_value(machine["gauge"].clone()).unwrap_or_default()
+    pub fn of(machine: &Value) -> Result<GaugeRecord, Failure> {
+        serde_json::from_value(machine["gauge"].clone()).map_err(|error| {
+            let text = format!("the file's first line does not tell what links cost: {error}");
+            Failure::usage(text, Some("begin a new file with --out"))
+        })
     }
 
     /// Makes a gauge say the same: the rows of one file follow one convention.

@@ -301,8 +301,9 @@ impl Analysis<'_> {
         let all: Vec<(Latency, bool, f64)> = plain.into_iter().chain(again).collect();
         // What else happens in a chain makes it slower, never faster: the lowest figure is nearest the truth. One that
         // was seen once only is none.
-        let rank = |(latency, ..): &&(Latency, bool, f64)| (latency.cost.high.is_none(), cycles(latency));
-        let least = all.iter().min_by(|a, b| rank(a).partial_cmp(&rank(b)).expect("costs are finite"))?;
+        let once = |(latency, ..): &(Latency, bool, f64)| latency.cost.high.is_none();
+        let least =
+            all.iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.0).total_cmp(&cycles(&b.0))))?;
         // A longer chain that says the same says that this one is not bound by the rate either.
         let same = |(latency, _, raw): &(Latency, bool, f64)| {
             raw.is_infinite() && (cycles(latency) - cycles(&least.0)).abs() <= SAME_CYCLES
