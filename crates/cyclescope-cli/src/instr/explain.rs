@@ -115,6 +115,13 @@ fn print_trial(trial: &Trial, page: &mut Page) -> Result<(), Failure> {
     for (pass, spread) in trial.passes.iter().enumerate() {
         page.row(&format!("  pass {}", pass + 1), &spread_text(spread))?;
     }
+    if trial.bent + trial.void > 0 {
+        let text = format!(
+            "{} layouts not proportional to the number of instances, {} without a round to go by",
+            trial.bent, trial.void
+        );
+        page.row("  left out", &text)?;
+    }
     page.row(if trial.taken { "  taken" } else { "  not taken" }, &trial.why)
 }
 

@@ -43,8 +43,6 @@ const FRACTIONS_BELOW: f64 = 4.0;
 pub struct Estimate {
     /// What the layouts of the chosen mode say.
     pub cost: Interval,
-    /// The share of the layouts in that mode.
-    pub share: f64,
     /// The means of the modes above it.
     pub others: Vec<f64>,
 }
@@ -92,7 +90,6 @@ fn estimate(modes: &[Vec<f64>], chosen: Option<usize>, confidence: f64) -> Optio
     let others = modes.iter().enumerate().filter(|(index, _)| chosen.is_some_and(|chosen| *index > chosen));
     Some(Estimate {
         cost: cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs()),
-        share: values.len() as f64 / all.len() as f64,
         others: others.map(|(_, mode)| mean(mode)).collect(),
     })
 }
@@ -259,11 +256,9 @@ impl Analysis<'_> {
             }
         }
         // That an instance does not wait for what it implies says nothing of what it costs.
-        let is_implied = |name: &str| !name.starts_with("op") && !name.starts_with("mem") && name != "mask";
-        found.retain(|(latency, ..)| {
-            let implied = is_implied(&latency.from) || is_implied(&latency.to);
+        found.retain(|(latency, _, index)| {
             let broken = latency.bound == Bound::Upper && cycles(latency) < LEAST;
-            !(implied && broken && latency.from != latency.to)
+            !(broken && latency.from != latency.to && self.plan.is_implied(*index))
         });
         // Of chains that were not taken, nobody reads a number.
         for (latency, _, index) in &found {

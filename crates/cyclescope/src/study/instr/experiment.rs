@@ -301,10 +301,17 @@ impl Plan {
 
     /// Whether an experiment is about a chain that goes through memory.
     pub fn is_through_memory(&self, index: usize) -> bool {
+        self.has_end(index, |place| place == Place::Memory)
+    }
+
+    /// Whether an experiment is about a chain from or to flags or a register without choice.
+    pub fn is_implied(&self, index: usize) -> bool {
+        self.has_end(index, |place| matches!(place, Place::Fixed(_) | Place::Flags(_)))
+    }
+
+    fn has_end(&self, index: usize, is: impl Fn(Place) -> bool) -> bool {
         match &self.experiments[index].meaning {
-            Meaning::Latency { ports: Some(ports), .. } => {
-                ports.0.place == Place::Memory || ports.1.place == Place::Memory
-            }
+            Meaning::Latency { ports: Some(ports), .. } => is(ports.0.place) || is(ports.1.place),
             _ => false,
         }
     }

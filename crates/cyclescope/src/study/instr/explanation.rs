@@ -58,6 +58,10 @@ pub struct Trial {
     pub links: Vec<LinkCost>,
     /// What came out, by pass.
     pub passes: Vec<Spread>,
+    /// Layouts that were left out because the cost was not proportional to the number of instances.
+    pub bent: u32,
+    /// Layouts without a round to go by: the clock moved, the ruler was slow, or wide units slept.
+    pub void: u32,
     /// The estimate, links subtracted; null where there is none.
     pub cost: Option<f64>,
     /// Whether the row's number comes from here.
@@ -84,6 +88,9 @@ pub fn explain(
             meaning => (None, meaning),
         };
         let (trial, raw) = timed(experiment, &layouts, confidence);
+        let left_out = |of: fn(&Reading) -> u32| readings.iter().map(|reading| of(reading)).sum();
+        let trial =
+            Trial { bent: left_out(|reading| reading.bent), void: left_out(|reading| reading.void), ..trial };
         match meaning {
             Meaning::Throughput { recipe, variant, .. } => {
                 let variant = values.or_else(|| variant.clone());
@@ -141,6 +148,8 @@ fn empty(experiment: &Experiment) -> Trial {
         copies: experiment.repeats(false) * experiment.copies,
         links: Vec::new(),
         passes: Vec::new(),
+        bent: 0,
+        void: 0,
         cost: None,
         taken: false,
         why: String::new(),

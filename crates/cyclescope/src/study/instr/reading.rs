@@ -20,6 +20,9 @@ pub struct Reading {
     pub cycles: Vec<f64>,
     /// Layouts that were left out because the cost was not proportional to the number of instances.
     pub bent: u32,
+    /// Layouts without a round to go by: the clock moved, the ruler was slow, or wide units slept.
+    #[serde(default)]
+    pub void: u32,
     /// The figures of layouts in which something else used the core in every round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared: Vec<f64>,
@@ -41,6 +44,7 @@ impl Reading {
         let (all, bends) =
             if alone { (&timing.cycles, &timing.bend) } else { (&timing.shared, &timing.shared_bend) };
         if all.is_empty() {
+            self.void += 1;
             return;
         }
         let (cycles, bend) = (centre(all), median(&mut bends.clone()));
@@ -88,7 +92,8 @@ mod tests {
         for (cycles, bend) in [(1.0, 0.2), (1.0, -0.2), (-0.167, 0.0), (0.01, 0.0), (f64::NAN, 0.0)] {
             reading.add(&timing(cycles, bend));
         }
-        assert_eq!((reading.cycles, reading.bent), (vec![1.0], 5));
+        reading.add(&Timing::default());
+        assert_eq!((reading.cycles, reading.bent, reading.void), (vec![1.0], 5, 1));
     }
 
     #[test]
