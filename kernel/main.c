@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * The device: runs programs in ring 0 for the cyclescope command, which is root.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/capability.h>
+#include <linux/cpumask.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <asm/cpufeature.h>
+#include <asm/msr.h>
+#include <asm/processor-flags.h>
+#include <asm/special_insns.h>
+#include <asm/tsc.h>
+#include "module.h"
+
+/* Open files that hold a capsule of some 15 MiB. */
+#define MOST_CAPSULES	8
+
+#define CR4_FRED	(1ul << 32)
+#define LEAF_TDX	0x21
+#define LEAF_SEV	0x8000001f
+#define SEV_STATUS	0xc0010131
+#define SEV_STATUS_ES	(1ull << 1)
+
+/* One run at a time: each has its CPU to itself, and the deadline watches one. */
+static DEFINE_MUTEX(running);
+static atomic_t capsules = ATOMIC_INIT(0);
+
+static char *refused = "";
+module_param(refused, charp, 0444);
+MODULE_PARM_DESC(refused, "why nothing can be run here (read only; empty where it can)");
+
+/* Guests whose CPUID or MSRs fault into handlers that the capsule does not have (#VC, #VE). */
+static bool is_encrypted_guest(void)
+{
+	u32 eax, ebx, ecx, edx;
+	u64 status = 0;
+
+	if (cpuid_eax(0) >= LEAF_TDX) {
+		cpuid(LEAF_TDX, &eax, &ebx, &ecx, &edx);
+		if (ebx == 0x65746e49 && edx == 0x5844546c) /* "IntelTDX" */
+			return true;
+	}
+	if (boot_cpu_has(X86_FEATURE_HYPERVISOR) && cpuid_eax(0x80000000) >= LEAF_SEV &&
+	    cpuid_eax(LEAF_SEV) & 2)
+		rdmsrl_safe(SEV_STATUS, &status);
+	return status & SEV_STATUS_ES;
+}
+
+static char *reason_to_refuse(void)
+{
+	if (boot_cpu_has(X86_FEATURE_XENPV))
+		return "a Xen PV guest does not own its descriptor tables";
+	if (__read_cr4() & CR4_FRED)
+		return "with FRED, exceptions do not go through the IDT; boot with fred=off";
+	if (is_encrypted_guest())
+		return "in an SEV-ES, SEV-SNP or TDX guest ordinary instructions raise exceptions for the guest's kernel";
+	if (!boot_cpu_has(X86_FEATURE_NX) || !boot_cpu_has(X86_FEATURE_XMM2))
+		return "the processor has no NX or no SSE2";
+	return "";
+}
+
+static int device_open(struct inode *inode, struct file *file)
+{
+	if (!capable(CAP_SYS_RAWIO))
+		return -EPERM;
+	if (security_locked_down(LOCKDOWN_DEV_MEM))
+		return -EACCES;
+	if (*refused)
+		return -ENODEV;
+	file->private_data = NULL;
+	return nonseekable_open(inode, file);
+}
+
+static int device_release(struct inode *inode, struct file *file)
+{
+	if (file->private_data) {
+		capsule_free(file->private_data);
+		atomic_dec(&capsules);
+	}
+	return 0;
+}
+
+static void fill_info(struct cyclescope_info *info)
+{
+	int area;
+
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	info->version = CYCLESCOPE_VERSION;
+	if (boot_cpu_has(X86_FEATURE_APERFMPERF))
+		info->flags |= CYCLESCOPE_INFO_APERF;
+	if (deadline_possible())
+		info->flags |= CYCLESCOPE_INFO_DEADLINE;
+	info->tsc_khz = tsc_khz;
+	info->arena = ARENA_AT;
+	info->context = CONTEXT_AT;
+	for (area = 0; area < CYCLESCOPE_AREAS; area++)
+		info->areas[area] = AREAS_AT + area * AREA_STRIDE;
+	info->eviction = EVICTION_AT;
+	info->arena_bytes = ARENA_BYTES;
+	info->area_bytes = AREA_BYTES;
+	info->eviction_bytes = EVICTION_BYTES;
+	info->most_pieces = MOST_PIECES;
+	info->most_calls = MOST_CALLS;
+	info->longest_slice_us = LONGEST_SLICE_US;
+	info->longest_deadline_us = LONGEST_DEADLINE_US;
+}
+
+static long get_info(void __user *user)
+{
+	struct cyclescope_info info;
+
+	if (copy_from_user(&info, user, offsetof(struct cyclescope_info, flags)))
+		return -EFAULT;
+	if (info.size != sizeof(info) || info.version != CYCLESCOPE_VERSION)
+		return -EINVAL;
+	fill_info(&info);
+	return copy_to_user(user, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
+/* The file's capsule, made with its first run. */
+static struct capsule *capsule_of(struct file *file)
+{
+	struct capsule *capsule = file->private_data;
+
+	if (capsule)
+		return capsule;
+	if (atomic_inc_return(&capsules) > MOST_CAPSULES) {
+		atomic_dec(&capsules);
+		return ERR_PTR(-EBUSY);
+	}
+	capsule = capsule_new();
+	if (!capsule) {
+		atomic_dec(&capsules);
+		return ERR_PTR(-ENOMEM);
+	}
+	file->private_data = capsule;
+	return capsule;
+}
+
+static long run(struct file *file, void __user *user)
+{
+	struct cyclescope_run run;
+	struct capsule *capsule;
+	long answer;
+
+	if (copy_from_user(&run, user, 2 * sizeof(u32)))
+		return -EFAULT;
+	if (run.size != sizeof(run) || run.version != CYCLESCOPE_VERSION)
+		return -EINVAL;
+	if (copy_from_user(&run, user, sizeof(run)))
+		return -EFAULT;
+	run.size = sizeof(run);
+	run.version = CYCLESCOPE_VERSION;
+	memset(&run.outcome, 0, sizeof(run.outcome));
+	if (mutex_lock_interruptible(&running))
+		return -EINTR;
+	capsule = capsule_of(file);
+	answer = IS_ERR(capsule) ? PTR_ERR(capsule) : run_layout(capsule, &run);
+	mutex_unlock(&running);
+	if (!answer && copy_to_user(user, &run, sizeof(run)))
+		return -EFAULT;
+	return answer;
+}
+
+static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
+{
+	switch (command) {
+	case CYCLESCOPE_GET_INFO:
+		return get_info((void __user *)argument);
+	case CYCLESCOPE_RUN:
+		return run(file, (void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static const struct file_operations operations = {
+	.owner = THIS_MODULE,
+	.open = device_open,
+	.release = device_release,
+	.unlocked_ioctl = device_ioctl,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "cyclescope",
+	.fops = &operations,
+	.mode = 0600,
+};
+
+static int __init module_begin(void)
+{
+	int bad;
+
+	refused = reason_to_refuse();
+	if (*refused)
+		pr_warn("refused: %s\n", refused);
+	bad = deadline_init();
+	if (bad)
+		return bad;
+	bad = misc_register(&device);
+	if (bad)
+		deadline_exit();
+	return bad;
+}
+
+static void __exit module_end(void)
+{
+	misc_deregister(&device);
+	deadline_exit();
+}
+
+module_init(module_begin);
+module_exit(module_end);
+
+MODULE_DESCRIPTION("Runs code to be measured in ring 0, in an address space of its own");
+MODULE_AUTHOR("The cyclescope project");
+MODULE_LICENSE("Dual MIT/GPL");

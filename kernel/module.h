@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* What the files of the module share. */
+#ifndef CYCLESCOPE_MODULE_H
+#define CYCLESCOPE_MODULE_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+#include <cyclescope.h>
+#include "capsule.h"
+
+#define MOST_PIECES		1024
+#define MOST_CALLS		(CALLS_BYTES / 16)
+#define LONGEST_SLICE_US	100000
+#define LONGEST_DEADLINE_US	5000000
+
+/* Read-only in the capsule; enter.S knows it by the numbers in capsule.h. */
+struct capsule_control {
+	u64 kernel_cr3;
+	u64 kernel_cr4;
+	u64 kernel_rsp;
+	u64 kernel_gs;
+	u64 capsule_cr3;
+	u64 capsule_cr4;
+	u64 calls_end;
+	u64 warm_up;
+	u64 rounds;
+	u64 samples_end;
+	u64 unread;
+	u64 delay;
+	u64 slice_end;
+	u64 avx;
+	u64 selectors;
+	/* Written when the capsule was left. */
+	u64 vector;
+	u64 error_code;
+	u64 ip;
+	u64 sp;
+	u64 flags;
+	u64 cr2;
+};
+
+/* Writable in the capsule: the driver's place, to be believed only after a check. */
+struct capsule_progress {
+	u64 round;
+	u64 sample;
+	u64 random;
+	u64 pending;
+};
+
+/* One call as the driver reads it. */
+struct capsule_call {
+	u64 entry;
+	u64 loop_count;
+};
+
+/* The memory of one open file, by its kernel addresses. */
+struct capsule {
+	void *arena;
+	void *calls;
+	void *context;
+	void *samples;
+	void *areas;
+	void *stack;
+	void *events;
+	struct capsule_control *control;
+	struct capsule_progress *progress;
+	/* The descriptor tables that the CPU finds in the capsule. */
+	void *idt;
+	void *gdt;
+	void *tss;
+	u64 *root;
+	unsigned int levels;
+	struct list_head tables;
+	/* Where the CPU's own tables are, whose places ours take; 0 before the first run. */
+	u64 idt_at;
+	u64 gdt_at;
+	u64 tss_at;
+	/* The part of the arena that holds code. */
+	u32 used_from;
+	u32 used_to;
+};
+
+struct capsule *capsule_new(void);
+void capsule_free(struct capsule *capsule);
+/* Puts the descriptor tables where this CPU looks for its own. May sleep. */
+int capsule_adopt_cpu(struct capsule *capsule);
+
+/* enter.S */
+void capsule_enter(struct capsule_control *control);
+void capsule_hand_on(unsigned int vector);
+extern const struct capsule_places {
+	/* The page that the kernel's tables and the capsule's both map, and where its code ends. */
+	u64 inside;
+	u64 gates;
+	u64 end;
+} capsule_places;
+
+/* All that measured code can change and no page table protects. */
+struct cpu_state {
+	u64 cr0, cr2, cr4, cr8;
+	u64 debug[4], dr6, dr7;
+	u64 fs_base, gs_base, kernel_gs_base, tsc_aux, xcr0;
+	u32 pkru;
+	u16 ds, es, fs, gs, ldt, task;
+	struct { u16 limit; u64 base; } __packed gdt, idt;
+};
+
+void cpu_state_save(struct cpu_state *state);
+/* Restores what differs and tells it in bits CYCLESCOPE_CHANGED_. */
+u32 cpu_state_restore(const struct cpu_state *state);
+
+/* The NMI that ends a slice. */
+int deadline_init(void);
+void deadline_exit(void);
+bool deadline_possible(void);
+/* Watches this CPU from another one until deadline_disarm. May sleep. */
+int deadline_arm(unsigned int cpu, u32 microseconds);
+void deadline_disarm(void);
+/* Around a slice, with interrupts off. */
+void deadline_slice_begins(void);
+/* Whether the deadline passed. */
+bool deadline_slice_ends(void);
+
+/* One RUN; the caller holds the lock of the device. */
+long run_layout(struct capsule *capsule, struct cyclescope_run *run);
+
+#endif

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * One run: code into the arena, rounds in slices, samples out.
+ *
+ * Interrupts are off for a slice and let in between two slices. What comes in the middle of a slice all the same (an
+ * NMI, or an interrupt where the code has set IF) ends it; the kernel gets it, and the round runs again.
+ */
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/nmi.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+#include <asm/apic.h>
+#include <asm/cpufeature.h>
+#include <asm/fpu/api.h>
+#include <asm/msr-index.h>
+#include <asm/processor-flags.h>
+#include <asm/sync_core.h>
+#include <asm/tsc.h>
+#include "module.h"
+
+#define INT3			0xcc
+#define INT_N			0xcd
+#define FIRST_INTERRUPT		32
+#define NMI			2
+#define CR4_CET			(1ul << 23)
+#define PAGE_FAULT		14
+#define MACHINE_CHECK		18
+#define SAMPLE_BYTES		sizeof(struct cyclescope_sample)
+
+/* Everything of one slice that outlives it. */
+struct slice {
+	struct cpu_state before;
+	u32 changed;
+	/* The deadline passed. */
+	bool over;
+	/* Something other than the measured code ended it. */
+	bool interrupted;
+	u64 tsc, aperf, mperf;
+};
+
+static int put_code(struct capsule *capsule, const struct cyclescope_run *run)
+{
+	struct cyclescope_piece __user *list = u64_to_user_ptr(run->piece_list);
+	u32 index;
+
+	/* Nothing of the last run is left to jump to. */
+	if (capsule->used_to > capsule->used_from)
+		memset(capsule->arena + capsule->used_from, INT3, capsule->used_to - capsule->used_from);
+	capsule->used_from = ARENA_BYTES;
+	capsule->used_to = 0;
+	for (index = 0; index < run->pieces; index++) {
+		struct cyclescope_piece piece;
+
+		if (copy_from_user(&piece, list + index, sizeof(piece)))
+			return -EFAULT;
+		if (piece.offset > ARENA_BYTES || piece.bytes > ARENA_BYTES - piece.offset)
+			return -EINVAL;
+		capsule->used_from = min(capsule->used_from, piece.offset);
+		capsule->used_to = max(capsule->used_to, piece.offset + piece.bytes);
+		if (copy_from_user(capsule->arena + piece.offset, u64_to_user_ptr(piece.code), piece.bytes))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+static int put_calls(struct capsule *capsule, const struct cyclescope_run *run)
+{
+	struct cyclescope_call __user *list = u64_to_user_ptr(run->call_list);
+	struct capsule_call *calls = capsule->calls;
+	u32 index;
+
+	for (index = 0; index < run->calls; index++) {
+		struct cyclescope_call call;
+
+		if (copy_from_user(&call, list + index, sizeof(call)))
+			return -EFAULT;
+		if (call.offset >= ARENA_BYTES || call.reserved)
+			return -EINVAL;
+		calls[index].entry = ARENA_AT + call.offset;
+		calls[index].loop_count = call.loop_count;
+	}
+	return 0;
+}
+
+static int check(const struct cyclescope_run *run)
+{
+	if (run->flags & ~(CYCLESCOPE_RUN_FILL | CYCLESCOPE_RUN_UNGUARDED) || run->reserved || !run->delay)
+		return -EINVAL;
+	if (!run->pieces || run->pieces > MOST_PIECES || !run->calls || run->calls > MOST_CALLS)
+		return -EINVAL;
+	if (!run->rounds || run->warm_up > S32_MAX || run->rounds > S32_MAX)
+		return -EINVAL;
+	if (!run->slice_us || run->slice_us > LONGEST_SLICE_US || run->deadline_us <= run->slice_us ||
+	    run->deadline_us > LONGEST_DEADLINE_US)
+		return -EINVAL;
+	return 0;
+}
+
+static u64 read_msr_or_zero(u32 number)
+{
+	u64 value = 0;
+
+	if (!boot_cpu_has(X86_FEATURE_APERFMPERF))
+		return 0;
+	rdmsrl_safe(number, &value);
+	return value;
+}
+
+static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
+{
+	struct capsule_control *control = capsule->control;
+	u64 tsc, aperf, mperf;
+
+	cpu_state_save(&slice->before);
+	control->kernel_cr3 = __native_read_cr3();
+	control->kernel_cr4 = slice->before.cr4;
+	/* CET would want an ENDBR64 at every place that measured code or the driver calls indirectly. */
+	control->capsule_cr4 = slice->before.cr4 & ~(X86_CR4_PGE | CR4_CET);
+	control->kernel_gs = slice->before.gs_base;
+	control->selectors = slice->before.ds | (u64)slice->before.es << 16 | (u64)slice->before.gs << 32;
+	deadline_slice_begins();
+	aperf = read_msr_or_zero(MSR_IA32_APERF);
+	mperf = read_msr_or_zero(MSR_IA32_MPERF);
+	tsc = rdtsc_ordered();
+	control->slice_end = tsc + (u64)tsc_khz * slice_us / 1000;
+	capsule_enter(control);
+	slice->tsc += rdtsc_ordered() - tsc;
+	slice->mperf += read_msr_or_zero(MSR_IA32_MPERF) - mperf;
+	slice->aperf += read_msr_or_zero(MSR_IA32_APERF) - aperf;
+	slice->over = deadline_slice_ends();
+	slice->changed |= cpu_state_restore(&slice->before);
+}
+
+/* Whether the measured code raised the vector itself: INT n leaves its address behind the instruction. */
+static bool by_instruction(const struct capsule *capsule, u64 vector)
+{
+	u64 offset = capsule->control->ip - ARENA_AT;
+	const u8 *code = capsule->arena + offset;
+
+	return offset >= 2 && offset <= ARENA_BYTES && code[-2] == INT_N && code[-1] == vector;
+}
+
+static bool in_service(u64 vector)
+{
+	return apic->read(APIC_ISR + (u32)(vector / 32) * 0x10) & (1u << (vector % 32));
+}
+
+/* Gives the kernel what came in the capsule. True where that, and not the measured code, ended the slice. */
+static bool hand_on(struct capsule *capsule)
+{
+	u64 vector = capsule->control->vector;
+	u64 pending = capsule->progress->pending;
+	bool came = false;
+
+	if ((vector == NMI || vector == MACHINE_CHECK) && !by_instruction(capsule, vector)) {
+		pending |= 1ull << vector;
+		came = true;
+	}
+	/* The APIC knows: an interrupt that is not handed on would keep its line busy for good. */
+	if (vector >= FIRST_INTERRUPT && vector < 256 && in_service(vector)) {
+		came = true;
+		capsule_hand_on(vector);
+	}
+	if (pending & (1ull << MACHINE_CHECK))
+		capsule_hand_on(MACHINE_CHECK);
+	if (pending & (1ull << NMI))
+		capsule_hand_on(NMI);
+	return came;
+}
+
+/* One slice, if this is the CPU that was asked for. */
+static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, struct slice *slice)
+{
+	unsigned long flags;
+	int bad = 0;
+
+	kernel_fpu_begin();
+	local_irq_save(flags);
+	if (smp_processor_id() != run->cpu) {
+		bad = -ESTALE;
+	} else {
+		sync_core();
+		enter(capsule, slice, run->slice_us);
+		slice->interrupted = hand_on(capsule);
+	}
+	local_irq_restore(flags);
+	kernel_fpu_end();
+	touch_softlockup_watchdog();
+	cond_resched();
+	return bad;
+}
+
+static u64 kept(const struct cyclescope_run *run, u64 round)
+{
+	return round > run->warm_up ? round - run->warm_up : 0;
+}
+
+/* Hands over the samples of the rounds since `from`. What the driver left as its place is believed if it adds up. */
+static int take_samples(struct capsule *capsule, struct cyclescope_run *run, u64 from, bool *astray)
+{
+	u64 round = capsule->progress->round;
+	u64 bytes, before = kept(run, from) * run->calls * SAMPLE_BYTES;
+
+	*astray = round < from || round > capsule->control->rounds;
+	if (*astray)
+		return 0;
+	bytes = kept(run, round) * run->calls * SAMPLE_BYTES - before;
+	*astray = bytes > SAMPLES_BYTES || capsule->progress->sample != SAMPLES_AT + bytes;
+	if (*astray)
+		return 0;
+	if (copy_to_user(u64_to_user_ptr(run->samples) + before, capsule->samples, bytes))
+		return -EFAULT;
+	run->outcome.rounds_done = kept(run, round);
+	return 0;
+}
+
+static void tell_event(const struct capsule *capsule, struct cyclescope_run *run, u32 status)
+{
+	const struct capsule_control *control = capsule->control;
+
+	run->outcome.status = status;
+	run->outcome.vector = control->vector;
+	run->outcome.error_code = control->error_code;
+	run->outcome.ip = control->ip;
+	run->outcome.sp = control->sp;
+	/* It holds an older address where no page fault was. */
+	run->outcome.cr2 = control->vector == PAGE_FAULT ? control->cr2 : 0;
+	run->outcome.ip_offset = control->ip - ARENA_AT < ARENA_BYTES ? control->ip - ARENA_AT : CYCLESCOPE_NOWHERE;
+}
+
+/* What a slice's end means. True where the run is over. */
+static bool judge(const struct capsule *capsule, struct cyclescope_run *run, const struct slice *slice, bool late)
+{
+	u64 vector = capsule->control->vector;
+
+	if (slice->interrupted) {
+		run->outcome.repeated++;
+		if (late)
+			tell_event(capsule, run, CYCLESCOPE_DEADLINE);
+		return late;
+	}
+	if (vector == LEFT_SLICE) {
+		if (late)
+			tell_event(capsule, run, CYCLESCOPE_DEADLINE);
+		return late;
+	}
+	if (vector == LEFT_DONE && capsule->progress->round == capsule->control->rounds)
+		run->outcome.status = CYCLESCOPE_DONE;
+	else if (vector == LEFT_NO_READING)
+		run->outcome.status = CYCLESCOPE_NO_READING;
+	else
+		tell_event(capsule, run, vector < 256 ? CYCLESCOPE_FAULT : CYCLESCOPE_ASTRAY);
+	return true;
+}
+
+static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
+{
+	struct capsule_progress *progress = capsule->progress;
+	struct slice slice = {};
+	u64 round = 0, stuck_since = ktime_get_ns();
+	bool astray, late, over = false;
+	int bad;
+
+	while (!over) {
+		progress->round = round;
+		progress->sample = SAMPLES_AT;
+		progress->pending = 0;
+		bad = run_slice(capsule, run, &slice) ?: take_samples(capsule, run, round, &astray);
+		if (bad)
+			return bad;
+		run->outcome.slices++;
+		/* A slice that is interrupted over and over never comes to its own deadline. */
+		if (astray || progress->round != round)
+			stuck_since = ktime_get_ns();
+		late = slice.over || ktime_get_ns() - stuck_since > run->deadline_us * 1000ull;
+		late &= progress->round == round;
+		round = progress->round;
+		over = judge(capsule, run, &slice, late);
+		if (astray) {
+			tell_event(capsule, run, CYCLESCOPE_ASTRAY);
+			over = true;
+		}
+		if (!over && signal_pending(current))
+			return -EINTR;
+	}
+	run->outcome.changed = slice.changed;
+	run->outcome.tsc = slice.tsc;
+	run->outcome.aperf = slice.aperf;
+	run->outcome.mperf = slice.mperf;
+	return 0;
+}
+
+static void set_up(struct capsule *capsule, const struct cyclescope_run *run)
+{
+	struct capsule_control *control = capsule->control;
+
+	memset(control, 0, sizeof(*control));
+	control->capsule_cr3 = __sme_set(virt_to_phys(capsule->root));
+	control->calls_end = CALLS_AT + run->calls * sizeof(struct capsule_call);
+	control->warm_up = run->warm_up;
+	control->rounds = (u64)run->warm_up + run->rounds;
+	control->samples_end = SAMPLES_AT + SAMPLES_BYTES - run->calls * SAMPLE_BYTES;
+	control->unread = run->unread;
+	control->delay = run->delay;
+	control->avx = boot_cpu_has(X86_FEATURE_AVX) && boot_cpu_has(X86_FEATURE_OSXSAVE);
+	/* A state of zero would stay zero. */
+	capsule->progress->random = run->seed | 1;
+	memset(capsule->stack, 0, STACK_BYTES);
+	if (run->flags & CYCLESCOPE_RUN_FILL)
+		memset64(capsule->areas, run->fill, CYCLESCOPE_AREAS * AREA_BYTES / sizeof(u64));
+}
+
+long run_layout(struct capsule *capsule, struct cyclescope_run *run)
+{
+	int bad;
+
+	bad = check(run) ?: put_code(capsule, run) ?: put_calls(capsule, run) ?: capsule_adopt_cpu(capsule);
+	if (bad)
+		return bad;
+	if (copy_from_user(capsule->context, u64_to_user_ptr(run->context), CYCLESCOPE_CONTEXT_BYTES))
+		return -EFAULT;
+	set_up(capsule, run);
+	bad = deadline_arm(run->cpu, run->deadline_us);
+	if (bad && !(bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED))
+		return bad;
+	bad = run_rounds(capsule, run);
+	deadline_disarm();
+	if (copy_to_user(u64_to_user_ptr(run->context), capsule->context, CYCLESCOPE_CONTEXT_BYTES))
+		return -EFAULT;
+	return bad;
+}

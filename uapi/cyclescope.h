@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT OR (GPL-2.0 WITH Linux-syscall-note) */
+/*
+ * The interface between cyclescope and its kernel module.
+ *
+ * Every struct begins with its own size and with the version of this interface. The module takes a struct of just
+ * the size that its version has (EINVAL for another) and refuses flags that it doesn't know (EINVAL). It has no
+ * policy: bytes in, raw clock readings out.
+ */
+#ifndef CYCLESCOPE_UAPI_H
+#define CYCLESCOPE_UAPI_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define CYCLESCOPE_VERSION 1
+
+/* The memory areas of a snippet, in the order of the registers that point into them: R14, RDI, RSI, RSP, RBP. */
+#define CYCLESCOPE_AREAS 5
+/* Bytes of the page that holds a program's context. */
+#define CYCLESCOPE_CONTEXT_BYTES 4096
+/* Where in that page the context itself starts. */
+#define CYCLESCOPE_CONTEXT_AT 512
+
+/* What a machine lacks or has (cyclescope_info.flags). */
+/* APERF and MPERF are read around each slice. */
+#define CYCLESCOPE_INFO_APERF (1u << 0)
+/* A second CPU is there, so that an NMI ends what runs too long. */
+#define CYCLESCOPE_INFO_DEADLINE (1u << 1)
+
+/* Where a program finds itself in ring 0, and what bounds a run. All addresses are those of the private address
+ * space in which measured code runs; they are the same for as long as the module is loaded. */
+struct cyclescope_info {
+	__u32 size;
+	__u32 version;
+	__u32 flags;
+	/* The kernel's calibrated frequency of the time stamp counter, kHz. */
+	__u32 tsc_khz;
+	/* The code arena. */
+	__u64 arena;
+	/* The page that holds the context. */
+	__u64 context;
+	/* The memory areas, each of area_bytes. */
+	__u64 areas[CYCLESCOPE_AREAS];
+	/* The pages that programs with a cold start read through, all zero, eviction_bytes of them. */
+	__u64 eviction;
+	__u32 arena_bytes;
+	__u32 area_bytes;
+	__u32 eviction_bytes;
+	/* Most pieces of code, and most calls a round, of one run. */
+	__u32 most_pieces;
+	__u32 most_calls;
+	/* The longest slice and the longest deadline, µs. */
+	__u32 longest_slice_us;
+	__u32 longest_deadline_us;
+	__u32 reserved;
+};
+
+/* A program, and where in the arena it goes. */
+struct cyclescope_piece {
+	__u32 offset;
+	__u32 bytes;
+	__u64 code;
+};
+
+/* One call of a round. */
+struct cyclescope_call {
+	/* Where in the arena the program starts. */
+	__u32 offset;
+	__u32 reserved;
+	/* Written to the context's loop_count. */
+	__u64 loop_count;
+};
+
+/* One sample: the clock's raw readings. */
+struct cyclescope_sample {
+	__u64 start;
+	__u64 end;
+};
+
+/* cyclescope_run.flags */
+/* Fill the memory areas with `fill` first. */
+#define CYCLESCOPE_RUN_FILL (1u << 0)
+/* Run although nothing could end an endless loop: without it a run on the only CPU is EOPNOTSUPP. */
+#define CYCLESCOPE_RUN_UNGUARDED (1u << 1)
+
+/* cyclescope_outcome.status */
+enum cyclescope_status {
+	/* All rounds are done. */
+	CYCLESCOPE_DONE = 0,
+	/* The code raised an exception: vector, error_code, ip, cr2. */
+	CYCLESCOPE_FAULT = 1,
+	/* A slice, or the attempts at one round, took longer than the deadline: ip. */
+	CYCLESCOPE_DEADLINE = 2,
+	/* A program came back without a clock reading. */
+	CYCLESCOPE_NO_READING = 3,
+	/* A wild jump reached the way out of the private address space, or the driver's notes are damaged. */
+	CYCLESCOPE_ASTRAY = 4,
+};
+
+/* cyclescope_outcome.changed: what the code had left changed, and the module has restored. */
+#define CYCLESCOPE_CHANGED_CR0 (1u << 0)
+#define CYCLESCOPE_CHANGED_CR8 (1u << 1)
+#define CYCLESCOPE_CHANGED_DEBUG (1u << 2)
+#define CYCLESCOPE_CHANGED_SEGMENTS (1u << 3)
+#define CYCLESCOPE_CHANGED_BASES (1u << 4)
+#define CYCLESCOPE_CHANGED_TABLES (1u << 5)
+#define CYCLESCOPE_CHANGED_XCR0 (1u << 6)
+#define CYCLESCOPE_CHANGED_PKRU (1u << 7)
+#define CYCLESCOPE_CHANGED_TSC_AUX (1u << 8)
+
+/* ip_offset where the instruction is not in the arena. */
+#define CYCLESCOPE_NOWHERE 0xffffffffu
+
+/* What came of a run; the module writes all of it. */
+struct cyclescope_outcome {
+	__u32 status;
+	__u32 vector;
+	__u64 error_code;
+	__u64 ip;
+	__u64 sp;
+	__u64 cr2;
+	/* Of ip in the arena, or CYCLESCOPE_NOWHERE. */
+	__u32 ip_offset;
+	__u32 changed;
+	/* Kept rounds whose samples are written. */
+	__u32 rounds_done;
+	/* Slices, and rounds that an interrupt or NMI hit and that were run again. */
+	__u32 slices;
+	__u32 repeated;
+	__u32 reserved;
+	/* How far TSC, APERF and MPERF went in the slices. */
+	__u64 tsc;
+	__u64 aperf;
+	__u64 mperf;
+};
+
+/* One layout: programs, the calls of a round, how many rounds. */
+struct cyclescope_run {
+	__u32 size;
+	__u32 version;
+	__u32 flags;
+	/* The CPU that the caller is pinned to: ESTALE where it runs on another one. */
+	__u32 cpu;
+	__u32 pieces;
+	__u32 calls;
+	/* struct cyclescope_piece, struct cyclescope_call. */
+	__u64 piece_list;
+	__u64 call_list;
+	/* CYCLESCOPE_CONTEXT_BYTES, copied in before the first round and out after the last. */
+	__u64 context;
+	/* Room for rounds * calls samples. */
+	__u64 samples;
+	/* Rounds that are not kept, and rounds that are. */
+	__u32 warm_up;
+	__u32 rounds;
+	/* Turns of a loop of one core cycle, at most, before each call. At least 1. */
+	__u32 delay;
+	/* After how many µs interrupts are let in, between two rounds. */
+	__u32 slice_us;
+	/* How long a slice may take before an NMI ends it, µs; more than slice_us. */
+	__u32 deadline_us;
+	__u32 reserved;
+	/* Seeds the delays. */
+	__u64 seed;
+	/* What the memory areas are filled with. */
+	__u64 fill;
+	/* The value that both readings hold before each call. */
+	__u64 unread;
+	struct cyclescope_outcome outcome;
+};
+
+#define CYCLESCOPE_GET_INFO _IOWR('y', 0x40, struct cyclescope_info)
+#define CYCLESCOPE_RUN _IOWR('y', 0x41, struct cyclescope_run)
+/* 0x50 to 0x5f are for markers in the kernel. */
+#define CYCLESCOPE_MARKER_FIRST 0x50
+#define CYCLESCOPE_MARKER_LAST 0x5f
+
+#endif
