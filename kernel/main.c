@@ -20,6 +20,22 @@
 #include <asm/tsc.h>
 #include "module.h"
 
+/* The same numbers stand beside the Rust side's structs: neither compiles if it does not agree. */
+static_assert(sizeof(struct cyclescope_info) == 112);
+static_assert(offsetof(struct cyclescope_info, arena) == 16);
+static_assert(offsetof(struct cyclescope_info, eviction) == 72);
+static_assert(offsetof(struct cyclescope_info, longest_deadline_us) == 104);
+static_assert(sizeof(struct cyclescope_piece) == 16);
+static_assert(sizeof(struct cyclescope_call) == 16);
+static_assert(sizeof(struct cyclescope_sample) == 16);
+static_assert(sizeof(struct cyclescope_outcome) == 88);
+static_assert(offsetof(struct cyclescope_outcome, ip_offset) == 40);
+static_assert(offsetof(struct cyclescope_outcome, tsc) == 64);
+static_assert(sizeof(struct cyclescope_run) == 192);
+static_assert(offsetof(struct cyclescope_run, warm_up) == 56);
+static_assert(offsetof(struct cyclescope_run, seed) == 80);
+static_assert(offsetof(struct cyclescope_run, outcome) == 104);
+
 /* Open files that hold a capsule of some 15 MiB. */
 #define MOST_CAPSULES	8
 

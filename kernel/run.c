@@ -88,7 +88,7 @@ static int put_calls(struct capsule *capsule, const struct cyclescope_run *run)
 
 static int check(const struct cyclescope_run *run)
 {
-	if (run->flags & ~(CYCLESCOPE_RUN_FILL | CYCLESCOPE_RUN_UNGUARDED) || run->reserved || !run->delay)
+	if (run->flags & ~(CYCLESCOPE_RUN_FILL | CYCLESCOPE_RUN_UNGUARDED) || !run->delay || !run->total_ms)
 		return -EINVAL;
 	if (!run->pieces || run->pieces > MOST_PIECES || !run->calls || run->calls > MOST_CALLS)
 		return -EINVAL;
@@ -261,7 +261,7 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 {
 	struct capsule_progress *progress = capsule->progress;
 	struct slice slice = {};
-	u64 round = 0, stuck_since = ktime_get_ns();
+	u64 round = 0, began = ktime_get_ns(), stuck_since = began;
 	bool astray, late, over = false;
 	int bad;
 
@@ -278,6 +278,7 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 			stuck_since = ktime_get_ns();
 		late = slice.over || ktime_get_ns() - stuck_since > run->deadline_us * 1000ull;
 		late &= progress->round == round;
+		late |= ktime_get_ns() - began > run->total_ms * 1000000ull;
 		round = progress->round;
 		over = judge(capsule, run, &slice, late);
 		if (astray) {

@@ -159,7 +159,8 @@ struct cyclescope_run {
 	__u32 slice_us;
 	/* How long a slice may take before an NMI ends it, µs; more than slice_us. */
 	__u32 deadline_us;
-	__u32 reserved;
+	/* How long the whole run may take, ms; it then ends as if the deadline had passed. */
+	__u32 total_ms;
 	/* Seeds the delays. */
 	__u64 seed;
 	/* What the memory areas are filled with. */

@@ -71,6 +71,10 @@ struct Watched<'a> {
 }
 
 impl Executor for Watched<'_> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
     fn arena_len(&self) -> usize {
         self.inner.arena_len()
     }

@@ -5,6 +5,7 @@ mod instr;
 pub use instr::InstrArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cyclescope::executor::Mode;
 use cyclescope::measure::Precision;
 use cyclescope::study::instr::compare::Tolerance;
 use std::path::PathBuf;
@@ -67,9 +68,20 @@ pub struct Common {
     /// Keep code, raw samples and the machine's facts in a new directory
     #[arg(long, global = true, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
+    /// In kernel mode: run code that may not end although no second CPU could end it
+    #[arg(long, global = true)]
+    pub force: bool,
 }
 
 impl Common {
+    /// Where the code runs.
+    pub fn mode(&self) -> Mode {
+        match self.executor {
+            ExecutorName::User => Mode::User,
+            ExecutorName::Kernel => Mode::Kernel,
+        }
+    }
+
     /// The first option that was given and that only a measurement makes use of.
     pub fn measuring(&self) -> Option<&'static str> {
         let given = [
@@ -79,6 +91,7 @@ impl Common {
             ("--quick", self.quick),
             ("--evidence", self.evidence.is_some()),
             ("--executor", self.executor != ExecutorName::User),
+            ("--force", self.force),
         ];
         given.iter().find(|(_, given)| *given).map(|(name, _)| *name)
     }

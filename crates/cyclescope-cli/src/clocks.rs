@@ -4,6 +4,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::clock::{self, Clock};
+use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use serde::Serialize;
@@ -25,8 +26,12 @@ struct ClockRecord {
 }
 
 impl ClockRecord {
-    fn new(clock: &'static Clock, machine: &Machine, default: Option<&Clock>) -> ClockRecord {
-        let refusal = clock::require(clock, machine).err();
+    fn new(
+        clock: &'static Clock,
+        (machine, mode): (&Machine, Mode),
+        default: Option<&Clock>,
+    ) -> ClockRecord {
+        let refusal = clock::require(clock, machine, mode).err();
         ClockRecord {
             clock: clock.name,
             also: clock.also,
@@ -67,7 +72,7 @@ impl ClockRecord {
 pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     let machine = crate::run::machine(common)?;
     let default = clock::choose(&machine).ok();
-    let records: Vec<_> = clock::ALL.iter().map(|clock| ClockRecord::new(clock, &machine, default)).collect();
+    let records: Vec<_> = clock::ALL.iter().map(|clock| ClockRecord::new(clock, (&machine, common.mode()), default)).collect();
     if output.is_json() {
         for record in &records {
             output.record("clock", record)?;

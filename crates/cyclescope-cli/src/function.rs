@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::Scratch;
 use crate::tool;
 use cyclescope::error::RunError;
-use cyclescope::executor::user::FaultReport;
+use cyclescope::executor::FaultReport;
 use cyclescope::snippet::Snippet;
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;

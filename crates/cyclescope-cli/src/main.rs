@@ -6,6 +6,7 @@ mod clocks;
 mod compare;
 mod doctor;
 mod evaluate;
+mod executor;
 mod failure;
 mod function;
 mod instr;

@@ -28,6 +28,7 @@ impl CommandLine {
         self.option("--clock", &(!common.clock.is_empty()).then(|| common.clock.join(",")));
         self.option("--cpu", &common.cpu);
         self.flag("--quick", common.quick);
+        self.flag("--force", common.force);
         self.option("--seed", &Some(seed));
     }
 

@@ -1,7 +1,8 @@
 //! `cyclescope run`: what a snippet costs.
 
-use crate::args::{self, Common, ExecutorName, RunArgs};
-use crate::failure::{Failure, warn};
+use crate::args::{self, Common, RunArgs};
+use crate::executor;
+use crate::failure::Failure;
 use crate::function::{self, Function, Library};
 use crate::isolated::isolated;
 use crate::output::Output;
@@ -10,8 +11,7 @@ use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::{RunError, Unavailable};
 use cyclescope::evidence::{self, Replay};
-use cyclescope::executor::Executor;
-use cyclescope::executor::user::{LockState, User, UserOptions};
+use cyclescope::executor::{Executor, Mode};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, most_copies};
 use cyclescope::program::Cold;
@@ -26,6 +26,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
     if let Some(library) = Library::find(args)? {
+        if common.mode() == Mode::Kernel {
+            return Err(Failure::from(Unavailable {
+                what: "a function in ring 0".to_string(),
+                why: "it lives in a library of a process, and nothing of a process is mapped there".to_string(),
+                remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
+            }));
+        }
         let _directory = prepare_evidence(common)?;
         let json = common.json;
         return isolated(
@@ -51,15 +58,15 @@ fn call(
 ) -> Result<u8, Failure> {
     let machine = machine(common)?;
     let plan = request.plan(&machine)?;
-    let mut executor = executor(common, &machine, &plan)?;
+    let mut executor = executor::spawn(common, target(&machine), plan.clock.reads_counter())?;
     let mut measure = |snippet: Snippet| {
-        check_unroll(&plan, &snippet, &executor)?;
-        let answer = Answer::measure(&machine, &mut executor, snippet, &plan, request);
+        check_unroll(&plan, &snippet, executor.as_ref())?;
+        let answer = Answer::measure(&machine, executor.as_mut(), snippet, &plan, request);
         answer.map_err(|error| Failure::from(function::located(error, executor.last_fault())))
     };
     let mut called = measure(function.snippet())?;
     let empty = measure(function.empty_snippet())?;
-    warn_of_neighbours(&executor, &machine);
+    executor::warn_of_neighbours(executor.as_ref(), target(&machine));
     called.record.repro = repro::run(common, args, None, plan.seed);
     let record = called.record.clone().less_call(&empty.record, request.asked());
     print(&record, output)?;
@@ -83,7 +90,7 @@ struct Answer {
 impl Answer {
     fn measure(
         machine: &Machine,
-        executor: &mut User,
+        executor: &mut dyn Executor,
         snippet: Snippet,
         plan: &Plan,
         request: &Request,
@@ -96,7 +103,7 @@ impl Answer {
             loop_count: plan.loop_count,
             cold: plan.cold,
             seed: plan.seed,
-            executor: "user",
+            executor: executor.name(),
             cpu: target(machine),
             cpu_model: &machine.cpu.name(),
         });
@@ -149,6 +156,7 @@ pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Ou
         seed: common.seed.unwrap_or(plan.seed),
         quick: common.quick,
         keep_evidence: common.evidence.is_some(),
+        mode: common.mode(),
     };
     let machine = machine(common)?;
     source::check(&replay.snippet, &machine)?;
@@ -167,10 +175,10 @@ fn answer(
 ) -> Result<u8, Failure> {
     let plan = request.plan(machine)?;
     let _directory = prepare_evidence(common)?;
-    let mut executor = executor(common, machine, &plan)?;
-    check_unroll(&plan, snippet, &executor)?;
-    let mut answer = Answer::measure(machine, &mut executor, snippet.clone(), &plan, request)?;
-    warn_of_neighbours(&executor, machine);
+    let mut executor = executor::spawn(common, target(machine), plan.clock.reads_counter())?;
+    check_unroll(&plan, snippet, executor.as_ref())?;
+    let mut answer = Answer::measure(machine, executor.as_mut(), snippet.clone(), &plan, request)?;
+    executor::warn_of_neighbours(executor.as_ref(), target(machine));
     answer.record.repro = repro;
     // First the result: it must not be lost where its evidence can't be written.
     print(&answer.record, output)?;
@@ -181,7 +189,7 @@ fn answer(
 }
 
 /// Fails where the bodies that were asked for do not fit the memory for code.
-fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &User) -> Result<(), Failure> {
+fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &dyn Executor) -> Result<(), Failure> {
     let most = most_copies(executor.arena_len(), snippet);
     match plan.unit {
         Some(copies) if copies > most => {
@@ -189,19 +197,6 @@ fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &User) -> Result<(), F
             Err(Failure::usage(text, Some(&format!("give --unroll at most {most}, or use --loop"))))
         }
         _ => Ok(()),
-    }
-}
-
-/// Says so where other runs were not kept away.
-pub fn warn_of_neighbours(executor: &User, machine: &Machine) {
-    let cpu = target(machine);
-    match executor.lock_state() {
-        LockState::Taken => {}
-        LockState::Busy => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
-        LockState::Missing(why) => warn(&format!(
-            "runs on CPU {cpu} can't be kept apart, since there is no lock file in /tmp or \
-             $XDG_RUNTIME_DIR: {why}"
-        )),
     }
 }
 
@@ -246,6 +241,7 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         seed: common.seed.unwrap_or_else(seed),
         quick: common.quick,
         keep_evidence: common.evidence.is_some(),
+        mode: common.mode(),
     })
 }
 
@@ -301,24 +297,6 @@ pub fn machine(common: &Common) -> Result<Machine, Failure> {
         Some(cpu) => Machine::detect_on(cpu)?,
         None => Machine::detect(),
     })
-}
-
-/// Fails where another executor than user mode is asked for.
-pub fn require_user_mode(common: &Common) -> Result<(), Failure> {
-    if common.executor == ExecutorName::Kernel {
-        return Err(Failure::from(Unavailable {
-            what: "executor kernel".to_string(),
-            why: "this version has no kernel module".to_string(),
-            remedy: "leave --executor out to measure in user mode".to_string(),
-        }));
-    }
-    Ok(())
-}
-
-fn executor(common: &Common, machine: &Machine, plan: &Plan) -> Result<User, Failure> {
-    require_user_mode(common)?;
-    let cpu = target(machine) as usize;
-    Ok(User::spawn(&UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() })?)
 }
 
 /// The CPU to measure on; the first where the system does not tell which are allowed.

@@ -47,6 +47,10 @@ pub struct Context {
     pub vector: [[u64; 8]; 32],
 }
 
+/// The part of a context that no program writes.
+pub(crate) const CONSTANT_PART: std::ops::Range<usize> =
+    std::mem::offset_of!(Context, gpr)..size_of::<Context>();
+
 /// The element type of the floating point numbers that registers and memory areas hold at first.
 ///
 /// Each element is one, with its lowest mantissa bit set: long products neither grow nor vanish, and the

@@ -26,6 +26,19 @@ pub enum RunError {
         /// The instruction that faulted, as text with its offset in the snippet, where it can be named.
         instruction: Option<String>,
     },
+    /// The measured code raised an exception in ring 0.
+    Exception {
+        /// Its number (Intel SDM vol. 3A, table 6-1).
+        vector: u8,
+        /// Its mnemonic and meaning.
+        name: String,
+        /// The error code that the processor pushed; 0 where it pushes none.
+        error_code: u64,
+        /// With a page fault the address that was accessed (CR2), else that of the instruction.
+        address: u64,
+        /// The instruction, as text with its offset in the snippet, where it can be named.
+        instruction: Option<String>,
+    },
     /// The measured code did not end before its deadline.
     Hung {
         /// The deadline in milliseconds.
@@ -68,6 +81,7 @@ impl RunError {
     pub fn remedy(&self) -> &'static str {
         match self {
             RunError::Fault { signal, .. } => fault_remedy(signal),
+            RunError::Exception { vector, .. } => exception_remedy(*vector),
             RunError::Hung { .. } => "look for a loop without an end; slow code needs a larger time budget",
             RunError::DirtyCanary { .. } => {
                 "R14, RDI, RSI, RSP and RBP each point into the middle of 1 MiB that may be written to"
@@ -87,6 +101,18 @@ fn fault_remedy(signal: &str) -> &'static str {
         "SIGFPE" => "divide RDX:RAX by what its quotient fits; init code can set registers",
         "SIGILL" => "this processor, or its operating system, does not have the instruction",
         "SIGSYS" => "system calls are refused to measured code",
+        _ => "",
+    }
+}
+
+fn exception_remedy(vector: u8) -> &'static str {
+    match vector {
+        0 => "divide RDX:RAX by what its quotient fits; init code can set registers",
+        6 => "this processor, or its operating system, does not have the instruction",
+        13 | 14 => {
+            "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; nothing else is \
+             mapped, of the kernel or of any process"
+        }
         _ => "",
     }
 }
@@ -113,6 +139,13 @@ impl fmt::Display for RunError {
         match self {
             RunError::Fault { signal, address, instruction } => {
                 write!(f, "the snippet raised {signal} at address {address:#x}")?;
+                match instruction {
+                    Some(text) => write!(f, ": {text}"),
+                    None => Ok(()),
+                }
+            }
+            RunError::Exception { name, error_code, address, instruction, .. } => {
+                write!(f, "the snippet raised {name}, error code {error_code:#x}, at address {address:#x}")?;
                 match instruction {
                     Some(text) => write!(f, ": {text}"),
                     None => Ok(()),

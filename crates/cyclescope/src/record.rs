@@ -200,6 +200,12 @@ pub struct ErrorRecord {
     pub remedy: Option<String>,
     /// The signal's name.
     pub signal: Option<&'static str>,
+    /// The number of an exception in ring 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vector: Option<u8>,
+    /// The error code of an exception in ring 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<u64>,
     /// The address that a fault reports.
     pub address: Option<String>,
     /// The instruction that faulted.
@@ -268,6 +274,14 @@ impl From<&RunError> for ErrorRecord {
             RunError::Fault { signal, address, instruction } => ErrorRecord {
                 code: "fault",
                 signal: Some(signal),
+                address: Some(format!("{address:#x}")),
+                instruction: instruction.clone(),
+                ..record
+            },
+            RunError::Exception { vector, error_code, address, instruction, .. } => ErrorRecord {
+                code: "fault",
+                vector: Some(*vector),
+                error_code: Some(*error_code),
                 address: Some(format!("{address:#x}")),
                 instruction: instruction.clone(),
                 ..record

@@ -4,7 +4,7 @@ use crate::caveat::{Caveat, Code, caveats, fall_short};
 use crate::clock::{self, Clock};
 use crate::error::{RunError, Unavailable};
 use crate::estimate::Estimate;
-use crate::executor::Executor;
+use crate::executor::{Executor, Mode};
 use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
 use crate::machine::fact::Fact;
@@ -49,6 +49,8 @@ pub struct Request {
     pub quick: bool,
     /// Whether batches and raw readings are kept.
     pub keep_evidence: bool,
+    /// Where the code runs.
+    pub mode: Mode,
 }
 
 /// The precision that a run stops at: at 16 layouts most snippets reach it at once.
@@ -83,7 +85,7 @@ impl Request {
             Some(clock) => clock,
             None => clock::choose(machine)?,
         };
-        clock::require(clock, machine)?;
+        clock::require(clock, machine, self.mode)?;
         let (layouts, rounds, budget) = match self.quick {
             true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
             false => (LAYOUTS, ROUNDS, BUDGET),

@@ -15,6 +15,7 @@ use crate::output::Output;
 use crate::{repro, run};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::RunError;
+use cyclescope::executor::Mode;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
@@ -27,7 +28,6 @@ use std::time::Duration;
 
 /// Runs the command and returns the exit code: an evaluation that completes is done, whatever it says.
 pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
-    run::require_user_mode(common)?;
     if args.series && !common.json {
         return Err(Failure::usage("--series prints JSON lines", Some("add --json")));
     }
@@ -60,7 +60,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     };
     let result = measure(&machine, executors, (&plan, &not_run), &mut |event| follower.take(event));
     follower.finish(result?)?;
-    run::warn_of_neighbours(&executor, &machine);
+    crate::executor::warn_of_neighbours(&executor, cpu);
     Ok(exit::DONE)
 }
 
@@ -92,7 +92,7 @@ fn clocks(
     match named {
         None => Ok((all, not_run)),
         Some(named) => {
-            named.iter().try_for_each(|clock| clock::require(clock, machine))?;
+            named.iter().try_for_each(|clock| clock::require(clock, machine, Mode::User))?;
             Ok((named, Vec::new()))
         }
     }

@@ -9,11 +9,12 @@ mod session;
 mod tables;
 
 use crate::args::{Common, InstrArgs};
+use crate::executor;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{interrupt, repro, run};
 use cyclescope::clock::Clock;
-use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::record::exit;
@@ -34,7 +35,6 @@ use std::time::Instant;
 /// Runs the command and returns the exit code: a table that completes is done, failed forms included, unless none was
 /// measured.
 pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
-    run::require_user_mode(common)?;
     if common.evidence.is_some() {
         let remedy = "leave --evidence out; --out FILE keeps results, and --explain CODE shows their programs and \
                       figures";
@@ -112,6 +112,7 @@ impl<'a> Bench<'a> {
             seed: common.seed.unwrap_or_else(run::seed),
             quick: common.quick,
             keep_evidence: false,
+            mode: common.mode(),
         };
         machine.tsc.require()?;
         let plan = request.plan(machine)?;
@@ -123,13 +124,12 @@ impl<'a> Bench<'a> {
         self.machine.target.as_ref().map_or(0, |target| target.cpu)
     }
 
-    fn spawn(&self) -> Result<User, Failure> {
-        let counter = self.plan.clock.reads_counter();
-        Ok(User::spawn(&UserOptions { cpu: self.cpu() as usize, counter, ..UserOptions::default() })?)
+    fn spawn(&self) -> Result<Box<dyn Executor>, Failure> {
+        executor::spawn(self.common, self.cpu(), self.plan.clock.reads_counter())
     }
 
     /// Measures what links cost.
-    fn begin(&self, executor: &mut User, subjects: Vec<Subject>) -> Result<Survey<'_>, Failure> {
+    fn begin(&self, executor: &mut dyn Executor, subjects: Vec<Subject>) -> Result<Survey<'_>, Failure> {
         let imul_latency = match self.plan.imul_latency {
             Some(latency) => latency,
             // Measuring anything finds it.
@@ -153,15 +153,15 @@ impl<'a> Bench<'a> {
             return Err(Failure::usage(text, Some(&remedy)));
         }
         let mut executor = self.spawn()?;
-        let survey = self.begin(&mut executor, subjects)?;
+        let survey = self.begin(executor.as_mut(), subjects)?;
         let repro = |row: &Row| {
             let name = format!("{} {}", row.code, row.operands);
             let args =
                 InstrArgs { filters: Vec::new(), explain: Some(name.trim_end().to_string()), ..args.clone() };
             repro::instr(self.common, &args, self.plan.seed)
         };
-        explain::explain_all(&survey, &mut executor, &repro, output)?;
-        run::warn_of_neighbours(&executor, self.machine);
+        explain::explain_all(&survey, executor.as_mut(), &repro, output)?;
+        executor::warn_of_neighbours(executor.as_ref(), self.cpu());
         Ok(exit::DONE)
     }
 
@@ -178,7 +178,8 @@ impl<'a> Bench<'a> {
             args,
             &subjects,
             (self.effort, plan.confidence),
-            (plan.clock.name, self.cpu(), plan.seed, self.common.quick),
+            (plan.clock.name, self.cpu(), plan.seed),
+            self.common,
         );
         if let (Some((machine, old)), Some(path)) = (&kept.head, &args.resume) {
             old.require(&session, machine, self.machine, &path.display().to_string())?;
@@ -198,7 +199,7 @@ impl<'a> Bench<'a> {
                 cpu: self.cpu(),
                 cpu_model: self.machine.cpu.name(),
                 clock: plan.clock.name,
-                executor: "user",
+                executor: self.common.mode().name(),
                 seed: plan.seed,
                 repro: repro::instr(self.common, args, plan.seed),
             };
@@ -229,7 +230,7 @@ impl<'a> Bench<'a> {
         };
         let mut executor = if whole { None } else { Some(self.spawn()?) };
         let mut survey =
-            executor.as_mut().map(|executor| self.begin(executor, subjects.clone())).transpose()?;
+            executor.as_mut().map(|executor| self.begin(executor.as_mut(), subjects.clone())).transpose()?;
         if let (Some(survey), Some((machine, _))) = (&mut survey, &kept.head) {
             GaugeRecord::of(machine)?.adopt_by(&mut survey.gauge);
         }
@@ -245,8 +246,8 @@ impl<'a> Bench<'a> {
             let done = earlier.into_iter().filter(|done| !complete.contains(&done.form)).collect();
             let known = Known { complete, done };
             follower.begin(survey.standing(&known));
-            survey.run(executor, known, &mut |event, standing| follower.take(event, standing))?;
-            run::warn_of_neighbours(executor, self.machine);
+            survey.run(executor.as_mut(), known, &mut |event, standing| follower.take(event, standing))?;
+            executor::warn_of_neighbours(executor.as_ref(), self.cpu());
         }
         Ok((follower.finish()?, resumed))
     }

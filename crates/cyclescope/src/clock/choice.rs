@@ -2,6 +2,7 @@
 
 use super::{ALL, Clock};
 use crate::error::Unavailable;
+use crate::executor::Mode;
 use crate::machine::Machine;
 use crate::unit::Unit;
 
@@ -21,7 +22,7 @@ pub fn choose(machine: &Machine) -> Result<&'static Clock, Unavailable> {
     }
     let mut refused = None;
     for clock in candidates {
-        match require(clock, machine) {
+        match require(clock, machine, Mode::User) {
             Ok(()) => return Ok(clock),
             Err(error) => refused = Some(error),
         }
@@ -39,17 +40,29 @@ pub fn find(name: &str) -> Result<&'static Clock, Vec<&'static str>> {
     Clock::named(name).ok_or_else(|| ALL.iter().map(|clock| clock.name).collect())
 }
 
-/// Whether the method can be used on this machine in user mode.
-pub fn require(clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
+/// Whether the method can be used on this machine, where code runs in this mode.
+pub fn require(clock: &Clock, machine: &Machine, mode: Mode) -> Result<(), Unavailable> {
     let unavailable = |why: String, remedy: &str| Unavailable {
         what: format!("clock {}", clock.name),
         why,
         remedy: remedy.to_string(),
     };
-    if clock.needs_ring0() {
+    if mode == Mode::User && clock.needs_ring0() {
         return Err(unavailable(
             "it writes a control register, which only ring 0 may".to_string(),
-            "choose another clock (--clock list); this one runs in kernel mode only",
+            "add --executor kernel, or choose another clock (--clock list)",
+        ));
+    }
+    if mode == Mode::Kernel && clock.calls() {
+        return Err(unavailable(
+            "it calls a function of the system's library, which is not mapped in ring 0".to_string(),
+            "choose another clock (--clock list)",
+        ));
+    }
+    if mode == Mode::Kernel && clock.reads_counter() {
+        return Err(unavailable(
+            "in ring 0 no counter is set up for it; the system counts for processes alone".to_string(),
+            "choose another clock (--clock list), or measure in user mode",
         ));
     }
     if clock.counts == Unit::TscTicks {
@@ -81,7 +94,7 @@ mod tests {
     #[test]
     fn ring0_clocks_are_refused_with_a_reason() {
         let clock = Clock::named("cpuid-rdtsc-cr0-rdtsc").unwrap();
-        let error = require(clock, &Machine::detect()).unwrap_err();
+        let error = require(clock, &Machine::detect(), Mode::User).unwrap_err();
         assert!(error.why.contains("ring 0") && !error.remedy.is_empty());
     }
 }

@@ -253,7 +253,7 @@ impl Experiments {
 
 fn choose(machine: &Machine, asked: Option<&'static Clock>) -> Result<&'static Clock, String> {
     let clock = match asked {
-        Some(clock) => clock::require(clock, machine).map(|()| clock),
+        Some(clock) => clock::require(clock, machine, crate::executor::Mode::User).map(|()| clock),
         None => clock::choose(machine),
     };
     clock.map_err(|refused| refused.to_string())

@@ -1,7 +1,14 @@
 //! Executors run programs and return raw readings. They know nothing of statistics.
 
+mod fault;
+pub mod kernel;
+mod lock;
 pub mod mock;
+mod placement;
 pub mod user;
+
+pub use fault::FaultReport;
+pub use lock::LockState;
 
 use crate::context::Element;
 use crate::error::RunError;
@@ -83,8 +90,32 @@ pub struct Sample {
     pub end: u64,
 }
 
+/// Where code runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// In a sandboxed process.
+    #[default]
+    User,
+    /// In ring 0, with interrupts off, through the kernel module.
+    Kernel,
+}
+
+impl Mode {
+    /// Its name in records and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::User => "user",
+            Mode::Kernel => "kernel",
+        }
+    }
+}
+
 /// Runs batches.
 pub trait Executor {
+    /// Its name in records.
+    fn name(&self) -> &'static str;
+
     /// Bytes of the code arena.
     fn arena_len(&self) -> usize;
 
@@ -99,8 +130,30 @@ pub trait Executor {
         Ok(samples)
     }
 
+    /// More about the fault that the last batch ended with.
+    fn last_fault(&self) -> Option<&FaultReport> {
+        None
+    }
+
+    /// How the lock of the CPU was found when the last batch began.
+    fn lock_state(&self) -> &LockState {
+        &LockState::Taken
+    }
+
     /// Whether the last batch had its CPU to itself, as far as other runs of this library go.
     fn exclusive(&self) -> Fact<bool> {
         Fact::unknown("this executor keeps no other run off its CPU")
     }
+}
+
+/// A number that no snippet can know.
+fn random() -> Result<u64, RunError> {
+    let mut bytes = [0; 8];
+    // SAFETY: fills so many bytes.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled != bytes.len() as isize {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(RunError::System { doing: "drawing a random number", errno });
+    }
+    Ok(u64::from_ne_bytes(bytes))
 }

@@ -88,6 +88,10 @@ impl Simulated {
 }
 
 impl Executor for Simulated {
+    fn name(&self) -> &'static str {
+        "mock"
+    }
+
     fn arena_len(&self) -> usize {
         ARENA
     }

@@ -1,10 +1,11 @@
 //! From a batch to commands: layouts whose code does not overlap go in one command together.
 
 use super::command::{FENCED_AT, LAYOUTS_AT, PlacedCall, PlacedLayout, SAMPLES_FENCE};
-use super::memory::{AREA, ARENA, COMMAND, MAX_SHIFT, Memory, SAMPLES, view};
+use super::memory::{AREA, ARENA, COMMAND, Memory, SAMPLES, view};
 use crate::context::Context;
 use crate::error::RunError;
-use crate::executor::{Batch, Layout, Place, Sample};
+use crate::executor::placement::{Code, check, middle, placed_code};
+use crate::executor::{Batch, Layout, Sample};
 use std::mem::size_of;
 use std::ops::Range;
 use std::ptr;
@@ -12,14 +13,6 @@ use std::ptr;
 /// Layouts that go in one command.
 pub(super) struct Chunk {
     pub(super) layouts: Range<usize>,
-}
-
-/// Distances that keep the areas' registers apart modulo 4096: odd multiples of 320, all in lines of their
-/// own.
-const STAGGER: usize = 320;
-
-fn refused(doing: &'static str) -> RunError {
-    RunError::System { doing, errno: libc::EINVAL }
 }
 
 /// Splits a batch into commands.
@@ -35,8 +28,8 @@ pub(super) fn split(batch: &Batch) -> Result<Vec<Chunk>, RunError> {
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut taken: Vec<Code> = Vec::new();
     for (index, layout) in batch.layouts.iter().enumerate() {
-        check(batch, layout, calls)?;
-        let own = placed_code(batch, layout)?;
+        check(batch, layout, AREA)?;
+        let own = placed_code(batch, layout, ARENA)?;
         let fits = own.iter().all(|code| taken.iter().all(|other| !code.collides(other)));
         match chunks.last_mut() {
             Some(chunk) if fits && chunk.layouts.len() < most => {
@@ -50,49 +43,6 @@ pub(super) fn split(batch: &Batch) -> Result<Vec<Chunk>, RunError> {
         }
     }
     Ok(chunks)
-}
-
-/// A program in the arena.
-#[derive(PartialEq)]
-struct Code {
-    program: usize,
-    range: Range<usize>,
-}
-
-impl Code {
-    /// Whether the two can't be in the arena together. One program at one place is no collision.
-    fn collides(&self, other: &Code) -> bool {
-        let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
-        overlap && self != other
-    }
-}
-
-fn check(batch: &Batch, layout: &Layout, calls: usize) -> Result<(), RunError> {
-    if layout.round.len() != calls || layout.round.iter().any(|call| call.place >= layout.code.len()) {
-        return Err(refused("finding the program of a call"));
-    }
-    if layout.code.iter().any(|place| place.program >= batch.programs.len()) {
-        return Err(refused("finding a layout's program"));
-    }
-    if layout.data.iter().any(|shift| shift.unsigned_abs() > MAX_SHIFT) {
-        return Err(refused("moving a register in its memory area"));
-    }
-    Ok(())
-}
-
-/// A layout's programs, by where they lie.
-fn placed_code(batch: &Batch, layout: &Layout) -> Result<Vec<Code>, RunError> {
-    let code = |place: &Place| {
-        let at = place.offset as usize;
-        Code { program: place.program, range: at..at + batch.programs[place.program].len() }
-    };
-    let mut placed: Vec<Code> = layout.code.iter().map(code).collect();
-    placed.sort_by_key(|code| code.range.start);
-    let overlapping = placed.windows(2).any(|pair| pair[0].range.end > pair[1].range.start);
-    if overlapping || placed.last().is_some_and(|last| last.range.end > ARENA) {
-        return Err(refused("placing code in the arena"));
-    }
-    Ok(placed)
 }
 
 impl Chunk {
@@ -142,7 +92,7 @@ impl Chunk {
 fn place(layout: &Layout, memory: &Memory) -> PlacedLayout {
     let mut areas = [0; 5];
     for (area, address) in areas.iter_mut().enumerate() {
-        let middle = view::area_at(area) + AREA / 2 + STAGGER * (2 * area + 1);
+        let middle = view::area_at(area) + middle(area, AREA);
         *address = memory.in_worker(middle).wrapping_add_signed(i64::from(layout.data[area]));
     }
     PlacedLayout { areas, seed: layout.seed }

@@ -1,7 +1,7 @@
 //! What the two sides exchange: a command that the worker can only read, and its answer.
 
 use crate::context::Context;
-use std::mem::{offset_of, size_of};
+use std::mem::size_of;
 use std::sync::atomic::AtomicU32;
 
 /// A command, at the start of the command region; placed layouts and calls follow.
@@ -163,6 +163,3 @@ impl Shared {
         None
     }
 }
-
-/// The part of a context that no program writes.
-pub(super) const CONSTANT_PART: std::ops::Range<usize> = offset_of!(Context, gpr)..size_of::<Context>();

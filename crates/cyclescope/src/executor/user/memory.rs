@@ -28,9 +28,6 @@ pub(super) const SIGNAL_STACK: usize = 64 << 10;
 pub(super) const AREA: usize = 1 << 20;
 /// Bytes of the region that cold programs read through, a page at a time.
 const EVICTION: usize = crate::context::EVICTION_PAGES * 4096;
-/// How far a layout may move a register from the middle of its area.
-pub(super) const MAX_SHIFT: u32 = (AREA / 2 - (64 << 10)) as u32;
-
 /// Offsets in the worker's view.
 pub(super) mod view {
     use super::*;

@@ -17,7 +17,6 @@ mod batch;
 mod command;
 mod counter;
 mod faults;
-mod lock;
 mod memory;
 mod process;
 mod sandbox;
@@ -27,15 +26,14 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use faults::{FaultReport, signal_name};
-pub use lock::LockState;
+pub use faults::signal_name;
 
-use super::{Batch, Executor, Sample};
+use super::lock::{CpuLock, LockState};
+use super::{Batch, Executor, FaultReport, Mode, Sample, random};
 use crate::error::RunError;
 use crate::machine::fact::Fact;
 use batch::Chunk;
 use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
-use lock::CpuLock;
 use memory::Memory;
 use process::{Waited, Worker};
 use std::ptr;
@@ -101,19 +99,9 @@ impl User {
         Ok(user)
     }
 
-    /// More about the fault that the last batch ended with.
-    pub fn last_fault(&self) -> Option<&FaultReport> {
-        self.fault.as_ref()
-    }
-
     /// The process number of the worker, while there is one.
     pub fn worker_pid(&self) -> Option<i32> {
         self.worker.as_ref().map(Worker::pid)
-    }
-
-    /// Whether the last batch had the CPU to itself, as far as other runs of this library go.
-    pub fn lock_state(&self) -> &LockState {
-        &self.lock_state
     }
 
     fn status(&self) -> &Status {
@@ -221,6 +209,10 @@ impl User {
 }
 
 impl Executor for User {
+    fn name(&self) -> &'static str {
+        Mode::User.name()
+    }
+
     fn arena_len(&self) -> usize {
         memory::ARENA
     }
@@ -246,22 +238,14 @@ impl Executor for User {
     }
 
     fn exclusive(&self) -> Fact<bool> {
-        match &self.lock_state {
-            LockState::Taken => Fact::Known(true),
-            LockState::Busy => Fact::Known(false),
-            LockState::Missing(why) => Fact::unknown(format!("there is no lock: {why}")),
-        }
+        self.lock_state.exclusive()
     }
-}
 
-/// A number that no snippet can know.
-fn random() -> Result<u64, RunError> {
-    let mut bytes = [0; 8];
-    // SAFETY: fills so many bytes.
-    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if filled != bytes.len() as isize {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(RunError::System { doing: "drawing a random number", errno });
+    fn last_fault(&self) -> Option<&FaultReport> {
+        self.fault.as_ref()
     }
-    Ok(u64::from_ne_bytes(bytes))
+
+    fn lock_state(&self) -> &LockState {
+        &self.lock_state
+    }
 }

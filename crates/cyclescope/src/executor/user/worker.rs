@@ -4,14 +4,14 @@
 //! nothing here allocates, locks, panics or touches thread-local storage.
 
 use super::command::{
-    CONSTANT_PART, Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall,
+    Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall,
     PlacedLayout, Shared, outcome,
 };
 use super::counter;
 use super::memory::{AREA, Piece, view};
 use super::sandbox;
 use super::stub::{self, Restored};
-use crate::context::{AREA_REGISTERS, Context};
+use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::executor::Sample;
 use std::mem::size_of;
 use std::ptr;

@@ -117,7 +117,7 @@ pub struct NotRun {
 pub fn all(machine: &Machine) -> (Vec<&'static Clock>, Vec<NotRun>) {
     let (mut run, mut not) = (Vec::new(), Vec::new());
     for clock in clock::ALL {
-        match clock::require(clock, machine) {
+        match clock::require(clock, machine, crate::executor::Mode::User) {
             Ok(()) => run.push(clock),
             Err(why) => not.push(NotRun { clock, why }),
         }

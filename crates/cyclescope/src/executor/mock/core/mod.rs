@@ -142,6 +142,10 @@ impl SimulatedCore {
 }
 
 impl Executor for SimulatedCore {
+    fn name(&self) -> &'static str {
+        "mock"
+    }
+
     fn arena_len(&self) -> usize {
         ARENA
     }

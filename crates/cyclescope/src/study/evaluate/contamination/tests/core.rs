@@ -24,6 +24,10 @@ pub(super) struct Core {
 }
 
 impl Executor for Core {
+    fn name(&self) -> &'static str {
+        "mock"
+    }
+
     fn arena_len(&self) -> usize {
         1 << 20
     }

@@ -5,6 +5,7 @@
 //! a run whose batches follow each other closely cannot starve another. `flock` lets go when a process dies,
 //! however it dies.
 
+use crate::machine::fact::Fact;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -19,6 +20,17 @@ pub enum LockState {
     Busy,
     /// There is no lock, for this reason; other runs were not looked for.
     Missing(String),
+}
+
+impl LockState {
+    /// Whether the CPU was this run's alone, as far as other runs of this library go.
+    pub fn exclusive(&self) -> Fact<bool> {
+        match self {
+            LockState::Taken => Fact::Known(true),
+            LockState::Busy => Fact::Known(false),
+            LockState::Missing(why) => Fact::unknown(format!("there is no lock: {why}")),
+        }
+    }
 }
 
 /// The lock of one CPU.

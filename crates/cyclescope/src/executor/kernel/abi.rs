@@ -1,0 +1,156 @@
+//! The module's interface, as `uapi/cyclescope.h` has it. Both sides assert the same sizes and offsets.
+
+use crate::executor::Sample;
+use std::mem::{offset_of, size_of};
+
+/// The version of the interface that this library speaks.
+pub(super) const VERSION: u32 = 1;
+/// Bytes of the page that holds a context.
+pub(super) const CONTEXT_BYTES: usize = 4096;
+/// Where in that page the context starts.
+pub(super) const CONTEXT_AT: usize = 512;
+
+/// [`Info::flags`]: APERF and MPERF are read around each slice.
+pub(super) const INFO_APERF: u32 = 1;
+/// [`Info::flags`]: a second CPU is there to end what runs too long.
+pub(super) const INFO_DEADLINE: u32 = 1 << 1;
+/// [`Run::flags`]: fill the memory areas first.
+pub(super) const RUN_FILL: u32 = 1;
+/// [`Run::flags`]: run although nothing could end an endless loop.
+pub(super) const RUN_UNGUARDED: u32 = 1 << 1;
+
+/// What of the CPU's state measured code had left changed, by bit of [`Outcome::changed`].
+pub(super) const CHANGED: [&str; 9] = [
+    "CR0",
+    "CR8",
+    "the debug registers",
+    "a segment register",
+    "the base of FS or GS",
+    "a descriptor table register",
+    "XCR0",
+    "PKRU",
+    "IA32_TSC_AUX",
+];
+
+/// Values of [`Outcome::status`].
+pub(super) mod status {
+    pub(in super::super) const DONE: u32 = 0;
+    pub(in super::super) const FAULT: u32 = 1;
+    pub(in super::super) const DEADLINE: u32 = 2;
+    pub(in super::super) const NO_READING: u32 = 3;
+    pub(in super::super) const ASTRAY: u32 = 4;
+}
+
+/// `struct cyclescope_info`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Info {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) flags: u32,
+    pub(super) tsc_khz: u32,
+    pub(super) arena: u64,
+    pub(super) context: u64,
+    pub(super) areas: [u64; 5],
+    pub(super) eviction: u64,
+    pub(super) arena_bytes: u32,
+    pub(super) area_bytes: u32,
+    pub(super) eviction_bytes: u32,
+    pub(super) most_pieces: u32,
+    pub(super) most_calls: u32,
+    pub(super) longest_slice_us: u32,
+    pub(super) longest_deadline_us: u32,
+    pub(super) reserved: u32,
+}
+
+/// `struct cyclescope_piece`
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) offset: u32,
+    pub(super) bytes: u32,
+    pub(super) code: u64,
+}
+
+/// `struct cyclescope_call`
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedCall {
+    pub(super) offset: u32,
+    pub(super) reserved: u32,
+    pub(super) loop_count: u64,
+}
+
+/// `struct cyclescope_outcome`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outcome {
+    pub(super) status: u32,
+    pub(super) vector: u32,
+    pub(super) error_code: u64,
+    pub(super) ip: u64,
+    pub(super) sp: u64,
+    pub(super) cr2: u64,
+    pub(super) ip_offset: u32,
+    pub(super) changed: u32,
+    pub(super) rounds_done: u32,
+    pub(super) slices: u32,
+    pub(super) repeated: u32,
+    pub(super) reserved: u32,
+    pub(super) tsc: u64,
+    pub(super) aperf: u64,
+    pub(super) mperf: u64,
+}
+
+/// `struct cyclescope_run`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Run {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) flags: u32,
+    pub(super) cpu: u32,
+    pub(super) pieces: u32,
+    pub(super) calls: u32,
+    pub(super) piece_list: u64,
+    pub(super) call_list: u64,
+    pub(super) context: u64,
+    pub(super) samples: u64,
+    pub(super) warm_up: u32,
+    pub(super) rounds: u32,
+    pub(super) delay: u32,
+    pub(super) slice_us: u32,
+    pub(super) deadline_us: u32,
+    pub(super) total_ms: u32,
+    pub(super) seed: u64,
+    pub(super) fill: u64,
+    pub(super) unread: u64,
+    pub(super) outcome: Outcome,
+}
+
+const _: () = {
+    assert!(size_of::<Info>() == 112);
+    assert!(offset_of!(Info, arena) == 16);
+    assert!(offset_of!(Info, eviction) == 72);
+    assert!(offset_of!(Info, longest_deadline_us) == 104);
+    assert!(size_of::<Piece>() == 16);
+    assert!(size_of::<PlacedCall>() == 16);
+    assert!(size_of::<Sample>() == 16);
+    assert!(size_of::<Outcome>() == 88);
+    assert!(offset_of!(Outcome, ip_offset) == 40);
+    assert!(offset_of!(Outcome, tsc) == 64);
+    assert!(size_of::<Run>() == 192);
+    assert!(offset_of!(Run, warm_up) == 56);
+    assert!(offset_of!(Run, seed) == 80);
+    assert!(offset_of!(Run, outcome) == 104);
+};
+
+/// `_IOWR('y', number, size)` (asm-generic/ioctl.h).
+const fn read_write(number: u64, size: usize) -> u64 {
+    3 << 30 | (size as u64) << 16 | (b'y' as u64) << 8 | number
+}
+
+/// `CYCLESCOPE_GET_INFO`
+pub(super) const GET_INFO: u64 = read_write(0x40, size_of::<Info>());
+/// `CYCLESCOPE_RUN`
+pub(super) const RUN: u64 = read_write(0x41, size_of::<Run>());

@@ -1,0 +1,154 @@
+//! The module's device: whether it is there, what it says, and its calls.
+
+use super::abi::{self, Info};
+use crate::error::{RunError, Unavailable};
+use std::fs::File;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// The device's path.
+pub const DEVICE: &str = "/dev/cyclescope";
+/// Where a loaded module says why it runs nothing here.
+const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
+/// There while the module is loaded.
+const LOADED: &str = "/sys/module/cyclescope";
+/// How the kernel is locked down.
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+const HOW_TO: &str = "docs/kernel-safety.md tells how to build and load the module";
+
+/// The module, opened.
+#[derive(Debug)]
+pub struct Module {
+    device: File,
+    pub(super) info: Info,
+}
+
+/// Whether a module is loaded.
+pub fn is_loaded() -> bool {
+    Path::new(LOADED).exists()
+}
+
+/// Why the module that is loaded runs nothing on this machine.
+pub fn refusal() -> Option<String> {
+    let text = std::fs::read_to_string(REFUSED).ok()?;
+    Some(text.trim().to_string()).filter(|text| !text.is_empty() && text != "(null)")
+}
+
+/// Whether the kernel is locked down, so that neither unsigned modules nor this device can be used.
+pub fn is_locked_down() -> bool {
+    std::fs::read_to_string(LOCKDOWN).is_ok_and(|text| !text.contains("[none]"))
+}
+
+impl Module {
+    /// Opens the device and asks what it is.
+    pub fn open() -> Result<Module, Unavailable> {
+        let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| unavailable(&error))?;
+        let mut info = Info { size: size_of::<Info>() as u32, version: abi::VERSION, ..Info::default() };
+        // SAFETY: the module writes a struct of the size that it was told.
+        if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
+            let error = io::Error::last_os_error();
+            return Err(kernel_unavailable(
+                format!("the module that is loaded does not speak version {} ({error})", abi::VERSION),
+                "build and load the module that came with this program",
+            ));
+        }
+        Ok(Module { device, info })
+    }
+
+    /// The kernel's own calibration of the TSC's frequency, kHz.
+    pub fn tsc_khz(&self) -> u32 {
+        self.info.tsc_khz
+    }
+
+    /// Whether the processor counts APERF and MPERF.
+    pub fn has_aperf(&self) -> bool {
+        self.info.flags & abi::INFO_APERF != 0
+    }
+
+    /// Whether a second CPU can end what runs too long.
+    pub fn has_deadline(&self) -> bool {
+        self.info.flags & abi::INFO_DEADLINE != 0
+    }
+
+    /// One run.
+    ///
+    /// # Safety
+    ///
+    /// The addresses in `run` are those of buffers as long as the counts beside them say.
+    pub(super) unsafe fn run(&self, run: &mut abi::Run) -> Result<(), RunError> {
+        run.size = size_of::<abi::Run>() as u32;
+        run.version = abi::VERSION;
+        // SAFETY: as the caller promises.
+        if unsafe { libc::ioctl(self.device.as_raw_fd(), abi::RUN, run) } == 0 {
+            return Ok(());
+        }
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        Err(RunError::System { doing: "running code in ring 0", errno })
+    }
+}
+
+fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
+    Unavailable { what: "executor kernel".to_string(), why, remedy: remedy.to_string() }
+}
+
+fn unavailable(error: &io::Error) -> Unavailable {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) if is_loaded() => {
+            kernel_unavailable(format!("the module is loaded, but there is no {DEVICE}"), "mount devtmpfs on /dev")
+        }
+        Some(libc::ENOENT) => kernel_unavailable("the kernel module is not loaded".to_string(), HOW_TO),
+        Some(libc::EACCES) if is_locked_down() => kernel_unavailable(
+            "the kernel is locked down".to_string(),
+            "boot without Secure Boot or with lockdown=none; measure in user mode otherwise",
+        ),
+        Some(libc::EACCES | libc::EPERM) => kernel_unavailable(
+            format!("{DEVICE} is for root with CAP_SYS_RAWIO"),
+            "run as root, outside of containers",
+        ),
+        Some(libc::ENODEV) => {
+            let why = refusal().unwrap_or_else(|| "the module runs nothing on this machine".to_string());
+            kernel_unavailable(why, "measure in user mode")
+        }
+        Some(libc::EBUSY) => {
+            kernel_unavailable("too many runs have the module open".to_string(), "wait until one has ended")
+        }
+        _ => kernel_unavailable(format!("{DEVICE} can't be opened: {error}"), HOW_TO),
+    }
+}
+
+/// This thread on one CPU, until dropped.
+pub(super) struct Pinned {
+    before: libc::cpu_set_t,
+}
+
+impl Pinned {
+    pub(super) fn to(cpu: usize) -> Result<Pinned, RunError> {
+        let failed = || {
+            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            RunError::System { doing: "moving to the CPU to measure on", errno }
+        };
+        // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size given.
+        unsafe {
+            let mut before: libc::cpu_set_t = std::mem::zeroed();
+            if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut before) != 0 {
+                return Err(failed());
+            }
+            let mut only: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(cpu, &mut only);
+            if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only) != 0 {
+                return Err(failed());
+            }
+            Ok(Pinned { before })
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: a set that the kernel filled. Nothing is left to be done when this fails.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.before) };
+    }
+}

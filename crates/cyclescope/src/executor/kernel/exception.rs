@@ -1,0 +1,37 @@
+//! The processor's exceptions, by vector.
+
+/// Mnemonic and meaning of the exceptions (Intel SDM vol. 3A, table 6-1).
+const EXCEPTIONS: [(u32, &str, &str); 16] = [
+    (0, "#DE", "divide error"),
+    (1, "#DB", "debug exception"),
+    (3, "#BP", "breakpoint"),
+    (4, "#OF", "overflow"),
+    (5, "#BR", "bound range exceeded"),
+    (6, "#UD", "invalid opcode"),
+    (7, "#NM", "device not available"),
+    (8, "#DF", "double fault"),
+    (10, "#TS", "invalid TSS"),
+    (11, "#NP", "segment not present"),
+    (12, "#SS", "stack fault"),
+    (13, "#GP", "general protection"),
+    (14, "#PF", "page fault"),
+    (16, "#MF", "x87 floating-point error"),
+    (17, "#AC", "alignment check"),
+    (19, "#XM", "SIMD floating-point exception"),
+];
+
+/// Vectors whose saved instruction pointer is behind the instruction: traps.
+pub(super) fn comes_after(vector: u32) -> bool {
+    matches!(vector, 1 | 3 | 4) || vector >= 32
+}
+
+/// The vector of a page fault, the one exception that tells an address.
+pub(super) const PAGE_FAULT: u32 = 14;
+
+/// The exception in words: `#UD (invalid opcode)`, `interrupt 128`.
+pub(super) fn name(vector: u32) -> String {
+    match EXCEPTIONS.iter().find(|(number, ..)| *number == vector) {
+        Some((_, mnemonic, meaning)) => format!("{mnemonic} ({meaning})"),
+        None => format!("interrupt {vector}"),
+    }
+}

@@ -1,0 +1,331 @@
+//! The kernel-mode executor: snippets run in ring 0, through the module of this project.
+//!
+//! The module gives them a private address space: their code, their areas and nothing else that they could harm.
+//! Interrupts are off for a slice of some milliseconds; what the code raises comes back as a typed error. What page
+//! tables can't hold back is refused before, by [`refused`]. `docs/kernel-safety.md` tells what remains possible.
+
+mod abi;
+mod device;
+mod exception;
+pub mod refused;
+
+#[cfg(test)]
+mod tests;
+
+pub use device::{DEVICE, Module};
+
+use super::fault::{describe, find};
+use super::lock::{CpuLock, LockState};
+use super::placement::{check, middle, placed_code};
+use super::{Batch, Executor, FaultReport, Layout, Sample};
+use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
+use crate::error::{RunError, Unavailable};
+use crate::machine::fact::Fact;
+use crate::program::Program;
+use abi::{CHANGED, CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
+use device::Pinned;
+use refused::Rules;
+use std::mem::size_of;
+use std::time::{Duration, Instant};
+
+/// How long interrupts stay off at a time, µs: less than a tick of Debian's kernels (4 ms), so that no more than one
+/// waits; long enough that the first round after them, with cold translations, is one of many.
+const SLICE_US: u32 = 2000;
+/// How long one call may take before it counts as hung: far below what the kernel's own watchdogs allow (10 s), far
+/// above what a measurement plans for one call.
+const DEADLINE_US: u32 = 1_000_000;
+
+/// How to make a [`Kernel`] executor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelOptions {
+    /// The CPU that measured code runs on.
+    pub cpu: usize,
+    /// How long batches wait for another run on that CPU before they run beside it.
+    pub patience: Duration,
+    /// Runs code that may not end although no second CPU could end it.
+    pub force: bool,
+}
+
+impl Default for KernelOptions {
+    fn default() -> KernelOptions {
+        KernelOptions { cpu: 0, patience: Duration::from_secs(30), force: false }
+    }
+}
+
+/// How far three clocks went while measured code had the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// The time stamp counter, in ticks.
+    pub tsc: u64,
+    /// APERF, in core cycles.
+    pub aperf: u64,
+    /// MPERF, in ticks of the TSC's frequency.
+    pub mperf: u64,
+}
+
+/// Runs batches in ring 0.
+pub struct Kernel {
+    options: KernelOptions,
+    module: Module,
+    lock: CpuLock,
+    lock_state: LockState,
+    fault: Option<FaultReport>,
+    progress: Progress,
+    changed: u32,
+}
+
+impl Kernel {
+    /// Opens the module's device.
+    pub fn open(options: &KernelOptions) -> Result<Kernel, Unavailable> {
+        Ok(Kernel {
+            options: options.clone(),
+            module: Module::open()?,
+            lock: CpuLock::open(options.cpu),
+            lock_state: LockState::Taken,
+            fault: None,
+            progress: Progress::default(),
+            changed: 0,
+        })
+    }
+
+    /// What the module says of itself and the machine.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// How far TSC, APERF and MPERF went in all batches so far; none where the processor has no APERF.
+    pub fn progress(&self) -> Option<Progress> {
+        self.module.has_aperf().then_some(self.progress)
+    }
+
+    /// What of the processor's state measured code left changed, and the module restored.
+    pub fn changed(&self) -> Vec<&'static str> {
+        CHANGED.iter().enumerate().filter(|(bit, _)| self.changed >> bit & 1 != 0).map(|(_, name)| *name).collect()
+    }
+
+    fn judge(&self, program: &Program) -> Result<(), RunError> {
+        let lone_cpu = !self.module.has_deadline() && !self.options.force;
+        refused::judge(program, Rules { lone_cpu }).map_err(|refusal| refusal.into_error())
+    }
+
+    /// Runs one layout, until a point in time.
+    fn run_layout(&mut self, batch: &Batch, layout: &Layout, until: Instant) -> Result<Vec<Sample>, RunError> {
+        let area_bytes = self.module.info.area_bytes as usize;
+        check(batch, layout, area_bytes)?;
+        placed_code(batch, layout, self.arena_len())?;
+        let left = until.saturating_duration_since(Instant::now()).as_millis();
+        if left == 0 {
+            return Err(hung(batch));
+        }
+        let unread = super::random()?;
+        let context = self.context(batch, layout);
+        let mut page = Page::new(unread, &context);
+        let code = self.code(batch, layout);
+        let pieces: Vec<Piece> = code
+            .iter()
+            .map(|(offset, bytes)| Piece {
+                offset: *offset,
+                bytes: bytes.len() as u32,
+                code: bytes.as_ptr() as u64,
+            })
+            .collect();
+        let calls: Vec<PlacedCall> = layout
+            .round
+            .iter()
+            .map(|call| PlacedCall {
+                offset: layout.code[call.place].offset,
+                reserved: 0,
+                loop_count: call.loop_count,
+            })
+            .collect();
+        let mut samples = vec![Sample::default(); batch.rounds as usize * batch.calls()];
+        let mut run = abi::Run {
+            flags: if batch.touches_memory { abi::RUN_FILL } else { 0 }
+                | if self.module.has_deadline() { 0 } else { abi::RUN_UNGUARDED },
+            cpu: self.options.cpu as u32,
+            pieces: pieces.len() as u32,
+            calls: calls.len() as u32,
+            piece_list: pieces.as_ptr() as u64,
+            call_list: calls.as_ptr() as u64,
+            context: page.0.as_mut_ptr() as u64,
+            samples: samples.as_mut_ptr() as u64,
+            warm_up: batch.warm_up,
+            rounds: batch.rounds,
+            delay: batch.delay.max(1),
+            slice_us: SLICE_US,
+            deadline_us: DEADLINE_US,
+            total_ms: left.min(u128::from(u32::MAX)) as u32,
+            seed: layout.seed,
+            fill: batch.element.pattern(),
+            unread,
+            ..abi::Run::default()
+        };
+        // SAFETY: every address in `run` is that of a buffer that lives through the call and is as long as the
+        // counts beside it say.
+        unsafe { self.module.run(&mut run) }?;
+        self.take(&run.outcome);
+        self.check(batch, layout, &run.outcome)?;
+        page.check(unread, &context)?;
+        Ok(samples)
+    }
+
+    fn take(&mut self, outcome: &Outcome) {
+        self.progress.tsc += outcome.tsc;
+        self.progress.aperf += outcome.aperf;
+        self.progress.mperf += outcome.mperf;
+        self.changed |= outcome.changed;
+    }
+
+    fn context(&self, batch: &Batch, layout: &Layout) -> Context {
+        let info = &self.module.info;
+        let mut context = Context::new(batch.element);
+        context.eviction = info.eviction;
+        for (area, register) in AREA_REGISTERS.iter().enumerate() {
+            let address = info.areas[area] + middle(area, info.area_bytes as usize) as u64;
+            context.gpr[*register] = address.wrapping_add_signed(i64::from(layout.data[area]));
+        }
+        context
+    }
+
+    /// The layout's programs, placed.
+    fn code(&self, batch: &Batch, layout: &Layout) -> Vec<(u32, Vec<u8>)> {
+        let context_at = self.module.info.context + CONTEXT_AT as u64;
+        let place = |place: &super::Place| {
+            let program = &batch.programs[place.program];
+            let mut bytes = vec![0; program.len()];
+            program.place(self.module.info.arena + u64::from(place.offset), context_at, &mut bytes);
+            (place.offset, bytes)
+        };
+        layout.code.iter().map(place).collect()
+    }
+
+    /// Turns the module's answer into an error, if it is one.
+    fn check(&mut self, batch: &Batch, layout: &Layout, outcome: &Outcome) -> Result<(), RunError> {
+        match outcome.status {
+            status::DONE => Ok(()),
+            status::FAULT => {
+                let report = self.name(batch, layout, outcome);
+                let error = RunError::Exception {
+                    vector: outcome.vector as u8,
+                    name: exception::name(outcome.vector),
+                    error_code: outcome.error_code,
+                    address: report.address,
+                    instruction: report.instruction.clone(),
+                };
+                self.fault = Some(report);
+                Err(error)
+            }
+            status::DEADLINE => Err(hung(batch)),
+            status::NO_READING => {
+                Err(RunError::DirtyCanary { fence: "a clock reading, skipped or overwritten," })
+            }
+            status::ASTRAY => Err(RunError::DirtyCanary { fence: "the driver's record of its rounds" }),
+            _ => Err(RunError::System { doing: "understanding the module's answer", errno: libc::EPROTO }),
+        }
+    }
+
+    fn name(&self, batch: &Batch, layout: &Layout, outcome: &Outcome) -> FaultReport {
+        let arena = self.module.info.arena;
+        let after = exception::comes_after(outcome.vector);
+        let layouts = std::slice::from_ref(layout);
+        let at = outcome.ip.checked_sub(arena).filter(|at| *at <= self.arena_len() as u64);
+        let place = at.and_then(|at| find(at as usize, after, &batch.programs, layouts));
+        let start = place.map_or(outcome.ip, |(_, _, start)| arena + start as u64);
+        let offset = place.map(|(_, code_at, at)| at - code_at as usize);
+        let program = place.map(|(program, ..)| program);
+        FaultReport {
+            signal: "",
+            code: outcome.vector as i32,
+            address: if outcome.vector == exception::PAGE_FAULT { outcome.cr2 } else { start },
+            rip: outcome.ip,
+            system_call: None,
+            program,
+            offset,
+            instruction: program
+                .zip(offset)
+                .and_then(|(program, offset)| describe(&batch.programs[program], offset)),
+        }
+    }
+}
+
+fn hung(batch: &Batch) -> RunError {
+    let deadline = batch.deadline.min(Duration::from_micros(DEADLINE_US.into()));
+    RunError::Hung { deadline_ms: deadline.as_millis() as u64 }
+}
+
+impl Executor for Kernel {
+    fn name(&self) -> &'static str {
+        super::Mode::Kernel.name()
+    }
+
+    fn arena_len(&self) -> usize {
+        self.module.info.arena_bytes as usize
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        self.fault = None;
+        batch.programs.iter().try_for_each(|program| self.judge(program))?;
+        let pinned = Pinned::to(self.options.cpu)?;
+        // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
+        let patience = match self.lock_state {
+            LockState::Busy => Duration::ZERO,
+            _ => self.options.patience,
+        };
+        self.lock_state = self.lock.take(patience);
+        let now = Instant::now();
+        let until = now.checked_add(batch.deadline).unwrap_or(now + Duration::from_secs(1 << 30));
+        let result = batch.layouts.iter().try_for_each(|layout| {
+            let samples = self.run_layout(batch, layout, until)?;
+            take(&samples);
+            Ok(())
+        });
+        self.lock.release();
+        drop(pinned);
+        result
+    }
+
+    fn exclusive(&self) -> Fact<bool> {
+        self.lock_state.exclusive()
+    }
+
+    fn last_fault(&self) -> Option<&FaultReport> {
+        self.fault.as_ref()
+    }
+
+    fn lock_state(&self) -> &LockState {
+        &self.lock_state
+    }
+}
+
+/// The page with the context and canaries around it.
+#[repr(C, align(4096))]
+struct Page([u64; CONTEXT_BYTES / 8]);
+
+impl Page {
+    fn new(canary: u64, context: &Context) -> Box<Page> {
+        let mut page = Box::new(Page([canary; CONTEXT_BYTES / 8]));
+        // SAFETY: the context fits behind its offset, which is a multiple of its alignment.
+        unsafe { page.0.as_mut_ptr().cast::<u8>().add(CONTEXT_AT).cast::<Context>().write(context.clone()) };
+        page
+    }
+
+    /// Whether only what a program writes has changed.
+    fn check(&self, canary: u64, context: &Context) -> Result<(), RunError> {
+        let after = (CONTEXT_AT + size_of::<Context>()) / 8;
+        let (before, behind) = (&self.0[..CONTEXT_AT / 8], &self.0[after..]);
+        if before.iter().chain(behind).any(|word| *word != canary) {
+            return Err(RunError::DirtyCanary { fence: "the context's fence" });
+        }
+        let words = |context: &Context| -> Vec<u64> {
+            let start = std::ptr::from_ref(context).cast::<u64>();
+            // SAFETY: the range lies in the context, which is plain data without padding there.
+            CONSTANT_PART.step_by(8).map(|offset| unsafe { start.add(offset / 8).read() }).collect()
+        };
+        // SAFETY: written by `new` at this place.
+        let now = unsafe { &*self.0.as_ptr().cast::<u8>().add(CONTEXT_AT).cast::<Context>() };
+        if words(now) != words(context) || now.mxcsr != context.mxcsr {
+            return Err(RunError::DirtyCanary { fence: "the context" });
+        }
+        Ok(())
+    }
+}
