@@ -1,5 +1,6 @@
 //! Executors run programs and return raw readings. They know nothing of statistics.
 
+pub mod kernel;
 pub mod mock;
 pub mod user;
 

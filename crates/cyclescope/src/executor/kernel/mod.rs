@@ -1,0 +1,3 @@
+//! Measured code in ring 0.
+
+pub mod refused;
