@@ -47,9 +47,11 @@ pub struct Context {
     pub vector: [[u64; 8]; 32],
 }
 
-/// The part of a context that no program writes.
-pub(crate) const CONSTANT_PART: std::ops::Range<usize> =
-    std::mem::offset_of!(Context, gpr)..size_of::<Context>();
+/// The part of a context that no program writes. Behind it is padding.
+pub(crate) const CONSTANT_PART: std::ops::Range<usize> = {
+    use std::mem::offset_of;
+    offset_of!(Context, gpr)..offset_of!(Context, vector) + size_of::<[[u64; 8]; 32]>()
+};
 
 /// The element type of the floating point numbers that registers and memory areas hold at first.
 ///

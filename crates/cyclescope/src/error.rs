@@ -54,6 +54,21 @@ pub enum RunError {
         /// How it ended.
         how: String,
     },
+    /// The code would not be survived where it was to run, and has not run.
+    Refused {
+        /// Which piece of the code: `snippet`, `init code` or `following code`.
+        part: &'static str,
+        /// Where in that piece, in bytes.
+        offset: usize,
+        /// The instruction there, as text.
+        instruction: String,
+        /// Why, as the end of a sentence about the instruction.
+        why: &'static str,
+        /// What the user can do about it.
+        remedy: &'static str,
+        /// Whether only an indirect branch may lead there.
+        hidden: bool,
+    },
     /// A system call of the harness failed.
     System {
         /// What was being done.
@@ -87,6 +102,7 @@ impl RunError {
                 "R14, RDI, RSI, RSP and RBP each point into the middle of 1 MiB that may be written to"
             }
             RunError::WorkerLost { .. } => "something ended it from outside, or the snippet wrote over it",
+            RunError::Refused { remedy, .. } => remedy,
             RunError::System { errno, .. } => system_remedy(*errno),
         }
     }
@@ -158,6 +174,13 @@ impl fmt::Display for RunError {
                 write!(f, "the snippet wrote outside its memory areas ({fence} is damaged)")
             }
             RunError::WorkerLost { how } => write!(f, "the worker process was lost: {how}"),
+            RunError::Refused { part, offset, instruction, why, hidden, .. } => {
+                let through = if *hidden { ", where an indirect branch may lead," } else { "" };
+                write!(
+                    f,
+                    "`{instruction}` at byte {offset} of the {part}{through} is refused in ring 0: {why}"
+                )
+            }
             RunError::System { doing, errno } => {
                 let reason = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "{doing} failed: {reason}")

@@ -190,7 +190,7 @@ impl RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ErrorRecord {
     /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `dirty_canary`,
-    /// `worker_lost`, `internal`.
+    /// `worker_lost`, `refused`, `internal`.
     pub code: &'static str,
     /// The exit code.
     pub exit: u8,
@@ -289,6 +289,12 @@ impl From<&RunError> for ErrorRecord {
             RunError::Hung { .. } => ErrorRecord { code: "hang", ..record },
             RunError::DirtyCanary { .. } => ErrorRecord { code: "dirty_canary", ..record },
             RunError::WorkerLost { .. } => ErrorRecord { code: "worker_lost", ..record },
+            RunError::Refused { instruction, .. } => ErrorRecord {
+                code: "refused",
+                exit: exit::USAGE,
+                instruction: Some(instruction.clone()),
+                ..record
+            },
             RunError::System { .. } => ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record },
         }
     }

@@ -25,3 +25,4 @@ pub use layout::parse;
 pub use lexer::Position;
 pub use listing::{Listing, features, hex};
 pub use suggest::nearest;
+pub(crate) use text::text;

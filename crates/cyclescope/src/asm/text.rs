@@ -11,7 +11,7 @@ use iced_x86::{
 };
 
 /// One instruction as text, numbers in C's hexadecimal.
-pub(super) fn text(instruction: &Instruction) -> String {
+pub(crate) fn text(instruction: &Instruction) -> String {
     if instruction.is_invalid() {
         return String::from("(bad)");
     }

@@ -49,6 +49,7 @@ pub struct Program {
     snippet: Vec<u8>,
     copies: usize,
     looped: bool,
+    following: Vec<u8>,
 }
 
 /// Registers that a System V function must preserve.
@@ -127,8 +128,16 @@ impl Recipe<'_> {
         emitter.bytes(self.following);
         emit_exit(&mut emitter);
         let (tail, tail_relocations) = emitter.finish();
-        let init = self.init.to_vec();
-        Frame { head, head_relocations, tail, tail_relocations, init, looped: self.looped, cold: self.cold }
+        Frame {
+            head,
+            head_relocations,
+            tail,
+            tail_relocations,
+            init: self.init.to_vec(),
+            looped: self.looped,
+            cold: self.cold,
+            following: self.following.to_vec(),
+        }
     }
 
     fn emit_entry(&self, emitter: &mut Emitter) {
@@ -161,6 +170,7 @@ pub struct Frame {
     init: Vec<u8>,
     looped: bool,
     cold: Cold,
+    following: Vec<u8>,
 }
 
 impl Frame {
@@ -193,6 +203,7 @@ impl Frame {
             snippet: snippet.to_vec(),
             copies,
             looped: self.looped,
+            following: self.following.clone(),
         }
     }
 }
@@ -286,6 +297,11 @@ impl Program {
     /// Whether the body runs in a loop counted by R15.
     pub fn looped(&self) -> bool {
         self.looped
+    }
+
+    /// The code that runs once after the last reading.
+    pub fn following(&self) -> &[u8] {
+        &self.following
     }
 
     /// The code for one address, its context at another; the two are at most 2 GiB apart.

@@ -9,8 +9,6 @@ mod device;
 mod exception;
 pub mod refused;
 
-#[cfg(test)]
-mod tests;
 
 pub use device::{DEVICE, Module};
 

@@ -1,0 +1,142 @@
+//! What a processor may see at one offset of some code.
+//!
+//! Processors differ in the length of near branches with an operand-size prefix, so that an offset can hold two
+//! instructions. Bytes that the decoder does not know are not taken for a fault: a newer processor may know
+//! them (APX gives `d5` a meaning that reaches every instruction of the `0f` map).
+
+use super::facts;
+use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory};
+
+/// Where the code is taken to stand: far from the 64 KiB that branches with 16-bit operands reach.
+const BASE: u64 = 0x1000_0000_0000;
+
+/// The longest instruction (Intel SDM vol. 2, 2.3.11).
+pub(super) const LONGEST: usize = 15;
+
+/// Opcodes that raise #UD in 64-bit mode on every processor (Intel SDM vol. 2, table A-2; APX leaves them).
+const FAULTS: [u8; 19] = [
+    0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f, 0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4,
+    0xd6, 0xea,
+];
+
+/// Opcodes whose meaning depends on bytes behind them: maps, VEX, EVEX, XOP, REX2, and the groups with XBEGIN and
+/// far branches.
+const OPEN: [u8; 8] = [0x0f, 0x62, 0xc4, 0xc5, 0x8f, 0xd5, 0xc7, 0xff];
+
+/// An instruction at an offset.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// The instruction, its address counted from [`BASE`].
+    pub instruction: Instruction,
+    /// Whether every processor that has it takes these bytes for it.
+    pub sure: bool,
+    /// Whether a LOCK prefix stands in front of it, valid there or not.
+    pub locked: bool,
+    /// The general registers that it writes to.
+    pub writes: u16,
+}
+
+/// What an offset holds.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// One instruction, or two where processors differ; none where all raise a fault.
+    Steps(Vec<Step>),
+    /// Bytes that the decoder does not know.
+    Unknown,
+    /// An instruction that goes on behind the code's end.
+    Cut,
+}
+
+/// Decodes at any offset; `bits` is the code segment's size.
+pub(super) struct Offsets<'a> {
+    bytes: &'a [u8],
+    bits: u32,
+    factory: InstructionInfoFactory,
+}
+
+impl<'a> Offsets<'a> {
+    pub fn new(bytes: &'a [u8], bits: u32) -> Offsets<'a> {
+        Offsets { bytes, bits, factory: InstructionInfoFactory::new() }
+    }
+
+    /// What stands at an offset inside of the code.
+    pub fn at(&mut self, offset: usize) -> Found {
+        let rest = &self.bytes[offset..self.bytes.len().min(offset + LONGEST)];
+        let mut steps: Vec<Step> = Vec::new();
+        let mut cut = false;
+        for options in [DecoderOptions::NONE, DecoderOptions::AMD] {
+            let (instruction, sure, error) = self.decode(rest, offset, options);
+            cut |= error == DecoderError::NoMoreBytes;
+            if instruction.is_invalid() || steps.iter().any(|known| same(&known.instruction, &instruction)) {
+                continue;
+            }
+            let writes = facts::writes(&instruction, &mut self.factory);
+            let locked = prefixes(rest, self.bits).contains(&0xf0);
+            steps.push(Step { instruction, sure, locked, writes });
+        }
+        match steps.is_empty() {
+            _ if cut => Found::Cut,
+            true if self.faults(rest) => Found::Steps(steps),
+            true => Found::Unknown,
+            false => Found::Steps(steps),
+        }
+    }
+
+    fn decode(&self, rest: &[u8], offset: usize, options: u32) -> (Instruction, bool, DecoderError) {
+        let ip = BASE + offset as u64;
+        let mut decoder = Decoder::with_ip(self.bits, rest, ip, options);
+        let instruction = decoder.decode();
+        let error = decoder.last_error();
+        if error != DecoderError::InvalidInstruction || self.faults(rest) {
+            return (instruction, true, error);
+        }
+        // Reserved fields are what later extensions take: what it would be without them is judged.
+        let mut decoder = Decoder::with_ip(self.bits, rest, ip, options | DecoderOptions::NO_INVALID_CHECK);
+        let instruction = decoder.decode();
+        (instruction, false, decoder.last_error())
+    }
+
+    fn faults(&self, rest: &[u8]) -> bool {
+        let opcode = rest.get(prefixes(rest, self.bits).len());
+        self.bits == 64 && opcode.is_some_and(|opcode| FAULTS.contains(opcode))
+    }
+
+    /// The instruction that goes on behind the end, as far as all that it may become are alike; none where its
+    /// opcode is not complete.
+    pub fn completed(&mut self, offset: usize) -> Option<Found> {
+        let rest = &self.bytes[offset..];
+        let opcode = rest.get(prefixes(rest, self.bits).len())?;
+        if OPEN.contains(opcode) {
+            return None;
+        }
+        let mut padded = rest.to_vec();
+        padded.resize(LONGEST, 0);
+        Some(Offsets::new(&padded, self.bits).at(0))
+    }
+}
+
+/// The offset that a direct branch leads to, which may be outside of the code.
+pub(super) fn target(instruction: &Instruction) -> i64 {
+    instruction.near_branch_target().wrapping_sub(BASE) as i64
+}
+
+/// The offset of an instruction.
+pub(super) fn offset(instruction: &Instruction) -> usize {
+    (instruction.ip() - BASE) as usize
+}
+
+fn same(one: &Instruction, other: &Instruction) -> bool {
+    // Equality leaves addresses out, and lengths.
+    one == other && one.len() == other.len() && one.code() != Code::INVALID
+}
+
+/// The prefixes in front of an opcode, REX among them.
+fn prefixes(rest: &[u8], bits: u32) -> &[u8] {
+    let is_prefix = |byte: &u8| match byte {
+        0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 => true,
+        0x40..=0x4f => bits == 64,
+        _ => false,
+    };
+    let count = rest.iter().take_while(|byte| is_prefix(byte)).count();
+    &rest[..count]
+}

@@ -1,0 +1,115 @@
+//! What is known of the registers' values before the code runs, wherever it came from.
+
+use super::decode::Step;
+use iced_x86::{Code, InstructionInfoFactory, OpAccess, OpKind, Register};
+
+/// What is known of one register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Fact {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// Its lower 32 bits.
+    Constant(u32),
+    /// It was read from CR0.
+    Cr0,
+    /// It is the lower half of XCR0.
+    Xcr0Low,
+    /// It is the upper half of XCR0.
+    Xcr0High,
+}
+
+/// What is known of the 16 general registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Facts([Fact; 16]);
+
+const EAX: usize = 0;
+const ECX: usize = 1;
+const EDX: usize = 2;
+/// R15, which counts a loop's turns.
+pub(super) const COUNTER: usize = 15;
+
+impl Facts {
+    /// Takes back what the other way to here does not agree with; whether that was anything.
+    pub fn meet(&mut self, other: &Facts) -> bool {
+        let before = *self;
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            if own != other {
+                *own = Fact::Unknown;
+            }
+        }
+        *self != before
+    }
+
+    /// Forgets one register.
+    pub fn forget(&mut self, register: usize) {
+        self.0[register] = Fact::Unknown;
+    }
+
+    /// ECX, where it is a known constant.
+    pub fn ecx(&self) -> Option<u32> {
+        match self.0[ECX] {
+            Fact::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether a register holds what was read from CR0.
+    pub fn is_cr0(&self, register: Register) -> bool {
+        register.is_gpr64() && self.0[register.number()] == Fact::Cr0
+    }
+
+    /// Whether XSETBV would write what is there.
+    pub fn is_xcr0(&self) -> bool {
+        self.ecx() == Some(0) && self.0[EAX] == Fact::Xcr0Low && self.0[EDX] == Fact::Xcr0High
+    }
+
+    /// What is known after an instruction.
+    pub fn after(&self, step: &Step) -> Facts {
+        if !step.sure {
+            return Facts::default();
+        }
+        let mut after = *self;
+        for register in (0..16).filter(|register| step.writes & (1 << register) != 0) {
+            after.forget(register);
+        }
+        let instruction = &step.instruction;
+        let (to, from) = (instruction.op0_register(), instruction.op1_register());
+        let to_register = instruction.op0_kind() == OpKind::Register;
+        match instruction.code() {
+            Code::Mov_r32_imm32 | Code::Mov_r64_imm64 | Code::Mov_rm64_imm32 | Code::Mov_rm32_imm32
+                if to_register =>
+            {
+                after.0[to.number()] = Fact::Constant(instruction.immediate(1) as u32);
+            }
+            Code::Xor_r32_rm32 | Code::Xor_rm32_r32 | Code::Xor_r64_rm64 | Code::Xor_rm64_r64
+                if to_register && to == from =>
+            {
+                after.0[to.number()] = Fact::Constant(0);
+            }
+            // On some processors a LOCK prefix makes it CR8.
+            Code::Mov_r64_cr if from == Register::CR0 && !step.locked => {
+                after.0[to.number()] = Fact::Cr0;
+            }
+            Code::Xgetbv if self.ecx() == Some(0) => {
+                after.0[EAX] = Fact::Xcr0Low;
+                after.0[EDX] = Fact::Xcr0High;
+            }
+            _ => {}
+        }
+        after
+    }
+}
+
+/// The general registers that an instruction writes to, in part or on a condition too: a bit for each.
+pub(super) fn writes(instruction: &iced_x86::Instruction, factory: &mut InstructionInfoFactory) -> u16 {
+    let mut mask = 0;
+    for used in factory.info(instruction).used_registers() {
+        let read = matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+        let register = used.register().full_register();
+        if !read && register.is_gpr64() {
+            mask |= 1 << register.number();
+        }
+    }
+    mask
+}

@@ -1,0 +1,160 @@
+//! Where direct branches lead in one stretch of code, and what is known of the registers there.
+
+use super::decode::{Found, LONGEST, Offsets, Step, target};
+use super::facts::{COUNTER, Facts};
+use super::instruction::{self, is_direct, is_indirect};
+use super::reason::Reason;
+use iced_x86::{FlowControl, Mnemonic};
+
+/// A stretch of code after every way through it was followed.
+pub(super) struct Flow<'a> {
+    bytes: &'a [u8],
+    looped: bool,
+    offsets: Offsets<'a>,
+    /// What stands at the offsets that were reached.
+    found: Vec<Option<Found>>,
+    /// What is known there; the last one is the stretch's end.
+    facts: Vec<Option<Facts>>,
+    open: Vec<usize>,
+}
+
+/// A refused offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct At {
+    pub offset: usize,
+    pub reason: Reason,
+}
+
+impl<'a> Flow<'a> {
+    /// Follows all ways from the stretch's start; a looped one starts again after its end.
+    pub fn through(bytes: &'a [u8], looped: bool, entry: Facts) -> Flow<'a> {
+        let mut flow = Flow {
+            bytes,
+            looped,
+            offsets: Offsets::new(bytes, 64),
+            found: vec![None; bytes.len()],
+            facts: vec![None; bytes.len() + 1],
+            open: Vec::new(),
+        };
+        flow.reach(0, entry);
+        while let Some(offset) = flow.open.pop() {
+            flow.advance(offset);
+        }
+        flow
+    }
+
+    fn reach(&mut self, offset: usize, facts: Facts) {
+        let news = match &mut self.facts[offset] {
+            Some(known) => known.meet(&facts),
+            none => {
+                *none = Some(facts);
+                true
+            }
+        };
+        if news {
+            self.open.push(offset);
+        }
+    }
+
+    fn advance(&mut self, offset: usize) {
+        let Some(mut facts) = self.facts[offset] else { return };
+        if offset == self.bytes.len() {
+            if self.looped {
+                facts.forget(COUNTER);
+                self.reach(0, facts);
+            }
+            return;
+        }
+        if self.found[offset].is_none() {
+            self.found[offset] = Some(self.offsets.at(offset));
+        }
+        let Some(Found::Steps(steps)) = self.found[offset].clone() else { return };
+        for step in steps {
+            let after = facts.after(&step);
+            if is_direct(&step.instruction) {
+                // Registers go back to what they were before the transaction.
+                let aborts = step.instruction.mnemonic() == Mnemonic::Xbegin;
+                let there = if aborts { Facts::default() } else { after };
+                if let Some(target) = self.inside(&step) {
+                    self.reach(target, there);
+                }
+            }
+            if goes_on(&step) {
+                self.reach(offset + step.instruction.len(), after);
+            }
+        }
+    }
+
+    /// Where a direct branch leads, if not out of the stretch.
+    fn inside(&self, step: &Step) -> Option<usize> {
+        usize::try_from(target(&step.instruction)).ok().filter(|target| *target <= self.bytes.len())
+    }
+
+    /// What is known at the stretch's end; nothing where no way was found to it.
+    pub fn exit(&self) -> Facts {
+        self.facts[self.bytes.len()].unwrap_or_default()
+    }
+
+    /// Whether a branch was reached that may lead to anywhere.
+    pub fn is_indirect(&self) -> bool {
+        self.steps().any(|(_, step)| is_indirect(&step.instruction))
+    }
+
+    /// Whether every way that enters at the start leaves at the end, so that copies of the stretch only follow each
+    /// other.
+    pub fn is_closed(&self) -> bool {
+        let cut = self.found.iter().flatten().any(|found| matches!(found, Found::Cut));
+        let leaves = |step: &Step| is_direct(&step.instruction) && self.inside(step).is_none();
+        // The decoder may have judged bytes that it takes for too few to be an instruction, and more would follow.
+        let near_end = self.bytes.len().saturating_sub(LONGEST);
+        let unknown = self.found[near_end..].iter().flatten().any(|found| matches!(found, Found::Unknown));
+        !cut && !unknown && !self.steps().any(|(_, step)| leaves(step))
+    }
+
+    fn steps(&self) -> impl Iterator<Item = (usize, &Step)> {
+        self.found.iter().enumerate().flat_map(|(offset, found)| {
+            let steps: &[Step] = match found {
+                Some(Found::Steps(steps)) => steps,
+                _ => &[],
+            };
+            steps.iter().map(move |step| (offset, step))
+        })
+    }
+
+    /// The first offset that is refused. `lone`: nothing could end a loop without an end.
+    pub fn refused(&self, lone: bool) -> Option<At> {
+        let reached = self.found.iter().zip(&self.facts).enumerate();
+        reached.into_iter().find_map(|(offset, (found, facts))| {
+            let reason = match found.as_ref()? {
+                Found::Unknown => Some(Reason::UnknownEncoding),
+                Found::Cut => Some(Reason::CutOff),
+                Found::Steps(steps) => {
+                    steps.iter().find_map(|step| self.step(step, &facts.unwrap_or_default(), lone))
+                }
+            };
+            reason.map(|reason| At { offset, reason })
+        })
+    }
+
+    fn step(&self, step: &Step, facts: &Facts, lone: bool) -> Option<Reason> {
+        let leaves = || is_direct(&step.instruction) && self.inside(step).is_none();
+        instruction::always(&step.instruction, facts)
+            .or_else(|| leaves().then_some(Reason::BranchLeaves))
+            .or_else(|| lone.then(|| instruction::alone(step, self.looped)).flatten())
+    }
+}
+
+/// Whether the instruction behind it can follow. Nothing comes back from an exception; a call comes back by a
+/// branch to anywhere only.
+fn goes_on(step: &Step) -> bool {
+    !matches!(
+        step.instruction.flow_control(),
+        FlowControl::UnconditionalBranch
+            | FlowControl::IndirectBranch
+            | FlowControl::Return
+            | FlowControl::Call
+            | FlowControl::IndirectCall
+            | FlowControl::Exception
+            | FlowControl::Interrupt
+    )
+}

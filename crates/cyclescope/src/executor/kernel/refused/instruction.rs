@@ -1,0 +1,89 @@
+//! One instruction, with what is known before it: is it refused?
+
+use super::decode::{self, Step};
+use super::facts::{COUNTER, Facts};
+use super::lists::{ALLOWED, Msr, READABLE, REFUSED, WAITS, WRITABLE};
+use super::reason::Reason;
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+/// Why an instruction is refused, whatever machine it runs on.
+pub(super) fn always(instruction: &Instruction, facts: &Facts) -> Option<Reason> {
+    let mnemonic = instruction.mnemonic();
+    if let Some((reason, _)) = REFUSED.iter().find(|(_, list)| list.contains(&mnemonic)) {
+        return Some(*reason);
+    }
+    let listed = |msrs: &[Msr]| facts.ecx().is_some_and(|ecx| msrs.iter().any(|(number, _)| *number == ecx));
+    match mnemonic {
+        Mnemonic::Mov => control_register(instruction, facts),
+        Mnemonic::Rdmsr => (!listed(READABLE)).then_some(Reason::ModelSpecific),
+        Mnemonic::Wrmsr => (!listed(WRITABLE)).then_some(Reason::ModelSpecific),
+        Mnemonic::Xsetbv => (!facts.is_xcr0()).then_some(Reason::ExtendedState),
+        _ => {
+            let info = instruction.op_code();
+            let privileged = info.is_privileged() || !info.cpl3() || info.is_input_output();
+            (privileged && !ALLOWED.contains(&mnemonic)).then_some(Reason::Unlisted)
+        }
+    }
+}
+
+fn control_register(instruction: &Instruction, facts: &Facts) -> Option<Reason> {
+    if instruction.op0_kind() != OpKind::Register {
+        return None;
+    }
+    let (to, from) = (instruction.op0_register(), instruction.op1_register());
+    if to.is_tr() || from.is_tr() {
+        return Some(Reason::Vendor);
+    }
+    match to {
+        Register::CR0 => (!facts.is_cr0(from)).then_some(Reason::MachineStatus),
+        Register::CR2 | Register::CR8 => None,
+        Register::CR3 => Some(Reason::PageTables),
+        _ if to.is_cr() => Some(Reason::ControlRegister),
+        Register::DR0 | Register::DR1 | Register::DR2 | Register::DR3 => None,
+        // DR4 is DR6 where debugging extensions are off, and DR5 is DR7 (Intel SDM vol. 3, 18.2.2).
+        Register::DR4 | Register::DR6 => None,
+        _ if to.is_dr() => Some(Reason::DebugControl),
+        _ => None,
+    }
+}
+
+/// Why an instruction is refused where nothing could end it. Code that only goes forward comes to its end.
+pub(super) fn alone(step: &Step, counted: bool) -> Option<Reason> {
+    let instruction = &step.instruction;
+    if is_indirect(instruction) {
+        return Some(Reason::LoneIndirect);
+    }
+    if is_direct(instruction) && decode::target(instruction) <= decode::offset(instruction) as i64 {
+        return Some(Reason::LoneBackward);
+    }
+    let repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+    if repeated && instruction.is_string_instruction() {
+        return Some(Reason::LoneRepeat);
+    }
+    if WAITS.contains(&instruction.mnemonic()) {
+        return Some(Reason::LoneWait);
+    }
+    (counted && step.writes & (1 << COUNTER) != 0).then_some(Reason::LoneCounter)
+}
+
+/// Whether it leads to an offset that its bytes tell.
+pub(super) fn is_direct(instruction: &Instruction) -> bool {
+    let near = [OpKind::NearBranch16, OpKind::NearBranch32, OpKind::NearBranch64];
+    near.contains(&instruction.op0_kind())
+}
+
+/// Whether it leads to where its bytes do not tell.
+pub(super) fn is_indirect(instruction: &Instruction) -> bool {
+    let branches = [FlowControl::IndirectBranch, FlowControl::IndirectCall, FlowControl::Return];
+    branches.contains(&instruction.flow_control()) || is_far(instruction)
+}
+
+/// Whether it can lead to a code segment of another size.
+pub(super) fn is_far(instruction: &Instruction) -> bool {
+    let returns = [Mnemonic::Retf, Mnemonic::Iret, Mnemonic::Iretd, Mnemonic::Iretq];
+    returns.contains(&instruction.mnemonic())
+        || instruction.is_jmp_far_indirect()
+        || instruction.is_call_far_indirect()
+        || instruction.is_jmp_far()
+        || instruction.is_call_far()
+}
