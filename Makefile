@@ -18,6 +18,7 @@ run:
 # Where those can't be had (77), the reason is printed and the rest counts.
 test: check
 	$(CARGO) test --workspace --release
+	kernel/test/judge-test
 	kernel/test/run stable || test $$? = 77
 
 # In the kernel that the distribution installs, and in the newest that it has. Needs no root: packages are unpacked, not

@@ -25,8 +25,8 @@ result() {
 		return
 	fi
 	say "not ok $count - $2"
-	note "exit code $1, kernel log since the last test:"
-	note "$(head -n 60 /tmp/kernel-log)"
+	note "exit code $1"
+	[ ! -s /tmp/kernel-log ] || note "kernel log since the last test:" "$(head -n 60 /tmp/kernel-log)"
 }
 
 check() {
@@ -34,7 +34,7 @@ check() {
 	shift
 	"$@" >/tmp/output 2>&1 </dev/null || status=$?
 	result $status "$text"
-	[ $status -eq 0 ] || note "$(tail -n 40 /tmp/output)"
+	[ $status -eq 0 ] || [ ! -s /tmp/output ] || note "$(tail -n 40 /tmp/output)"
 }
 
 refuse() {
@@ -42,7 +42,7 @@ refuse() {
 	shift
 	"$@" >/tmp/output 2>&1 </dev/null || status=0
 	result $status "$text"
-	[ $status -eq 0 ] || note "$(tail -n 40 /tmp/output)"
+	[ $status -eq 0 ] || [ ! -s /tmp/output ] || note "$(tail -n 40 /tmp/output)"
 }
 
 skip() {
