@@ -1,8 +1,10 @@
 # The project's verbs. `make test` is all that a change must pass.
 
 CARGO ?= cargo
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test check bench install clean
+.PHONY: all build run test check test-kernel test-kernel-newer module dkms-tree bench install clean
 
 all: build
 
@@ -12,9 +14,33 @@ build:
 run:
 	$(CARGO) run --release -- run "imul rax, rax"
 
-# Format, lints, then unit, integration and documentation tests of every crate.
+# Format, lints, then unit, integration and documentation tests of every crate, then the module in emulated machines.
+# Where those can't be had (77), the reason is printed and the rest counts.
 test: check
 	$(CARGO) test --workspace --release
+	kernel/test/judge-test
+	kernel/test/run stable || test $$? = 77
+
+# In the kernel that the distribution installs, and in the newest that it has. Needs no root: packages are unpacked, not
+# installed. ARGS names suites.
+test-kernel:
+	kernel/test/run stable $(ARGS)
+
+test-kernel-newer:
+	kernel/test/run newer $(ARGS)
+
+# target/module/kernel/cyclescope.ko, for the running kernel or for the headers in KDIR.
+KDIR ?= /lib/modules/$(shell uname -r)/build
+module:
+	kernel/build $(KDIR) $(TARGET)/module
+
+# A source tree for `dkms add`.
+dkms-tree:
+	rm -rf $(TARGET)/cyclescope-$(VERSION)
+	mkdir -p $(TARGET)/cyclescope-$(VERSION)/kernel
+	sed 's/@VERSION@/$(VERSION)/' kernel/dkms.conf > $(TARGET)/cyclescope-$(VERSION)/dkms.conf
+	cp kernel/Kbuild kernel/Makefile kernel/*.[chS] $(TARGET)/cyclescope-$(VERSION)/kernel
+	cp -r uapi $(TARGET)/cyclescope-$(VERSION)
 
 check:
 	$(CARGO) fmt --all --check

@@ -1,0 +1,13 @@
+# The module loads and goes, and its device with it.
+# boot:
+. ./tap.sh
+plan 6
+
+mode() { [ "$(stat -c %a /dev/cyclescope)" = 600 ]; }
+
+check "the module loads" insmod /modules/cyclescope.ko
+check "its device is there" test -c /dev/cyclescope
+check "the device is root's alone" mode
+check "the module goes" rmmod cyclescope
+refuse "so does the device" test -e /dev/cyclescope
+check "the module loads again" insmod /modules/cyclescope.ko
