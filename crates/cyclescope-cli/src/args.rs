@@ -49,9 +49,9 @@ pub struct Common {
     /// Print one JSON object a line and nothing else on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// Where the code runs
-    #[arg(long, global = true, value_enum, value_name = "WHERE", default_value = "user")]
-    pub executor: ExecutorName,
+    /// Where the code runs [default: user]
+    #[arg(long, global = true, value_enum, value_name = "WHERE")]
+    pub executor: Option<ExecutorName>,
     /// Timing method; `list` shows them all; `evaluate` takes several, separated by commas [default: chosen for this
     /// machine; with evaluate all]
     #[arg(long, global = true, value_name = "NAME", value_delimiter = ',')]
@@ -77,8 +77,8 @@ impl Common {
     /// Where the code runs.
     pub fn mode(&self) -> Mode {
         match self.executor {
-            ExecutorName::User => Mode::User,
-            ExecutorName::Kernel => Mode::Kernel,
+            None | Some(ExecutorName::User) => Mode::User,
+            Some(ExecutorName::Kernel) => Mode::Kernel,
         }
     }
 
@@ -90,7 +90,7 @@ impl Common {
             ("--seed", self.seed.is_some()),
             ("--quick", self.quick),
             ("--evidence", self.evidence.is_some()),
-            ("--executor", self.executor != ExecutorName::User),
+            ("--executor", self.mode() != Mode::User),
             ("--force", self.force),
         ];
         given.iter().find(|(_, given)| *given).map(|(name, _)| *name)

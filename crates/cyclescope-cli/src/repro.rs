@@ -1,7 +1,8 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
 
-use crate::args::{Common, EvaluateArgs, ExecutorName, InstrArgs, RunArgs};
+use crate::args::{Common, EvaluateArgs, InstrArgs, RunArgs};
 use clap::ValueEnum;
+use cyclescope::executor::Mode;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
 use std::path::Path;
@@ -24,7 +25,7 @@ impl CommandLine {
     }
 
     fn common(&mut self, common: &Common, seed: u64) {
-        self.option("--executor", &(common.executor != ExecutorName::User).then(|| name(common.executor)));
+        self.option("--executor", &(common.mode() != Mode::User).then(|| common.mode().name()));
         self.option("--clock", &(!common.clock.is_empty()).then(|| common.clock.join(",")));
         self.option("--cpu", &common.cpu);
         self.flag("--quick", common.quick);

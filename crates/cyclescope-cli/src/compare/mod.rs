@@ -8,6 +8,7 @@ pub use tables::one_line;
 use crate::args::{Common, CompareArgs};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
+use cyclescope::executor::Mode;
 use cyclescope::record::exit;
 use cyclescope::study::instr::compare::{Comparison, Difference, Tolerance};
 use cyclescope::study::instr::compare::{against_reference, against_results};
@@ -107,6 +108,14 @@ impl Input {
         }
     }
 
+    /// Where the code ran: a file has rows of one executor.
+    fn mode(&self) -> Option<Mode> {
+        match &self.content {
+            Content::Results(table) => table.rows.first().map(|row| row.executor),
+            Content::Reference(_) => None,
+        }
+    }
+
     fn processor(&self) -> Option<&str> {
         match &self.content {
             Content::Results(table) => table.processor(),
@@ -148,6 +157,8 @@ struct Source<'a> {
     /// Rows, or lines of a published table.
     entries: usize,
     processor: Option<&'a str>,
+    /// Where the code ran; null for a published table.
+    executor: Option<&'static str>,
     /// The number of a last line that is cut.
     cut_line: Option<u64>,
 }
@@ -158,7 +169,8 @@ impl Input {
             Content::Results(table) => ("results", table.rows.len(), table.cut),
             Content::Reference(reference) => ("reference", reference.entries.len(), None),
         };
-        Source { file: &self.path, holds, entries, processor: self.processor(), cut_line }
+        let executor = self.mode().map(Mode::name);
+        Source { file: &self.path, holds, entries, processor: self.processor(), executor, cut_line }
     }
 }
 

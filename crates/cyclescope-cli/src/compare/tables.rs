@@ -5,6 +5,7 @@ use crate::failure::{Failure, harmless};
 use crate::output::Output;
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
+use cyclescope::executor::Mode;
 use cyclescope::study::instr::compare::{Comparison, Difference, Kind, Side, Tally, Tolerance};
 use cyclescope::study::instr::row::Bound;
 
@@ -49,7 +50,8 @@ fn described(input: &Input) -> String {
         Content::Reference(reference) => (reference.entries.len(), "lines of a published table"),
     };
     let processor = input.processor().map_or(String::new(), |name| format!(", {name}"));
-    one_line(&format!("{}: {count} {what}{processor}", input.path))
+    let place = if input.mode() == Some(Mode::Kernel) { ", in ring 0" } else { "" };
+    one_line(&format!("{}: {count} {what}{processor}{place}", input.path))
 }
 
 /// A tolerance in words.

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
+use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::study::instr::operands::Anatomy;
 use cyclescope::study::instr::selection::isa;
@@ -27,12 +28,15 @@ struct FormRecord {
     isa: String,
     /// The code of the reason why it would be skipped; null where it would be measured.
     skip: Option<&'static str>,
+    /// The same with what more there is to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl FormRecord {
-    fn new(subject: &Subject, machine: &Machine) -> FormRecord {
+    fn new(subject: &Subject, machine: &Machine, mode: Mode) -> FormRecord {
         let form = subject.form;
-        let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features));
+        let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features, mode));
         FormRecord {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),
@@ -40,13 +44,17 @@ impl FormRecord {
             encoding: form.encoding(),
             isa: isa(subject).join("+"),
             skip: skipped.map(Skip::code),
+            reason: skipped
+                .map(Skip::reason)
+                .filter(|reason| Some(reason.as_str()) != skipped.map(Skip::code)),
         }
     }
 }
 
 /// Prints the forms.
-pub fn list(subjects: &[Subject], machine: &Machine, output: &mut Output) -> Result<(), Failure> {
-    let forms: Vec<FormRecord> = subjects.iter().map(|subject| FormRecord::new(subject, machine)).collect();
+pub fn list(subjects: &[Subject], machine: &Machine, mode: Mode, output: &mut Output) -> Result<(), Failure> {
+    let forms: Vec<FormRecord> =
+        subjects.iter().map(|subject| FormRecord::new(subject, machine, mode)).collect();
     if output.is_json() {
         return forms.iter().try_for_each(|form| output.record("instr.form", form));
     }
@@ -73,7 +81,7 @@ pub fn list(subjects: &[Subject], machine: &Machine, output: &mut Output) -> Res
     let skipped = forms.len() - measured;
     let text = format!("{} would be measured, {skipped} skipped.", plural(measured as u64, "form"));
     note(&mut page, &text)?;
-    for (_, code, meaning) in Skip::ALL {
+    for (code, meaning) in Skip::ALL {
         let count = forms.iter().filter(|form| form.skip == Some(code)).count();
         if count > 0 {
             note(&mut page, &format!("{}: {meaning} ({count})", code.replace('_', " ")))?;

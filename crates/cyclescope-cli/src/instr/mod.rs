@@ -56,7 +56,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
     let subjects = choose::subjects(args)?;
     if args.list {
-        listing::list(&subjects, &run::machine(common)?, output)?;
+        listing::list(&subjects, &run::machine(common)?, common.mode(), output)?;
         return Ok(exit::DONE);
     }
     [&args.csv, &args.markdown].into_iter().flatten().try_for_each(|path| writable(path))?;

@@ -1,8 +1,9 @@
 //! What two parts of one survey must have in common, as the first line of a result file has it.
 
 use super::choose::identity;
-use crate::args::{Common, InstrArgs};
+use crate::args::{Common, ExecutorName, InstrArgs};
 use crate::failure::Failure;
+use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::study::instr::explanation::LinkCost;
 use cyclescope::study::instr::gauge::{Cost, Gauge};
@@ -132,6 +133,8 @@ impl Session {
         let (mut common, mut args) = (common.clone(), args.clone());
         common.seed = common.seed.or(Some(self.seed));
         common.quick |= self.quick;
+        let kernel = self.executor == Mode::Kernel.name();
+        common.executor = common.executor.or(kernel.then_some(ExecutorName::Kernel));
         common.cpu = common.cpu.or(Some(self.cpu));
         if common.clock.is_empty() {
             common.clock = vec![self.clock.clone()];

@@ -62,7 +62,7 @@ fn rows_are_json_lines_between_the_machine_and_the_summary() {
     let rows = of_kind(&lines, "instr");
     assert_eq!((rows.len(), lines.len()), (3, 5));
     for row in &rows {
-        let expected = "schema kind code mnemonic operands encoding isa implicit bytes status reason latency \
+        let expected = "schema kind code mnemonic operands encoding executor isa implicit bytes status reason latency \
                         throughput tags caveats repro";
         assert_eq!(keys(row), expected.split_whitespace().collect());
     }

@@ -116,6 +116,11 @@ pub trait Executor {
     /// Its name in records.
     fn name(&self) -> &'static str;
 
+    /// Where it runs code.
+    fn mode(&self) -> Mode {
+        Mode::User
+    }
+
     /// Bytes of the code arena.
     fn arena_len(&self) -> usize;
 

@@ -6,11 +6,13 @@ mod causes;
 mod everything;
 mod ports;
 mod reader;
+mod ring_0;
 mod values;
 mod verdict;
 
 use causes::{Cause, cause};
 use cyclescope::asm::{Listing, forms, forms::Choice, forms::Form};
+use cyclescope::executor::Mode;
 use cyclescope::machine::features::Features;
 use cyclescope::study::instr::experiment::{Experiment, Meaning, Plan, Way};
 use cyclescope::study::instr::operands::Anatomy;
@@ -27,7 +29,7 @@ const NEAR: usize = 3;
 /// The plan of a form, and the form as the test itself writes it; why there is none where it is not tried.
 pub fn plan(form: Form, features: &Features) -> Result<(Plan, Instruction), String> {
     let anatomy = Anatomy::of(form).expect("every form has an instance");
-    if let Some(skip) = skip(&anatomy, features) {
+    if let Some(skip) = skip(&anatomy, features, Mode::User) {
         return Err(skip.code().to_string());
     }
     let bases = [Register::R14, Register::RDI];

@@ -7,8 +7,8 @@
 mod abi;
 mod device;
 mod exception;
+mod judgement;
 pub mod refused;
-
 
 pub use device::{DEVICE, Module};
 
@@ -22,6 +22,7 @@ use crate::machine::fact::Fact;
 use crate::program::Program;
 use abi::{CHANGED, CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
 use device::Pinned;
+use judgement::Judgement;
 use refused::Rules;
 use std::mem::size_of;
 use std::time::{Duration, Instant};
@@ -70,6 +71,7 @@ pub struct Kernel {
     fault: Option<FaultReport>,
     progress: Progress,
     changed: u32,
+    judgement: Judgement,
 }
 
 impl Kernel {
@@ -83,6 +85,7 @@ impl Kernel {
             fault: None,
             progress: Progress::default(),
             changed: 0,
+            judgement: Judgement::default(),
         })
     }
 
@@ -98,16 +101,26 @@ impl Kernel {
 
     /// What of the processor's state measured code left changed, and the module restored.
     pub fn changed(&self) -> Vec<&'static str> {
-        CHANGED.iter().enumerate().filter(|(bit, _)| self.changed >> bit & 1 != 0).map(|(_, name)| *name).collect()
+        CHANGED
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.changed >> bit & 1 != 0)
+            .map(|(_, name)| *name)
+            .collect()
     }
 
-    fn judge(&self, program: &Program) -> Result<(), RunError> {
+    fn judge(&mut self, program: &Program) -> Result<(), RunError> {
         let lone_cpu = !self.module.has_deadline() && !self.options.force;
-        refused::judge(program, Rules { lone_cpu }).map_err(|refusal| refusal.into_error())
+        self.judgement.judge(program, Rules { lone_cpu })
     }
 
     /// Runs one layout, until a point in time.
-    fn run_layout(&mut self, batch: &Batch, layout: &Layout, until: Instant) -> Result<Vec<Sample>, RunError> {
+    fn run_layout(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        until: Instant,
+    ) -> Result<Vec<Sample>, RunError> {
         let area_bytes = self.module.info.area_bytes as usize;
         check(batch, layout, area_bytes)?;
         placed_code(batch, layout, self.arena_len())?;
@@ -254,6 +267,10 @@ fn hung(batch: &Batch) -> RunError {
 impl Executor for Kernel {
     fn name(&self) -> &'static str {
         super::Mode::Kernel.name()
+    }
+
+    fn mode(&self) -> super::Mode {
+        super::Mode::Kernel
     }
 
     fn arena_len(&self) -> usize {

@@ -1,11 +1,12 @@
 //! Chains: a loop body in which each instance of a form waits for the one before, through one input and one output.
 
+use super::balance::balance;
 use super::gauge::computed_copy;
 use super::links::{self, Link};
 use super::operands::{Anatomy, Assignment, Bank, Place, Port, Slot};
 use super::registers::Allocator;
 use super::route::{is_address, is_computed, is_kept};
-use super::{gather, settings, x87};
+use super::{gather, settings};
 use crate::asm::registers::HIGH_BYTES;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
@@ -313,7 +314,7 @@ impl Builder<'_> {
         if let Some(second) = self.second_base {
             init.extend(computed_copy(general(second), base));
         }
-        if let Some(operand) = settings::of(self.anatomy.code().mnemonic()).pointer {
+        if let Some(operand) = settings::of(self.anatomy.code()).pointer {
             init.push(copy(general(slots.fixed.get(Slot::Operand(operand - 1))?), base)?);
         }
         if self.links.is_empty() && is_address(self.anatomy, self.from.place) {
@@ -337,7 +338,7 @@ impl Builder<'_> {
         if reads_flags && !from_flags && changed {
             into.push(links::COMPARE.instruction(0, self.constant, self.constant, (0, 0)));
         }
-        let (before, after) = x87::balance(&anatomy.sample);
+        let (before, after) = balance(&anatomy.sample);
         into.extend(before);
         into.extend(gather::restore(anatomy, assignment));
         into.push(anatomy.instance(assignment)?);

@@ -1,5 +1,6 @@
 //! The experiments that a form takes: programs, and what the time of each means.
 
+use super::balance::balance;
 use super::chain::{Chain, Fillers, Registers};
 use super::links::{self, Link};
 use super::operands::{Anatomy, Bank, Place, Port, Slot, encode};
@@ -9,7 +10,7 @@ use super::survey::Subject;
 use super::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use super::timing::Surroundings;
 use super::values::{self, Candidate};
-use super::{branch, gather, settings, x87};
+use super::{branch, control, gather, settings, x87};
 use crate::asm;
 use crate::asm::forms::Prefix;
 use crate::machine::features::Features;
@@ -25,9 +26,6 @@ const CHAIN_COPIES: usize = 96;
 const DECODED_BYTES: usize = 28 << 10;
 /// Stands beside chains.
 const FILLER: Link = links::FROM_VECTOR_VEX;
-/// Instances in a body where each takes long.
-const FEW: usize = 8;
-
 /// What the time of a program means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
@@ -129,9 +127,9 @@ pub struct Plan {
 }
 
 impl Experiment {
-    /// How often the period is repeated in the body.
-    pub fn repeats(&self, few: bool) -> usize {
-        ((if few { FEW } else { self.body }) / self.copies).max(1)
+    /// How often the period is repeated in a body of so many instances at most.
+    pub fn repeats(&self, most: usize) -> usize {
+        (self.body.min(most) / self.copies).max(1)
     }
 }
 
@@ -181,7 +179,7 @@ impl Plan {
         let outline = Snippet::new(experiment.period.clone(), init.clone(), "").outline(true);
         // Instances say what the numbers are; links may be of another type.
         if self.experiments.is_empty() {
-            let full = settings::of(self.anatomy.code().mnemonic()).full;
+            let full = settings::of(self.anatomy.code()).full;
             let element = outline.world.element;
             self.surroundings.element = if full { element.full() } else { element };
         }
@@ -189,12 +187,13 @@ impl Plan {
         let points = self.anatomy.slots().contains(&Slot::Base);
         self.surroundings.touches_memory |= outline.touches_memory || points;
         self.surroundings.vectors = self.surroundings.vectors.max(outline.world.vectors);
+        self.surroundings.emptied = settings::of(self.anatomy.code()).empties;
         let world = World { element: self.surroundings.element, ..outline.world };
         self.experiments.push(Experiment { init, world, ..experiment });
     }
 
     fn init(&self) -> Option<Vec<u8>> {
-        let text = settings::of(self.anatomy.code().mnemonic()).init;
+        let text = settings::of(self.anatomy.code()).init;
         let mut init = self.init.clone();
         init.extend(asm::parse(text).expect("settings are valid assembly").bytes());
         if x87::uses(&self.anatomy.sample) {
@@ -206,7 +205,7 @@ impl Plan {
     fn throughput(&mut self) {
         let anatomy = self.anatomy.clone();
         let hazards = Hazards::of(&anatomy);
-        let kept = settings::of(anatomy.code().mnemonic()).kept;
+        let kept = settings::of(anatomy.code()).kept;
         let mut recipes: Vec<Recipe> = RECIPES.to_vec();
         if hazards.any() && matches!(anatomy.form.prefix, Prefix::None | Prefix::Lock) {
             // What stands still needs no breaking; what must keep its value can't do without.
@@ -223,8 +222,8 @@ impl Plan {
         for recipe in recipes {
             let Some(body) = Body::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
-            let burdened =
-                !x87::balance(&anatomy.sample).0.is_empty() || !x87::balance(&anatomy.sample).1.is_empty();
+            let beside = balance(&anatomy.sample);
+            let burdened = !beside.0.is_empty() || !beside.1.is_empty();
             let meaning =
                 Meaning::Throughput { recipe: body.text(instances, on_memory), burdened, variant: None };
             self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
@@ -417,10 +416,35 @@ impl Plan {
         }
     }
 
+    /// Other control and debug registers, and other types of invalidation.
+    fn control(&mut self) {
+        let Some(body) = Body::new(&self.anatomy, RECIPES[0]) else { return };
+        let instances = (RECIPES[0].copies / body.copies).max(1) * body.copies;
+        for other in control::others(self.anatomy.code(), &body.period) {
+            let recipe = body.text(instances, false);
+            let meaning = Meaning::Throughput { recipe, burdened: false, variant: Some(other.name) };
+            let init = [body.init.as_slice(), &other.init].concat();
+            self.add(meaning, &other.period, body.copies, RECIPES[0].copies, &init);
+        }
+    }
+
+    /// Leaves out programs that may not run, and returns why where none is left.
+    pub fn keep<W>(&mut self, mut against: impl FnMut(&Experiment) -> Option<W>) -> Option<W> {
+        let mut first = None;
+        self.experiments.retain(|experiment| {
+            let why = against(experiment);
+            let kept = why.is_none();
+            first = first.take().or(why);
+            kept
+        });
+        first.filter(|_| self.experiments.is_empty())
+    }
+
     /// With other operands.
     fn values(&mut self, features: &Features, latency: bool) {
         let anatomy = self.anatomy.clone();
         self.patterns();
+        self.control();
         if let Some(Candidate { recipe, period, copies, body, init, .. }) = values::subnormal(&anatomy) {
             let variant = Some(values::SUBNORMAL.to_string());
             self.add(Meaning::Throughput { recipe, burdened: false, variant }, &period, copies, body, &init);

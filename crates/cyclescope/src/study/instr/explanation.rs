@@ -145,7 +145,7 @@ fn empty(experiment: &Experiment) -> Trial {
         variant: None,
         assembly: text(&experiment.period),
         init: text(&experiment.init),
-        copies: experiment.repeats(false) * experiment.copies,
+        copies: experiment.repeats(usize::MAX) * experiment.copies,
         links: Vec::new(),
         passes: Vec::new(),
         bent: 0,

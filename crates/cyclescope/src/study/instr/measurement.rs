@@ -3,6 +3,7 @@
 use super::analysis::BOUND_SHARE;
 use super::experiment::{Experiment, Meaning, Plan, Way};
 use super::reading::{Reading, about};
+use super::settings;
 use super::survey::Effort;
 use super::timing::{Stopwatch, Timed, Timing};
 use crate::error::RunError;
@@ -22,6 +23,10 @@ const LOOPS_LEAST: u64 = 3;
 const LOOPS_MOST: u64 = 400;
 /// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
 const SLOW: f64 = 400.0;
+/// Instances in a body where each is slow.
+const FEW: usize = 8;
+/// An instance that takes so many core cycles, about 100 µs, is alone in its body: a batch has to end.
+const LONG: f64 = 300_000.0;
 /// Chains are made longer by so many links.
 const PADDING_LEAST: usize = 8;
 const PADDING_MOST: usize = 64;
@@ -108,7 +113,8 @@ impl Measurement<'_> {
         let experiments = || self.plan.experiments.iter().enumerate();
         // First with few instances: a slow instruction would take for ever in a long body.
         let Some(first) = self.plan.experiments.first() else { return Ok(Vec::new()) };
-        let few = [self.timed(first, true)];
+        let long = settings::of(self.plan.anatomy.code()).long;
+        let few = [self.timed(first, if long { 1 } else { FEW })];
         let mut cost = f64::NAN;
         for _ in 0..LOOKS {
             cost = about(&self.watch.time(executor, &few, one, surroundings, random)?[0][0]);
@@ -120,10 +126,15 @@ impl Measurement<'_> {
             return Ok(Vec::new());
         }
         let slow = cost >= SLOW;
+        let most = match cost {
+            _ if long || cost >= LONG => 1,
+            _ if slow => FEW,
+            _ => usize::MAX,
+        };
         let needed = |index: usize, experiment: &Experiment| !slow || index == 0 || !is_spare(experiment);
         let mut chosen: Chosen = experiments()
             .filter(|(index, experiment)| needed(*index, experiment))
-            .map(|(index, experiment)| (index, self.timed(experiment, slow)))
+            .map(|(index, experiment)| (index, self.timed(experiment, most)))
             .collect();
         let programs: Vec<Timed> = chosen.iter().map(|(_, timed)| timed.clone()).collect();
         for _ in 0..LOOKS {
@@ -162,10 +173,11 @@ impl Measurement<'_> {
         rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
     }
 
-    fn timed(&self, experiment: &Experiment, few: bool) -> Timed {
-        let repeats = experiment.repeats(few);
+    /// A program with so many instances in its body at most.
+    fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
+        let repeats = experiment.repeats(most);
         let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
-        let loops = SCOUT_LOOPS + (self.watch.step / SCOUT_STEP) as u64;
+        let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.watch.step / SCOUT_STEP) as u64 };
         Timed { program, copies: repeats * experiment.copies, loops }
     }
 
@@ -177,7 +189,7 @@ impl Measurement<'_> {
         random: &mut Random,
     ) -> Result<(), RunError> {
         let Some(experiment) = self.plan.decoders() else { return Ok(()) };
-        let timed = [Timed { loops: 1, ..self.timed(&experiment, false) }];
+        let timed = [Timed { loops: 1, ..self.timed(&experiment, usize::MAX) }];
         let timings = self.time(executor, &timed, self.effort.layouts, random)?;
         let mut decoded = Reading::default();
         timings.iter().for_each(|layout| decoded.add(&layout[0]));
@@ -225,7 +237,7 @@ impl Measurement<'_> {
             }
             for way in ways {
                 let Some(experiment) = self.plan.again(index, way) else { continue };
-                let timed = self.timed(&experiment, false);
+                let timed = self.timed(&experiment, usize::MAX);
                 let each = cycles + if let Way::Longer(more) = way { more as f64 } else { 0.0 };
                 let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
                 programs.push(Timed { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });

@@ -1,10 +1,12 @@
 //! `instr`: latency and reciprocal throughput of every instruction of this CPU.
 
 pub mod analysis;
+pub mod balance;
 pub mod branch;
 pub mod chain;
 pub mod compare;
 pub mod contents;
+pub mod control;
 pub mod experiment;
 pub mod explanation;
 pub mod export;
@@ -19,6 +21,7 @@ pub mod quotients;
 pub mod reading;
 pub mod reference;
 pub mod registers;
+pub mod ring_0;
 pub mod route;
 pub mod row;
 pub mod selection;

@@ -197,7 +197,7 @@ impl Anatomy {
             EncodingKind::D3NOW => [Register::RDI; 2],
             _ => [Register::R14, Register::RDI],
         };
-        let setting = settings::of(form.code.mnemonic());
+        let setting = settings::of(form.code);
         // Counts of shifts above a byte's bits, or selectors of nothing, are not what anybody writes.
         let bytes = form.code.op_code().op_kinds().iter().filter(|kind| **kind == Kind::imm8).count();
         let small = (bytes == 1).then_some(SMALL);

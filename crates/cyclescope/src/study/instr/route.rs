@@ -67,7 +67,7 @@ pub fn is_pointer_load(anatomy: &Anatomy) -> bool {
 /// which it matters.
 pub fn is_kept(anatomy: &Anatomy, from: Place) -> bool {
     let changed = matches!(from, Place::Slot(_)) && anatomy.writes(from);
-    let kept = settings::of(anatomy.code().mnemonic()).kept && !changed;
+    let kept = settings::of(anatomy.code()).kept && !changed;
     kept && anatomy.bank(from) == Bank::General && !is_address(anatomy, from)
 }
 
@@ -114,11 +114,11 @@ impl Finder<'_> {
         if gather::is_gather(anatomy) && end == Bank::Vector && from == Place::Slot(Slot::Index) {
             return if start == Bank::Vector { vec![vec![links::ZERO_INDICES]] } else { Vec::new() };
         }
-        if settings::of(anatomy.code().mnemonic()).squared && start == Bank::Vector && end == Bank::Vector {
+        if settings::of(anatomy.code()).squared && start == Bank::Vector && end == Bank::Vector {
             return self.square(to).into_iter().map(|link| vec![link]).collect();
         }
         // What must keep its value can't be in memory that an instance before has written.
-        if from == Place::Memory && settings::of(anatomy.code().mnemonic()).kept {
+        if from == Place::Memory && settings::of(anatomy.code()).kept {
             return Vec::new();
         }
         if is_kept(anatomy, from) {
@@ -193,7 +193,7 @@ impl Finder<'_> {
     fn to_memory(&self, to: Place, start: Bank) -> Vec<Vec<Link>> {
         let bytes = self.anatomy.memory_bytes;
         if let Some(store) = self.in_memory(&links::STORES, start, bytes) {
-            let squared = settings::of(self.anatomy.code().mnemonic()).squared && start == Bank::Vector;
+            let squared = settings::of(self.anatomy.code()).squared && start == Bank::Vector;
             let square = if squared { self.square(to) } else { None };
             return vec![square.into_iter().chain([store]).collect()];
         }

@@ -4,6 +4,7 @@
 //! (`code`, `operands`, `encoding`).
 
 use crate::caveat::Caveat;
+use crate::executor::Mode;
 use crate::record::Quantity;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +94,9 @@ pub struct Row {
     pub operands: String,
     /// `legacy`, `vex`, `evex`, `xop` or `3dnow`.
     pub encoding: String,
+    /// Where the code ran. Rows of before there was a choice are of user mode.
+    #[serde(default)]
+    pub executor: Mode,
     /// The CPUID features that it needs, in lower case, joined by `+`.
     pub isa: String,
     /// Registers that it reads or writes without naming them.

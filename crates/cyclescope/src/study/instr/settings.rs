@@ -3,7 +3,7 @@
 //! Nothing here says what an instruction costs: only which values its registers and its memory must hold for it to run
 //! at all, again and again, and to do what it usually does.
 
-use iced_x86::Mnemonic;
+use iced_x86::{Code, Mnemonic};
 
 /// The header of an XSAVE area has to be zero where XSAVE does not write it (Intel SDM vol. 1, 13.4.2).
 macro_rules! cleared {
@@ -18,6 +18,8 @@ macro_rules! cleared {
 pub struct Setting {
     /// The instructions.
     pub mnemonics: &'static [Mnemonic],
+    /// Those of which not all operands need the same.
+    pub codes: &'static [Code],
     /// Assembly that runs once before the body. The address of memory operands is in R14.
     pub init: &'static str,
     /// Values that a chain runs through are put back to what they were.
@@ -32,11 +34,16 @@ pub struct Setting {
     pub immediate: Option<i64>,
     /// Register operands that hold an address, from 1.
     pub pointer: Option<u32>,
+    /// Empties caches or buffers of translations, so that what follows is slow once.
+    pub empties: bool,
+    /// One instance may take a millisecond.
+    pub long: bool,
 }
 
 /// Most instructions need nothing.
 pub const NONE: Setting = Setting {
     mnemonics: &[],
+    codes: &[],
     init: "",
     kept: false,
     full: false,
@@ -44,7 +51,21 @@ pub const NONE: Setting = Setting {
     prepared: false,
     immediate: None,
     pointer: None,
+    empties: false,
+    long: false,
 };
+
+/// All registers that may be a constant operand get one value.
+macro_rules! everywhere {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before, "rax", $after, $before, "rbx", $after, $before, "rcx", $after, $before, "rdx", $after,
+            $before, "rsi", $after, $before, "rdi", $after, $before, "rbp", $after, $before, "r8", $after,
+            $before, "r9", $after, $before, "r10", $after, $before, "r11", $after, $before, "r12", $after,
+            $before, "r13", $after
+        )
+    };
+}
 
 /// The exceptions.
 pub const SETTINGS: &[Setting] = &[
@@ -163,13 +184,13 @@ pub const SETTINGS: &[Setting] = &[
     Setting { mnemonics: &[Mnemonic::Fxrstor], init: "fxsave [r14]", prepared: true, ..NONE },
     Setting { mnemonics: &[Mnemonic::Fxrstor64], init: "fxsave64 [r14]", prepared: true, ..NONE },
     Setting {
-        mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec],
+        mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec, Mnemonic::Xsaves],
         init: "mov eax, 7; xor edx, edx",
         kept: true,
         ..NONE
     },
     Setting {
-        mnemonics: &[Mnemonic::Xsave64, Mnemonic::Xsaveopt64, Mnemonic::Xsavec64],
+        mnemonics: &[Mnemonic::Xsave64, Mnemonic::Xsaveopt64, Mnemonic::Xsavec64, Mnemonic::Xsaves64],
         init: "mov eax, 7; xor edx, edx",
         kept: true,
         ..NONE
@@ -191,9 +212,35 @@ pub const SETTINGS: &[Setting] = &[
     // The null selector, in whatever register keeps its value; other moves do not mind.
     Setting { mnemonics: &[Mnemonic::Mov], init: "xor r10d, r10d; xor r11d, r11d; xor r12d, r12d", ..NONE },
     Setting { mnemonics: &[Mnemonic::Movdir64b], pointer: Some(1), kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Rdpmc], init: "xor ecx, ecx", kept: true, ..NONE },
+    // Only what was read from CR0 may be written to it.
+    Setting { codes: &[Code::Mov_cr_r64], init: everywhere!("mov ", ", cr0; "), kept: true, ..NONE },
+    Setting { codes: &[Code::Mov_dr_r64], init: everywhere!("mov ", ", 0; "), kept: true, ..NONE },
+    // IA32_FS_BASE, which is nobody's while the code runs.
+    Setting { mnemonics: &[Mnemonic::Rdmsr], init: "mov ecx, 0xc0000100", kept: true, ..NONE },
+    Setting {
+        mnemonics: &[Mnemonic::Wrmsr],
+        init: "mov ecx, 0xc0000100; xor eax, eax; xor edx, edx",
+        kept: true,
+        ..NONE
+    },
+    Setting { mnemonics: &[Mnemonic::Xsetbv], init: "xor ecx, ecx; xgetbv", kept: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Wbinvd, Mnemonic::Wbnoinvd], empties: true, long: true, ..NONE },
+    Setting { mnemonics: &[Mnemonic::Invlpg], empties: true, ..NONE },
+    // The descriptor is context 0, address 0; the register holds the type.
+    Setting {
+        mnemonics: &[Mnemonic::Invpcid],
+        init: concat!("mov qword ptr [r14], 0; mov qword ptr [r14+8], 0; ", everywhere!("mov ", ", 0; ")),
+        kept: true,
+        prepared: true,
+        empties: true,
+        ..NONE
+    },
 ];
 
 /// The setting of an instruction.
-pub fn of(mnemonic: Mnemonic) -> &'static Setting {
-    SETTINGS.iter().find(|setting| setting.mnemonics.contains(&mnemonic)).unwrap_or(&NONE)
+pub fn of(code: Code) -> &'static Setting {
+    let alone = SETTINGS.iter().find(|setting| setting.codes.contains(&code));
+    let mnemonic = code.mnemonic();
+    alone.or_else(|| SETTINGS.iter().find(|setting| setting.mnemonics.contains(&mnemonic))).unwrap_or(&NONE)
 }

@@ -1,8 +1,11 @@
 //! Forms that are not tried, by a closed list of reasons.
 
 use super::operands::Anatomy;
+use super::ring_0;
+use crate::executor::Mode;
+use crate::executor::kernel::refused::Reason;
 use crate::machine::features::Features;
-use iced_x86::{Code, CpuidFeature, Mnemonic, OpCodeOperandKind, Register};
+use iced_x86::{Code, CpuidFeature, Instruction, Mnemonic, OpCodeOperandKind};
 
 /// Why a form is not tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,23 +22,48 @@ pub enum Skip {
     AbsoluteAddress,
     /// It needs a state of the processor that programs do not set up.
     NeedsState,
+    /// Ring 0 would not survive it, or nothing would take back what it changes.
+    RefusedInRing0(Reason),
 }
 
 impl Skip {
     /// All reasons: what results call them, and what they mean.
-    pub const ALL: [(Skip, &'static str, &'static str); 6] = [
-        (Skip::Unsupported, "unsupported", "the CPU or the system lacks a feature"),
-        (Skip::Privileged, "privileged", "runs in ring 0 only"),
-        (Skip::LeavesUserMode, "leaves_user_mode", "calls the system or changes the code segment"),
-        (Skip::RaisesException, "raises_exception", "raises an exception by definition"),
-        (Skip::AbsoluteAddress, "absolute_address", "names an address, which programs do not know"),
-        (Skip::NeedsState, "needs_state", "needs a processor state that is not set up"),
+    pub const ALL: [(&'static str, &'static str); 7] = [
+        ("unsupported", "the CPU or the system lacks a feature"),
+        ("privileged", "runs in ring 0 only"),
+        ("leaves_user_mode", "calls the system or changes the code segment"),
+        ("raises_exception", "raises an exception by definition"),
+        ("absolute_address", "names an address, which programs do not know"),
+        ("needs_state", "needs a processor state that is not set up"),
+        ("refused_in_ring_0", "ring 0 would not survive it, or nothing would take back what it changes"),
     ];
 
     /// What results call it.
     pub fn code(self) -> &'static str {
-        Skip::ALL.iter().find(|(skip, ..)| *skip == self).map_or("", |(_, code, _)| code)
+        let index = match self {
+            Skip::Unsupported => 0,
+            Skip::Privileged => 1,
+            Skip::LeavesUserMode => 2,
+            Skip::RaisesException => 3,
+            Skip::AbsoluteAddress => 4,
+            Skip::NeedsState => 5,
+            Skip::RefusedInRing0(_) => 6,
+        };
+        Skip::ALL[index].0
     }
+
+    /// The reason as a row has it: its code, and more where there is more to say.
+    pub fn reason(self) -> String {
+        match self {
+            Skip::RefusedInRing0(reason) => reason_with(self.code(), reason.text()),
+            _ => self.code().to_string(),
+        }
+    }
+}
+
+/// A reason with a text of its own behind its code.
+pub(super) fn reason_with(code: &str, text: &str) -> String {
+    format!("{code}: {text}")
 }
 
 /// Instructions that are skipped for what they do, by mnemonic.
@@ -98,25 +126,45 @@ const BY_MNEMONIC: &[(Skip, &[Mnemonic])] = &[
     ),
 ];
 
-/// Whether the form is skipped, and why.
-pub fn skip(anatomy: &Anatomy, features: &Features) -> Option<Skip> {
+/// Whether the form is skipped where code runs in this mode, and why.
+pub fn skip(anatomy: &Anatomy, features: &Features, mode: Mode) -> Option<Skip> {
     let sample = &anatomy.sample;
     if !features.missing(sample.cpuid_features()).is_empty() {
         return Some(Skip::Unsupported);
     }
-    let info = sample.op_code();
-    if info.is_privileged() || !info.cpl3() {
+    let own = match mode {
+        Mode::User => in_user_mode(sample),
+        Mode::Kernel => in_ring_0(anatomy),
+    };
+    own.or_else(|| in_any_mode(sample))
+}
+
+fn in_user_mode(sample: &Instruction) -> Option<Skip> {
+    if ring_0::is_privileged(sample) {
         return Some(Skip::Privileged);
     }
+    listed(sample.mnemonic()).or_else(|| is_far(sample).then_some(Skip::LeavesUserMode))
+}
+
+fn in_ring_0(anatomy: &Anatomy) -> Option<Skip> {
+    let sample = &anatomy.sample;
     let mnemonic = sample.mnemonic();
-    if let Some((skip, _)) = BY_MNEMONIC.iter().find(|(_, list)| list.contains(&mnemonic)) {
-        return Some(*skip);
+    match mnemonic {
+        // Every gate ends the code there.
+        Mnemonic::Int => return Some(Skip::RaisesException),
+        // The frame or the far pointer that names a code segment.
+        Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq | Mnemonic::Retf => return Some(Skip::NeedsState),
+        _ if is_far(sample) => return Some(Skip::NeedsState),
+        _ => {}
     }
-    if sample.is_call_far_indirect() || sample.is_jmp_far_indirect() {
-        return Some(Skip::LeavesUserMode);
-    }
-    let kinds = info.op_kinds();
-    if kinds.contains(&OpCodeOperandKind::mem_offs) {
+    let refused = || ring_0::refusal(anatomy).map(Skip::RefusedInRing0);
+    let waits = || listed(mnemonic).filter(|_| !ring_0::is_measured(mnemonic));
+    refused().or_else(waits)
+}
+
+fn in_any_mode(sample: &Instruction) -> Option<Skip> {
+    let info = sample.op_code();
+    if info.op_kinds().contains(&OpCodeOperandKind::mem_offs) {
         return Some(Skip::AbsoluteAddress);
     }
     // A stack segment that is not the system's own.
@@ -125,12 +173,14 @@ pub fn skip(anatomy: &Anatomy, features: &Features) -> Option<Skip> {
     }
     let tiles = (0..sample.op_count()).any(|operand| sample.op_register(operand).is_tmm());
     let tile_features = [CpuidFeature::AMX_TILE, CpuidFeature::AMX_INT8, CpuidFeature::AMX_BF16];
-    if tiles || sample.cpuid_features().iter().any(|feature| tile_features.contains(feature)) {
-        return Some(Skip::NeedsState);
-    }
-    let control = (0..sample.op_count()).map(|operand| sample.op_register(operand));
-    control
-        .into_iter()
-        .any(|register: Register| register.is_cr() || register.is_dr())
-        .then_some(Skip::Privileged)
+    let needs = |feature: &CpuidFeature| tile_features.contains(feature);
+    (tiles || sample.cpuid_features().iter().any(needs)).then_some(Skip::NeedsState)
+}
+
+fn listed(mnemonic: Mnemonic) -> Option<Skip> {
+    BY_MNEMONIC.iter().find(|(_, list)| list.contains(&mnemonic)).map(|(skip, _)| *skip)
+}
+
+fn is_far(sample: &Instruction) -> bool {
+    sample.is_call_far_indirect() || sample.is_jmp_far_indirect()
 }

@@ -93,7 +93,8 @@ impl Summary {
             };
             // What follows tells of this form alone: an address, an instruction.
             let reason = row.reason.as_deref().unwrap_or_default();
-            let reason = reason.split(" at ").next().unwrap_or_default();
+            let end = if row.status == Status::Skipped { ": " } else { " at " };
+            let reason = reason.split(end).next().unwrap_or_default();
             *given.entry(reason.to_string()).or_default() += 1;
         }
         let kinds = KINDS.iter().zip(kinds).map(|((_, name), tally)| Named { name: name.to_string(), tally });

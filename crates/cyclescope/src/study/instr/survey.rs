@@ -10,6 +10,7 @@ use super::gauge::Gauge;
 use super::measurement::Measurement;
 use super::operands::Anatomy;
 use super::reading::Reading;
+use super::ring_0;
 use super::row::{Row, Status};
 use super::skip::skip;
 use super::timing::Stopwatch;
@@ -17,7 +18,7 @@ use crate::asm::forms::Form;
 use crate::caveat::Code;
 use crate::clock::Clock;
 use crate::error::RunError;
-use crate::executor::Executor;
+use crate::executor::{Executor, Mode};
 use crate::machine::features::Features;
 use crate::random::{Random, mix};
 use crate::run::hex;
@@ -78,6 +79,8 @@ pub struct Survey<'a> {
     pub gauge: Gauge,
     /// What the CPU has.
     pub features: &'a Features,
+    /// Where the code runs.
+    pub mode: Mode,
     /// The forms.
     pub subjects: Vec<Subject>,
     /// How much to measure.
@@ -163,7 +166,7 @@ impl<'a> Survey<'a> {
     ) -> Result<Survey<'a>, RunError> {
         let watch = Stopwatch::new(clock, step, imul_latency);
         let gauge = Gauge::measure(&watch, executor, features, &mut Random::new(mix(seed, 1)))?;
-        Ok(Survey { watch, gauge, features, subjects, effort, seed, confidence })
+        Ok(Survey { watch, gauge, features, mode: executor.mode(), subjects, effort, seed, confidence })
     }
 
     /// Runs all passes but for what is known already, and tells what it finds. `Break` ends it.
@@ -260,9 +263,16 @@ impl<'a> Survey<'a> {
         let Some(anatomy) = Anatomy::of(subject.form) else {
             return Err(Outcome::Failed("no instance can be encoded".to_string()));
         };
-        match skip(&anatomy, self.features) {
-            Some(skip) => Err(Outcome::Skipped(skip.code().to_string())),
-            None => Ok(Plan::new(anatomy, self.features, subject)),
+        if let Some(skip) = skip(&anatomy, self.features, self.mode) {
+            return Err(Outcome::Skipped(skip.reason()));
+        }
+        let mut plan = Plan::new(anatomy, self.features, subject);
+        match self.mode {
+            Mode::User => Ok(plan),
+            Mode::Kernel => match ring_0::restrict(&mut plan) {
+                Some(skip) => Err(Outcome::Skipped(skip.reason())),
+                None => Ok(plan),
+            },
         }
     }
 
@@ -286,7 +296,10 @@ impl<'a> Survey<'a> {
         match measurement.run(executor, &mut random) {
             Ok(readings) => Ok(Outcome::Measured(readings)),
             Err(error @ RunError::System { .. }) => Err(error),
-            Err(error) => Ok(Outcome::Failed(error.to_string())),
+            Err(error) => Ok(match ring_0::skipped(&plan.anatomy, &error) {
+                Some(reason) => Outcome::Skipped(reason),
+                None => Outcome::Failed(error.to_string()),
+            }),
         }
     }
 
@@ -331,6 +344,7 @@ impl<'a> Survey<'a> {
             mnemonic: form.mnemonic(),
             operands: form.operands(),
             encoding: form.encoding().to_string(),
+            executor: self.mode,
             isa: isa.join("+"),
             implicit: anatomy.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| hex(&bytes)).unwrap_or_default(),

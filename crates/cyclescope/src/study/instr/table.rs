@@ -123,6 +123,7 @@ fn damaged(line: u64, error: &serde_json::Error) -> BadFile {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::executor::Mode;
     use crate::record::Line;
     use crate::study::instr::row::{Bound, Latency, Status, Throughput};
     use crate::unit::Unit;
@@ -152,6 +153,7 @@ pub(super) mod tests {
             mnemonic: name.to_string(),
             operands: operands.to_string(),
             encoding: "legacy".to_string(),
+            executor: Mode::User,
             isa: "x64".to_string(),
             implicit: Vec::new(),
             bytes: "90".to_string(),

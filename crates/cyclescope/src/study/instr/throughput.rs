@@ -4,10 +4,11 @@
 //! that may matter: how many registers the results rotate through, the length of the body, NOPs in between, addresses,
 //! and how dependencies are broken that a form carries whatever its registers are.
 
+use super::balance::balance;
 use super::links;
 use super::operands::{Anatomy, Assignment, Bank, Place, Slot};
 use super::registers::Allocator;
-use super::{gather, settings, x87};
+use super::{gather, settings};
 use iced_x86::{Code, Instruction, Register};
 
 /// How registers and flags that a form both reads and writes get a new value before each instance.
@@ -236,7 +237,7 @@ impl Body {
         let destinations = rotations.iter().map(|(_, pool)| pool.len()).max().unwrap_or(1);
         let on_memory = anatomy.memory_bytes > 0 && anatomy.slots().contains(&Slot::Base);
         let both = anatomy.reads(Place::Memory) && anatomy.writes(Place::Memory);
-        let addresses = match on_memory && !settings::of(anatomy.code().mnemonic()).prepared {
+        let addresses = match on_memory && !settings::of(anatomy.code()).prepared {
             true => recipe.addresses,
             false => Addresses::One,
         };
@@ -260,7 +261,7 @@ impl Body {
                 assignment = assignment.with(*slot, pool[copy % pool.len()]);
             }
             assignment.displacement = addresses.displacement(copy, anatomy.memory_bytes);
-            let (mut before, mut after) = x87::balance(&anatomy.sample);
+            let (mut before, mut after) = balance(&anatomy.sample);
             if top && recipe.breaking == Breaking::Copy && before.is_empty() && after.is_empty() {
                 before.push(Instruction::with1(Code::Fld_sti, Register::ST1 + (copy % 4) as u32).ok()?);
                 after.push(Instruction::with1(Code::Fstp_sti, Register::ST0).ok()?);
@@ -282,7 +283,7 @@ impl Body {
         let mut init: Vec<Instruction> =
             restored.iter().map(|(register, constant)| copy(*constant, *register)).collect();
         init.extend(gather::init(anatomy, &fixed));
-        if let Some(operand) = settings::of(anatomy.code().mnemonic()).pointer {
+        if let Some(operand) = settings::of(anatomy.code()).pointer {
             init.push(copy(
                 fixed.get(Slot::Operand(operand - 1))?,
                 Register::RAX + u32::from(allocator.base()),

@@ -59,6 +59,8 @@ pub struct Surroundings {
     pub touches_memory: bool,
     /// The vector registers that they use.
     pub vectors: Vectors,
+    /// Whether they empty caches or buffers of translations: what follows is called once in vain.
+    pub emptied: bool,
 }
 
 /// What times programs.
@@ -241,7 +243,7 @@ impl<'a> Stopwatch<'a> {
             let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
             let loops = (least - least / 8 + random.below(least / 4)) as u64;
             counts.push(loops);
-            chosen.push(self.layout(&all, programs, loops, arena, random));
+            chosen.push(self.layout(&all, programs, (loops, surroundings.emptied), arena, random));
         }
         let batch = Batch {
             programs: all,
@@ -256,14 +258,16 @@ impl<'a> Stopwatch<'a> {
         let samples = executor.run(&batch)?;
         let calls = batch.calls();
         let by_layout = samples.chunks_exact(calls * rounds as usize).zip(counts);
-        Ok(by_layout.map(|(samples, loops)| self.read(samples, calls, programs, (loops, width))).collect())
+        Ok(by_layout
+            .map(|(samples, loops)| self.read(samples, calls, programs, (loops, width, surroundings.emptied)))
+            .collect())
     }
 
     fn layout(
         &self,
         all: &[Program],
         programs: &[Timed],
-        loops: u64,
+        (loops, emptied): (u64, bool),
         arena: usize,
         random: &mut Random,
     ) -> Layout {
@@ -293,7 +297,12 @@ impl<'a> Stopwatch<'a> {
             for length in LENGTHS {
                 round.push(Call { place: first + index, loop_count: timed.loops * length });
             }
+            round.extend(emptied.then_some(probe));
             round.push(probe);
+        }
+        if emptied {
+            // So is the ruler of the next round.
+            round.extend([round[0], round[1], sentinel]);
         }
         round.push(sentinel);
         Layout { code, round, data: placement::data(random), seed: random.bits() }
@@ -317,7 +326,7 @@ impl<'a> Stopwatch<'a> {
         samples: &[Sample],
         calls: usize,
         programs: &[Timed],
-        (loops, width): (u64, Option<usize>),
+        (loops, width, emptied): (u64, Option<usize>, bool),
     ) -> Vec<Timing> {
         let mut timings = vec![Timing::default(); programs.len()];
         let [few, many] = IMUL_LINKS.map(|links| links as f64 * self.imul_latency);
@@ -357,7 +366,7 @@ impl<'a> Stopwatch<'a> {
                 known.learn(ticks[first] / rate - links);
             }
             let probe = links + known.usual.unwrap_or(rest);
-            let each = 1 + LENGTHS.len() + 1;
+            let each = 1 + LENGTHS.len() + 1 + usize::from(emptied);
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
                 let at = first + each * index;
                 let rates = [ticks[at] / probe, ticks[at + each] / probe];

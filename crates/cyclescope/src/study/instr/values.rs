@@ -100,7 +100,7 @@ impl Numbers {
 /// The candidates for the fast and the slow operands of a form.
 pub fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) -> Vec<Candidate> {
     let mnemonic = anatomy.code().mnemonic();
-    let setting = settings::of(mnemonic);
+    let setting = settings::of(anatomy.code());
     if let Some(signed) = is_division(mnemonic) {
         let Some(bits) = divisor(anatomy).map(|(_, bits)| bits) else { return Vec::new() };
         let values: Vec<Values> =
