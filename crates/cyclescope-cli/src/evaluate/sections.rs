@@ -2,7 +2,9 @@
 
 use crate::doctor::sections as doctor;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::page::Page;
+use cyclescope::caveat::Caveat;
 use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_series::CoreSeries;
@@ -26,6 +28,9 @@ pub fn machine(
     page.row("processor", &machine.cpu.name())?;
     let text = format!("{}, {executors} {}, seed {}", around.cpu, modes.join(" and "), around.seed);
     page.row("CPU", &text)?;
+    if around.emulated {
+        page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
+    }
     doctor::tsc(page, machine, &facts.diagnosis)?;
     page.section("Core clock over time, and other CPUs")?;
     page.fact("core clock", &facts.series, series)?;
@@ -121,7 +126,7 @@ fn verdict(page: &mut Page, verdict: &Verdict) -> Result<(), Failure> {
         }
     }
     for finding in &verdict.findings {
-        page.painted_row("finding", finding, crate::output::Output::yellow)?;
+        page.painted_row("finding", finding, Output::yellow)?;
     }
     Ok(())
 }
