@@ -14,7 +14,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <asm/cpufeature.h>
-#include <asm/msr.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 #include <asm/tsc.h>
@@ -42,6 +41,7 @@ static_assert(offsetof(struct cyclescope_run, outcome) == 104);
 #define CR4_FRED	(1ul << 32)
 #define LEAF_TDX	0x21
 #define LEAF_SEV	0x8000001f
+#define LEAF_SEV_BIT	2
 #define SEV_STATUS	0xc0010131
 #define SEV_STATUS_ES	(1ull << 1)
 
@@ -57,17 +57,15 @@ MODULE_PARM_DESC(refused, "why nothing can be run here (read only; empty where i
 static bool is_encrypted_guest(void)
 {
 	u32 eax, ebx, ecx, edx;
-	u64 status = 0;
 
 	if (cpuid_eax(0) >= LEAF_TDX) {
 		cpuid(LEAF_TDX, &eax, &ebx, &ecx, &edx);
 		if (ebx == 0x65746e49 && edx == 0x5844546c) /* "IntelTDX" */
 			return true;
 	}
-	if (boot_cpu_has(X86_FEATURE_HYPERVISOR) && cpuid_eax(0x80000000) >= LEAF_SEV &&
-	    cpuid_eax(LEAF_SEV) & 2)
-		rdmsrl_safe(SEV_STATUS, &status);
-	return status & SEV_STATUS_ES;
+	/* Where CPUID has SEV, the kernel itself has read this register to boot. */
+	return boot_cpu_has(X86_FEATURE_HYPERVISOR) && cpuid_eax(0x80000000) >= LEAF_SEV &&
+	       cpuid_eax(LEAF_SEV) & LEAF_SEV_BIT && get_msr(SEV_STATUS) & SEV_STATUS_ES;
 }
 
 static char *reason_to_refuse(void)

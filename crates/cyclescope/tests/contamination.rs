@@ -42,7 +42,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     const ATTEMPTS: u64 = 20;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let machine = Machine::detect();
-    if let Err(refused) = require(clock, &machine) {
+    if let Err(refused) = require(clock, &machine, cyclescope::executor::Mode::User) {
         eprintln!("skipped: {refused}");
         return;
     }

@@ -20,7 +20,7 @@ pub(super) const RUN_FILL: u32 = 1;
 pub(super) const RUN_UNGUARDED: u32 = 1 << 1;
 
 /// What of the CPU's state measured code had left changed, by bit of [`Outcome::changed`].
-pub(super) const CHANGED: [&str; 9] = [
+pub(super) const CHANGED: [&str; 10] = [
     "CR0",
     "CR8",
     "the debug registers",
@@ -30,6 +30,7 @@ pub(super) const CHANGED: [&str; 9] = [
     "XCR0",
     "PKRU",
     "IA32_TSC_AUX",
+    "CR4",
 ];
 
 /// Values of [`Outcome::status`].

@@ -45,7 +45,8 @@ pub fn is_locked_down() -> bool {
 impl Module {
     /// Opens the device and asks what it is.
     pub fn open() -> Result<Module, Unavailable> {
-        let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| unavailable(&error))?;
+        let device =
+            File::options().read(true).write(true).open(DEVICE).map_err(|error| unavailable(&error))?;
         let mut info = Info { size: size_of::<Info>() as u32, version: abi::VERSION, ..Info::default() };
         // SAFETY: the module writes a struct of the size that it was told.
         if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
@@ -96,9 +97,10 @@ fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
 
 fn unavailable(error: &io::Error) -> Unavailable {
     match error.raw_os_error() {
-        Some(libc::ENOENT) if is_loaded() => {
-            kernel_unavailable(format!("the module is loaded, but there is no {DEVICE}"), "mount devtmpfs on /dev")
-        }
+        Some(libc::ENOENT) if is_loaded() => kernel_unavailable(
+            format!("the module is loaded, but there is no {DEVICE}"),
+            "mount devtmpfs on /dev",
+        ),
         Some(libc::ENOENT) => kernel_unavailable("the kernel module is not loaded".to_string(), HOW_TO),
         Some(libc::EACCES) if is_locked_down() => kernel_unavailable(
             "the kernel is locked down".to_string(),

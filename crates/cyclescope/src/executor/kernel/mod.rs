@@ -9,7 +9,6 @@ mod device;
 mod exception;
 pub mod refused;
 
-
 pub use device::{DEVICE, Module};
 
 use super::fault::{describe, find};
@@ -98,7 +97,12 @@ impl Kernel {
 
     /// What of the processor's state measured code left changed, and the module restored.
     pub fn changed(&self) -> Vec<&'static str> {
-        CHANGED.iter().enumerate().filter(|(bit, _)| self.changed >> bit & 1 != 0).map(|(_, name)| *name).collect()
+        CHANGED
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| self.changed >> bit & 1 != 0)
+            .map(|(_, name)| *name)
+            .collect()
     }
 
     fn judge(&self, program: &Program) -> Result<(), RunError> {
@@ -107,7 +111,12 @@ impl Kernel {
     }
 
     /// Runs one layout, until a point in time.
-    fn run_layout(&mut self, batch: &Batch, layout: &Layout, until: Instant) -> Result<Vec<Sample>, RunError> {
+    fn run_layout(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        until: Instant,
+    ) -> Result<Vec<Sample>, RunError> {
         let area_bytes = self.module.info.area_bytes as usize;
         check(batch, layout, area_bytes)?;
         placed_code(batch, layout, self.arena_len())?;
