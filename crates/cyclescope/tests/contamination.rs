@@ -3,6 +3,7 @@
 //! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
 
 use cyclescope::clock::{Clock, Step, require};
+use cyclescope::executor::Mode;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
@@ -41,7 +42,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     const ATTEMPTS: u64 = 20;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let machine = Machine::detect();
-    if let Err(refused) = require(clock, &machine) {
+    if let Err(refused) = require(clock, &machine, Mode::User) {
         eprintln!("skipped: {refused}");
         return;
     }
