@@ -8,6 +8,8 @@ mod abi;
 mod device;
 mod exception;
 pub mod refused;
+#[cfg(test)]
+mod tests;
 
 pub use device::{DEVICE, Module};
 
