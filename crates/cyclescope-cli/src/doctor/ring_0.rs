@@ -13,7 +13,7 @@ pub fn section(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Res
     page.section("Ring 0, by the kernel module")?;
     match (&diagnosis.kernel_module, &facts.loaded) {
         (Fact::Known(module), _) => return loaded(page, module),
-        (Fact::Unknown(why), Fact::Known(true)) => page.row("module", &format!("loaded, but {why}"))?,
+        (Fact::Unknown(why), Fact::Known(true)) => return page.row("module", &format!("loaded, but {why}")),
         (Fact::Unknown(_), Fact::Known(false)) => page.row("module", "not loaded")?,
         (_, Fact::Unknown(why)) => page.unknown("module", why)?,
     }
@@ -39,7 +39,10 @@ fn loaded(page: &mut Page, module: &ModuleStudy) -> Result<(), Failure> {
 }
 
 fn loadable(page: &mut Page, facts: &KernelModule) -> Result<(), Failure> {
-    page.fact("headers", &facts.headers, String::clone)?;
+    match &facts.headers {
+        Fact::Known(folder) => page.row("headers", folder)?,
+        Fact::Unknown(why) => page.row("headers", &format!("none: {why}"))?,
+    }
     page.fact("takes modules", &facts.closed, |closed| {
         if *closed { "not until the next boot" } else { "yes" }.to_string()
     })?;
@@ -53,8 +56,8 @@ fn loadable(page: &mut Page, facts: &KernelModule) -> Result<(), Failure> {
         }
         .to_string()
     })?;
-    match facts.forecast {
-        Some(why) => page.row("would refuse", why),
-        None => Ok(()),
+    for obstacle in facts.obstacles() {
+        page.row("in the way", &obstacle.text)?;
     }
+    Ok(())
 }
