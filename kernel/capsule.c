@@ -41,6 +41,8 @@ CHECK_AT(capsule_control, ip, CONTROL_IP);
 CHECK_AT(capsule_control, sp, CONTROL_SP);
 CHECK_AT(capsule_control, flags, CONTROL_FLAGS);
 CHECK_AT(capsule_control, cr2, CONTROL_CR2);
+CHECK_AT(capsule_control, left_gs, CONTROL_LEFT_GS);
+CHECK_AT(capsule_control, left_cr4, CONTROL_LEFT_CR4);
 CHECK_AT(capsule_progress, round, PROGRESS_ROUND);
 CHECK_AT(capsule_progress, sample, PROGRESS_SAMPLE);
 CHECK_AT(capsule_progress, random, PROGRESS_RANDOM);

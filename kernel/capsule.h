@@ -53,6 +53,8 @@
 #define CONTROL_SP		144
 #define CONTROL_FLAGS		152
 #define CONTROL_CR2		160
+#define CONTROL_LEFT_GS		168
+#define CONTROL_LEFT_CR4	176
 
 /* struct capsule_progress: writable in the capsule. */
 #define PROGRESS_ROUND		0

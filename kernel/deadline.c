@@ -6,6 +6,7 @@
  * capsule. One run is watched at a time.
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/smp.h>
@@ -93,7 +94,13 @@ int deadline_arm(unsigned int cpu, u32 microseconds)
 
 void deadline_disarm(void)
 {
+	int patience = 1000;
+
 	hrtimer_cancel(&watch.timer);
+	/* An NMI on its way must find who expects it, not the next run's record or a module that is gone. */
+	while (READ_ONCE(watch.sent) && patience--)
+		udelay(10);
+	WRITE_ONCE(watch.sent, false);
 }
 
 void deadline_slice_begins(void)

@@ -25,6 +25,11 @@
 #define ANNOTATE_NOENDBR
 #endif
 
+/* Kernels without return thunks. */
+#ifndef RET
+#define RET	ret
+#endif
+
 /* objtool can't follow a function that has two address spaces and several stacks. */
 #define NO_STACK_CHECK(name) \
 	.pushsection .discard.func_stack_frame_non_standard, "aw" ; \
@@ -157,11 +162,11 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	movl	$LEFT_NO_READING, %edi
 	jmp	.Lleave
 
-	/* On the stack for NMIs or for machine checks: vector, error code, and what the CPU pushed. */
+	/* On the stack for NMIs or for machine checks: vector, and what the CPU pushed. */
 .Lunmaskable:
 	pushq	%rax
 	pushq	%rcx
-	movq	32(%rsp), %rax
+	movq	24(%rsp), %rax
 	leaq	capsule_leaving(%rip), %rcx
 	cmpq	%rcx, %rax
 	jb	5f
@@ -173,15 +178,20 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	btsq	%rcx, PROGRESS_PENDING(%rax)
 	popq	%rcx
 	popq	%rax
-	addq	$16, %rsp
+	addq	$8, %rsp
 	iretq
 5:	addq	$16, %rsp
 
 	/* Registers are the measured code's and nobody's any more. */
 .Levent:
 	popq	%rdi			/* vector */
+	/* By an exception of that kind there is an error code, by INT n there is none. The CPU starts from the stack's
+	 * top, a multiple of 16, and pushes five words or six. */
+	xorl	%esi, %esi
+	testb	$8, %spl
+	jnz	6f
 	popq	%rsi			/* error code */
-	popq	%r11			/* RIP */
+6:	popq	%r11			/* RIP */
 	addq	$8, %rsp		/* CS */
 	popq	%r8			/* RFLAGS */
 	popq	%r9			/* RSP */
@@ -189,14 +199,18 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 
 .Lleave:
 	movabsq	$CONTROL_AT, %rbx
+	movq	%cr4, %r15
 	/* The kernel finds its data through GS: it must be right before an NMI can find the kernel's tables. */
+	movl	$0xc0000101, %ecx	/* IA32_GS_BASE */
+	rdmsr
+	shlq	$32, %rdx
+	leaq	(%rdx, %rax), %rbp
 	movq	CONTROL_SELECTORS(%rbx), %rax
 	movl	%eax, %ds
 	shrq	$16, %rax
 	movl	%eax, %es
 	shrq	$16, %rax
 	movl	%eax, %gs
-	movl	$0xc0000101, %ecx	/* IA32_GS_BASE */
 	movl	CONTROL_KERNEL_GS(%rbx), %eax
 	movl	CONTROL_KERNEL_GS + 4(%rbx), %edx
 	wrmsr
@@ -211,16 +225,18 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	pushq	%r13
 	pushq	8(%r13)
 	pushq	$__KERNEL_CS
-	leaq	6f(%rip), %rax
+	leaq	7f(%rip), %rax
 	pushq	%rax
 	iretq
-6:	popq	%rbx
+7:	popq	%rbx
 	movq	%rdi, CONTROL_VECTOR(%rbx)
 	movq	%rsi, CONTROL_ERROR_CODE(%rbx)
 	movq	%r11, CONTROL_IP(%rbx)
 	movq	%r9, CONTROL_SP(%rbx)
 	movq	%r8, CONTROL_FLAGS(%rbx)
 	movq	%r10, CONTROL_CR2(%rbx)
+	movq	%rbp, CONTROL_LEFT_GS(%rbx)
+	movq	%r15, CONTROL_LEFT_CR4(%rbx)
 	addq	$8, %rsp
 	popq	%r15
 	popq	%r14
@@ -237,10 +253,6 @@ SYM_INNER_LABEL(capsule_gates, SYM_L_LOCAL)
 	.set	vector, 0
 	.rept	256
 	.balign 16, 0xcc
-	/* These push an error code themselves (Intel SDM vol. 3A, table 6-1; AMD APM vol. 2, 8.2: 29, 30). */
-	.if	!(vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30)
-	pushq	$0
-	.endif
 	pushq	$vector
 	.if	vector == 2 || vector == 18
 	jmp	.Lunmaskable

@@ -14,7 +14,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <asm/cpufeature.h>
-#include <asm/msr.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 #include <asm/tsc.h>
@@ -42,6 +41,7 @@ static_assert(offsetof(struct cyclescope_run, outcome) == 104);
 #define CR4_FRED	(1ul << 32)
 #define LEAF_TDX	0x21
 #define LEAF_SEV	0x8000001f
+#define LEAF_SEV_BIT	2
 #define SEV_STATUS	0xc0010131
 #define SEV_STATUS_ES	(1ull << 1)
 
@@ -53,21 +53,38 @@ static char *refused = "";
 module_param(refused, charp, 0444);
 MODULE_PARM_DESC(refused, "why nothing can be run here (read only; empty where it can)");
 
+/* By itself: the header that has it moves from version to version. */
+static void cpuid_leaf(u32 leaf, u32 answer[4])
+{
+	asm volatile("cpuid"
+		     : "=a"(answer[0]), "=b"(answer[1]), "=c"(answer[2]), "=d"(answer[3])
+		     : "a"(leaf), "c"(0));
+}
+
+/* Whether the processor has a leaf, of the range that `first` begins. */
+static bool has_leaf(u32 first, u32 leaf)
+{
+	u32 answer[4];
+
+	cpuid_leaf(first, answer);
+	return answer[0] >= leaf;
+}
+
 /* Guests whose CPUID or MSRs fault into handlers that the capsule does not have (#VC, #VE). */
 static bool is_encrypted_guest(void)
 {
-	u32 eax, ebx, ecx, edx;
-	u64 status = 0;
+	u32 answer[4];
 
-	if (cpuid_eax(0) >= LEAF_TDX) {
-		cpuid(LEAF_TDX, &eax, &ebx, &ecx, &edx);
-		if (ebx == 0x65746e49 && edx == 0x5844546c) /* "IntelTDX" */
+	if (has_leaf(0, LEAF_TDX)) {
+		cpuid_leaf(LEAF_TDX, answer);
+		if (answer[1] == 0x65746e49 && answer[3] == 0x5844546c) /* "IntelTDX" */
 			return true;
 	}
-	if (boot_cpu_has(X86_FEATURE_HYPERVISOR) && cpuid_eax(0x80000000) >= LEAF_SEV &&
-	    cpuid_eax(LEAF_SEV) & 2)
-		rdmsrl_safe(SEV_STATUS, &status);
-	return status & SEV_STATUS_ES;
+	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR) || !has_leaf(0x80000000, LEAF_SEV))
+		return false;
+	cpuid_leaf(LEAF_SEV, answer);
+	/* Where CPUID has SEV, the kernel itself has read this register to boot. */
+	return answer[0] & LEAF_SEV_BIT && get_msr(SEV_STATUS) & SEV_STATUS_ES;
 }
 
 static char *reason_to_refuse(void)

@@ -37,6 +37,9 @@ struct capsule_control {
 	u64 sp;
 	u64 flags;
 	u64 cr2;
+	/* As the code left them. */
+	u64 left_gs;
+	u64 left_cr4;
 };
 
 /* Writable in the capsule: the driver's place, to be believed only after a check. */
@@ -104,6 +107,15 @@ struct cpu_state {
 	u16 ds, es, fs, gs, ldt, task;
 	struct { u16 limit; u64 base; } __packed gdt, idt;
 };
+
+/* The kernel's own accessors change their names from version to version. */
+static inline u64 get_msr(u32 number)
+{
+	u32 low, high;
+
+	asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(number));
+	return low | (u64)high << 32;
+}
 
 void cpu_state_save(struct cpu_state *state);
 /* Restores what differs and tells it in bits CYCLESCOPE_CHANGED_. */

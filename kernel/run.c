@@ -5,6 +5,7 @@
  * Interrupts are off for a slice and let in between two slices. What comes in the middle of a slice all the same (an
  * NMI, or an interrupt where the code has set IF) ends it; the kernel gets it, and the round runs again.
  */
+#include <linux/cpu.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/nmi.h>
@@ -100,14 +101,9 @@ static int check(const struct cyclescope_run *run)
 	return 0;
 }
 
-static u64 read_msr_or_zero(u32 number)
+static u64 frequency_msr(u32 number)
 {
-	u64 value = 0;
-
-	if (!boot_cpu_has(X86_FEATURE_APERFMPERF))
-		return 0;
-	rdmsrl_safe(number, &value);
-	return value;
+	return boot_cpu_has(X86_FEATURE_APERFMPERF) ? get_msr(number) : 0;
 }
 
 static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
@@ -123,16 +119,20 @@ static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 	control->kernel_gs = slice->before.gs_base;
 	control->selectors = slice->before.ds | (u64)slice->before.es << 16 | (u64)slice->before.gs << 32;
 	deadline_slice_begins();
-	aperf = read_msr_or_zero(MSR_IA32_APERF);
-	mperf = read_msr_or_zero(MSR_IA32_MPERF);
+	aperf = frequency_msr(MSR_IA32_APERF);
+	mperf = frequency_msr(MSR_IA32_MPERF);
 	tsc = rdtsc_ordered();
 	control->slice_end = tsc + (u64)tsc_khz * slice_us / 1000;
 	capsule_enter(control);
 	slice->tsc += rdtsc_ordered() - tsc;
-	slice->mperf += read_msr_or_zero(MSR_IA32_MPERF) - mperf;
-	slice->aperf += read_msr_or_zero(MSR_IA32_APERF) - aperf;
+	slice->mperf += frequency_msr(MSR_IA32_MPERF) - mperf;
+	slice->aperf += frequency_msr(MSR_IA32_APERF) - aperf;
 	slice->over = deadline_slice_ends();
 	slice->changed |= cpu_state_restore(&slice->before);
+	if (control->left_gs != control->kernel_gs)
+		slice->changed |= CYCLESCOPE_CHANGED_BASES;
+	if (control->left_cr4 != control->capsule_cr4)
+		slice->changed |= CYCLESCOPE_CHANGED_CR4;
 }
 
 /* Whether the measured code raised the vector itself: INT n leaves its address behind the instruction. */
@@ -160,8 +160,9 @@ static bool hand_on(struct capsule *capsule)
 		pending |= 1ull << vector;
 		came = true;
 	}
-	/* The APIC knows: an interrupt that is not handed on would keep its line busy for good. */
-	if (vector >= FIRST_INTERRUPT && vector < 256 && in_service(vector)) {
+	/* In doubt the APIC knows: an interrupt that is not handed on would keep its line busy for good. Some of a
+	 * hypervisor's do not come through the APIC. */
+	if (vector >= FIRST_INTERRUPT && vector < 256 && (!by_instruction(capsule, vector) || in_service(vector))) {
 		came = true;
 		capsule_hand_on(vector);
 	}
@@ -285,8 +286,9 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 			tell_event(capsule, run, CYCLESCOPE_ASTRAY);
 			over = true;
 		}
+		/* Begins anew where the signal's handler lets it: nothing of the caller's but samples is overwritten yet. */
 		if (!over && signal_pending(current))
-			return -EINTR;
+			return -ERESTARTSYS;
 	}
 	run->outcome.changed = slice.changed;
 	run->outcome.tsc = slice.tsc;
@@ -325,12 +327,15 @@ long run_layout(struct capsule *capsule, struct cyclescope_run *run)
 	if (copy_from_user(capsule->context, u64_to_user_ptr(run->context), CYCLESCOPE_CONTEXT_BYTES))
 		return -EFAULT;
 	set_up(capsule, run);
+	/* A CPU that goes away would take the deadline's timer along, perhaps to the one that is measured. */
+	cpus_read_lock();
 	bad = deadline_arm(run->cpu, run->deadline_us);
-	if (bad && !(bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED))
-		return bad;
-	bad = run_rounds(capsule, run);
-	deadline_disarm();
-	if (copy_to_user(u64_to_user_ptr(run->context), capsule->context, CYCLESCOPE_CONTEXT_BYTES))
-		return -EFAULT;
+	if (!bad || (bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED)) {
+		bad = run_rounds(capsule, run);
+		deadline_disarm();
+	}
+	cpus_read_unlock();
+	if (!bad && copy_to_user(u64_to_user_ptr(run->context), capsule->context, CYCLESCOPE_CONTEXT_BYTES))
+		bad = -EFAULT;
 	return bad;
 }

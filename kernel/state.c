@@ -43,14 +43,6 @@ static u64 get_cr4(void)
 	return value;
 }
 
-static u64 get_msr(u32 number)
-{
-	u32 low, high;
-
-	asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(number));
-	return low | (u64)high << 32;
-}
-
 static void set_msr(u32 number, u64 value)
 {
 	asm volatile("wrmsr" : : "c"(number), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
@@ -150,7 +142,7 @@ u32 cpu_state_restore(const struct cpu_state *state)
 	}
 	if (state->dr7 != DR7_NONE)
 		set_db7(state->dr7);
-	/* enter.S has loaded CR4, the flags, DS, ES and GS. A selector's load changes its base, so the bases come after. */
+	/* enter.S has loaded CR4, the flags, DS, ES, GS and its base. A selector's load changes its base, so the bases come after. */
 	if (now.fs != state->fs) {
 		asm volatile("mov %0, %%fs" : : "r"((u32)state->fs));
 		changed |= CYCLESCOPE_CHANGED_SEGMENTS;

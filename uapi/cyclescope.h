@@ -107,6 +107,7 @@ enum cyclescope_status {
 #define CYCLESCOPE_CHANGED_XCR0 (1u << 6)
 #define CYCLESCOPE_CHANGED_PKRU (1u << 7)
 #define CYCLESCOPE_CHANGED_TSC_AUX (1u << 8)
+#define CYCLESCOPE_CHANGED_CR4 (1u << 9)
 
 /* ip_offset where the instruction is not in the arena. */
 #define CYCLESCOPE_NOWHERE 0xffffffffu

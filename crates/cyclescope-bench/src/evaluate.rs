@@ -4,6 +4,8 @@
 //! verdict and recommendation must not change. With `--full` also one evaluation with all of the paper's samples.
 
 use crate::lab::{Lab, Load, Outcome};
+use cyclescope::clock;
+use cyclescope::executor::Mode;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::study::evaluate::evaluation::{Evaluation, Executors, evaluate};
 use cyclescope::study::evaluate::method::Method;
@@ -34,7 +36,9 @@ pub fn run(lab: &mut Lab) -> Outcome {
             let found = one(lab, plan::SIZE_QUICK, (plan::BUDGET_QUICK, plan::SLOW_QUICK), Times::QUICK)?;
             longest = longest.max(started.elapsed().as_secs_f64());
             let name = |method: &Option<_>| method.as_ref().map_or("none", name_of);
-            recommended.insert((name(&found.verdict.short_code), name(&found.verdict.long_code)));
+            for verdict in &found.verdicts {
+                recommended.insert((name(&verdict.short_code), name(&verdict.long_code)));
+            }
             for method in found.methods.iter().filter_map(|evaluated| evaluated.method.as_ref()) {
                 seen.entry(method.subject.clock.name).or_default().add(method);
             }
@@ -131,14 +135,15 @@ fn full(lab: &mut Lab) -> Outcome {
 }
 
 fn one(lab: &mut Lab, size: Size, (budget, slow): (Duration, Duration), times: Times) -> Outcome<Evaluation> {
-    let (clocks, not_run) = plan::all(&lab.machine);
-    let plan = Plan { clocks, size, budget, slow: Some(slow), times, seed: lab.seed() };
+    let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[Mode::User]);
+    let plan = Plan { candidates, size, budget, slow: Some(slow), times, seed: lab.seed() };
     let mut executor = lab.executor()?;
     let cpu = lab.cpu;
     let spawn =
         move |cpu: usize, counter| User::spawn(&UserOptions { cpu, counter, ..UserOptions::default() });
     let executors = Executors {
         plain: &mut executor,
+        ring0: None,
         counting: &|| Ok(Box::new(spawn(cpu, true)?)),
         others: &|cpu| Ok(Box::new(spawn(cpu as usize, false)?)),
         made: None,

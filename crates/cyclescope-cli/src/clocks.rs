@@ -26,11 +26,7 @@ struct ClockRecord {
 }
 
 impl ClockRecord {
-    fn new(
-        clock: &'static Clock,
-        (machine, mode): (&Machine, Mode),
-        default: Option<&Clock>,
-    ) -> ClockRecord {
+    fn new(clock: &'static Clock, (machine, mode): (&Machine, Mode), default: Option<&Clock>) -> ClockRecord {
         let refusal = clock::require(clock, machine, mode).err();
         ClockRecord {
             clock: clock.name,
@@ -72,7 +68,8 @@ impl ClockRecord {
 pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     let machine = crate::run::machine(common)?;
     let default = clock::choose(&machine).ok();
-    let records: Vec<_> = clock::ALL.iter().map(|clock| ClockRecord::new(clock, (&machine, common.mode()), default)).collect();
+    let records: Vec<_> =
+        clock::ALL.iter().map(|clock| ClockRecord::new(clock, (&machine, common.mode()), default)).collect();
     if output.is_json() {
         for record in &records {
             output.record("clock", record)?;

@@ -103,5 +103,14 @@ fn details(record: &RunRecord) -> Vec<String> {
         let link = ruler.add_link.value.unwrap_or(f64::NAN);
         lines.push(format!("ruler: an add takes {link:.3} cycles{clock}"));
     }
+    if let Some(aperf) = &record.aperf {
+        let clock = aperf.core_mhz.map_or(String::new(), |mhz| format!("; core clock {mhz:.0} MHz"));
+        let ruler =
+            aperf.ruler_cycles_per_tick.map_or(String::new(), |ratio| format!(", by the ruler {ratio:.4}"));
+        lines.push(format!("APERF: {:.4} cycles a TSC tick{ruler}{clock}", aperf.cycles_per_tick));
+    }
+    if !record.changed.is_empty() {
+        lines.push(format!("the code changed, and the module restored: {}", record.changed.join(", ")));
+    }
     lines
 }

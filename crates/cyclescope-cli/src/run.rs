@@ -29,7 +29,8 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         if common.mode() == Mode::Kernel {
             return Err(Failure::from(Unavailable {
                 what: "a function in ring 0".to_string(),
-                why: "it lives in a library of a process, and nothing of a process is mapped there".to_string(),
+                why: "it lives in a library of a process, and nothing of a process is mapped there"
+                    .to_string(),
                 remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
             }));
         }

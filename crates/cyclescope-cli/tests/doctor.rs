@@ -24,7 +24,9 @@ fn json_is_two_lines_of_known_kinds() {
         assert_eq!((&line["schema"], &line["kind"]), (&"cyclescope/1".into(), &kind.into()));
     }
     let (machine, doctor) = (&lines[0], &lines[1]);
-    for field in ["cpu", "features", "tsc", "topology", "hypervisor", "kernel", "target", "cpuid"] {
+    for field in
+        ["cpu", "features", "tsc", "topology", "hypervisor", "kernel", "kernel_module", "target", "cpuid"]
+    {
         assert!(machine.get(field).is_some(), "{field}");
     }
     let fields = [
@@ -36,6 +38,7 @@ fn json_is_two_lines_of_known_kinds() {
         "core",
         "phases",
         "counters",
+        "kernel_module",
         "siblings",
         "exclusive",
         "noise",
@@ -83,7 +86,9 @@ fn text_is_plain_and_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
     }
-    for title in ["Processor", "Time stamp counter", "Core clock", "Counters", "Surroundings", "Findings"] {
+    for title in
+        ["Processor", "Time stamp counter", "Core clock", "Counters", "Ring 0", "Surroundings", "Findings"]
+    {
         assert!(text.lines().any(|line| line.starts_with(title)), "{title}");
     }
 }

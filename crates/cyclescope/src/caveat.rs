@@ -19,7 +19,7 @@ pub enum Code {
     LayoutDependent,
     /// The layouts form two clusters.
     TwoModes,
-    /// The two chains of the ruler do not stand in the ratio of their latencies.
+    /// The two chains of the ruler do not stand in the ratio of their latencies, or APERF counts otherwise.
     RulersDisagree,
     /// The cost is not proportional to the number of copies.
     Nonlinear,

@@ -12,10 +12,11 @@
 //! Programs are stored before they are placed; references to the context are RIP-relative with the context a
 //! nominal distance away.
 
+use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats};
 use crate::clock::Clock;
 use crate::estimate::{LayoutData, Shape, call, estimate};
-use crate::executor::{Call, Place, Sample};
+use crate::executor::{Call, Place, Progress, Sample};
 use crate::machine::Machine;
 use crate::measure::{Acquisition, Measurement, Plan, Precision};
 use crate::program::Cold;
@@ -94,6 +95,12 @@ pub struct SavedPlan {
     pub elapsed_s: f64,
     /// The TSC's rate across the measurement in hertz: low, value, high.
     pub tsc: Option<[f64; 3]>,
+    /// How far TSC, APERF and MPERF went; null where nothing reads them.
+    #[serde(default)]
+    pub progress: Option<Progress>,
+    /// What of the processor's state the code left changed.
+    #[serde(default)]
+    pub changed: Vec<String>,
     /// The executor.
     pub executor: String,
     /// The CPU that it ran on.
@@ -234,6 +241,8 @@ fn saved_plan(snippet: &Snippet, plan: &Plan, run: &Run, record: &RunRecord, ask
         seed: plan.seed,
         elapsed_s: elapsed.as_secs_f64(),
         tsc: run.tsc.map(|rates| rates.map(|rate| rate.0)),
+        progress: acquisition.progress,
+        changed: run.changed.clone(),
         executor: record.executor.clone(),
         cpu: record.cpu,
         cpu_model: record.cpu_model.clone(),
@@ -291,14 +300,17 @@ pub fn read(directory: &Path) -> io::Result<Replay> {
             runs_per_layout: runs,
             layouts: data,
             evidence: Vec::new(),
+            progress: plan.progress,
             round_s: 0.0,
         },
     };
     let mut caveats = caveats(&measurement, plan.asked);
+    caveats.extend(Aperf::of(&measurement, clock).and_then(|aperf| aperf.caveat()));
     if plan.emulated {
         caveats.insert(0, Caveat::emulated());
     }
-    let run = Run { measurement, caveats, tsc: plan.tsc.map(|rates| rates.map(Hertz)) };
+    let tsc = plan.tsc.map(|rates| rates.map(Hertz));
+    let run = Run { measurement, caveats, tsc, changed: plan.changed.clone() };
     Ok(Replay { snippet, plan, clock, run, written })
 }
 

@@ -26,6 +26,7 @@
 //!
 //! The library never prints and never parses arguments. Its limits are in `docs/how-it-measures.md`.
 
+pub mod aperf;
 pub mod asm;
 pub mod caveat;
 pub mod clock;

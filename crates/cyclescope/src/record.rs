@@ -1,5 +1,6 @@
 //! Results as JSON: one object a line, schema `cyclescope/1`.
 
+use crate::aperf::AperfRecord;
 use crate::caveat::{Caveat, Code, fall_short, interval_not_reached};
 use crate::error::{BadSnippet, RunError, Unavailable};
 use crate::measure::Precision;
@@ -134,6 +135,8 @@ pub struct RunRecord {
     pub dropped: usize,
     /// What the ruler showed.
     pub ruler: Option<RulerRecord>,
+    /// What APERF counted; null where nothing reads it.
+    pub aperf: Option<AperfRecord>,
     /// The CPU that it ran on.
     pub cpu: u32,
     /// The CPU's model.
@@ -144,6 +147,9 @@ pub struct RunRecord {
     pub modes: Vec<ModeRecord>,
     /// What to know before believing it.
     pub caveats: Vec<Caveat>,
+    /// What of the processor's state the code left changed, and the executor restored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// For a function: the cost of calling an empty one, which was subtracted.
     pub empty_call: Option<Quantity>,
     /// Seconds that the measurement took.

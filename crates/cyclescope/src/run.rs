@@ -1,5 +1,6 @@
 //! The question `run` asks: what does this snippet cost on this machine?
 
+use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats, fall_short};
 use crate::clock::{self, Clock};
 use crate::error::{RunError, Unavailable};
@@ -135,6 +136,8 @@ pub struct Run {
     pub caveats: Vec<Caveat>,
     /// The TSC's rate across the measurement: low, value, high. None where the clock does not count it.
     pub tsc: Option<[Hertz; 3]>,
+    /// What of the processor's state the code left changed, and the executor restored.
+    pub changed: Vec<String>,
 }
 
 /// Measures a snippet.
@@ -148,6 +151,7 @@ pub fn run(
     let stopwatch = Stopwatch::start(&machine.tsc).ok();
     let measurement = measure(executor, snippet, plan)?;
     let mut caveats = caveats(&measurement, asked);
+    caveats.extend(Aperf::of(&measurement, plan.clock).and_then(|aperf| aperf.caveat()));
     if emulated(machine) {
         caveats.insert(0, Caveat::emulated());
     }
@@ -157,7 +161,8 @@ pub fn run(
     }
     let ticks = plan.clock.counts == Unit::TscTicks;
     let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());
-    Ok(Run { measurement, caveats, tsc })
+    let changed = executor.changed().into_iter().map(str::to_string).collect();
+    Ok(Run { measurement, caveats, tsc, changed })
 }
 
 /// Whether the processor is QEMU's emulation.
@@ -253,11 +258,14 @@ impl Run {
             samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
             dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
             ruler: estimate.as_ref().map(|estimate| self.ruler(estimate, acquisition.shape.imul_latency)),
+            aperf: Aperf::of(&self.measurement, facts.clock)
+                .map(|aperf| aperf.record(self.tsc.map(|[_, rate, _]| rate))),
             cpu: facts.cpu,
             cpu_model: facts.cpu_model.to_string(),
             seed: facts.seed,
             modes: self.estimate().map_or(Vec::new(), |estimate| estimate.modes.iter().map(mode).collect()),
             caveats: self.caveats.clone(),
+            changed: self.changed.clone(),
             empty_call: None,
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),

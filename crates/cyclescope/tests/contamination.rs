@@ -3,6 +3,7 @@
 //! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
 
 use cyclescope::clock::{Clock, Step, require};
+use cyclescope::executor::Mode;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
@@ -41,7 +42,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     const ATTEMPTS: u64 = 20;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let machine = Machine::detect();
-    if let Err(refused) = require(clock, &machine) {
+    if let Err(refused) = require(clock, &machine, cyclescope::executor::Mode::User) {
         eprintln!("skipped: {refused}");
         return;
     }
@@ -55,7 +56,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let subject = Subject { clock, ruler: clock, step, imul_latency, width };
+        let subject = Subject { clock, mode: Mode::User, ruler: clock, step, imul_latency, width };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
         let rows = contamination(&mut user, &subject, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {

@@ -1,5 +1,6 @@
 //! The resolution of the default timing method on this machine.
 
+use cyclescope::executor::Mode;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
@@ -41,8 +42,14 @@ fn one_addition_is_resolved() {
             return;
         }
     };
-    let subject =
-        Subject { clock: plan.clock, ruler: plan.clock, step: plan.step, imul_latency, width: None };
+    let subject = Subject {
+        clock: plan.clock,
+        mode: Mode::User,
+        ruler: plan.clock,
+        step: plan.step,
+        imul_latency,
+        width: None,
+    };
     let start = Instant::now();
     let mut seen = Vec::new();
     // A coarse step takes more readings: their number goes with its square.

@@ -1,5 +1,6 @@
 //! `cyclescope doctor`: what this machine can measure with, and what to change.
 
+mod ring_0;
 pub mod sections;
 
 use crate::args::Common;
@@ -9,8 +10,8 @@ use crate::page::Page;
 use crate::{repro, run};
 use cyclescope::doctor::{Diagnosis, DoctorRecord, Effort, Means, examine};
 use cyclescope::error::RunError;
-use cyclescope::executor::{Executor, Mode};
 use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::{Executor, Mode};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Files;
 use cyclescope::record::exit;
@@ -72,6 +73,7 @@ fn print(
     sections::tsc(&mut page, machine, diagnosis)?;
     sections::core(&mut page, diagnosis)?;
     sections::counters(&mut page, diagnosis)?;
+    ring_0::section(&mut page, machine, diagnosis)?;
     sections::surroundings(&mut page, machine, diagnosis)?;
     sections::findings(&mut page, diagnosis)
 }

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use cyclescope::evidence::prepare;
 use cyclescope::machine::Machine;
 use cyclescope::program::Program;
+use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::evidence::{Kept, Manifest, Writer, bytes};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::reader::Shape;
@@ -31,16 +32,19 @@ impl Evidence {
     }
 
     /// Begins a method.
-    pub fn begin(&mut self, clock: &str, shape: &Shape, program: &Program) -> Result<(), Failure> {
+    pub fn begin(&mut self, of: Candidate, shape: &Shape, program: &Program) -> Result<(), Failure> {
         let (needed, free) = (bytes(shape), self.free());
         if free.is_some_and(|free| free < needed) {
-            let text =
-                format!("the readings of {clock} take {}, more than there is room for", megabytes(needed));
+            let text = format!(
+                "the readings of {} take {}, more than there is room for",
+                of.clock.name,
+                megabytes(needed)
+            );
             return Err(Failure::internal(text)
                 .with_remedy("ask for fewer with --ensembles, or leave --evidence out"));
         }
         self.program = program.code().to_vec();
-        self.writer = Some(Writer::new(&self.directory, clock).map_err(unwritten)?);
+        self.writer = Some(Writer::new(&self.directory, of).map_err(unwritten)?);
         Ok(())
     }
 

@@ -2,12 +2,13 @@
 
 use super::evidence::Evidence;
 use super::plots::Plots;
-use super::{sections, tables};
+use super::{rows, sections, tables};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
 use crate::page::Page;
 use crate::progress::Progress;
 use cyclescope::machine::Machine;
+use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::contamination::{self, Contamination};
 use cyclescope::study::evaluate::evaluation::{Evaluation, Event, Facts};
 use cyclescope::study::evaluate::plan::NotRun;
@@ -29,8 +30,6 @@ pub struct Follower<'a> {
     plots: Option<&'a mut Plots>,
     output: &'a mut Output,
     progress: Progress,
-    /// Rows of the methods so far, for the table.
-    contamination: Vec<(&'static str, Vec<Contamination>)>,
     /// What failed: it ends the evaluation, unless it was evidence or graphs only, which then end.
     failure: Option<Failure>,
 }
@@ -46,20 +45,8 @@ impl<'a> Follower<'a> {
         output: &'a mut Output,
     ) -> Follower<'a> {
         let progress = Progress::new("");
-        let contamination = Vec::new();
         let failure = None;
-        Follower {
-            machine,
-            around,
-            series,
-            not_run,
-            evidence,
-            plots,
-            output,
-            progress,
-            contamination,
-            failure,
-        }
+        Follower { machine, around, series, not_run, evidence, plots, output, progress, failure }
     }
 
     /// Takes an event. A failure ends the evaluation and is told by [`Follower::finish`].
@@ -75,38 +62,36 @@ impl<'a> Follower<'a> {
 
     fn act(&mut self, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Doing { what, clock, share } => {
-                let message = clock.map_or(what.to_string(), |clock| format!("{what}: {clock}"));
+            Event::Doing { what, candidate, share } => {
+                let named = |of: Candidate| format!("{what}: {}", rows::named(of));
+                let message = candidate.map_or(what.to_string(), named);
                 self.progress.tell((share * PARTS as f64) as u64, PARTS, message);
                 Ok(())
             }
             Event::Facts(facts) => self.facts(facts),
-            Event::Contamination(clock, rows) => {
-                self.contamination.push((clock.name, rows.to_vec()));
-                self.contaminated(clock.name, rows)
-            }
-            Event::Resolution(resolution) => {
-                self.draw(|plots| plots.resolution(resolution));
-                self.record("evaluate.resolution", &ResolutionRecord::new(resolution, self.around.executor))
+            Event::Contamination(candidate, rows) => self.contaminated(candidate, rows),
+            Event::Resolution(candidate, resolution) => {
+                self.draw(|plots| plots.resolution(candidate, resolution));
+                self.record("evaluate.resolution", &ResolutionRecord::new(candidate.mode, resolution))
             }
             Event::Claims(claims) => {
                 for claim in claims {
                     self.record("evaluate.claim", claim)?;
                 }
                 for not in self.not_run {
-                    let rows = contamination::not_run(&not.clock.promises, &not.why.why);
-                    self.contaminated(not.clock.name, &rows)?;
+                    let rows = contamination::not_run(&not.candidate.clock.promises, &not.why.why);
+                    self.contaminated(not.candidate, &rows)?;
                 }
                 Ok(())
             }
             Event::Sampling(subject, shape, program) => {
-                self.keep(|evidence| evidence.begin(subject.clock.name, shape, program));
+                self.keep(|evidence| evidence.begin(subject.candidate(), shape, program));
                 Ok(())
             }
-            Event::Ensemble(clock, number, ensemble, readings) => {
+            Event::Ensemble(candidate, number, ensemble, readings) => {
                 self.keep(|evidence| evidence.readings(readings));
                 if self.series {
-                    self.record("evaluate.ensemble", &EnsembleRecord::new(clock.name, number, ensemble))?;
+                    self.record("evaluate.ensemble", &EnsembleRecord::new(candidate, number, ensemble))?;
                 }
                 Ok(())
             }
@@ -146,10 +131,9 @@ impl<'a> Follower<'a> {
         self.progress.aside(|| self.output.record(kind, record))
     }
 
-    fn contaminated(&mut self, clock: &'static str, rows: &[Contamination]) -> Result<(), Failure> {
+    fn contaminated(&mut self, candidate: Candidate, rows: &[Contamination]) -> Result<(), Failure> {
         for row in rows {
-            let record = ContaminationRecord::new(clock, self.around.executor, row);
-            self.record("evaluate.contamination", &record)?;
+            self.record("evaluate.contamination", &ContaminationRecord::new(candidate, row))?;
         }
         Ok(())
     }
@@ -174,16 +158,17 @@ impl<'a> Follower<'a> {
 
     fn print(&mut self, evaluation: &Evaluation) -> Result<(), Failure> {
         if self.output.is_json() {
-            return self.output.record("evaluate.verdict", &evaluation.verdict);
+            let mut verdicts = evaluation.verdicts.iter();
+            return verdicts.try_for_each(|verdict| self.output.record("evaluate.verdict", verdict));
         }
         let mut page = Page::new(self.output);
-        sections::machine(&mut page, self.machine, &evaluation.facts, self.around)?;
+        sections::machine(&mut page, self.machine, evaluation, self.around)?;
         tables::samples(&mut page, evaluation, self.not_run)?;
         tables::published(&mut page, evaluation)?;
         tables::resolution(&mut page, evaluation)?;
         tables::contamination(&mut page, evaluation, self.not_run)?;
         sections::claims(&mut page, &evaluation.claims)?;
-        sections::verdict(&mut page, evaluation)?;
+        sections::verdicts(&mut page, evaluation)?;
         if let Some(plots) = &self.plots {
             page.row("graphs", &format!("{} in the directory of --plots", plots.drawn()))?;
         }

@@ -4,6 +4,7 @@ mod evidence;
 mod follower;
 mod plots;
 mod replay;
+mod rows;
 mod sections;
 mod tables;
 
@@ -15,10 +16,11 @@ use crate::output::Output;
 use crate::{repro, run};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::RunError;
-use cyclescope::executor::Mode;
 use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::{Executor, LockState, Mode};
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
+use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::evaluation::{Executors, evaluate as measure};
 use cyclescope::study::evaluate::plan::{self, NotRun, Plan, Times};
 use cyclescope::study::evaluate::reader::Size;
@@ -39,28 +41,34 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let named = named(&names)?;
     let machine = run::machine(common)?;
     machine.tsc.require()?;
-    let (clocks, not_run) = clocks(named, &machine)?;
-    let plan = plan(common, args, clocks);
+    let (candidates, not_run) = candidates(named, &machine, common.mode())?;
+    let plan = plan(common, args, candidates);
     // Before anything is made: where no code runs, nothing shall stay behind.
     let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let mut ring0 = match common.mode() {
+        Mode::User => None,
+        Mode::Kernel => Some(crate::executor::spawn(common, cpu, false)?),
+    };
     let mut executor = spawn(cpu, false)?;
     let plots = args.plots.as_deref();
     let mut plots = plots.map(|directory| plots::Plots::new(directory, &machine.cpu.name())).transpose()?;
     let evidence = common.evidence.as_deref().map(|directory| evidence::Evidence::new(directory, &machine));
     let evidence = evidence.transpose()?;
     let repro = repro::evaluate(common, args, plan.seed);
-    let around = Surroundings::new(&machine, "user", plan.seed, repro);
+    let around = Surroundings::new(&machine, plan.seed, repro);
     let mut follower =
         Follower::new(&machine, &around, (args.series, &not_run), evidence, plots.as_mut(), output);
     let executors = Executors {
         plain: &mut executor,
+        ring0: ring0.as_mut().map(|ring0| &mut **ring0 as &mut dyn Executor),
         counting: &|| Ok(Box::new(spawn(cpu, true)?)),
         others: &|cpu| Ok(Box::new(spawn(cpu, false)?)),
         made: None,
     };
     let result = measure(&machine, executors, (&plan, &not_run), &mut |event| follower.take(event));
     follower.finish(result?)?;
-    crate::executor::warn_of_neighbours(&executor, cpu);
+    let disturbed = ring0.as_deref().filter(|ring0| *ring0.lock_state() != LockState::Taken);
+    crate::executor::warn_of_neighbours(disturbed.unwrap_or(&executor), cpu);
     Ok(exit::DONE)
 }
 
@@ -83,22 +91,25 @@ fn named(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
     Ok(Some(clocks))
 }
 
-/// The methods to evaluate, and those that can't be. What was named and can't be is an error.
-fn clocks(
+/// The methods to evaluate, and those that can't be. What was named and can't run where that was asked for is an error.
+/// Beside ring 0 they run in user mode, too, so that the two can be compared.
+fn candidates(
     named: Option<Vec<&'static Clock>>,
     machine: &Machine,
-) -> Result<(Vec<&'static Clock>, Vec<NotRun>), Failure> {
-    let (all, not_run) = plan::all(machine);
-    match named {
-        None => Ok((all, not_run)),
-        Some(named) => {
-            named.iter().try_for_each(|clock| clock::require(clock, machine, Mode::User))?;
-            Ok((named, Vec::new()))
-        }
+    mode: Mode,
+) -> Result<(Vec<Candidate>, Vec<NotRun>), Failure> {
+    for clock in named.iter().flatten() {
+        clock::require(clock, machine, mode)?;
     }
+    let modes: &[Mode] = match mode {
+        Mode::User => &[Mode::User],
+        Mode::Kernel => &[Mode::User, Mode::Kernel],
+    };
+    let clocks = named.unwrap_or_else(|| clock::ALL.iter().collect());
+    Ok(plan::candidates(clocks, machine, modes))
 }
 
-fn plan(common: &Common, args: &EvaluateArgs, clocks: Vec<&'static Clock>) -> Plan {
+fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>) -> Plan {
     let (size, usual, slow, times) = match common.quick {
         true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK),
         false => (Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL),
@@ -111,7 +122,7 @@ fn plan(common: &Common, args: &EvaluateArgs, clocks: Vec<&'static Clock>) -> Pl
         None => usual,
     };
     Plan {
-        clocks,
+        candidates,
         size: Size {
             ensembles: args.ensembles.unwrap_or(size.ensembles),
             samples: args.samples.unwrap_or(size.samples),

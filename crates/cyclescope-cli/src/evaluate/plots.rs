@@ -1,8 +1,11 @@
 //! The paper's graphs of each method: minimum and variance by ensemble and by length of the code, and resolution by
 //! number of readings.
 
+use super::rows;
 use crate::failure::Failure;
+use cyclescope::executor::Mode;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
+use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::ensemble::{Ensemble, Fraction};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::resolution::{Body, Resolution, Staircase};
@@ -48,8 +51,9 @@ impl Plots {
     }
 
     /// Minimum and variance of each ensemble.
-    pub fn method(&mut self, method: &Method) -> Result<(), Failure> {
-        let clock = method.subject.clock.name;
+    pub fn method(&mut self, method: &Method<'static>) -> Result<(), Failure> {
+        let candidate = method.subject.candidate();
+        let (clock, file) = (rows::named(candidate), file(candidate));
         let unit = unit(method.subject.clock.counts);
         let samples = method.sampled.shape.size.samples;
         let note = format!("{}: {} samples in each ensemble", self.machine, samples);
@@ -59,7 +63,7 @@ impl Plots {
         };
         let minima = by_ensemble(&|ensemble| ensemble.minimum.map_or(f64::NAN, |least| least as f64));
         self.draw(
-            &format!("minimum-{clock}"),
+            &format!("minimum-{file}"),
             &Chart {
                 title: format!("Minimum of each ensemble: {clock}"),
                 note: note.clone(),
@@ -73,7 +77,7 @@ impl Plots {
         let trimmed =
             trimmed.map(|(number, ensemble)| Point::new(number as f64, ensemble.variance)).collect();
         self.draw(
-            &format!("variance-{clock}"),
+            &format!("variance-{file}"),
             &Chart {
                 title: format!("Variance of each ensemble: {clock}"),
                 note,
@@ -88,17 +92,17 @@ impl Plots {
     }
 
     /// Minimum and variance by length, and what so many readings tell apart.
-    pub fn resolution(&mut self, resolution: &Resolution) -> Result<(), Failure> {
-        let clock = resolution.clock;
+    pub fn resolution(&mut self, of: Candidate, resolution: &Resolution) -> Result<(), Failure> {
+        let (clock, file) = (rows::named(of), file(of));
         for stairs in &resolution.staircases {
-            self.stairs(clock, unit(resolution.unit), stairs)?;
+            self.stairs((&clock, &file), unit(resolution.unit), stairs)?;
         }
         let Some(by) = resolution.by_samples.first() else { return Ok(()) };
         let rungs = |figure: fn(&cyclescope::study::evaluate::resolution::Rung) -> f64| {
             by.rungs.iter().map(|rung| Point::new(rung.readings as f64, figure(rung))).collect()
         };
         self.draw(
-            &format!("resolution-{clock}"),
+            &format!("resolution-{file}"),
             &Chart {
                 title: format!("What so many readings tell apart: {clock}"),
                 note: format!("{}: at 95 %", self.machine),
@@ -113,7 +117,7 @@ impl Plots {
         )
     }
 
-    fn stairs(&mut self, clock: &str, unit: &str, stairs: &Staircase) -> Result<(), Failure> {
+    fn stairs(&mut self, (clock, file): (&str, &str), unit: &str, stairs: &Staircase) -> Result<(), Failure> {
         let (what, axis, words) = match stairs.body {
             Body::Adds => ("adds", "dependent add instructions", "add instructions"),
             Body::Iterations => ("loop", "iterations of the loop", "the paper's loop"),
@@ -122,7 +126,7 @@ impl Plots {
         let minima =
             stairs.points.iter().map(|point| Point::new(point.length.into(), point.raw.minimum as f64));
         self.draw(
-            &format!("minimum-by-{what}-{clock}"),
+            &format!("minimum-by-{what}-{file}"),
             &Chart {
                 title: format!("Minimum by length, {words}: {clock}"),
                 note: note.clone(),
@@ -133,7 +137,7 @@ impl Plots {
         )?;
         let variances = stairs.points.iter().map(|point| Point::new(point.length.into(), point.raw.variance));
         self.draw(
-            &format!("variance-by-{what}-{clock}"),
+            &format!("variance-by-{what}-{file}"),
             &Chart {
                 title: format!("Variance by length, {words}: {clock}"),
                 note,
@@ -142,6 +146,14 @@ impl Plots {
                 series: vec![series("variance", Style::Dots, variances.collect())],
             },
         )
+    }
+}
+
+/// What a graph's name ends with.
+fn file(Candidate { clock, mode }: Candidate) -> String {
+    match mode {
+        Mode::User => clock.name.to_string(),
+        Mode::Kernel => format!("{}-kernel", clock.name),
     }
 }
 

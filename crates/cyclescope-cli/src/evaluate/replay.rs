@@ -1,6 +1,6 @@
 //! Computes the figures of an evaluation again from its evidence.
 
-use super::tables;
+use super::{rows, tables};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::page::Page;
@@ -28,7 +28,7 @@ pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
         let method = kept.replay(directory).map_err(unreadable)?;
         let record = record(&method, &kept.record);
         if let Some(field) = difference(&record, &kept.record) {
-            differing.push(format!("{field} of {}", kept.clock));
+            differing.push(format!("{field} of {}", rows::named(method.subject.candidate())));
         }
         if output.is_json() {
             output.record("evaluate", &record)?;
@@ -57,7 +57,6 @@ fn record(method: &Method, written: &Value) -> EvaluateRecord {
     EvaluateRecord::new(
         method,
         &Surroundings {
-            executor: "user",
             cpu: written["cpu"].as_u64().unwrap_or(0) as u32,
             cpu_model: text("cpu_model"),
             seed: written["seed"].as_u64().unwrap_or(0),

@@ -2,25 +2,35 @@
 
 use crate::doctor::sections as doctor;
 use crate::failure::Failure;
+use crate::output::Output;
 use crate::page::Page;
+use cyclescope::caveat::Caveat;
+use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_series::CoreSeries;
 use cyclescope::machine::synchrony::{Pair, Synchrony};
 use cyclescope::study::evaluate::contamination::Claim;
-use cyclescope::study::evaluate::evaluation::{Evaluation, Facts};
+use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::record::Surroundings;
-use cyclescope::study::evaluate::verdict::Recommended;
+use cyclescope::study::evaluate::verdict::{Recommended, Verdict};
 
 /// The machine and its clocks.
 pub fn machine(
     page: &mut Page,
     machine: &Machine,
-    facts: &Facts,
+    evaluation: &Evaluation,
     around: &Surroundings,
 ) -> Result<(), Failure> {
+    let facts = &evaluation.facts;
+    let modes: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor.name()).collect();
+    let executors = if modes.len() > 1 { "executors" } else { "executor" };
     page.section("Machine")?;
     page.row("processor", &machine.cpu.name())?;
-    page.row("CPU", &format!("{}, executor {}, seed {}", around.cpu, around.executor, around.seed))?;
+    let text = format!("{}, {executors} {}, seed {}", around.cpu, modes.join(" and "), around.seed);
+    page.row("CPU", &text)?;
+    if around.emulated {
+        page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
+    }
     doctor::tsc(page, machine, &facts.diagnosis)?;
     page.section("Core clock over time, and other CPUs")?;
     page.fact("core clock", &facts.series, series)?;
@@ -94,10 +104,21 @@ pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which method to use.
-pub fn verdict(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
-    let verdict = &evaluation.verdict;
-    page.section("Verdict")?;
+/// Which method to use, in each mode.
+pub fn verdicts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
+    let several = evaluation.verdicts.len() > 1;
+    for verdict in &evaluation.verdicts {
+        page.section(match verdict.executor {
+            _ if !several => "Verdict",
+            Mode::User => "Verdict for user mode",
+            Mode::Kernel => "Verdict for ring 0",
+        })?;
+        self::verdict(page, verdict)?;
+    }
+    Ok(())
+}
+
+fn verdict(page: &mut Page, verdict: &Verdict) -> Result<(), Failure> {
     for (label, recommended) in [("short code", &verdict.short_code), ("long code", &verdict.long_code)] {
         match recommended {
             Some(recommended) => self::recommended(page, label, recommended)?,
@@ -105,7 +126,7 @@ pub fn verdict(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> 
         }
     }
     for finding in &verdict.findings {
-        page.painted_row("finding", finding, crate::output::Output::yellow)?;
+        page.painted_row("finding", finding, Output::yellow)?;
     }
     Ok(())
 }

@@ -1,8 +1,12 @@
 //! The tables of an evaluation, 80 columns wide.
 
+use super::rows::{self, Rows, named};
 use crate::failure::Failure;
 use crate::page::{Page, note, print, table};
+use cyclescope::clock::Clock;
+use cyclescope::executor::Mode;
 use cyclescope::statistics::median;
+use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::contamination::{FAULTS, Fault, Verdict};
 use cyclescope::study::evaluate::criteria::{self, in_steps};
 use cyclescope::study::evaluate::evaluation::{Evaluated, Evaluation};
@@ -35,15 +39,22 @@ fn yes(value: bool) -> String {
 
 /// What each method's samples are: the distribution and the paper's totals.
 pub fn samples(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> Result<(), Failure> {
-    let methods: Vec<&Method> = evaluation.methods.iter().filter_map(|found| found.method.as_ref()).collect();
+    let methods: Vec<&Method<'static>> =
+        evaluation.methods.iter().filter_map(|found| found.method.as_ref()).collect();
     of_samples(page, &methods)?;
     for found in evaluation.methods.iter().filter(|found| found.method.is_none()) {
-        note(page, &format!("{} gave no sane reading: its ends were before its starts", found.clock.name))?;
+        let name = named(found.candidate);
+        note(page, &format!("{name} gave no sane reading: its ends were before its starts"))?;
     }
-    for not in not_run {
-        note(page, &format!("{} was not run: {}", not.clock.name, not.why.why))?;
+    for text in rows::not_run(&candidates(evaluation), not_run) {
+        note(page, &text)?;
     }
     of_trimmed(page, &methods)
+}
+
+/// What was measured.
+fn candidates(evaluation: &Evaluation) -> Vec<Candidate> {
+    evaluation.methods.iter().map(|found| found.candidate).collect()
 }
 
 /// A method's name, marked where it does not count TSC ticks.
@@ -57,12 +68,11 @@ fn name(method: &Method) -> String {
 }
 
 /// The distributions and the paper's totals of some methods.
-pub fn of_samples(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
+pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> {
     page.section("Empty pairs of readings, in TSC ticks")?;
-    let mut distribution = table(&["method", "min", "mode", "p50", "mean", "p99", "max dev", "step"]);
+    let mut distribution = Rows::new(&["method", "min", "mode", "p50", "mean", "p99", "max dev", "step"]);
     for method in methods {
-        distribution.add_row([
-            name(method),
+        let figures = [
             method.totals.overhead_min.to_string(),
             method.mode().to_string(),
             method.quantile(0.5).to_string(),
@@ -70,25 +80,27 @@ pub fn of_samples(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
             method.quantile(0.99).to_string(),
             whole(method.totals.max_deviation.into()),
             short(method.subject.step),
-        ]);
+        ];
+        distribution.add(method.subject.candidate(), name(method), figures);
     }
-    print(page, &distribution)?;
+    distribution.print(page)?;
     page.section("The paper's criteria: variance, of variances and of minima must be 0")?;
-    let mut totals = table(&["method", "variance", "of var.", "of min.", "spurious", "steps²", "ergodic"]);
+    let mut totals =
+        Rows::new(&["method", "variance", "of var.", "of min.", "spurious", "steps²", "ergodic"]);
     let integer = |value: Option<u128>| value.map_or("-".to_string(), whole);
     for method in methods {
         let figures = &method.totals;
-        totals.add_row([
-            name(method),
+        let figures = [
             whole(figures.total_variance),
             integer(figures.variance_of_variances),
             integer(figures.variance_of_minima),
             figures.spurious_minima.to_string(),
             short(in_steps(figures.total_variance_exact.value(), method.subject.step)),
             yes(method.ergodic()),
-        ]);
+        ];
+        totals.add(method.subject.candidate(), name(method), figures);
     }
-    print(page, &totals)?;
+    totals.print(page)?;
     note(
         page,
         "Integers as the paper's program has them; --json has the exact fractions and the reasons. In steps² 0.25 is \
@@ -97,8 +109,8 @@ pub fn of_samples(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
     )?;
     // Of a few methods there is room for the reasons.
     for method in methods.iter().filter(|_| methods.len() <= REASONS_MOST) {
-        let (clock, why) = (method.subject.clock, criteria::why(&method.totals, method.subject.step));
-        note(page, &format!("{}: {why}.", clock.name))?;
+        let why = criteria::why(&method.totals, method.subject.step);
+        note(page, &format!("{}: {why}.", named(method.subject.candidate())))?;
     }
     scaled(page, methods)
 }
@@ -107,14 +119,16 @@ pub fn of_samples(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
 const REASONS_MOST: usize = 4;
 
 /// Which methods have fewer samples than were asked for.
-fn scaled(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
+fn scaled(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> {
     for method in methods {
         let taken = method.sampled.ensembles.len() as u64 * u64::from(method.sampled.shape.size.samples);
         if taken < method.asked.total() {
             let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
             let text = format!(
                 "{}: {ensembles} x {samples} samples for want of time, not {} x {}.",
-                method.subject.clock.name, method.asked.ensembles, method.asked.samples
+                named(method.subject.candidate()),
+                method.asked.ensembles,
+                method.asked.samples
             );
             note(page, &text)?;
         }
@@ -123,10 +137,10 @@ fn scaled(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
 }
 
 /// What remains without interrupts and changes of frequency.
-pub fn of_trimmed(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
+pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> {
     page.section("Without interrupts and changes of frequency, in core cycles")?;
     let heading = ["method", "overhead", "spread", "steps²", "dropped", "ergodic"];
-    let mut trimmed = table(&heading);
+    let mut trimmed = Rows::new(&heading);
     for method in methods {
         let overhead = match method.overhead {
             Some(overhead) => format!("{:.1} ± {:.1}", overhead.value, overhead.half_width()),
@@ -141,9 +155,10 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
             ]
         });
         let figures = figures.unwrap_or(std::array::from_fn(|_| "-".to_string()));
-        trimmed.add_row([name(method), overhead].into_iter().chain(figures).collect::<Vec<_>>());
+        let figures: Vec<String> = [overhead].into_iter().chain(figures).collect();
+        trimmed.add(method.subject.candidate(), name(method), figures);
     }
-    print(page, &trimmed)?;
+    trimmed.print(page)?;
     note(
         page,
         "overhead: of an empty pair, over many layouts. spread: its standard deviation between ensembles. steps²: the \
@@ -152,7 +167,8 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method]) -> Result<(), Failure> {
     )?;
     for method in methods.iter().filter(|method| !method.ergodic_trimmed()) {
         if let Some(summary) = &method.trimmed {
-            note(page, &format!("{}: {}.", method.subject.clock.name, summary.why(method.subject.step)))?;
+            let name = named(method.subject.candidate());
+            note(page, &format!("{name}: {}.", summary.why(method.subject.step)))?;
         }
     }
     Ok(())
@@ -175,21 +191,16 @@ pub fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure
             integer(row.variance_of_minima.map(u128::from)),
             short(row.step),
         ]);
-        let ours = evaluation.methods.iter().find(|found| found.clock.name == row.method);
-        let ours = ours.and_then(|found| found.method.as_ref());
-        rows.add_row(match ours {
-            None => vec![String::new(), "here".to_string(), "not run".to_string()],
-            Some(method) => vec![
-                String::new(),
-                "here".to_string(),
-                method.totals.overhead_min.to_string(),
-                whole(method.totals.total_variance),
-                short(in_steps(method.totals.total_variance_exact.value(), method.subject.step)),
-                integer(method.totals.variance_of_variances),
-                integer(method.totals.variance_of_minima),
-                short(method.subject.step),
-            ],
-        });
+        for verdict in &evaluation.verdicts {
+            let mode = verdict.executor;
+            let ours =
+                |found: &&Evaluated| (found.candidate.clock.name, found.candidate.mode) == (row.method, mode);
+            let ours = evaluation.methods.iter().find(ours).and_then(|found| found.method.as_ref());
+            let place = if mode == Mode::Kernel { "ring 0" } else { "here" };
+            let mut cells = vec![String::new(), place.to_string()];
+            cells.extend(ours.map_or_else(|| vec!["not run".to_string()], published_figures));
+            rows.add_row(cells);
+        }
     }
     print(page, &rows)?;
     note(
@@ -199,12 +210,25 @@ pub fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure
     )
 }
 
+/// The columns of the published rows, of one of ours.
+fn published_figures(method: &Method) -> Vec<String> {
+    let integer = |value: Option<u128>| value.map_or("-".to_string(), whole);
+    vec![
+        method.totals.overhead_min.to_string(),
+        whole(method.totals.total_variance),
+        short(in_steps(method.totals.total_variance_exact.value(), method.subject.step)),
+        integer(method.totals.variance_of_variances),
+        integer(method.totals.variance_of_minima),
+        short(method.subject.step),
+    ]
+}
+
 /// What each method tells apart.
 pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     page.section("Resolution: a body that grows from 0 to 999")?;
     let heading = ["method", "add", "loop", "change", "spurious", "apart", "1 by", "most tell"];
-    let mut rows = table(&heading);
-    for Evaluated { clock, resolution, .. } in &evaluation.methods {
+    let mut rows = Rows::new(&heading);
+    for Evaluated { candidate, resolution, .. } in &evaluation.methods {
         let slope = |body: Body| {
             let slope = resolution.staircase(body).and_then(|stairs| stairs.slope);
             // More than a tenth is no slope to speak of.
@@ -218,8 +242,7 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
         let from = many.and_then(|many| many.one_cycle_from);
         let best =
             many.and_then(|many| many.rungs.iter().min_by(|a, b| a.interleaved.total_cmp(&b.interleaved)));
-        rows.add_row([
-            clock.name.to_string(),
+        let figures = [
             slope(Body::Adds),
             slope(Body::Iterations),
             change.map_or("-".to_string(), |change| change.to_string()),
@@ -227,9 +250,10 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
             adds.and_then(|stairs| stairs.neighbours.as_ref()).map_or("-".to_string(), told_apart),
             from.map_or("-".to_string(), |readings| readings.to_string()),
             best.map_or("-".to_string(), |rung| format!("{:.2} ({})", rung.interleaved, rung.readings)),
-        ]);
+        ];
+        rows.add(*candidate, candidate.clock.name.to_string(), figures);
     }
-    print(page, &rows)?;
+    rows.print(page)?;
     note(
         page,
         "add, loop: core cycles of one more dependent add, and of one more iteration of the paper's loop. change: the \
@@ -247,20 +271,23 @@ fn told_apart(neighbours: &Neighbours) -> String {
 /// What neighbouring code does to each method.
 pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> Result<(), Failure> {
     page.section("Contamination by neighbouring code, in core cycles")?;
-    let mut rows = table(&["method", "leading", "early", "unfinished", "following", "stores"]);
+    let mut rows = Rows::new(&["method", "leading", "early", "unfinished", "following", "stores"]);
     for found in &evaluation.methods {
-        let mut cells = vec![found.clock.name.to_string()];
+        let mut cells = Vec::new();
         for fault in FAULTS {
             let row = found.contamination.iter().find(|row| row.fault == fault);
             cells.push(row.map_or("-".to_string(), |row| {
                 row.cost.known().map_or("-".to_string(), |cost| marked(row.verdict, cost.value))
             }));
         }
-        rows.add_row(cells);
+        rows.add(found.candidate, found.candidate.clock.name.to_string(), cells);
     }
-    print(page, &rows)?;
-    for not in not_run.iter().filter(|not| not.clock.needs_ring0()) {
-        note(page, &format!("{} was not run: it needs ring 0.", not.clock.name))?;
+    rows.print(page)?;
+    let ran = |clock: &Clock| evaluation.methods.iter().any(|found| found.candidate.clock.name == clock.name);
+    for clock in not_run.iter().map(|not| not.candidate.clock) {
+        if clock.needs_ring0() && !ran(clock) {
+            note(page, &format!("{} was not run: it needs ring 0.", clock.name))?;
+        }
     }
     let mut widths: Vec<f64> = evaluation
         .methods

@@ -83,6 +83,41 @@ fn totals_are_those_of_the_series() {
     }
 }
 
+#[test]
+fn every_line_of_a_method_says_where_it_ran() {
+    let lines =
+        lines(&["--quick", "--clock", "rdtsc", "--ensembles", "4", "--samples", "100", "--series"], 0);
+    for of in
+        ["evaluate", "evaluate.ensemble", "evaluate.resolution", "evaluate.contamination", "evaluate.verdict"]
+    {
+        let lines = kind(&lines, of);
+        assert!(!lines.is_empty() && lines.iter().all(|line| line["executor"] == "user"), "{of}");
+    }
+}
+
+#[test]
+fn ring_0_needs_the_module() {
+    if Path::new("/dev/cyclescope").exists() {
+        eprintln!("skipped: the module is loaded");
+        return;
+    }
+    let folder = folder();
+    let directory = folder.path().join("graphs");
+    let arguments = ["evaluate", "--executor", "kernel", "--clock", "paper-alternative", "--plots"];
+    let arguments = [&arguments[..], &[directory.to_str().expect("text")]].concat();
+    let words = said(&arguments);
+    assert_eq!((words.code, words.stdout.as_str()), (Some(3), ""), "{}", words.stderr);
+    assert!(words.stderr.contains("kernel module") && words.stderr.contains("help"), "{}", words.stderr);
+    assert!(!directory.exists(), "nothing was begun");
+    let line = said(&[&arguments[..], &["--json"]].concat());
+    let error: Value = serde_json::from_str(line.stdout.trim()).expect("a line of JSON");
+    assert_eq!((&error["kind"], &error["exit"]), (&"error".into(), &3.into()));
+    assert!(error["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{error}");
+    // What has to run there and can't is told of before.
+    let refused = said(&["evaluate", "--executor", "kernel", "--clock", "rdtsc,clock-gettime"]);
+    assert!(refused.code == Some(3) && refused.stderr.contains("ring 0"), "{}", refused.stderr);
+}
+
 /// The durations of each ensemble, read from evidence by no code of the library.
 fn durations(directory: &Path, kept: &Value) -> Vec<Vec<u128>> {
     let number = |value: &Value| value.as_u64().expect("a number") as usize;

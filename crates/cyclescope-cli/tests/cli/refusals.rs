@@ -92,10 +92,21 @@ fn bodies_that_do_not_fit_are_refused_with_the_most_that_does() {
     crate::support::measured(&plan);
 }
 
+/// Whether code can't run in ring 0 here; says so where it can, for then a refusal can't be seen.
+fn no_module() -> bool {
+    let loaded = std::path::Path::new("/dev/cyclescope").exists();
+    if loaded {
+        println!("skipped: the kernel module is loaded");
+    }
+    !loaded
+}
+
 #[test]
 fn what_this_machine_does_not_have_is_code_3() {
     says(&["--cpu", "1023", "nop"], 3, "CPU 1023");
-    says(&["--executor", "kernel", "nop"], 3, "no kernel module");
+    if no_module() {
+        says(&["--executor", "kernel", "nop"], 3, "kernel module is not loaded");
+    }
     // No processor has both.
     let found =
         ["vmmcall", "vmcall"].map(|text| answer(&mut cyclescope(&["run", "--json", "--quick", text])));
@@ -108,7 +119,9 @@ fn wrong_usage_comes_before_what_is_missing_and_that_before_faults() {
     says(&["--cpu", "1023", "bad"], 2, "no instruction");
     says(&["--executor", "kernel", "bad"], 2, "no instruction");
     says(&["--executor", "kernel", "--clock", "zzz", "nop"], 2, "no clock");
-    says(&["--executor", "kernel", "ud2"], 3, "executor");
+    if no_module() {
+        says(&["--executor", "kernel", "ud2"], 3, "executor");
+    }
     says(&["--cpu", "1023", "ud2"], 3, "CPU 1023");
 }
 

@@ -5,6 +5,7 @@
 //! fails: what can't be found out is a [`Fact`] with a reason.
 
 mod core_clock;
+mod kernel_module;
 mod phases;
 mod record;
 mod siblings;
@@ -23,6 +24,7 @@ use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
 use crate::machine::counters::Counters;
 use crate::machine::fact::{Fact, Files};
 use crate::machine::finding::{Evidence, Finding, findings};
+use crate::machine::kernel_module::ModuleStudy;
 use crate::machine::leaves::on_cpu;
 use crate::machine::noise::{Noise, NoiseBetween, runnable_on};
 use crate::machine::tsc_study::TscStudy;
@@ -98,6 +100,8 @@ pub struct Diagnosis {
     pub clock: Fact<Chosen>,
     /// Performance counters.
     pub counters: Counters,
+    /// What the kernel module says, or why it can't be asked.
+    pub kernel_module: Fact<ModuleStudy>,
     /// The experiments on the TSC.
     pub tsc: Fact<TscStudy>,
     /// The core by the ruler.
@@ -138,6 +142,7 @@ pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
     let diagnosis = Diagnosis {
         clock: code.clock,
         counters,
+        kernel_module: kernel_module::ask(tsc.known()),
         tsc,
         core: code.core,
         phases: code.phases,
@@ -157,6 +162,7 @@ impl Diagnosis {
         findings(&Evidence {
             machine,
             counters: Some(&self.counters),
+            module: Some(&self.kernel_module),
             study: self.tsc.known(),
             core: Some(&self.core),
             phases: self.phases.known(),

@@ -6,6 +6,7 @@ use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
 use crate::machine::counters::Counters;
 use crate::machine::fact::Fact;
 use crate::machine::finding::{Finding, State};
+use crate::machine::kernel_module::ModuleStudy;
 use crate::machine::noise::{Noise, NoiseBetween};
 use crate::machine::tsc_study::TscStudy;
 use crate::record::Quantity;
@@ -23,6 +24,7 @@ pub struct DoctorRecord<'a> {
     core: Fact<CoreRecord>,
     phases: &'a Fact<Phases>,
     counters: &'a Counters,
+    kernel_module: &'a Fact<ModuleStudy>,
     siblings: &'a Fact<SiblingStudy>,
     exclusive: &'a Fact<bool>,
     noise: &'a Noise,
@@ -99,6 +101,7 @@ impl<'a> DoctorRecord<'a> {
             core: diagnosis.core.clone().map(CoreRecord::new),
             phases: &diagnosis.phases,
             counters: &diagnosis.counters,
+            kernel_module: &diagnosis.kernel_module,
             siblings: &diagnosis.siblings,
             exclusive: &diagnosis.exclusive,
             noise: &diagnosis.noise,

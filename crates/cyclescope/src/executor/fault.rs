@@ -29,7 +29,10 @@ pub struct FaultReport {
 /// offset, or before it where the processor tells the place after the instruction.
 pub(super) fn find(
     at: usize,
-    after: bool, programs: &[Program], layouts: &[Layout]) -> Option<(usize, u32, usize)> {
+    after: bool,
+    programs: &[Program],
+    layouts: &[Layout],
+) -> Option<(usize, u32, usize)> {
     let last_byte = if after { at.checked_sub(1)? } else { at };
     for layout in layouts {
         for place in &layout.code {

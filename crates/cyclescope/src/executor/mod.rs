@@ -90,6 +90,37 @@ pub struct Sample {
     pub end: u64,
 }
 
+/// How far three clocks went while measured code had the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Progress {
+    /// The time stamp counter, in ticks.
+    pub tsc: u64,
+    /// APERF, in core cycles.
+    pub aperf: u64,
+    /// MPERF, in ticks of the TSC's frequency.
+    pub mperf: u64,
+}
+
+impl Progress {
+    /// How much further it is than it was.
+    pub fn since(self, before: Progress) -> Progress {
+        Progress {
+            tsc: self.tsc.wrapping_sub(before.tsc),
+            aperf: self.aperf.wrapping_sub(before.aperf),
+            mperf: self.mperf.wrapping_sub(before.mperf),
+        }
+    }
+
+    /// Both together.
+    pub fn and(self, other: Progress) -> Progress {
+        Progress {
+            tsc: self.tsc.wrapping_add(other.tsc),
+            aperf: self.aperf.wrapping_add(other.aperf),
+            mperf: self.mperf.wrapping_add(other.mperf),
+        }
+    }
+}
+
 /// Where code runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -148,6 +179,16 @@ pub trait Executor {
     /// Whether the last batch had its CPU to itself, as far as other runs of this library go.
     fn exclusive(&self) -> Fact<bool> {
         Fact::unknown("this executor keeps no other run off its CPU")
+    }
+
+    /// How far TSC, APERF and MPERF went in all batches so far; none where nothing reads them.
+    fn progress(&self) -> Option<Progress> {
+        None
+    }
+
+    /// What of the processor's state the code of all batches so far left changed, and the executor restored.
+    fn changed(&self) -> Vec<&'static str> {
+        Vec::new()
     }
 }
 

@@ -9,11 +9,13 @@ use super::Machine;
 use super::core_study::{CoreStudy, Phases, SiblingStudy};
 use super::counters::Counters;
 use super::fact::Fact;
+use super::kernel_module::ModuleStudy;
 use super::noise::{Noise, NoiseBetween};
 use super::tsc_study::TscStudy;
 
 mod clock;
 mod core;
+mod kernel_module;
 mod surroundings;
 
 /// How a finding should be taken.
@@ -66,6 +68,8 @@ pub struct Evidence<'a> {
     pub machine: &'a Machine,
     /// Performance counters.
     pub counters: Option<&'a Counters>,
+    /// What the kernel module says, or why it couldn't be asked.
+    pub module: Option<&'a Fact<ModuleStudy>>,
     /// The experiments on the TSC.
     pub study: Option<&'a TscStudy>,
     /// The core by the ruler, or why it wasn't read.
@@ -90,6 +94,7 @@ impl<'a> Evidence<'a> {
         Evidence {
             machine,
             counters: None,
+            module: None,
             study: None,
             core: None,
             phases: None,
@@ -122,6 +127,9 @@ const CHECKS: &[Check] = &[
     surroundings::microarchitecture,
     core::hybrid,
     surroundings::counters,
+    kernel_module::ring_0,
+    kernel_module::deadline,
+    kernel_module::kernel_rate,
     surroundings::governor,
     surroundings::preference,
     surroundings::turbo,

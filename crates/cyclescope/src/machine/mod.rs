@@ -18,6 +18,7 @@ mod feature_table;
 pub mod features;
 pub mod finding;
 pub mod kernel_log;
+pub mod kernel_module;
 pub mod leaves;
 pub mod microarch;
 pub mod noise;
@@ -36,6 +37,7 @@ use crate::error::Unavailable;
 use cpu::{Cpu, Hypervisor};
 use fact::{Fact, Files};
 use features::Features;
+use kernel_module::KernelModule;
 use leaves::Leaves;
 use power::Power;
 use topology::{Topology, numa_node, siblings};
@@ -56,6 +58,8 @@ pub struct Machine {
     pub hypervisor: Option<Hypervisor>,
     /// The kernel's version.
     pub kernel: String,
+    /// The kernel module of this project, and what stands against it.
+    pub kernel_module: KernelModule,
     /// The CPU to measure on, and its surroundings; `None` where the affinity is unknown. `cpu` and `cpuid`
     /// describe this CPU on a hybrid processor.
     pub target: Option<CpuFacts>,
@@ -63,6 +67,11 @@ pub struct Machine {
     pub quota: Fact<Option<f64>>,
     /// CPUID as it was read.
     pub cpuid: Leaves,
+}
+
+/// The kernel's version.
+pub(crate) fn release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 /// What belongs to one CPU.
@@ -118,10 +127,12 @@ impl Machine {
         let cpu = Cpu::detect(&cpuid, files);
         let features = Features::detect(&cpuid, &cpu, files);
         let topology = Topology::detect(&cpuid, files);
+        let kernel = release();
         Machine {
             tsc: TscFacts::detect(&cpuid, &cpu, &features, files),
             hypervisor: Hypervisor::detect(&cpuid),
-            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            kernel_module: KernelModule::detect(files, &kernel),
+            kernel,
             target: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
             quota: cgroup::quota(files),
             cpu,

@@ -83,7 +83,10 @@ impl Session<'_> {
             delay: DELAY,
             deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
         };
+        let before = self.executor.progress();
         let samples = self.executor.run(&batch)?;
+        let went = before.zip(self.executor.progress()).map(|(before, now)| now.since(before));
+        acquisition.progress = went.map(|went| went.and(acquisition.progress.unwrap_or_default()));
         acquisition.runs_per_layout = runs;
         let readings = samples.chunks_exact(runs * rounds as usize * call::COUNT);
         for ((layouts, (copies, ruler_loops)), readings) in

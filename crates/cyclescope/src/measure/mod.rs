@@ -10,7 +10,7 @@ mod session;
 use crate::clock::Clock;
 use crate::error::RunError;
 use crate::estimate::{Estimate, LayoutData, Shape};
-use crate::executor::{Batch, Executor, Sample};
+use crate::executor::{Batch, Executor, Progress, Sample};
 use crate::program::Cold;
 use crate::snippet::Snippet;
 use crate::statistics::Interval;
@@ -104,6 +104,8 @@ pub struct Acquisition {
     pub layouts: Vec<LayoutData>,
     /// What ran and what was read, where the plan asks to keep it.
     pub evidence: Vec<(Batch, Vec<Sample>)>,
+    /// How far TSC, APERF and MPERF went meanwhile, where the executor reads them.
+    pub progress: Option<Progress>,
     /// Seconds that a round should take, with a margin.
     pub round_s: f64,
 }

@@ -220,6 +220,7 @@ impl<'a> Session<'a> {
             runs_per_layout: 1,
             layouts: Vec::new(),
             evidence: Vec::new(),
+            progress: None,
             round_s: SECONDS_A_CYCLE * (2.5 * span + 4.0 * self.ruler_span() * ruler_loops as f64)
                 + call::COUNT as f64 * self.call_s(),
         }

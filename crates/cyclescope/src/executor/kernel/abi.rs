@@ -20,7 +20,7 @@ pub(super) const RUN_FILL: u32 = 1;
 pub(super) const RUN_UNGUARDED: u32 = 1 << 1;
 
 /// What of the CPU's state measured code had left changed, by bit of [`Outcome::changed`].
-pub(super) const CHANGED: [&str; 9] = [
+const CHANGED: [&str; 10] = [
     "CR0",
     "CR8",
     "the debug registers",
@@ -30,7 +30,13 @@ pub(super) const CHANGED: [&str; 9] = [
     "XCR0",
     "PKRU",
     "IA32_TSC_AUX",
+    "CR4",
 ];
+
+/// The bits of [`Outcome::changed`] in words.
+pub(super) fn changed(bits: u32) -> Vec<&'static str> {
+    CHANGED.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, name)| *name).collect()
+}
 
 /// Values of [`Outcome::status`].
 pub(super) mod status {

@@ -2,21 +2,16 @@
 
 use super::abi::{self, Info};
 use crate::error::{RunError, Unavailable};
+use crate::machine::fact::{Fact, Files};
+use crate::machine::kernel_module::KernelModule;
+use crate::machine::release;
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
 /// The device's path.
 pub const DEVICE: &str = "/dev/cyclescope";
-/// Where a loaded module says why it runs nothing here.
-const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
-/// There while the module is loaded.
-const LOADED: &str = "/sys/module/cyclescope";
-/// How the kernel is locked down.
-const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
-
 const HOW_TO: &str = "docs/kernel-safety.md tells how to build and load the module";
 
 /// The module, opened.
@@ -26,26 +21,13 @@ pub struct Module {
     pub(super) info: Info,
 }
 
-/// Whether a module is loaded.
-pub fn is_loaded() -> bool {
-    Path::new(LOADED).exists()
-}
-
-/// Why the module that is loaded runs nothing on this machine.
-pub fn refusal() -> Option<String> {
-    let text = std::fs::read_to_string(REFUSED).ok()?;
-    Some(text.trim().to_string()).filter(|text| !text.is_empty() && text != "(null)")
-}
-
-/// Whether the kernel is locked down, so that neither unsigned modules nor this device can be used.
-pub fn is_locked_down() -> bool {
-    std::fs::read_to_string(LOCKDOWN).is_ok_and(|text| !text.contains("[none]"))
-}
-
 impl Module {
     /// Opens the device and asks what it is.
     pub fn open() -> Result<Module, Unavailable> {
-        let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| unavailable(&error))?;
+        let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| {
+            let facts = KernelModule::detect(&Files::system(), &release());
+            unavailable(&error, &facts)
+        })?;
         let mut info = Info { size: size_of::<Info>() as u32, version: abi::VERSION, ..Info::default() };
         // SAFETY: the module writes a struct of the size that it was told.
         if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
@@ -56,6 +38,11 @@ impl Module {
             ));
         }
         Ok(Module { device, info })
+    }
+
+    /// The version of its interface.
+    pub fn version(&self) -> u32 {
+        self.info.version
     }
 
     /// The kernel's own calibration of the TSC's frequency, kHz.
@@ -94,13 +81,16 @@ fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
     Unavailable { what: "executor kernel".to_string(), why, remedy: remedy.to_string() }
 }
 
-fn unavailable(error: &io::Error) -> Unavailable {
+/// Why the device can't be opened.
+pub(super) fn unavailable(error: &io::Error, facts: &KernelModule) -> Unavailable {
+    let loaded = facts.loaded == Fact::Known(true);
     match error.raw_os_error() {
-        Some(libc::ENOENT) if is_loaded() => {
-            kernel_unavailable(format!("the module is loaded, but there is no {DEVICE}"), "mount devtmpfs on /dev")
-        }
-        Some(libc::ENOENT) => kernel_unavailable("the kernel module is not loaded".to_string(), HOW_TO),
-        Some(libc::EACCES) if is_locked_down() => kernel_unavailable(
+        Some(libc::ENOENT) if loaded => kernel_unavailable(
+            format!("the module is loaded, but there is no {DEVICE}"),
+            "mount devtmpfs on /dev",
+        ),
+        Some(libc::ENOENT) => not_loaded(facts),
+        Some(libc::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => kernel_unavailable(
             "the kernel is locked down".to_string(),
             "boot without Secure Boot or with lockdown=none; measure in user mode otherwise",
         ),
@@ -109,13 +99,22 @@ fn unavailable(error: &io::Error) -> Unavailable {
             "run as root, outside of containers",
         ),
         Some(libc::ENODEV) => {
-            let why = refusal().unwrap_or_else(|| "the module runs nothing on this machine".to_string());
+            let why = facts.refused.known().cloned().flatten();
+            let why = why.unwrap_or_else(|| "the module runs nothing on this machine".to_string());
             kernel_unavailable(why, "measure in user mode")
         }
         Some(libc::EBUSY) => {
             kernel_unavailable("too many runs have the module open".to_string(), "wait until one has ended")
         }
         _ => kernel_unavailable(format!("{DEVICE} can't be opened: {error}"), HOW_TO),
+    }
+}
+
+fn not_loaded(facts: &KernelModule) -> Unavailable {
+    let why = "the kernel module is not loaded".to_string();
+    match facts.obstacles().into_iter().find(|obstacle| obstacle.remedy.is_none()) {
+        Some(obstacle) => kernel_unavailable(format!("{why}: {}", obstacle.text), "measure in user mode"),
+        None => kernel_unavailable(why, HOW_TO),
     }
 }
 

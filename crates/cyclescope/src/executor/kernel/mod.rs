@@ -9,18 +9,20 @@ mod device;
 mod exception;
 mod judgement;
 pub mod refused;
+#[cfg(test)]
+mod tests;
 
 pub use device::{DEVICE, Module};
 
 use super::fault::{describe, find};
 use super::lock::{CpuLock, LockState};
 use super::placement::{check, middle, placed_code};
-use super::{Batch, Executor, FaultReport, Layout, Sample};
+use super::{Batch, Executor, FaultReport, Layout, Progress, Sample};
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
 use crate::machine::fact::Fact;
 use crate::program::Program;
-use abi::{CHANGED, CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
+use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
 use device::Pinned;
 use judgement::Judgement;
 use refused::Rules;
@@ -49,17 +51,6 @@ impl Default for KernelOptions {
     fn default() -> KernelOptions {
         KernelOptions { cpu: 0, patience: Duration::from_secs(30), force: false }
     }
-}
-
-/// How far three clocks went while measured code had the CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// The time stamp counter, in ticks.
-    pub tsc: u64,
-    /// APERF, in core cycles.
-    pub aperf: u64,
-    /// MPERF, in ticks of the TSC's frequency.
-    pub mperf: u64,
 }
 
 /// Runs batches in ring 0.
@@ -92,21 +83,6 @@ impl Kernel {
     /// What the module says of itself and the machine.
     pub fn module(&self) -> &Module {
         &self.module
-    }
-
-    /// How far TSC, APERF and MPERF went in all batches so far; none where the processor has no APERF.
-    pub fn progress(&self) -> Option<Progress> {
-        self.module.has_aperf().then_some(self.progress)
-    }
-
-    /// What of the processor's state measured code left changed, and the module restored.
-    pub fn changed(&self) -> Vec<&'static str> {
-        CHANGED
-            .iter()
-            .enumerate()
-            .filter(|(bit, _)| self.changed >> bit & 1 != 0)
-            .map(|(_, name)| *name)
-            .collect()
     }
 
     fn judge(&mut self, program: &Program) -> Result<(), RunError> {
@@ -309,6 +285,14 @@ impl Executor for Kernel {
 
     fn lock_state(&self) -> &LockState {
         &self.lock_state
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.module.has_aperf().then_some(self.progress)
+    }
+
+    fn changed(&self) -> Vec<&'static str> {
+        abi::changed(self.changed)
     }
 }
 

@@ -4,8 +4,8 @@
 //! nothing here allocates, locks, panics or touches thread-local storage.
 
 use super::command::{
-    Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall,
-    PlacedLayout, Shared, outcome,
+    Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall, PlacedLayout, Shared,
+    outcome,
 };
 use super::counter;
 use super::memory::{AREA, Piece, view};

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::super::core_study::{Sharing, SiblingProof};
 use super::super::counters::CycleCounter;
 use super::super::fact::{Fact, Files};
+use super::super::kernel_module::Right;
 use super::super::leaves::Leaves;
 use super::*;
 
@@ -162,4 +163,76 @@ fn disagreements_about_the_rate_are_found() {
     assert_eq!(find(&study, "cpuid_exit").state, State::Advice);
     study.traps.lfence.waits = false;
     assert_eq!(find(&study, "lfence").state, State::Problem);
+}
+
+const LOADED: ModuleStudy = ModuleStudy {
+    version: 1,
+    deadline: true,
+    aperf: false,
+    tsc: crate::unit::Hertz(2.5e9),
+    tsc_ppm: Some(4.0),
+};
+
+fn ring_0(machine: &Machine, module: &Fact<ModuleStudy>) -> Finding {
+    let evidence = Evidence { module: Some(module), ..Evidence::of(machine) };
+    findings(&evidence).into_iter().find(|finding| finding.name == "ring_0").unwrap()
+}
+
+/// A machine that the module could be loaded on.
+fn with_module() -> Machine {
+    let mut machine = blank();
+    let facts = &mut machine.kernel_module;
+    facts.loaded = Fact::Known(false);
+    facts.headers = Fact::Known("/lib/modules/1/build".to_string());
+    (facts.closed, facts.signed_only) = (Fact::Known(false), Fact::Known(false));
+    (facts.may_load, facts.may_use) = (Fact::Known(Right::Held), Fact::Known(Right::Held));
+    machine
+}
+
+#[test]
+fn a_module_that_can_be_loaded_is_advised_one_step_at_a_time() {
+    let mut machine = with_module();
+    let none = Fact::unknown("the kernel module is not loaded");
+    assert!(ring_0(&machine, &none).remedy.unwrap().contains("insmod"));
+    machine.kernel_module.headers = Fact::unknown("there is no /lib/modules/1/build");
+    assert!(ring_0(&machine, &none).remedy.unwrap().contains("linux-headers"));
+    machine.kernel_module.forecast = Some("a reason");
+    let finding = ring_0(&machine, &none);
+    assert!(finding.state == State::Ok && finding.text.ends_with("a reason"), "{finding:?}");
+    assert_eq!(ring_0(&blank(), &none).state, State::Ok);
+}
+
+#[test]
+fn a_loaded_module_works_or_says_why_not() {
+    let mut machine = with_module();
+    machine.kernel_module.loaded = Fact::Known(true);
+    machine.kernel_module.refused = Fact::Known(None);
+    assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, State::Ok);
+    let closed = Fact::unknown("it is for root");
+    assert!(ring_0(&machine, &closed).remedy.unwrap().contains("rmmod"));
+    machine.kernel_module.may_use = Fact::Known(Right::AsRoot);
+    assert_eq!(ring_0(&machine, &closed).remedy.unwrap(), "sudo cyclescope doctor");
+    machine.kernel_module.may_use = Fact::Known(Right::Never);
+    assert!(ring_0(&machine, &closed).text.contains("container"));
+    machine.kernel_module.lockdown = Fact::Known(Some("integrity".to_string()));
+    assert_eq!(ring_0(&machine, &closed).remedy, None);
+    machine.kernel_module.refused = Fact::Known(Some("a reason".to_string()));
+    assert!(ring_0(&machine, &closed).text.ends_with("refuses this machine: a reason"));
+}
+
+#[test]
+fn one_cpu_and_another_rate_are_told() {
+    let machine = with_module();
+    let find = |module: ModuleStudy, name: &str| {
+        let module = Fact::Known(module);
+        let evidence = Evidence { module: Some(&module), ..Evidence::of(&machine) };
+        findings(&evidence).into_iter().find(|finding| finding.name == name)
+    };
+    assert_eq!(find(LOADED, "ring_0_deadline").unwrap().state, State::Ok);
+    let alone = find(ModuleStudy { deadline: false, ..LOADED }, "ring_0_deadline").unwrap();
+    assert!(alone.state == State::Advice && alone.text.contains("--force"), "{alone:?}");
+    assert_eq!(find(LOADED, "ring_0_tsc_rate").unwrap().state, State::Ok);
+    let off = ModuleStudy { tsc_ppm: Some(-900.0), ..LOADED };
+    assert_eq!(find(off, "ring_0_tsc_rate").unwrap().state, State::Advice);
+    assert_eq!(find(ModuleStudy { tsc_ppm: None, ..LOADED }, "ring_0_tsc_rate"), None);
 }

@@ -1,16 +1,16 @@
 //! Evidence of an evaluation: every reading of every method, and what it takes to read them again.
 //!
-//! A directory holds `evaluate.json`, one manifest for all methods, and for each method `NAME.readings`: pairs of
-//! little-endian 64-bit readings, start and end, in the order in which they were taken, the ruler's included. An
-//! ensemble is [`super::reader::Shape::readings`] pairs long.
+//! A directory holds `evaluate.json`, one manifest for all methods, and for each method `NAME.readings`, in ring 0
+//! `NAME.kernel.readings`: pairs of little-endian 64-bit readings, start and end, in the order in which they were
+//! taken, the ruler's included. An ensemble is [`super::reader::Shape::readings`] pairs long.
 
-use super::Subject;
 use super::method::Method;
 use super::reader::{Reader, Shape, Size};
 use super::record::EvaluateRecord;
 use super::trimmed::Scale;
+use super::{Candidate, Subject};
 use crate::clock::Clock;
-use crate::executor::Sample;
+use crate::executor::{Mode, Sample};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
@@ -34,6 +34,9 @@ const PAIR: usize = 16;
 pub struct Kept {
     /// Its name.
     pub clock: String,
+    /// Where it ran; the first version that kept evidence knew user mode alone.
+    #[serde(default)]
+    pub executor: Mode,
     /// How its readings are laid out.
     pub shape: Shape,
     /// What was asked for.
@@ -92,8 +95,11 @@ pub fn bytes(shape: &Shape) -> u64 {
 }
 
 /// The file of a method's readings.
-fn readings_of(directory: &Path, clock: &str) -> PathBuf {
-    directory.join(format!("{clock}.readings"))
+fn readings_of(directory: &Path, clock: &str, mode: Mode) -> PathBuf {
+    directory.join(match mode {
+        Mode::User => format!("{clock}.readings"),
+        Mode::Kernel => format!("{clock}.kernel.readings"),
+    })
 }
 
 /// Writes the readings of one method.
@@ -101,8 +107,8 @@ pub struct Writer(BufWriter<File>);
 
 impl Writer {
     /// Into a new file.
-    pub fn new(directory: &Path, clock: &str) -> io::Result<Writer> {
-        File::create_new(readings_of(directory, clock))
+    pub fn new(directory: &Path, Candidate { clock, mode }: Candidate) -> io::Result<Writer> {
+        File::create_new(readings_of(directory, clock.name, mode))
             .map(|file| Writer(BufWriter::with_capacity(1 << 20, file)))
     }
 
@@ -126,6 +132,7 @@ impl Kept {
     pub fn new(method: &Method, program: &[u8], record: &EvaluateRecord) -> Kept {
         Kept {
             clock: method.subject.clock.name.to_string(),
+            executor: method.subject.mode,
             shape: method.sampled.shape,
             asked: method.asked,
             program: crate::run::hex(program),
@@ -150,7 +157,7 @@ impl Kept {
         if !sane || !plausible(scale.step) || !plausible(scale.imul_latency) {
             return Err(invalid(format!("the shape of {}'s readings makes no sense", self.clock)));
         }
-        let path = readings_of(directory, &self.clock);
+        let path = readings_of(directory, &self.clock, self.executor);
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let file = std::fs::metadata(&path).map_err(named)?;
         let ensemble = (self.shape.readings() * PAIR) as u64;
@@ -177,7 +184,7 @@ impl Kept {
             reader.take(&samples);
         }
         let Scale { step, imul_latency } = scale;
-        let subject = Subject { clock, ruler: clock, step, imul_latency, width: None };
+        let subject = Subject { clock, mode: self.executor, ruler: clock, step, imul_latency, width: None };
         Method::read(
             subject,
             self.asked,

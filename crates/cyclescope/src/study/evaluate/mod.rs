@@ -22,12 +22,24 @@ pub mod verdict;
 mod tests;
 
 use crate::clock::Clock;
+use crate::executor::Mode;
+
+/// A timing method, and where it is to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate {
+    /// The method.
+    pub clock: &'static Clock,
+    /// Where.
+    pub mode: Mode,
+}
 
 /// A timing method under evaluation, and what must be known to read it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The method.
     pub clock: &'a Clock,
+    /// Where it runs.
+    pub mode: Mode,
     /// A fully fenced method that reads the same counter, to read the ruler with.
     pub ruler: &'a Clock,
     /// The step of its readings in its raw units.
@@ -36,4 +48,11 @@ pub struct Subject<'a> {
     pub imul_latency: f64,
     /// Independent additions a cycle that the width sentinel reads on a core of its own, where that is known.
     pub width: Option<f64>,
+}
+
+impl Subject<'static> {
+    /// The method and where it runs.
+    pub fn candidate(&self) -> Candidate {
+        Candidate { clock: self.clock, mode: self.mode }
+    }
 }

@@ -1,13 +1,14 @@
 //! What an evaluation takes: which methods, how much of each experiment, in how much time.
 
-use super::Subject;
 use super::method::{Cost, ticks_per_unit};
 use super::reader::{Shape, Size};
 use super::resolution;
 use super::sampling::Sampling;
+use super::{Candidate, Subject};
 use crate::clock::{self, Clock};
 use crate::doctor::Effort;
 use crate::error::Unavailable;
+use crate::executor::Mode;
 use crate::machine::Machine;
 use crate::machine::core_study::CoreStudy;
 use crate::machine::tsc_study::TscStudy;
@@ -17,8 +18,8 @@ use std::time::Duration;
 /// What is asked of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The timing methods.
-    pub clocks: Vec<&'static Clock>,
+    /// The timing methods. One that runs in both modes comes twice in a row, so that what moves with time moves both.
+    pub candidates: Vec<Candidate>,
     /// Ensembles and samples of quick methods.
     pub size: Size,
     /// Time for everything.
@@ -43,7 +44,7 @@ impl Plan {
         let Times { contamination, resolution, watch, synchrony, .. } = self.times;
         let sampling = self.size.total() as f64 * SAMPLE_GUESS;
         let each = contamination + resolution + Duration::from_secs_f64(sampling);
-        (watch + synchrony + each * self.clocks.len() as u32).min(self.budget)
+        (watch + synchrony + each * self.candidates.len() as u32).min(self.budget)
     }
 }
 
@@ -107,19 +108,26 @@ pub const SIZE_QUICK: Size = Size { ensembles: 100, samples: 100_000 };
 /// A timing method that can't be evaluated here.
 #[derive(Debug, Clone)]
 pub struct NotRun {
-    /// The method.
-    pub clock: &'static Clock,
+    /// The method, and where it can't.
+    pub candidate: Candidate,
     /// Why not.
     pub why: Unavailable,
 }
 
-/// All timing methods: those that run here, and the others with their reasons.
-pub fn all(machine: &Machine) -> (Vec<&'static Clock>, Vec<NotRun>) {
+/// Some timing methods in some modes: those that run here, and the others with their reasons.
+pub fn candidates(
+    clocks: impl IntoIterator<Item = &'static Clock>,
+    machine: &Machine,
+    modes: &[Mode],
+) -> (Vec<Candidate>, Vec<NotRun>) {
     let (mut run, mut not) = (Vec::new(), Vec::new());
-    for clock in clock::ALL {
-        match clock::require(clock, machine, crate::executor::Mode::User) {
-            Ok(()) => run.push(clock),
-            Err(why) => not.push(NotRun { clock, why }),
+    for clock in clocks {
+        for &mode in modes {
+            let candidate = Candidate { clock, mode };
+            match clock::require(clock, machine, mode) {
+                Ok(()) => run.push(candidate),
+                Err(why) => not.push(NotRun { candidate, why }),
+            }
         }
     }
     (run, not)
@@ -150,7 +158,7 @@ impl Core {
 impl Subject<'_> {
     /// A method on a machine whose default method and core are known.
     pub(super) fn of(
-        clock: &'static Clock,
+        Candidate { clock, mode }: Candidate,
         default: &'static Clock,
         (core, study): (Core, Option<&TscStudy>),
     ) -> Subject<'static> {
@@ -159,7 +167,7 @@ impl Subject<'_> {
         let known =
             study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
         let step = known.map_or_else(|| crate::run::step(clock), |step| step.ticks);
-        Subject { clock, ruler, step, imul_latency, width }
+        Subject { clock, mode, ruler, step, imul_latency, width }
     }
 }
 
@@ -223,7 +231,7 @@ mod tests {
     use super::*;
 
     fn plan(size: Size, slow: Option<Duration>) -> Plan {
-        Plan { clocks: Vec::new(), size, budget: BUDGET, slow, times: Times::QUICK, seed: 0 }
+        Plan { candidates: Vec::new(), size, budget: BUDGET, slow, times: Times::QUICK, seed: 0 }
     }
 
     #[test]

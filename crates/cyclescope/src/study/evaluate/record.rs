@@ -1,5 +1,6 @@
 //! An evaluation as JSON.
 
+use super::Candidate;
 use super::contamination::{self, Contamination, Fault};
 use super::criteria::{self, in_steps, shortest};
 use super::ensemble::{Ensemble, Fraction, Totals};
@@ -8,6 +9,7 @@ use super::method::Method;
 use super::resolution::{Body, Resolution};
 use super::verdict::SHARES;
 use crate::caveat::{Caveat, Code};
+use crate::executor::Mode;
 use crate::machine::core_series::CoreSeries;
 use crate::machine::fact::Fact;
 use crate::machine::synchrony::Synchrony;
@@ -27,7 +29,7 @@ pub struct EvaluateRecord {
     /// Its names in the documents that it comes from.
     pub also: &'static [&'static str],
     /// Where it ran.
-    pub executor: String,
+    pub executor: &'static str,
     /// What its readings count.
     pub unit: Unit,
     /// Ensembles taken, and the paper's figures over them.
@@ -99,8 +101,6 @@ pub struct EvaluateRecord {
 /// What a record says beside a method's figures.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// Where it ran.
-    pub executor: &'static str,
     /// The CPU.
     pub cpu: u32,
     /// The processor's name.
@@ -115,14 +115,8 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// Of a run on a machine.
-    pub fn new(
-        machine: &crate::machine::Machine,
-        executor: &'static str,
-        seed: u64,
-        repro: String,
-    ) -> Surroundings {
+    pub fn new(machine: &crate::machine::Machine, seed: u64, repro: String) -> Surroundings {
         Surroundings {
-            executor,
             cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
             cpu_model: machine.cpu.name(),
             seed,
@@ -146,7 +140,7 @@ impl EvaluateRecord {
         EvaluateRecord {
             clock: method.subject.clock.name,
             also: method.subject.clock.also,
-            executor: around.executor.to_string(),
+            executor: method.subject.mode.name(),
             unit: method.subject.clock.counts,
             totals: totals.clone(),
             samples_per_ensemble: shape.size.samples,
@@ -227,6 +221,8 @@ fn caveats(method: &Method, around: &Surroundings) -> Vec<Caveat> {
 pub struct EnsembleRecord {
     /// The timing method.
     pub clock: &'static str,
+    /// Where it ran.
+    pub executor: &'static str,
     /// Its number, from 0.
     pub ensemble: usize,
     /// Samples.
@@ -245,9 +241,10 @@ pub struct EnsembleRecord {
 
 impl EnsembleRecord {
     /// An ensemble's record.
-    pub fn new(clock: &'static str, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
+    pub fn new(of: Candidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
         EnsembleRecord {
-            clock,
+            clock: of.clock.name,
+            executor: of.mode.name(),
             ensemble: number,
             samples: ensemble.count,
             minimum: ensemble.minimum,
@@ -286,7 +283,8 @@ pub struct ContaminationRecord {
 
 impl ContaminationRecord {
     /// A row's record.
-    pub fn new(clock: &'static str, executor: &'static str, row: &Contamination) -> ContaminationRecord {
+    pub fn new(of: Candidate, row: &Contamination) -> ContaminationRecord {
+        let (clock, executor) = (of.clock.name, of.mode.name());
         let (cost, why) = match &row.cost {
             Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
@@ -310,11 +308,11 @@ pub struct ResolutionRecord<'a> {
 
 impl ResolutionRecord<'_> {
     /// A method's record.
-    pub fn new<'a>(resolution: &'a Resolution, executor: &'static str) -> ResolutionRecord<'a> {
+    pub fn new(mode: Mode, resolution: &Resolution) -> ResolutionRecord<'_> {
         let slope = resolution.staircase(Body::Adds).and_then(|stairs| stairs.slope);
         let cost =
             slope.map_or(Quantity::refused(Unit::CoreCycles), |slope| Quantity::new(slope, Unit::CoreCycles));
-        ResolutionRecord { executor, cost, resolution }
+        ResolutionRecord { executor: mode.name(), cost, resolution }
     }
 }
 

@@ -5,6 +5,7 @@ use super::criteria::shortest;
 use super::evaluation::Evaluated;
 use super::method::Method;
 use crate::clock;
+use crate::executor::Mode;
 use crate::record::Quantity;
 use crate::unit::Unit;
 use serde::Serialize;
@@ -40,9 +41,11 @@ pub struct ByMany {
     pub shortest: [f64; 2],
 }
 
-/// What follows from an evaluation, kind `evaluate.verdict`.
+/// What follows from an evaluation for code that runs in one mode, kind `evaluate.verdict`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
+    /// Where: a method is recommended for the mode in which it was measured.
+    pub executor: Mode,
     /// For short code: fenced on both sides, at the least overhead.
     pub short_code: Option<Recommended>,
     /// For long code: one that waits for the code's stores, too.
@@ -52,11 +55,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on some methods.
-    pub fn of(methods: &[Evaluated]) -> Verdict {
-        let usable: Vec<(&Evaluated, &Method)> = methods.iter().filter_map(usable).collect();
+    /// The verdict on those of some methods that ran in this mode.
+    pub fn of(methods: &[Evaluated], mode: Mode) -> Verdict {
+        let methods = || methods.iter().filter(|evaluated| evaluated.candidate.mode == mode);
+        let usable: Vec<(&Evaluated, &Method)> = methods().filter_map(usable).collect();
         let draining: Vec<_> = usable.iter().copied().filter(|(evaluated, _)| drains(evaluated)).collect();
-        let mut findings: Vec<String> = methods.iter().flat_map(broken).collect();
+        let mut findings: Vec<String> = methods().flat_map(broken).collect();
         if usable.is_empty() {
             findings
                 .push("no method here is fenced on both sides and constant between ensembles".to_string());
@@ -77,7 +81,7 @@ impl Verdict {
                 recommend(method, why)
             }),
         };
-        Verdict { short_code, long_code, findings }
+        Verdict { executor: mode, short_code, long_code, findings }
     }
 }
 
@@ -109,7 +113,9 @@ fn cheapest<'a>(
     let step = |method: &Method| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
     let least = methods.iter().map(|(_, method)| overhead(method)).fold(f64::INFINITY, f64::min);
     let equals = methods.iter().filter(|(_, method)| overhead(method) <= least + step(method));
-    equals.min_by_key(|(evaluated, _)| (clock::rank(evaluated.clock), evaluated.clock.name)).copied()
+    equals
+        .min_by_key(|(evaluated, _)| (clock::rank(evaluated.candidate.clock), evaluated.candidate.clock.name))
+        .copied()
 }
 
 fn recommend((evaluated, method): (&Evaluated, &Method), why: &str) -> Recommended {
@@ -126,7 +132,7 @@ fn recommend((evaluated, method): (&Evaluated, &Method), why: &str) -> Recommend
     let deviation = method.deviation_cycles().unwrap_or(f64::NAN);
     let many = evaluated.resolution.by_samples.first().and_then(|by| by.rungs.last());
     Recommended {
-        clock: evaluated.clock.name,
+        clock: evaluated.candidate.clock.name,
         why: format!("{why}{open}"),
         overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
             Quantity::new(overhead, Unit::CoreCycles)
@@ -143,7 +149,7 @@ fn recommend((evaluated, method): (&Evaluated, &Method), why: &str) -> Recommend
 
 /// Promises that a method was seen to break.
 fn broken(evaluated: &Evaluated) -> Vec<String> {
-    let name = evaluated.clock.name;
+    let name = evaluated.candidate.clock.name;
     let of = |row: &Contamination| {
         let cost = row.cost.known()?;
         (row.verdict == Seen::Broken).then(|| {
@@ -180,7 +186,7 @@ mod tests {
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
         let clock = Clock::named(name).unwrap();
         let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-        let subject = Subject { clock, ruler, step: 2.0, imul_latency: 3.0, width: None };
+        let subject = Subject { clock, mode: Mode::User, ruler, step: 2.0, imul_latency: 3.0, width: None };
         let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
         let size = Size { ensembles: 8, samples: 2000 };
         let shape = Sampling::new(&subject).shape(size, 80e-9);
@@ -198,11 +204,15 @@ mod tests {
             verdict,
         };
         Evaluated {
-            clock,
+            candidate: subject.candidate(),
             method: method.unwrap(),
             contamination: FAULTS.iter().zip(seen).map(row).collect(),
             resolution: resolution(&mut machine, &subject, Duration::from_millis(5), &mut random).unwrap(),
         }
+    }
+
+    fn judged(methods: &[Evaluated]) -> Verdict {
+        Verdict::of(methods, Mode::User)
     }
 
     const FENCED: [Seen; 5] = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Visible];
@@ -210,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_cheapest_that_is_fenced_is_for_short_code_and_one_that_drains_for_long() {
-        let verdict = Verdict::of(&[
+        let verdict = judged(&[
             evaluated("rdtsc", 20.0, [Seen::Visible; 5]),
             evaluated("mfence-lfence-rdtsc", 100.0, DRAINING),
             evaluated("serialize-rdtsc", 150.0, DRAINING),
@@ -226,7 +236,7 @@ mod tests {
     #[test]
     fn among_equals_the_usual_one_wins() {
         for order in [["rdtscp-lfence", "lfence-rdtsc-lfence"], ["lfence-rdtsc-lfence", "rdtscp-lfence"]] {
-            let verdict = Verdict::of(
+            let verdict = judged(
                 &order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)),
             );
             assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
@@ -239,10 +249,8 @@ mod tests {
     fn a_broken_promise_is_a_finding_and_an_open_one_is_named() {
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
         let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Visible];
-        let verdict = Verdict::of(&[
-            evaluated("lfence-rdtsc-lfence", 50.0, broken),
-            evaluated("rdtscp-lfence", 60.0, open),
-        ]);
+        let verdict =
+            judged(&[evaluated("lfence-rdtsc-lfence", 50.0, broken), evaluated("rdtscp-lfence", 60.0, open)]);
         assert!(
             verdict.findings[0]
                 .starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\"")
@@ -250,7 +258,19 @@ mod tests {
         let recommended = verdict.short_code.unwrap();
         assert_eq!(recommended.clock, "rdtscp-lfence");
         assert!(recommended.why.contains("not told for certain: body started early"), "{}", recommended.why);
-        let verdict = Verdict::of(&[evaluated("rdtsc", 20.0, [Seen::Visible; 5])]);
+        let verdict = judged(&[evaluated("rdtsc", 20.0, [Seen::Visible; 5])]);
         assert!(verdict.short_code.is_none() && verdict.findings.len() == 1);
+    }
+
+    #[test]
+    fn each_mode_has_a_verdict_of_its_own() {
+        let mut in_ring_0 = evaluated("rdtscp-lfence", 60.0, DRAINING);
+        in_ring_0.candidate.mode = Mode::Kernel;
+        let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
+        let methods = [evaluated("lfence-rdtsc-lfence", 50.0, broken), in_ring_0];
+        let [user, kernel] = [Mode::User, Mode::Kernel].map(|mode| Verdict::of(&methods, mode));
+        assert!(user.short_code.is_none() && user.findings.len() == 2, "{:?}", user.findings);
+        assert_eq!(kernel.short_code.unwrap().clock, "rdtscp-lfence");
+        assert!(kernel.executor == Mode::Kernel && kernel.findings.is_empty());
     }
 }

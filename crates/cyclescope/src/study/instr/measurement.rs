@@ -207,7 +207,7 @@ impl Measurement<'_> {
         random: &mut Random,
     ) -> Result<(), RunError> {
         let rate = self.plan.rate(readings);
-        let more = (rate.ceil() as usize + 2).max(PADDING_LEAST);
+        let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
         if rate.is_infinite() || more > PADDING_MOST {
             return Ok(());
         }

@@ -5,6 +5,7 @@ use super::samples::Effort;
 
 use super::*;
 use crate::clock::Clock;
+use crate::executor::Mode;
 use crate::executor::mock::{Frequency, Gaps, Scenario, Sibling, Simulated};
 
 /// The steps of the time stamp counters seen so far.
@@ -12,7 +13,14 @@ const STEPS: [u64; 4] = [1, 2, 26, 38];
 
 fn subject(scenario: &Scenario) -> Subject<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject { clock, ruler: clock, step: scenario.step as f64, imul_latency: 3.0, width: None }
+    Subject {
+        clock,
+        mode: Mode::User,
+        ruler: clock,
+        step: scenario.step as f64,
+        imul_latency: 3.0,
+        width: None,
+    }
 }
 
 fn staircase_of(scenario: &Scenario, body: Body, plan: &Plan, seed: u64) -> Staircase {

@@ -5,6 +5,7 @@ mod core;
 
 use super::*;
 use crate::clock::{Clock, Step};
+use crate::executor::Mode;
 use crate::executor::mock::{Scenario, Simulated};
 use core::Core;
 
@@ -31,7 +32,8 @@ fn without(name: &str, (side, step): Fence) -> Clock {
 }
 
 fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
-    let subject = Subject { clock, ruler: clock, step: 1.0, imul_latency: 3.0, width: None };
+    let subject =
+        Subject { clock, mode: Mode::User, ruler: clock, step: 1.0, imul_latency: 3.0, width: None };
     contamination(executor, &subject, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
 }
 

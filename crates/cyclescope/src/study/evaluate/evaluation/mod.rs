@@ -1,26 +1,32 @@
 //! The course of an evaluation: facts of the machine, then each method's neighbours and resolution, and last the
 //! samples, which take whatever time is left.
 
-use super::Subject;
-use super::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
-use super::ensemble::Ensemble;
-use super::method::Method;
-use super::plan::{Core, NotRun, Plan, Waiting, share};
-use super::reader::Shape;
-use super::resolution::{Resolution, resolution};
-use super::sampling::Sampling;
-use super::trimmed;
-use super::verdict::Verdict;
-use crate::clock::{self, Clock};
-use crate::doctor::{Diagnosis, MakeExecutor, Means, Watch, examine, watch};
+mod executors;
+#[cfg(test)]
+mod tests;
+
+pub use executors::Executors;
+
+use crate::clock;
+use crate::doctor::{Diagnosis, Means, Watch, examine, watch};
 use crate::error::RunError;
-use crate::executor::{Executor, Sample};
+use crate::executor::{Mode, Sample};
 use crate::machine::Machine;
 use crate::machine::core_series::CoreSeries;
 use crate::machine::fact::{Fact, Files};
 use crate::machine::synchrony::{self, Synchrony};
 use crate::program::Program;
 use crate::random::Random;
+use crate::study::evaluate::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
+use crate::study::evaluate::ensemble::Ensemble;
+use crate::study::evaluate::method::Method;
+use crate::study::evaluate::plan::{Core, NotRun, Plan, Waiting, share};
+use crate::study::evaluate::reader::Shape;
+use crate::study::evaluate::resolution::{Resolution, resolution};
+use crate::study::evaluate::sampling::Sampling;
+use crate::study::evaluate::trimmed;
+use crate::study::evaluate::verdict::Verdict;
+use crate::study::evaluate::{Candidate, Subject};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -30,54 +36,29 @@ pub enum Event<'a> {
     Doing {
         /// In a few words.
         what: &'static str,
-        /// With which method.
-        clock: Option<&'static str>,
+        /// With which method, and where.
+        candidate: Option<Candidate>,
         /// From 0 to 1.
         share: f64,
     },
     /// What was found about the TSC and the core clock.
     Facts(&'a Facts),
     /// What neighbouring code does to a method's readings.
-    Contamination(&'static Clock, &'a [Contamination]),
+    Contamination(Candidate, &'a [Contamination]),
     /// What a method tells apart.
-    Resolution(&'a Resolution),
+    Resolution(Candidate, &'a Resolution),
     /// What the documents claim.
     Claims(&'a [Claim]),
     /// A method's samples begin.
     Sampling(&'a Subject<'static>, &'a Shape, &'a Program),
     /// An ensemble of a method, its number, and all readings, the ruler's included.
-    Ensemble(&'static Clock, usize, &'a Ensemble, &'a [Sample]),
+    Ensemble(Candidate, usize, &'a Ensemble, &'a [Sample]),
     /// A method's samples are complete.
     Method(&'a Method<'static>),
 }
 
 /// Whoever follows an evaluation may end it.
 pub type Follow<'a> = dyn FnMut(Event) -> ControlFlow<()> + 'a;
-
-/// The executors of an evaluation.
-pub struct Executors<'a> {
-    /// Runs code on the target CPU.
-    pub plain: &'a mut dyn Executor,
-    /// Makes another there that keeps a performance counter, for the method that reads one.
-    pub counting: &'a dyn Fn() -> Result<Box<dyn Executor>, RunError>,
-    /// Makes executors on other CPUs.
-    pub others: &'a MakeExecutor<'a>,
-    /// What `counting` made.
-    pub made: Option<Box<dyn Executor>>,
-}
-
-impl Executors<'_> {
-    /// The one that a method needs.
-    fn of(&mut self, clock: &Clock) -> Result<&mut dyn Executor, RunError> {
-        if !clock.reads_counter() {
-            return Ok(self.plain);
-        }
-        if self.made.is_none() {
-            self.made = Some((self.counting)()?);
-        }
-        Ok(&mut **self.made.as_mut().expect("it was just made"))
-    }
-}
 
 /// What was found about the machine.
 #[derive(Debug, Clone)]
@@ -93,8 +74,8 @@ pub struct Facts {
 /// What was found about one timing method.
 #[derive(Debug, Clone)]
 pub struct Evaluated {
-    /// The method.
-    pub clock: &'static Clock,
+    /// The method, and where it ran.
+    pub candidate: Candidate,
     /// Its samples; none where no duration was sane.
     pub method: Option<Method<'static>>,
     /// What neighbouring code does to its readings.
@@ -111,8 +92,8 @@ pub struct Evaluation {
     pub methods: Vec<Evaluated>,
     /// What the documents claim.
     pub claims: Vec<Claim>,
-    /// What follows from all of it.
-    pub verdict: Verdict,
+    /// What follows from all of it, for each mode.
+    pub verdicts: Vec<Verdict>,
 }
 
 /// Evaluates timing methods. `None` where whoever follows has ended it.
@@ -167,10 +148,12 @@ impl Course<'_, '_, '_> {
         let methods = self.samples(&subjects, facts.hertz())?;
         let mut evaluated = Vec::new();
         for ((subject, method), (contamination, resolution)) in subjects.iter().zip(methods).zip(around) {
-            evaluated.push(Evaluated { clock: subject.clock, method, contamination, resolution });
+            evaluated.push(Evaluated { candidate: subject.candidate(), method, contamination, resolution });
         }
-        let verdict = Verdict::of(&evaluated);
-        Ok(Evaluation { facts, methods: evaluated, claims, verdict })
+        let modes = [Mode::User, Mode::Kernel].into_iter();
+        let measured = |mode: &Mode| evaluated.iter().any(|found| found.candidate.mode == *mode);
+        let verdicts = modes.filter(measured).map(|mode| Verdict::of(&evaluated, mode)).collect();
+        Ok(Evaluation { facts, methods: evaluated, claims, verdicts })
     }
 
     fn say(&mut self, event: Event) -> Result<(), Stop> {
@@ -180,9 +163,9 @@ impl Course<'_, '_, '_> {
         }
     }
 
-    fn tell(&mut self, what: &'static str, clock: Option<&'static str>) -> Result<(), Stop> {
+    fn tell(&mut self, what: &'static str, candidate: Option<Candidate>) -> Result<(), Stop> {
         let share = self.started.elapsed().as_secs_f64() / self.expected;
-        self.say(Event::Doing { what, clock, share: share.min(1.0) })
+        self.say(Event::Doing { what, candidate, share: share.min(1.0) })
     }
 
     fn facts(&mut self) -> Result<Facts, Stop> {
@@ -220,21 +203,22 @@ impl Course<'_, '_, '_> {
         let core = Core::of(self.machine, diagnosis.core.known());
         let default = |clock| clock::choose(self.machine).unwrap_or(clock);
         let known = (core, diagnosis.tsc.known());
-        let subject = |clock: &&'static Clock| Subject::of(clock, default(clock), known);
-        self.plan.clocks.iter().map(subject).collect()
+        let subject = |of: &Candidate| Subject::of(*of, default(of.clock), known);
+        self.plan.candidates.iter().map(subject).collect()
     }
 
     /// Contamination and resolution of a method.
     fn surroundings(&mut self, subject: &Subject<'static>) -> Result<(Vec<Contamination>, Resolution), Stop> {
-        self.tell("provoking neighbours", Some(subject.clock.name))?;
-        let executor = self.executors.of(subject.clock)?;
+        let candidate = subject.candidate();
+        self.tell("provoking neighbours", Some(candidate))?;
+        let executor = self.executors.of(subject)?;
         let (time, random) = (self.plan.times.contamination, &mut self.random);
         let rows = contamination(executor, subject, time, random)?;
-        self.say(Event::Contamination(subject.clock, &rows))?;
-        self.tell("climbing the staircase", Some(subject.clock.name))?;
-        let executor = self.executors.of(subject.clock)?;
+        self.say(Event::Contamination(candidate, &rows))?;
+        self.tell("climbing the staircase", Some(candidate))?;
+        let executor = self.executors.of(subject)?;
         let resolution = resolution(executor, subject, self.plan.times.resolution, &mut self.random)?;
-        self.say(Event::Resolution(&resolution))?;
+        self.say(Event::Resolution(candidate, &resolution))?;
         Ok((rows, resolution))
     }
 
@@ -249,17 +233,19 @@ impl Course<'_, '_, '_> {
         for (subject, (contamination, _)) in subjects.iter().zip(around) {
             rows.push((subject.clock.name, contamination.clone()));
         }
-        for NotRun { clock, why } in not_run {
+        // Behind what was measured: a method that does not run in one mode may have rows of the other.
+        for NotRun { candidate: Candidate { clock, .. }, why } in not_run {
             rows.push((clock.name, contamination::not_run(&clock.promises, &why.why)));
         }
-        let needed = not_run.iter().any(|not| not.clock.needs_ring0());
+        let needed = not_run.iter().any(|not| not.candidate.clock.needs_ring0())
+            && !subjects.iter().any(|subject| subject.clock.needs_ring0());
         let stand_in = clock::choose(self.machine).ok().zip(subjects.first());
         if let Some((default, subject)) = stand_in.filter(|_| needed)
-            && clock::require(&STAND_IN, self.machine, crate::executor::Mode::User).is_ok()
+            && clock::require(&STAND_IN, self.machine, Mode::User).is_ok()
         {
-            self.tell("provoking neighbours", Some(STAND_IN.name))?;
-            let stand_in =
-                Subject { clock: &STAND_IN, ruler: default, step: crate::run::step(&STAND_IN), ..*subject };
+            let step = crate::run::step(&STAND_IN);
+            let stand_in = Subject { clock: &STAND_IN, mode: Mode::User, ruler: default, step, ..*subject };
+            self.tell("provoking neighbours", Some(stand_in.candidate()))?;
             let time = self.plan.times.contamination;
             let measured = contamination(self.executors.plain, &stand_in, time, &mut self.random)?;
             rows.push((STAND_IN.name, measured));
@@ -279,7 +265,7 @@ impl Course<'_, '_, '_> {
         let until = self.started + self.plan.budget;
         let mut waiting = Vec::new();
         for subject in subjects {
-            let executor = self.executors.of(subject.clock)?;
+            let executor = self.executors.of(subject)?;
             let cost = Sampling::new(subject).pilot(executor, &mut self.random)?;
             waiting.push(Waiting::new(subject.clock, cost, hertz));
         }
@@ -290,9 +276,10 @@ impl Course<'_, '_, '_> {
         for (at, subject) in subjects.iter().enumerate() {
             let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
             let (size, seconds) = share(&waiting[at..], left, self.plan);
-            // Bursts are as long with all methods that have the same ruler and step.
+            // Bursts are as long with all methods that have the same ruler and step in the same mode.
             let alike = |(other, _): &&(&Subject, f64)| {
-                other.ruler.name == subject.ruler.name && other.step == subject.step
+                let same = other.ruler.name == subject.ruler.name && other.step == subject.step;
+                same && other.mode == subject.mode
             };
             let quickest = bursts.iter().filter(alike).map(|(_, burst)| *burst).fold(f64::INFINITY, f64::min);
             let method = self.sample(subject, waiting[at].shape(subject, size), (seconds, quickest))?;
@@ -308,8 +295,8 @@ impl Course<'_, '_, '_> {
         shape: Shape,
         (seconds, quickest): (f64, f64),
     ) -> Result<Option<Method<'static>>, Stop> {
-        let clock = subject.clock;
-        self.tell("taking samples", Some(clock.name))?;
+        let candidate = subject.candidate();
+        self.tell("taking samples", Some(candidate))?;
         let sampling = Sampling::new(subject);
         self.say(Event::Sampling(subject, &shape, sampling.program()))?;
         let (started, expected) = (self.started, self.expected);
@@ -318,15 +305,15 @@ impl Course<'_, '_, '_> {
         let mut take = |ensemble: &Ensemble, readings: &[Sample]| {
             let share = (started.elapsed().as_secs_f64() / expected).min(1.0);
             let what = "taking samples";
-            let mut result = follow(Event::Ensemble(clock, number, ensemble, readings));
+            let mut result = follow(Event::Ensemble(candidate, number, ensemble, readings));
             if result.is_continue() {
-                result = follow(Event::Doing { what, clock: Some(clock.name), share });
+                result = follow(Event::Doing { what, candidate: Some(candidate), share });
             }
             number += 1;
             stopped = result.is_break();
             result
         };
-        let executor = self.executors.of(clock)?;
+        let executor = self.executors.of(subject)?;
         let size = (self.plan.size, shape);
         let method =
             Method::measure(executor, subject, size, (until, quickest), &mut self.random, &mut take)?;

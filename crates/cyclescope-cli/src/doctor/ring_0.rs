@@ -1,0 +1,63 @@
+//! The section on the kernel module.
+
+use crate::failure::Failure;
+use crate::page::Page;
+use cyclescope::doctor::Diagnosis;
+use cyclescope::machine::Machine;
+use cyclescope::machine::fact::Fact;
+use cyclescope::machine::kernel_module::{KernelModule, ModuleStudy, Right};
+
+/// What code in ring 0 needs, and what of it is here.
+pub fn section(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
+    let facts = &machine.kernel_module;
+    page.section("Ring 0, by the kernel module")?;
+    match (&diagnosis.kernel_module, &facts.loaded) {
+        (Fact::Known(module), _) => return loaded(page, module),
+        (Fact::Unknown(why), Fact::Known(true)) => return page.row("module", &format!("loaded, but {why}")),
+        (Fact::Unknown(_), Fact::Known(false)) => page.row("module", "not loaded")?,
+        (_, Fact::Unknown(why)) => page.unknown("module", why)?,
+    }
+    let alone = machine.topology.online.known().is_some_and(|cpus| cpus.len() == 1);
+    if alone {
+        page.row("endless code", ONE_CPU)?;
+    }
+    loadable(page, facts)
+}
+
+const ONE_CPU: &str = "refused without --force: with one CPU only, nothing could end it";
+
+fn loaded(page: &mut Page, module: &ModuleStudy) -> Result<(), Failure> {
+    page.row("module", &format!("loaded, version {} of its interface", module.version))?;
+    page.row("endless code", if module.deadline { "ended by another CPU" } else { ONE_CPU })?;
+    let ppm =
+        module.tsc_ppm.map_or(String::new(), |ppm| format!("; {ppm:+.1} ppm from the rate measured here"));
+    page.row("its TSC rate", &format!("{:.3} MHz, by the kernel{ppm}", module.tsc.megahertz()))?;
+    page.row(
+        "APERF",
+        if module.aperf { "counted beside every measurement" } else { "the processor shows none" },
+    )
+}
+
+fn loadable(page: &mut Page, facts: &KernelModule) -> Result<(), Failure> {
+    match &facts.headers {
+        Fact::Known(folder) => page.row("headers", folder)?,
+        Fact::Unknown(why) => page.row("headers", &format!("none: {why}"))?,
+    }
+    page.fact("takes modules", &facts.closed, |closed| {
+        if *closed { "not until the next boot" } else { "yes" }.to_string()
+    })?;
+    page.fact("signed only", &facts.signed_only, |only| if *only { "yes" } else { "no" }.to_string())?;
+    page.fact("lockdown", &facts.lockdown, |how| how.clone().unwrap_or("none".to_string()))?;
+    page.fact("may load it", &facts.may_load, |right| {
+        match right {
+            Right::Held => "yes",
+            Right::AsRoot => "root may",
+            Right::Never => "no: CAP_SYS_MODULE was taken away, by a container",
+        }
+        .to_string()
+    })?;
+    for obstacle in facts.obstacles() {
+        page.row("in the way", &obstacle.text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! APERF beside the ruler, on simulated machines whose counters are right or wrong.
+
+use cyclescope::caveat::Code;
+use cyclescope::clock::Clock;
+use cyclescope::error::RunError;
+use cyclescope::evidence;
+use cyclescope::executor::mock::{Frequency, Scenario, Simulated};
+use cyclescope::executor::{Batch, Executor, Progress, Sample};
+use cyclescope::machine::Machine;
+use cyclescope::measure::{Plan, Precision};
+use cyclescope::run::{Facts, Run, run};
+use cyclescope::snippet::Snippet;
+use std::time::Duration;
+
+const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None };
+const TICKS: u64 = 1_000_000_000;
+
+/// A simulated core with an APERF that counts so many cycles a tick.
+struct Counted {
+    core: Simulated,
+    cycles_per_tick: f64,
+    progress: Progress,
+}
+
+impl Executor for Counted {
+    fn name(&self) -> &'static str {
+        "mock"
+    }
+
+    fn arena_len(&self) -> usize {
+        self.core.arena_len()
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let aperf = (self.cycles_per_tick * TICKS as f64) as u64;
+        self.progress = self.progress.and(Progress { tsc: TICKS, aperf, mperf: TICKS });
+        self.core.stream(batch, take)
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        Some(self.progress)
+    }
+
+    fn changed(&self) -> Vec<&'static str> {
+        vec!["CR8"]
+    }
+}
+
+fn plan(clock: &str) -> Plan {
+    Plan {
+        clock: Clock::named(clock).unwrap(),
+        step: 1.0,
+        imul_latency: Some(3.0),
+        adders: Some(5),
+        avx: false,
+        unit: None,
+        loop_count: None,
+        cold: Default::default(),
+        warm_up: None,
+        rounds: 12,
+        layouts: 16,
+        layouts_most: 64,
+        precision: PRECISION,
+        confidence: 0.95,
+        budget: Duration::from_secs(60),
+        seed: 1,
+        keep_evidence: true,
+    }
+}
+
+/// Never executed: the simulated machine knows costs and no instructions.
+fn snippet() -> Snippet {
+    Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
+}
+
+/// A run beside an APERF that counts so many times the cycles of the nominal core clock.
+fn beside(scenario: Scenario, factor: f64, clock: &str) -> Run {
+    let cycles_per_tick = factor * scenario.ratio;
+    let mut core =
+        Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: Progress::default() };
+    run(&Machine::detect(), &mut core, &snippet(), &plan(clock), PRECISION).unwrap()
+}
+
+fn disagree(run: &Run) -> Option<&str> {
+    let found = run.caveats.iter().find(|caveat| caveat.code == Code::RulersDisagree);
+    found.map(|caveat| caveat.text.as_str())
+}
+
+fn facts<'a>(snippet: &'a Snippet, clock: &'static str) -> Facts<'a> {
+    Facts {
+        snippet,
+        clock: Clock::named(clock).unwrap(),
+        confidence: 0.95,
+        loop_count: None,
+        cold: Default::default(),
+        seed: 1,
+        executor: "mock",
+        cpu: 0,
+        cpu_model: "none",
+    }
+}
+
+#[test]
+fn a_counter_that_agrees_is_told_and_no_caveat() {
+    for factor in [0.993, 1.0, 1.007] {
+        let run = beside(Scenario::default(), factor, "rdtscp-lfence");
+        assert_eq!(disagree(&run), None, "{factor}");
+        let record = run.record(&facts(&snippet(), "rdtscp-lfence"));
+        let aperf = record.aperf.unwrap();
+        assert!((aperf.cycles_per_tick / (factor * Scenario::default().ratio) - 1.0).abs() < 1e-6);
+        assert!((aperf.ruler_cycles_per_tick.unwrap() / Scenario::default().ratio - 1.0).abs() < 0.003);
+        // The machine that this runs on may have no TSC to tell megahertz from.
+        assert_eq!(aperf.core_mhz.is_some(), run.tsc.is_some());
+        assert_eq!(record.changed, ["CR8"]);
+    }
+}
+
+#[test]
+fn a_counter_that_disagrees_is_a_caveat_and_too_noisy() {
+    for (factor, words) in [(0.97, "-3.0 %"), (1.05, "+5.0 %")] {
+        let run = beside(Scenario::default(), factor, "rdtscp-lfence");
+        let text = disagree(&run).unwrap();
+        assert!(text.contains("APERF counted") && text.contains(words), "{text}");
+        assert!(run.is_noisy());
+    }
+}
+
+#[test]
+fn a_clock_that_moves_explains_what_lies_within_its_range() {
+    let frequency = Frequency { jump_rate: 5e-6, ..Frequency::default() };
+    let moving = || Scenario { frequency, ..Scenario::default() };
+    let [low, mean, high] = beside(moving(), 1.0, "rdtscp-lfence").estimate().unwrap().rate;
+    assert!(high / low > 1.05, "{low} to {high}");
+    // Away from the mean by more than it could be on a clock that stands still.
+    let inside = (low + mean) / 2.0;
+    assert!(mean / inside > 1.02);
+    let factor = 1.0 / inside / Scenario::default().ratio;
+    assert_eq!(disagree(&beside(moving(), factor, "rdtscp-lfence")), None);
+    let factor = 1.02 / low / Scenario::default().ratio;
+    assert!(disagree(&beside(moving(), factor, "rdtscp-lfence")).is_some());
+}
+
+#[test]
+fn a_clock_without_ticks_has_nothing_to_compare() {
+    let run = beside(Scenario::default(), 2.0, "clock-gettime");
+    assert_eq!(disagree(&run), None);
+    let aperf = run.record(&facts(&snippet(), "clock-gettime")).aperf.unwrap();
+    assert_eq!((aperf.ruler_cycles_per_tick, aperf.core_mhz), (None, None));
+}
+
+#[test]
+fn a_counter_that_stands_still_is_none() {
+    let run = beside(Scenario::default(), 0.0, "rdtscp-lfence");
+    assert!(disagree(&run).is_none() && run.record(&facts(&snippet(), "rdtscp-lfence")).aperf.is_none());
+}
+
+#[test]
+fn evidence_holds_it() {
+    let directory = std::env::temp_dir().join(format!("cyclescope-aperf-{}", std::process::id()));
+    let (snippet, plan) = (snippet(), plan("rdtscp-lfence"));
+    let run = beside(Scenario::default(), 1.05, "rdtscp-lfence");
+    let record = run.record(&facts(&snippet, "rdtscp-lfence"));
+    evidence::prepare(&directory).unwrap();
+    evidence::write(&directory, &Machine::detect(), &snippet, &plan, &run, &record, PRECISION).unwrap();
+    let again = evidence::read(&directory).unwrap().run;
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(again.caveats, run.caveats);
+    assert_eq!(again.record(&facts(&snippet, "rdtscp-lfence")).aperf, record.aperf);
+    assert_eq!(again.changed, run.changed);
+}

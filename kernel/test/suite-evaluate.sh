@@ -1,0 +1,43 @@
+# The paper's experiment in the paper's place: timing methods in user mode and in ring 0, side by side.
+# Without SMAP: see suite-command.sh.
+# boot: --smp 2 --cpu max,la57=off,-smap
+. ./tap.sh
+plan 11
+
+methods=lfence-rdtsc-lfence,cpuid-rdtsc-rdtscp-cpuid,cpuid-rdtsc-cr0-rdtsc
+# All methods take a minute and a half in emulation.
+small="--executor kernel --clock $methods --ensembles 5 --samples 200 --budget 5"
+
+json() { cyclescope evaluate --json --series $small --plots /tmp/plots --evidence /tmp/evidence >/tmp/lines; }
+text() { cyclescope evaluate $small >/tmp/text && cp /tmp/text /dev/console; }
+# How many lines of a kind there are of a method in a mode.
+lines() { [ "$(grep -F "\"kind\":\"$1\"" /tmp/lines | grep -F "\"clock\":\"$2\"" | grep -cF "\"executor\":\"$3\"")" -eq "$4" ]; }
+both() {
+	local mode
+	for mode in user kernel; do
+		lines evaluate "$1" $mode 1 && lines evaluate.ensemble "$1" $mode 5 &&
+			lines evaluate.resolution "$1" $mode 1 && lines evaluate.contamination "$1" $mode 5 || return 1
+	done
+}
+alone() { lines evaluate cpuid-rdtsc-cr0-rdtsc kernel 1 && lines evaluate cpuid-rdtsc-cr0-rdtsc user 0; }
+emulated() { [ "$(grep -F '"kind":"evaluate",' /tmp/lines | grep -cF '"code":"emulated"')" -eq 5 ]; }
+verdicts() { [ "$(grep -cF '"kind":"evaluate.verdict"' /tmp/lines)" -eq 2 ]; }
+apart() {
+	[ -s /tmp/evidence/lfence-rdtsc-lfence.readings ] && [ -s /tmp/evidence/lfence-rdtsc-lfence.kernel.readings ] &&
+		[ -s /tmp/plots/minimum-lfence-rdtsc-lfence.svg ] && [ -s /tmp/plots/minimum-lfence-rdtsc-lfence-kernel.svg ] &&
+		cyclescope replay /tmp/evidence
+}
+table() { [ "$(grep -c '  in ring 0 ' /tmp/text)" -ge 15 ] && [ "$(tr -d '\200-\277' </tmp/text | grep -cE '.{81}')" -eq 0 ]; }
+
+refuse "without the module nothing is evaluated" cyclescope evaluate $small
+insmod /modules/cyclescope.ko
+check "an evaluation in both modes ends" json
+check "LFENCE, RDTSC has rows of both" both lfence-rdtsc-lfence
+check "so has the paper's method with RDTSCP" both cpuid-rdtsc-rdtscp-cpuid
+check "the one that writes CR0 runs in ring 0 alone" alone
+check "each says that the machine is emulated" emulated
+check "each mode has a verdict" verdicts
+check "files of the two modes stay apart, and their figures come again" apart
+check "the text is printed" text
+check "what can't run in user mode is named" grep -q 'cr0-rdtsc was not run in user mode' /tmp/text
+check "rows of ring 0 stand in its tables, 80 columns wide" table
