@@ -130,6 +130,13 @@ impl<'a> Bench<'a> {
 
     /// Measures what links cost.
     fn begin(&self, executor: &mut dyn Executor, subjects: Vec<Subject>) -> Result<Survey<'_>, Failure> {
+        let clock: &Clock = self.plan.clock;
+        let plan = (self.effort, self.plan.seed, self.plan.confidence);
+        let features = &self.machine.features;
+        if cyclescope::run::emulated(self.machine) {
+            let method = (clock, self.plan.step, f64::NAN);
+            return Ok(Survey::emulated(method, executor.mode(), features, subjects, plan));
+        }
         let imul_latency = match self.plan.imul_latency {
             Some(latency) => latency,
             // Measuring anything finds it.
@@ -138,10 +145,8 @@ impl<'a> Bench<'a> {
                 cyclescope::measure::measure(executor, &snippet, &self.plan)?.acquisition.shape.imul_latency
             }
         };
-        let clock: &Clock = self.plan.clock;
-        let plan = (self.effort, self.plan.seed, self.plan.confidence);
         let method = (clock, self.plan.step, imul_latency);
-        Ok(Survey::new(method, executor, &self.machine.features, subjects, plan)?)
+        Ok(Survey::new(method, executor, features, subjects, plan)?)
     }
 
     fn explain(&self, args: &InstrArgs, subjects: Vec<Subject>, output: &mut Output) -> Result<u8, Failure> {

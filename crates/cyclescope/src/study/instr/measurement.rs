@@ -90,6 +90,13 @@ impl Measurement<'_> {
         Ok(readings)
     }
 
+    /// Runs each program once, with few instances.
+    pub(super) fn try_out(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<(), RunError> {
+        let programs: Vec<Timed> =
+            self.plan.experiments.iter().map(|one| Timed { loops: 1, ..self.timed(one, 1) }).collect();
+        self.watch.time(executor, &programs, (1, 0, 1), self.plan.surroundings, random).map(drop)
+    }
+
     fn time(
         &self,
         executor: &mut dyn Executor,

@@ -15,6 +15,7 @@ use super::row::{Row, Status};
 use super::skip::skip;
 use super::timing::Stopwatch;
 use crate::asm::forms::Form;
+use crate::caveat::Caveat;
 use crate::caveat::Code;
 use crate::clock::Clock;
 use crate::error::RunError;
@@ -81,6 +82,8 @@ pub struct Survey<'a> {
     pub features: &'a Features,
     /// Where the code runs.
     pub mode: Mode,
+    /// Whether the machine is emulated: programs only show that they run, for no time there is a core's.
+    pub emulated: bool,
     /// The forms.
     pub subjects: Vec<Subject>,
     /// How much to measure.
@@ -166,7 +169,21 @@ impl<'a> Survey<'a> {
     ) -> Result<Survey<'a>, RunError> {
         let watch = Stopwatch::new(clock, step, imul_latency);
         let gauge = Gauge::measure(&watch, executor, features, &mut Random::new(mix(seed, 1)))?;
-        Ok(Survey { watch, gauge, features, mode: executor.mode(), subjects, effort, seed, confidence })
+        let (mode, emulated) = (executor.mode(), false);
+        Ok(Survey { watch, gauge, features, mode, emulated, subjects, effort, seed, confidence })
+    }
+
+    /// A survey of an emulated machine: each program runs, and no row has a number.
+    pub fn emulated(
+        (clock, step, imul_latency): (&'a Clock, f64, f64),
+        mode: Mode,
+        features: &'a Features,
+        subjects: Vec<Subject>,
+        (effort, seed, confidence): (Effort, u64, f64),
+    ) -> Survey<'a> {
+        let (watch, gauge) = (Stopwatch::new(clock, step, imul_latency), Gauge::default());
+        let effort = Effort { passes: 1, layouts: 1, ..effort };
+        Survey { watch, gauge, features, mode, emulated: true, subjects, effort, seed, confidence }
     }
 
     /// Runs all passes but for what is known already, and tells what it finds. `Break` ends it.
@@ -293,7 +310,11 @@ impl<'a> Survey<'a> {
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
         let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
         let measurement = Measurement { watch: &self.watch, effort: self.effort, plan };
-        match measurement.run(executor, &mut random) {
+        let result = match self.emulated {
+            true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
+            false => measurement.run(executor, &mut random),
+        };
+        match result {
             Ok(readings) => Ok(Outcome::Measured(readings)),
             Err(error @ RunError::System { .. }) => Err(error),
             Err(error) => Ok(match ring_0::skipped(&plan.anatomy, &error) {
@@ -319,6 +340,11 @@ impl<'a> Survey<'a> {
         }
         // What failed once is not believed.
         if passes.len() < outcomes.len() {
+            return row;
+        }
+        if self.emulated {
+            row.status = Status::Measured;
+            row.caveats.push(Caveat::emulated());
             return row;
         }
         if let Ok(plan) = plan {
@@ -368,6 +394,25 @@ fn name(form: &Form) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::asm::forms;
+    use crate::executor::mock::{Scenario, Simulated};
+    use crate::machine::Machine;
+
+    #[test]
+    fn programs_run_on_an_emulated_machine_and_give_no_numbers() {
+        let machine = Machine::detect();
+        let clock = Clock::named("rdtscp-lfence").unwrap();
+        let form = forms::all().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
+        let plan = (Effort::QUICK, 1, 0.95);
+        let subjects = vec![Subject::from(form)];
+        let survey = Survey::emulated((clock, 1.0, 3.0), Mode::User, &machine.features, subjects, plan);
+        let mut executor = Simulated::new(Scenario::default(), 1);
+        let plan = survey.plan(0);
+        let outcome = survey.measure(&mut executor, &plan, 0).unwrap();
+        let row = survey.row(0, &plan, &[outcome]);
+        assert_eq!((row.status, row.caveats), (Status::Measured, vec![Caveat::emulated()]));
+        assert!(row.latency.is_empty() && row.throughput.is_none());
+    }
 
     #[test]
     fn a_form_without_a_figure_of_its_own_is_disturbed() {
