@@ -274,11 +274,12 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 		if (bad)
 			return bad;
 		run->outcome.slices++;
-		/* A slice that is interrupted over and over never comes to its own deadline. */
-		if (astray || progress->round != round)
+		/* A slice that is interrupted over and over never comes to its own deadline. One that ended before its first
+		 * round tells nothing of the code: a virtual machine was stopped, or the slice is too short. */
+		if (astray || progress->round != round || capsule->control->vector == LEFT_SLICE)
 			stuck_since = ktime_get_ns();
 		late = slice.over || ktime_get_ns() - stuck_since > run->deadline_us * 1000ull;
-		late &= progress->round == round;
+		late &= progress->round == round && capsule->control->vector != LEFT_SLICE;
 		late |= ktime_get_ns() - began > run->total_ms * 1000000ull;
 		round = progress->round;
 		over = judge(capsule, run, &slice, late);

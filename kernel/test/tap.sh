@@ -6,11 +6,13 @@
 #   result STATUS TEXT      one result: STATUS is 0
 #   skip TEXT REASON
 #   note LINE...            a diagnostic
+#   same LINE...            must be the same on every machine that the suite runs on
 
 count=0
 
 say() { printf '%s\n' "$*" >&3; }
 note() { printf '%s\n' "$*" | sed 's/^/# /' >&3; }
+same() { printf '%s\n' "$*" | sed 's/^/# same: /' >&3; }
 
 plan() {
 	say "1..$1"

@@ -32,9 +32,9 @@ use std::time::{Duration, Instant};
 /// How long interrupts stay off at a time, µs: less than a tick of Debian's kernels (4 ms), so that no more than one
 /// waits; long enough that the first round after them, with cold translations, is one of many.
 const SLICE_US: u32 = 2000;
-/// How long one call may take before it counts as hung: far below what the kernel's own watchdogs allow (10 s), far
-/// above what a measurement plans for one call.
-const DEADLINE_US: u32 = 1_000_000;
+/// The default of [`KernelOptions::deadline`]: far below what the kernel's own watchdogs allow (10 s), far above what a
+/// measurement plans for one call.
+const DEADLINE: Duration = Duration::from_secs(1);
 
 /// How to make a [`Kernel`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +43,15 @@ pub struct KernelOptions {
     pub cpu: usize,
     /// How long batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
+    /// How long one call may take before it counts as hung; within what the module takes.
+    pub deadline: Duration,
     /// Runs code that may not end although no second CPU could end it.
     pub force: bool,
 }
 
 impl Default for KernelOptions {
     fn default() -> KernelOptions {
-        KernelOptions { cpu: 0, patience: Duration::from_secs(30), force: false }
+        KernelOptions { cpu: 0, patience: Duration::from_secs(30), deadline: DEADLINE, force: false }
     }
 }
 
@@ -102,7 +104,7 @@ impl Kernel {
         placed_code(batch, layout, self.arena_len())?;
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         if left == 0 {
-            return Err(hung(batch));
+            return Err(self.hung(batch));
         }
         let unread = super::random()?;
         let context = self.context(batch, layout);
@@ -140,7 +142,7 @@ impl Kernel {
             rounds: batch.rounds,
             delay: batch.delay.max(1),
             slice_us: SLICE_US,
-            deadline_us: DEADLINE_US,
+            deadline_us: self.deadline_us(),
             total_ms: left.min(u128::from(u32::MAX)) as u32,
             seed: layout.seed,
             fill: batch.element.pattern(),
@@ -186,6 +188,17 @@ impl Kernel {
         layout.code.iter().map(place).collect()
     }
 
+    /// The deadline of one call, longer than a slice as the module asks for.
+    fn deadline_us(&self) -> u32 {
+        let asked = self.options.deadline.as_micros().min(u128::from(u32::MAX)) as u32;
+        asked.clamp(SLICE_US + 1, self.module.info.longest_deadline_us.max(SLICE_US + 1))
+    }
+
+    fn hung(&self, batch: &Batch) -> RunError {
+        let deadline = batch.deadline.min(Duration::from_micros(self.deadline_us().into()));
+        RunError::Hung { deadline_ms: deadline.as_millis() as u64 }
+    }
+
     /// Turns the module's answer into an error, if it is one.
     fn check(&mut self, batch: &Batch, layout: &Layout, outcome: &Outcome) -> Result<(), RunError> {
         match outcome.status {
@@ -202,7 +215,7 @@ impl Kernel {
                 self.fault = Some(report);
                 Err(error)
             }
-            status::DEADLINE => Err(hung(batch)),
+            status::DEADLINE => Err(self.hung(batch)),
             status::NO_READING => {
                 Err(RunError::DirtyCanary { fence: "a clock reading, skipped or overwritten," })
             }
@@ -233,11 +246,6 @@ impl Kernel {
                 .and_then(|(program, offset)| describe(&batch.programs[program], offset)),
         }
     }
-}
-
-fn hung(batch: &Batch) -> RunError {
-    let deadline = batch.deadline.min(Duration::from_micros(DEADLINE_US.into()));
-    RunError::Hung { deadline_ms: deadline.as_millis() as u64 }
 }
 
 impl Executor for Kernel {

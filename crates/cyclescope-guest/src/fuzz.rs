@@ -1,0 +1,68 @@
+//! Random code in ring 0: whatever it is, it is refused, or comes back with an answer, and nothing else has changed.
+
+use crate::memory::{Canary, kernel_sum};
+use crate::ring0::{around, call, open};
+use crate::{Outcome, draw};
+use cyclescope::error::RunError;
+use cyclescope::executor::Executor;
+use cyclescope::random::{Random, mix};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Twice a slice; a call of so little code that is not an endless loop takes some µs, emulated too.
+const DEADLINE: Duration = Duration::from_millis(4);
+/// Of the code that ran, how much must end without a fault, that not only faults are tested.
+const COMPLETED: f64 = 0.3;
+
+/// Runs so many pieces of code.
+pub fn fuzz(count: u64, seed: u64) -> Outcome {
+    let canary = Canary::new();
+    let before = kernel_sum()?;
+    if kernel_sum()? != before {
+        return Err("the kernel changes its text by itself".into());
+    }
+    let mut kernel = open(DEADLINE)?;
+    let mut ends: BTreeMap<String, u64> = BTreeMap::new();
+    let mut completed = 0;
+    let mut refused = 0;
+    let began = Instant::now();
+    for number in 0..count {
+        let code = draw::code(&mut Random::new(mix(seed, number)));
+        let offset = (number * 4099 % 0x30_0000) as u32;
+        let end = match call(&mut kernel, around(&code), 1, offset) {
+            Ok(_) => {
+                completed += 1;
+                "completed".to_string()
+            }
+            Err(RunError::Refused { .. }) => {
+                refused += 1;
+                "refused".to_string()
+            }
+            Err(RunError::Exception { vector: 15 | 18 | 20.., .. }) => "interrupt".to_string(),
+            Err(RunError::Exception { name, .. }) => name,
+            Err(RunError::Hung { .. }) => "deadline".to_string(),
+            Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
+            Err(error) => return Err(format!("number {number} of seed {seed}, {code:02x?}: {error}").into()),
+        };
+        *ends.entry(end).or_default() += 1;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    for (end, count) in &ends {
+        println!("{count} {end}");
+    }
+    let ran = count - refused;
+    println!(
+        "{count} in {seconds:.0} s; {ran} ran, {completed} of them to their end; left changed: {:?}",
+        kernel.changed()
+    );
+    if (completed as f64) < COMPLETED * ran as f64 {
+        return Err("too little of the code came to its end".into());
+    }
+    if kernel_sum()? != before {
+        return Err("the kernel's text or constants have changed".into());
+    }
+    match canary.changed() {
+        0 => Ok(()),
+        words => Err(format!("{words} words of this process have changed").into()),
+    }
+}

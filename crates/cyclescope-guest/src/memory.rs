@@ -1,0 +1,73 @@
+//! What must not change, whatever runs in ring 0: the kernel's text and constants, and memory of a process.
+
+use std::error::Error;
+use std::fs::{File, read_to_string};
+use std::os::unix::fs::FileExt;
+
+/// Of the kernel's memory: text and what is only read.
+const RANGES: [(&str, &str); 2] = [("_stext", "_etext"), ("__start_rodata", "__end_rodata")];
+const CANARY_WORDS: usize = (64 << 20) / 8;
+
+/// A sum over the kernel's text and constants.
+pub fn kernel_sum() -> Result<u64, Box<dyn Error>> {
+    let symbols = read_to_string("/proc/kallsyms")?;
+    let address = |name: &str| -> Result<u64, Box<dyn Error>> {
+        let line = symbols.lines().find(|line| line.split(' ').nth(2) == Some(name));
+        let digits =
+            line.and_then(|line| line.split(' ').next()).ok_or(format!("/proc/kallsyms has no {name}"))?;
+        Ok(u64::from_str_radix(digits, 16)?)
+    };
+    let memory = File::open("/proc/kcore")?;
+    let mut sum = 0;
+    for (from, to) in RANGES {
+        let (from, to) = (address(from)?, address(to)?);
+        let mut bytes = vec![0; (to - from) as usize];
+        memory.read_exact_at(&mut bytes, offset_of(&memory, from)?)?;
+        sum = bytes.iter().fold(sum, fold);
+    }
+    Ok(sum)
+}
+
+/// FNV-1a.
+fn fold(sum: u64, byte: &u8) -> u64 {
+    (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+}
+
+/// Where /proc/kcore, an ELF file, has an address of the kernel.
+fn offset_of(memory: &File, address: u64) -> Result<u64, Box<dyn Error>> {
+    let mut head = [0; 64];
+    memory.read_exact_at(&mut head, 0)?;
+    let (table, count) = (word(&head, 32), u16::from_le_bytes([head[56], head[57]]));
+    for index in 0..u64::from(count) {
+        let mut segment = [0; 56];
+        memory.read_exact_at(&mut segment, table + 56 * index)?;
+        let (offset, start, bytes) = (word(&segment, 8), word(&segment, 16), word(&segment, 32));
+        if (start..start.saturating_add(bytes)).contains(&address) {
+            return Ok(offset + address - start);
+        }
+    }
+    Err(format!("/proc/kcore has no {address:#x}").into())
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
+}
+
+/// Memory of this process with a pattern in it.
+pub struct Canary(Vec<u64>);
+
+impl Canary {
+    /// 64 MiB.
+    pub fn new() -> Canary {
+        Canary((0..CANARY_WORDS).map(pattern).collect())
+    }
+
+    /// How many words are no longer what they were.
+    pub fn changed(&self) -> usize {
+        self.0.iter().enumerate().filter(|(index, word)| **word != pattern(*index)).count()
+    }
+}
+
+fn pattern(index: usize) -> u64 {
+    (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

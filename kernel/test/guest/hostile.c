@@ -1,0 +1,440 @@
+/* Callers of the module that do all they may not: hostile WHAT. See `tests` at the end. */
+#define _GNU_SOURCE
+#include <cyclescope.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE		4096
+#define MANY		0x7fffffff
+#define KERNEL_ADDRESS	0xffff888000000000
+#define NOT_CANONICAL	0x8000000000000000
+#define MOST_CAPSULES	8
+
+static struct cyclescope_info info;
+
+/* A run that is valid until something in it is changed. */
+struct request {
+	int file;
+	struct cyclescope_run run;
+	struct cyclescope_piece piece;
+	struct cyclescope_call call;
+	uint8_t code[64];
+	uint8_t *context;
+	uint8_t *samples;
+};
+
+static void demand(bool met, const char *what)
+{
+	if (met)
+		return;
+	fprintf(stderr, "not met: %s (%s)\n", what, strerror(errno));
+	exit(1);
+}
+
+static uint8_t *page(void)
+{
+	uint8_t *memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	demand(memory != MAP_FAILED, "a page");
+	return memory;
+}
+
+static int open_device(void)
+{
+	int file = open("/dev/cyclescope", O_RDWR | O_CLOEXEC);
+
+	demand(file >= 0, "the device opens");
+	return file;
+}
+
+/* mov rcx, context; rdtsc; mov [rcx], eax; mov [rcx+4], edx; rdtsc; mov [rcx+8], eax; mov [rcx+12], edx; ret */
+static void two_readings(uint8_t *code)
+{
+	uint64_t context = info.context + CYCLESCOPE_CONTEXT_AT;
+
+	memcpy(code, "\x48\xb9", 2);
+	memcpy(code + 2, &context, 8);
+	memcpy(code + 10, "\x0f\x31\x89\x01\x89\x51\x04\x0f\x31\x89\x41\x08\x89\x51\x0c\xc3", 16);
+}
+
+static void make(struct request *request, int file, unsigned int cpu)
+{
+	memset(request, 0, sizeof(*request));
+	request->file = file;
+	request->context = page();
+	request->samples = page();
+	two_readings(request->code);
+	request->piece.bytes = 26;
+	request->piece.code = (uintptr_t)request->code;
+	request->run = (struct cyclescope_run){
+		.size = sizeof(request->run), .version = CYCLESCOPE_VERSION, .cpu = cpu,
+		.pieces = 1, .calls = 1,
+		.piece_list = (uintptr_t)&request->piece, .call_list = (uintptr_t)&request->call,
+		.context = (uintptr_t)request->context, .samples = (uintptr_t)request->samples,
+		.rounds = 1, .delay = 1, .slice_us = 1000, .deadline_us = 20000, .total_ms = 1000, .seed = 1,
+		.unread = 0x123456789abcdef,
+	};
+}
+
+static void drop(struct request *request)
+{
+	munmap(request->context, PAGE);
+	munmap(request->samples, PAGE);
+}
+
+static int answer(struct request *request)
+{
+	errno = 0;
+	return ioctl(request->file, CYCLESCOPE_RUN, &request->run) ? errno : 0;
+}
+
+static bool works(int file, unsigned int cpu)
+{
+	struct request request;
+	struct cyclescope_sample *sample;
+	bool good;
+
+	make(&request, file, cpu);
+	sample = (void *)request.samples;
+	good = !answer(&request) && request.run.outcome.status == CYCLESCOPE_DONE && sample->end > sample->start;
+	drop(&request);
+	return good;
+}
+
+static void pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	demand(!sched_setaffinity(0, sizeof(set), &set), "this thread on its CPU");
+}
+
+static void wait_ms(long milliseconds)
+{
+	struct timespec time = { milliseconds / 1000, milliseconds % 1000 * 1000000 };
+
+	nanosleep(&time, NULL);
+}
+
+/* Each change alone, and what must be answered. */
+static void values(void)
+{
+	static const struct {
+		size_t at, bytes;
+		uint64_t value;
+		int wanted;
+	} changes[] = {
+#define RUN(member, value, wanted) { offsetof(struct request, run.member), sizeof(((struct request *)0)->run.member), value, wanted }
+#define PIECE(member, value, wanted) { offsetof(struct request, piece.member), sizeof(((struct request *)0)->piece.member), value, wanted }
+#define CALL(member, value, wanted) { offsetof(struct request, call.member), sizeof(((struct request *)0)->call.member), value, wanted }
+#define POINTER(name) RUN(name, 0, EFAULT), RUN(name, KERNEL_ADDRESS, EFAULT), RUN(name, NOT_CANONICAL, EFAULT), \
+	RUN(name, ~0ull, EFAULT), RUN(name, 0x7fffffffefff, EFAULT), RUN(name, 1, EFAULT)
+		RUN(size, 0, EINVAL), RUN(size, sizeof(struct cyclescope_run) - 1, EINVAL),
+		RUN(size, sizeof(struct cyclescope_run) + 8, EINVAL), RUN(size, ~0u, EINVAL),
+		RUN(version, 0, EINVAL), RUN(version, 2, EINVAL), RUN(version, ~0u, EINVAL),
+		RUN(flags, 4, EINVAL), RUN(flags, 1u << 31, EINVAL), RUN(flags, ~0u, EINVAL),
+		RUN(cpu, 0, ESTALE), RUN(cpu, 8191, ESTALE), RUN(cpu, ~0u, ESTALE),
+		RUN(pieces, 0, EINVAL), RUN(pieces, 1025, EINVAL), RUN(pieces, ~0u, EINVAL),
+		RUN(calls, 0, EINVAL), RUN(calls, 4097, EINVAL), RUN(calls, ~0u, EINVAL),
+		RUN(rounds, 0, EINVAL), RUN(rounds, 1u << 31, EINVAL), RUN(rounds, ~0u, EINVAL),
+		RUN(warm_up, 1u << 31, EINVAL), RUN(warm_up, ~0u, EINVAL),
+		RUN(delay, 0, EINVAL), RUN(total_ms, 0, EINVAL),
+		RUN(slice_us, 0, EINVAL), RUN(slice_us, 20000, EINVAL), RUN(slice_us, ~0u, EINVAL),
+		RUN(deadline_us, 0, EINVAL), RUN(deadline_us, 1000, EINVAL), RUN(deadline_us, 5000001, EINVAL),
+		RUN(deadline_us, ~0u, EINVAL),
+		POINTER(piece_list), POINTER(call_list), POINTER(context), POINTER(samples),
+		PIECE(code, 0, EFAULT), PIECE(code, KERNEL_ADDRESS, EFAULT), PIECE(code, ~0ull, EFAULT),
+		PIECE(bytes, 0x400001, EINVAL), PIECE(bytes, ~0u, EINVAL), PIECE(offset, 0x400000, EINVAL),
+		PIECE(offset, ~0u, EINVAL), PIECE(offset, 0x3fffff, EINVAL),
+		CALL(offset, 0x400000, EINVAL), CALL(offset, ~0u, EINVAL), CALL(reserved, 1, EINVAL),
+		/* Valid, if odd. */
+		RUN(flags, 1, 0), RUN(flags, 2, 0), RUN(seed, 0, 0), RUN(unread, 0, 0), RUN(fill, ~0ull, 0),
+		PIECE(bytes, 0, 0), CALL(loop_count, ~0ull, 0), CALL(offset, 0x3fffff, 0), RUN(delay, ~0u, 0),
+		RUN(warm_up, MANY, 0),
+	};
+	int file = open_device();
+	struct request request;
+
+	for (size_t index = 0; index < sizeof(changes) / sizeof(*changes); index++) {
+		int got;
+
+		make(&request, file, 1);
+		memcpy((char *)&request + changes[index].at, &changes[index].value, changes[index].bytes);
+		got = answer(&request);
+		if (got != changes[index].wanted)
+			fprintf(stderr, "change %zu, of the bytes at %zu to %#llx: %s\n", index, changes[index].at,
+				(unsigned long long)changes[index].value, strerror(got));
+		demand(got == changes[index].wanted, "this answer");
+		drop(&request);
+		demand(works(file, 1), "a valid run after it");
+	}
+}
+
+/* Memory that goes, or can't be written to, at every place. */
+static void memory(void)
+{
+	int file = open_device();
+	struct request request;
+	struct cyclescope_run *run;
+
+	make(&request, file, 1);
+	mprotect(request.context, PAGE, PROT_READ);
+	demand(answer(&request) == EFAULT, "EFAULT for a context that can't be written to");
+	mprotect(request.context, PAGE, PROT_READ | PROT_WRITE);
+	mprotect(request.samples, PAGE, PROT_READ);
+	demand(answer(&request) == EFAULT, "EFAULT for samples that can't be written to");
+	mprotect(request.samples, PAGE, PROT_READ | PROT_WRITE);
+	request.run.rounds = 2 * PAGE / sizeof(struct cyclescope_sample);
+	munmap(request.samples + PAGE, PAGE);
+	demand(answer(&request) == EFAULT, "EFAULT for samples without room");
+	request.run.rounds = 1;
+	run = (void *)page();
+	*run = request.run;
+	mprotect(run, PAGE, PROT_READ);
+	demand(ioctl(file, CYCLESCOPE_RUN, run) && errno == EFAULT, "EFAULT for a request that can't be written to");
+	demand(ioctl(file, CYCLESCOPE_RUN, (char *)run + PAGE - 8) && errno != 0, "a request across the end of memory");
+	demand(ioctl(file, CYCLESCOPE_RUN, NULL) && errno == EFAULT, "EFAULT for no request");
+	demand(ioctl(file, CYCLESCOPE_RUN, KERNEL_ADDRESS) && errno == EFAULT, "EFAULT for the kernel's memory");
+	demand(ioctl(file, CYCLESCOPE_GET_INFO, NULL) && errno == EFAULT, "EFAULT for no room");
+	demand(ioctl(file, CYCLESCOPE_GET_INFO, KERNEL_ADDRESS) && errno == EFAULT, "EFAULT for the kernel's room");
+	info.version = 2;
+	demand(ioctl(file, CYCLESCOPE_GET_INFO, &info) && errno == EINVAL, "EINVAL for another version");
+	/* Of every size: the kernel takes some numbers of other drivers for its own. */
+	for (unsigned int size = 0; size < 256; size++)
+		for (unsigned int number = 0; number < 256; number++) {
+			unsigned long command = _IOC(_IOC_READ | _IOC_WRITE, 'y', number, size);
+
+			if (command != CYCLESCOPE_RUN && command != CYCLESCOPE_GET_INFO)
+				demand(ioctl(file, command, run) && errno == ENOTTY, "ENOTTY for an unknown call");
+		}
+	demand(read(file, run, 1) < 0 && write(file, run, 1) < 0 && lseek(file, 1, SEEK_SET) < 0, "neither read nor written");
+	demand(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, file, 0) == MAP_FAILED, "nothing to map");
+	demand(works(file, 1), "a valid run");
+}
+
+static uint64_t random_state = 1;
+
+static uint64_t draw(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+/* Requests with random words in random places: whatever is answered, it is answered. */
+static void random_requests(void)
+{
+	static const uint64_t words[] = {
+		0, 1, 2, 7, 8, 63, 1000, 4095, 4096, 4097, 0x3fffff, 0x400000, 0x400001, 0x7fffffff, 0x80000000,
+		0xffffffff, KERNEL_ADDRESS, NOT_CANONICAL, ~0ull, 0x7ffffffff000, 0xffffffff81000000,
+	};
+	unsigned int answers[200] = {};
+	int file = open_device();
+	struct request request;
+	struct cyclescope_piece pieces[4];
+
+	for (int number = 0; number < 20000; number++) {
+		make(&request, file, 1);
+		request.run.deadline_us = 3000;
+		for (int piece = 0; piece < 4; piece++)
+			pieces[piece] = (struct cyclescope_piece){ draw() % 64, draw() % 65, (uintptr_t)request.code };
+		if (draw() % 4 == 0) {
+			request.run.piece_list = (uintptr_t)pieces;
+			request.run.pieces = 1 + draw() % 4;
+		}
+		for (int change = draw() % 3; change >= 0; change--) {
+			size_t at = draw() % (offsetof(struct request, code) / 4) * 4;
+
+			/* The file, and addresses by which the kernel would rightly overwrite this program. */
+			if (at < offsetof(struct request, run.flags))
+				continue;
+			memcpy((char *)&request + at, &words[draw() % (sizeof(words) / sizeof(*words))], 4 + draw() % 2 * 4);
+		}
+		request.code[0] ^= draw() % 8 == 0;
+		if (request.run.total_ms > 5)
+			request.run.total_ms = 5;
+		if (request.run.deadline_us > 3000)
+			request.run.deadline_us = 3000;
+		answers[answer(&request)]++;
+		drop(&request);
+	}
+	for (int code = 0; code < 200; code++)
+		if (answers[code])
+			printf("%u %s\n", answers[code], code ? strerror(code) : "run");
+	demand(answers[0] > 1000 && answers[EINVAL] > 1000 && answers[EFAULT] > 1000, "some of each");
+	demand(works(file, 1), "a valid run");
+}
+
+/* As many devices as may run, and one more. */
+static void crowd(void)
+{
+	int files[MOST_CAPSULES + 1];
+	struct request request;
+
+	for (int index = 0; index <= MOST_CAPSULES; index++)
+		files[index] = open_device();
+	for (int index = 0; index < MOST_CAPSULES; index++)
+		demand(works(files[index], 1), "a run of each");
+	make(&request, files[MOST_CAPSULES], 1);
+	demand(answer(&request) == EBUSY, "EBUSY for one more");
+	close(files[0]);
+	demand(works(files[MOST_CAPSULES], 1), "a run in the place of one that has gone");
+}
+
+static void *many_runs(void *argument)
+{
+	int file = (intptr_t)argument >> 1;
+	unsigned int cpu = (intptr_t)argument & 1;
+
+	pin(cpu);
+	for (int number = 0; number < 1000; number++)
+		demand(works(file, cpu), "a run beside others");
+	return NULL;
+}
+
+static void threads(void)
+{
+	int files[2] = { open_device(), open_device() };
+	pthread_t started[4];
+
+	for (int index = 0; index < 4; index++)
+		pthread_create(&started[index], NULL, many_runs, (void *)(intptr_t)(files[index / 3] << 1 | (index & 1)));
+	for (int index = 0; index < 4; index++)
+		pthread_join(started[index], NULL);
+}
+
+static void long_run(struct request *request, unsigned int milliseconds)
+{
+	request->run.warm_up = MANY;
+	request->run.total_ms = milliseconds;
+}
+
+static void *run_it(void *request)
+{
+	pin(1);
+	answer(request);
+	return NULL;
+}
+
+/* The device is closed, or memory unmapped, while a run needs it. */
+static void taken_away(void)
+{
+	for (int what = 0; what < 3; what++) {
+		struct request request;
+		pthread_t runner;
+
+		make(&request, open_device(), 1);
+		long_run(&request, 300);
+		pin(0);
+		pthread_create(&runner, NULL, run_it, &request);
+		wait_ms(100);
+		if (what == 0)
+			close(request.file);
+		else
+			munmap(what == 1 ? request.samples : request.context, PAGE);
+		pthread_join(runner, NULL);
+		pin(1);
+		demand(works(open_device(), 1), "a run of another device");
+	}
+}
+
+/* A device that two processes have, of which one ends, or is killed in the middle of a run. */
+static void processes(void)
+{
+	int file = open_device();
+
+	demand(works(file, 1), "a run");
+	for (int number = 0; number < 20; number++) {
+		pid_t child = fork();
+		int status;
+
+		if (!child) {
+			struct request request;
+
+			pin(1);
+			if (number % 2 && !works(file, 1))
+				_exit(1);
+			make(&request, number % 4 < 2 ? file : open_device(), 1);
+			long_run(&request, 60000);
+			/* Every fifth one sits in an endless loop. */
+			if (number % 5 == 0)
+				memcpy(request.code, "\xeb\xfe", 2);
+			answer(&request);
+			_exit(0);
+		}
+		pin(0);
+		wait_ms(50);
+		kill(child, SIGKILL);
+		demand(waitpid(child, &status, 0) == child, "the child's end");
+		pin(1);
+		demand(works(file, 1), "a run after it");
+	}
+}
+
+/* A slice that is over before the first round: only the run's own time ends it. */
+static void short_slices(void)
+{
+	struct request request;
+
+	make(&request, open_device(), 1);
+	request.run.slice_us = 1;
+	request.run.deadline_us = 2000;
+	request.run.delay = ~0u;
+	request.run.total_ms = 200;
+	demand(!answer(&request), "an answer");
+	demand(request.run.outcome.status != CYCLESCOPE_FAULT, "no fault");
+	demand(works(request.file, 1), "a valid run");
+}
+
+/* For `rmmod` in the middle. */
+static void endure(void)
+{
+	struct request request;
+
+	make(&request, open_device(), 1);
+	long_run(&request, 3000);
+	demand(!answer(&request) && request.run.outcome.status == CYCLESCOPE_DEADLINE, "a run of three seconds");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} tests[] = {
+	{ "values", values }, { "memory", memory }, { "random", random_requests }, { "crowd", crowd },
+	{ "threads", threads }, { "taken-away", taken_away }, { "processes", processes },
+	{ "short-slices", short_slices }, { "endure", endure },
+};
+
+int main(int count, char **words)
+{
+	int file = open_device();
+
+	info.size = sizeof(info);
+	info.version = CYCLESCOPE_VERSION;
+	demand(count == 2 && !ioctl(file, CYCLESCOPE_GET_INFO, &info), "what the module says");
+	close(file);
+	pin(1);
+	for (size_t index = 0; index < sizeof(tests) / sizeof(*tests); index++)
+		if (!strcmp(tests[index].name, words[1])) {
+			tests[index].run();
+			return 0;
+		}
+	fprintf(stderr, "hostile: no %s\n", words[1]);
+	return 2;
+}

@@ -1,0 +1,55 @@
+# What measured code raises in ring 0 comes back as an error that names it, and the kernel notices nothing.
+# boot: --smp 2
+. ./tap.sh
+. ./ring0.sh
+plan 36
+
+check "the module loads" insmod /modules/cyclescope.ko
+ends "ordinary code is measured" 5 '"samples":[1-9]' 'add rax, rax'
+
+text=0x$(sed -n 's/ T _stext$//p' /proc/kallsyms)
+# The private address space.
+own='0xffff96000[0-9a-f]*'
+at() { echo "\"$1 in the snippet\""; }
+
+fault "#DE" 0 0 "$own" "$(at 'div ecx at +0x2')" 'xor ecx, ecx; div ecx'
+fault "#DB" 1 0 "$own" "$(at 'nop at +0xa')" 'pushfq; or qword ptr [rsp], 0x100; popfq; nop'
+fault "#BP" 3 0 "$own" "$(at 'int3 at +0x0')" 'int3'
+fault "#UD" 6 0 "$own" "$(at 'ud2 at +0x1')" 'nop; ud2'
+# The emulator raises #GP where the stack's address is not canonical, processors #SS.
+fault "#SS" '1[23]' 0 "$own" "$(at 'push rax at +0xa')" 'mov rsp, 0x8000000000000000; push rax'
+fault "#GP, an address that is not canonical" 13 0 "$own" "$(at 'mov rax, .rax. at +0xa')" \
+	'mov rax, 0x8000000000000000; mov rax, [rax]'
+fault "#GP, a segment that is not there" 13 65532 "$own" "$(at 'mov ds, ax at +0x5')" 'mov eax, 0xffff; mov ds, ax'
+fault "#PF, NULL is read" 14 0 0x0 "$(at 'mov eax, .rax. at +0x2')" 'xor eax, eax; mov eax, [rax]'
+fault "#PF, user memory is written" 14 2 0x400000 "$(at 'mov .rax., eax at +0x5')" 'mov eax, 0x400000; mov [rax], eax'
+fault "#PF, the kernel's text is read" 14 0 "$text" "$(at 'mov eax, .rax. at +.*')" "mov rax, $text; mov eax, [rax]"
+fault "#PF, the kernel's text is written" 14 2 "$text" "$(at 'mov .rax., eax at +.*')" "mov rax, $text; mov [rax], eax"
+fault "#PF, the kernel is called" 14 16 "$text" null "mov rax, $text; call rax"
+fault "#PF, the code itself is written" 14 3 "$own" "$(at 'mov .rax., al at +0x7')" 'x: lea rax, [rip + x]; mov [rax], al'
+fault "#PF, data are executed" 14 17 "$own" null 'call rdi'
+fault "#PF, the stack is nowhere" 14 2 0xfffffffffffffff8 "$(at 'push rax at +0x2')" 'xor esp, esp; push rax'
+fault "#MF" 16 0 "$own" "$(at 'fwait at .*')" --init 'fninit; push 0x33b; fldcw [rsp]; pop rax' \
+	'fld1; fldz; fdivp st(1), st(0); fwait'
+fault "an interrupt's number" 128 0 "$own" "$(at 'int 0x80 at +0x0')" 'int 0x80'
+fault "the number of an exception with an error code" 13 0 "$own" '.*' 'int 13'
+fault "the number of a page fault" 14 0 "0x[0-9a-f]*" '.*' 'int 14'
+fault "the NMI's number" 2 0 "$own" '.*' 'int 2'
+fault "the timer's number" 236 0 "$own" "$(at 'int 0xEC at +0x0')" 'int 0xec'
+fault "after GS lost its base" 6 0 "$own" "$(at 'ud2 at .*')" 'xor eax, eax; wrgsbase rax; ud2'
+fault "after GS was swapped" 6 0 "$own" "$(at 'ud2 at .*')" 'swapgs; ud2'
+fault "after segments were loaded" 6 0 "$own" "$(at 'ud2 at .*')" \
+	'xor eax, eax; mov ds, ax; mov es, ax; mov fs, ax; mov gs, ax; ud2'
+fault "after interrupts were masked" 6 0 "$own" "$(at 'ud2 at .*')" 'mov eax, 15; mov cr8, rax; ud2'
+fault "after breakpoints were set" 6 0 "$own" "$(at 'ud2 at .*')" 'mov dr0, r14; mov dr3, r14; ud2'
+
+ends "masked interrupts are let in again" 5 '"samples":[1-9]' 'mov eax, 15; mov cr8, rax'
+ends "the stack and GS come back" 5 '"samples":[1-9]' 'xor esp, esp; xor eax, eax; wrgsbase rax; swapgs'
+ends "a misaligned access is no fault in ring 0" 5 '"samples":[1-9]' \
+	'pushfq; or qword ptr [rsp], 0x40000; popfq; mov rax, [r14 + 1]'
+ends "an endless loop" 4 '"code":"hang"' 'x: jmp x'
+ends "an endless loop with interrupts let in" 4 '"code":"hang"' 'sti; x: jmp x'
+ends "an instruction that is refused" 2 '"code":"refused".*"instruction":"hlt"' 'hlt'
+
+check "20000 bad stacks in a row" cyclescope-guest row 20000
+ends "ordinary code is still measured" 5 '"samples":[1-9]' 'add rax, rax'

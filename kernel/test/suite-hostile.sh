@@ -1,0 +1,29 @@
+# Requests that are wrong, too many or withdrawn.
+# boot: --smp 2
+. ./tap.sh
+. ./ring0.sh
+plan 13
+
+in_the_middle() {
+	hostile endure &
+	local runner=$! status=0
+	sleep 1
+	rmmod cyclescope 2>&1 && status=1
+	wait $runner || status=1
+	return $status
+}
+
+check "the module loads" insmod /modules/cyclescope.ko
+check "wrong values" hostile values
+check "wrong memory" hostile memory
+check "20000 random requests" hostile random
+note "$(cat /tmp/output)"
+check "too many at once" hostile crowd
+check "several threads" hostile threads
+check "device and memory taken away in the middle" hostile taken-away
+check "processes killed in the middle" hostile processes
+check "slices too short for a round" hostile short-slices
+check "the module does not go in the middle" in_the_middle
+check "ordinary code runs" ordinary
+check "the module goes" rmmod cyclescope
+check "and comes again" insmod /modules/cyclescope.ko
