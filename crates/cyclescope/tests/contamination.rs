@@ -56,7 +56,8 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let subject = Subject { clock, mode: Mode::User, ruler: clock, step, imul_latency, width };
+        let subject =
+            Subject { clock, mode: Mode::User, ruler: clock, step, imul_latency, width, emulated: false };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
         let rows = contamination(&mut user, &subject, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {

@@ -49,6 +49,7 @@ fn one_addition_is_resolved() {
         step: plan.step,
         imul_latency,
         width: None,
+        emulated: false,
     };
     let start = Instant::now();
     let mut seen = Vec::new();

@@ -61,7 +61,6 @@ fn record(method: &Method, written: &Value) -> EvaluateRecord {
             cpu_model: text("cpu_model"),
             seed: written["seed"].as_u64().unwrap_or(0),
             repro: text("repro"),
-            emulated: false,
         },
     )
 }

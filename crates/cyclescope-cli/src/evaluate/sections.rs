@@ -28,7 +28,7 @@ pub fn machine(
     page.row("processor", &machine.cpu.name())?;
     let text = format!("{}, {executors} {}, seed {}", around.cpu, modes.join(" and "), around.seed);
     page.row("CPU", &text)?;
-    if around.emulated {
+    if facts.emulated {
         page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
     }
     doctor::tsc(page, machine, &facts.diagnosis)?;
@@ -119,10 +119,11 @@ pub fn verdicts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure>
 }
 
 fn verdict(page: &mut Page, verdict: &Verdict) -> Result<(), Failure> {
+    let why = verdict.caveats.first().map_or("no method here will do", |caveat| &caveat.text);
     for (label, recommended) in [("short code", &verdict.short_code), ("long code", &verdict.long_code)] {
         match recommended {
             Some(recommended) => self::recommended(page, label, recommended)?,
-            None => page.unknown(label, "no method here will do")?,
+            None => page.unknown(label, why)?,
         }
     }
     for finding in &verdict.findings {

@@ -3,6 +3,7 @@
 use super::rows::{self, Rows, named};
 use crate::failure::Failure;
 use crate::page::{Page, note, print, table};
+use cyclescope::caveat::Caveat;
 use cyclescope::clock::Clock;
 use cyclescope::executor::Mode;
 use cyclescope::statistics::median;
@@ -136,9 +137,17 @@ fn scaled(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> 
     Ok(())
 }
 
+/// The place of what would be in core cycles, where the machine is emulated.
+fn left_out(page: &mut Page) -> Result<(), Failure> {
+    note(page, &format!("Left out: {}.", Caveat::emulated().text))
+}
+
 /// What remains without interrupts and changes of frequency.
 pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> {
     page.section("Without interrupts and changes of frequency, in core cycles")?;
+    if methods.iter().any(|method| method.subject.emulated) {
+        return left_out(page);
+    }
     let heading = ["method", "overhead", "spread", "steps²", "dropped", "ergodic"];
     let mut trimmed = Rows::new(&heading);
     for method in methods {
@@ -254,6 +263,9 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
         rows.add(*candidate, candidate.clock.name.to_string(), figures);
     }
     rows.print(page)?;
+    if evaluation.facts.emulated {
+        note(page, &format!("-: {}.", Caveat::emulated().text))?;
+    }
     note(
         page,
         "add, loop: core cycles of one more dependent add, and of one more iteration of the paper's loop. change: the \
@@ -271,6 +283,9 @@ fn told_apart(neighbours: &Neighbours) -> String {
 /// What neighbouring code does to each method.
 pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> Result<(), Failure> {
     page.section("Contamination by neighbouring code, in core cycles")?;
+    if evaluation.facts.emulated {
+        return left_out(page);
+    }
     let mut rows = Rows::new(&["method", "leading", "early", "unfinished", "following", "stores"]);
     for found in &evaluation.methods {
         let mut cells = Vec::new();

@@ -184,7 +184,8 @@ impl Kept {
             reader.take(&samples);
         }
         let Scale { step, imul_latency } = scale;
-        let subject = Subject { clock, mode: self.executor, ruler: clock, step, imul_latency, width: None };
+        let (mode, emulated) = (self.executor, self.is_emulated());
+        let subject = Subject { clock, mode, ruler: clock, step, imul_latency, width: None, emulated };
         Method::read(
             subject,
             self.asked,
@@ -192,6 +193,12 @@ impl Kept {
             (None, self.quickest.unwrap_or(f64::INFINITY)),
         )
         .ok_or_else(|| invalid(format!("there is no sane reading of {}", self.clock)))
+    }
+
+    /// Whether its record says that the machine was emulated.
+    pub(super) fn is_emulated(&self) -> bool {
+        let mut caveats = self.record["caveats"].as_array().into_iter().flatten();
+        caveats.any(|caveat| caveat["code"] == "emulated")
     }
 }
 

@@ -55,7 +55,8 @@ pub struct Method<'a> {
     pub sampled: Sampled,
     /// The paper's figures.
     pub totals: Totals,
-    /// The same without interrupts and changes of frequency; none with too few ensembles or no sane ruler.
+    /// The same without interrupts and changes of frequency; none with too few ensembles, no sane ruler or an emulated
+    /// machine.
     pub trimmed: Option<Summary>,
     /// The pair's time in core cycles over many layouts, below one step of the clock.
     pub overhead: Option<Interval>,
@@ -74,7 +75,10 @@ impl<'a> Method<'a> {
         take: &mut Take,
     ) -> Result<Option<Method<'a>>, RunError> {
         let mut probe = OverheadProbe::new(subject);
-        let mut between = |executor: &mut dyn Executor, random: &mut Random| probe.look(executor, random);
+        let mut between = |executor: &mut dyn Executor, random: &mut Random| match subject.emulated {
+            true => Ok(()),
+            false => probe.look(executor, random),
+        };
         let sampled = Sampling::new(subject).run(executor, (shape, until), random, &mut between, take)?;
         Ok(Method::read(*subject, asked, sampled, (probe.overhead(), quickest)))
     }
@@ -87,7 +91,9 @@ impl<'a> Method<'a> {
         (overhead, quickest): (Option<Interval>, f64),
     ) -> Option<Method<'a>> {
         let totals = Totals::of(&sampled.ensembles)?;
-        let trimmed = Summary::of(&sampled.trimmed, sampled.shape.scale.step, quickest);
+        let cycles = !subject.emulated;
+        let trimmed = Summary::of(&sampled.trimmed, sampled.shape.scale.step, quickest).filter(|_| cycles);
+        let overhead = overhead.filter(|_| cycles);
         Some(Method { subject, asked, sampled, totals, trimmed, overhead, quickest })
     }
 

@@ -21,6 +21,7 @@ pub mod verdict;
 #[cfg(test)]
 mod tests;
 
+use crate::caveat::Caveat;
 use crate::clock::Clock;
 use crate::executor::Mode;
 
@@ -48,6 +49,15 @@ pub struct Subject<'a> {
     pub imul_latency: f64,
     /// Independent additions a cycle that the width sentinel reads on a core of its own, where that is known.
     pub width: Option<f64>,
+    /// Whether the machine is emulated, so that nothing can be said in core cycles.
+    pub emulated: bool,
+}
+
+impl Subject<'_> {
+    /// What to know before believing anything of it.
+    pub fn caveats(&self) -> Vec<Caveat> {
+        self.emulated.then(Caveat::emulated).into_iter().collect()
+    }
 }
 
 impl Subject<'static> {

@@ -140,6 +140,8 @@ pub(super) struct Core {
     pub(super) imul_latency: f64,
     /// See [`Subject::width`].
     pub(super) width: Option<f64>,
+    /// See [`Subject::emulated`].
+    pub(super) emulated: bool,
 }
 
 /// The latency of `imul r64, r64` on most cores, for one of which neither data nor experiment tell it.
@@ -151,7 +153,11 @@ impl Core {
         let found = study.and_then(|study| study.imul_used);
         let latency = machine.cpu.imul_latency().or(found).unwrap_or(IMUL_USUAL);
         let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
-        Core { imul_latency: f64::from(latency), width: adders.map(crate::ruler::sentinel_width) }
+        Core {
+            imul_latency: f64::from(latency),
+            width: adders.map(crate::ruler::sentinel_width),
+            emulated: crate::run::emulated(machine),
+        }
     }
 }
 
@@ -163,11 +169,11 @@ impl Subject<'_> {
         (core, study): (Core, Option<&TscStudy>),
     ) -> Subject<'static> {
         let ruler = if clock.counts == Unit::TscTicks { default } else { clock };
-        let Core { imul_latency, width } = core;
+        let Core { imul_latency, width, emulated } = core;
         let known =
             study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
         let step = known.map_or_else(|| crate::run::step(clock), |step| step.ticks);
-        Subject { clock, mode, ruler, step, imul_latency, width }
+        Subject { clock, mode, ruler, step, imul_latency, width, emulated }
     }
 }
 

@@ -60,8 +60,9 @@ pub struct EvaluateRecord {
     pub ergodic: bool,
     /// Why.
     pub ergodic_why: String,
-    /// The verdict on samples below the minimum around them and four steps, in core cycles.
-    pub ergodic_trimmed: bool,
+    /// The verdict on samples below the minimum around them and four steps, in core cycles; null where the machine is
+    /// emulated.
+    pub ergodic_trimmed: Option<bool>,
     /// Why.
     pub ergodic_trimmed_why: String,
     /// The share of samples that this leaves out; null where nothing could be said.
@@ -109,8 +110,6 @@ pub struct Surroundings {
     pub seed: u64,
     /// The command that repeats it.
     pub repro: String,
-    /// Whether the machine is emulated.
-    pub emulated: bool,
 }
 
 impl Surroundings {
@@ -121,7 +120,6 @@ impl Surroundings {
             cpu_model: machine.cpu.name(),
             seed,
             repro,
-            emulated: crate::run::emulated(machine),
         }
     }
 }
@@ -155,11 +153,8 @@ impl EvaluateRecord {
             variance_of_minima_steps: squared(&totals.variance_of_minima_exact),
             ergodic: method.ergodic(),
             ergodic_why: criteria::why(totals, step),
-            ergodic_trimmed: method.ergodic_trimmed(),
-            ergodic_trimmed_why: trimmed.map_or_else(
-                || "too few ensembles with a sane ruler to say".to_string(),
-                |summary| summary.why(step),
-            ),
+            ergodic_trimmed: (!method.subject.emulated).then(|| method.ergodic_trimmed()),
+            ergodic_trimmed_why: trimmed_why(method),
             dropped_share: trimmed.map(|summary| summary.dropped_share),
             outlying_share: trimmed.map(|summary| summary.outlying_share),
             shared_ensembles: trimmed.map_or(0, |summary| summary.shared),
@@ -173,12 +168,21 @@ impl EvaluateRecord {
             shortest_paper: SHARES.map(|share| shortest((totals.total_variance as f64).sqrt(), share)),
             rates: trimmed.map(|summary| summary.rates),
             seconds: method.sampled.seconds,
-            caveats: caveats(method, around),
+            caveats: caveats(method),
             cpu: around.cpu,
             cpu_model: around.cpu_model.clone(),
             seed: around.seed,
             repro: around.repro.clone(),
         }
+    }
+}
+
+/// Why the trimmed verdict is as it is.
+fn trimmed_why(method: &Method) -> String {
+    match &method.trimmed {
+        Some(summary) => summary.why(method.sampled.shape.scale.step),
+        None if method.subject.emulated => Caveat::emulated().text,
+        None => "too few ensembles with a sane ruler to say".to_string(),
     }
 }
 
@@ -193,11 +197,8 @@ fn scaled(method: &Method) -> Option<String> {
     Some(format!("{taken} x {samples} of {} x {}, in {reason}", asked.ensembles, asked.samples))
 }
 
-fn caveats(method: &Method, around: &Surroundings) -> Vec<Caveat> {
-    let mut caveats = Vec::new();
-    if around.emulated {
-        caveats.push(Caveat::emulated());
-    }
+fn caveats(method: &Method) -> Vec<Caveat> {
+    let mut caveats = method.subject.caveats();
     let Some(summary) = &method.trimmed else { return caveats };
     let [low, high] = summary.rates;
     if high > low * (1.0 + FREQUENCY_SHARE) {

@@ -15,7 +15,15 @@ const SIZE: Size = Size { ensembles: 24, samples: 10_001 };
 
 fn subject(step: u64) -> Subject<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject { clock, mode: Mode::User, ruler: clock, step: step as f64, imul_latency: 3.0, width: None }
+    Subject {
+        clock,
+        mode: Mode::User,
+        ruler: clock,
+        step: step as f64,
+        imul_latency: 3.0,
+        width: None,
+        emulated: false,
+    }
 }
 
 fn method(scenario: Scenario) -> Method<'static> {

@@ -4,6 +4,7 @@ use super::contamination::{Contamination, Fault, Verdict as Seen};
 use super::criteria::shortest;
 use super::evaluation::Evaluated;
 use super::method::Method;
+use crate::caveat::Caveat;
 use crate::clock;
 use crate::executor::Mode;
 use crate::record::Quantity;
@@ -52,6 +53,8 @@ pub struct Verdict {
     pub long_code: Option<Recommended>,
     /// What no method should do and one does, or what speaks against all of them.
     pub findings: Vec<String>,
+    /// Why nothing can be told at all.
+    pub caveats: Vec<Caveat>,
 }
 
 impl Verdict {
@@ -81,7 +84,13 @@ impl Verdict {
                 recommend(method, why)
             }),
         };
-        Verdict { executor: mode, short_code, long_code, findings }
+        Verdict { executor: mode, short_code, long_code, findings, caveats: Vec::new() }
+    }
+
+    /// Where the machine is emulated no method can be told from another.
+    pub fn emulated(mode: Mode) -> Verdict {
+        let (findings, caveats) = (Vec::new(), vec![Caveat::emulated()]);
+        Verdict { executor: mode, short_code: None, long_code: None, findings, caveats }
     }
 }
 
@@ -186,7 +195,15 @@ mod tests {
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
         let clock = Clock::named(name).unwrap();
         let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-        let subject = Subject { clock, mode: Mode::User, ruler, step: 2.0, imul_latency: 3.0, width: None };
+        let subject = Subject {
+            clock,
+            mode: Mode::User,
+            ruler,
+            step: 2.0,
+            imul_latency: 3.0,
+            width: None,
+            emulated: false,
+        };
         let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
         let size = Size { ensembles: 8, samples: 2000 };
         let shape = Sampling::new(&subject).shape(size, 80e-9);

@@ -7,6 +7,7 @@ mod tests;
 
 pub use executors::Executors;
 
+use crate::caveat::Caveat;
 use crate::clock;
 use crate::doctor::{Diagnosis, Means, Watch, examine, watch};
 use crate::error::RunError;
@@ -17,6 +18,7 @@ use crate::machine::fact::{Fact, Files};
 use crate::machine::synchrony::{self, Synchrony};
 use crate::program::Program;
 use crate::random::Random;
+use crate::run::emulated;
 use crate::study::evaluate::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
 use crate::study::evaluate::ensemble::Ensemble;
 use crate::study::evaluate::method::Method;
@@ -69,6 +71,8 @@ pub struct Facts {
     pub series: Fact<CoreSeries>,
     /// The TSCs of other CPUs against the target's.
     pub synchrony: Fact<Synchrony>,
+    /// Whether the machine is emulated, so that nothing can be said in core cycles.
+    pub emulated: bool,
 }
 
 /// What was found about one timing method.
@@ -152,7 +156,11 @@ impl Course<'_, '_, '_> {
         }
         let modes = [Mode::User, Mode::Kernel].into_iter();
         let measured = |mode: &Mode| evaluated.iter().any(|found| found.candidate.mode == *mode);
-        let verdicts = modes.filter(measured).map(|mode| Verdict::of(&evaluated, mode)).collect();
+        let verdict = |mode| match facts.emulated {
+            true => Verdict::emulated(mode),
+            false => Verdict::of(&evaluated, mode),
+        };
+        let verdicts = modes.filter(measured).map(verdict).collect();
         Ok(Evaluation { facts, methods: evaluated, claims, verdicts })
     }
 
@@ -183,6 +191,7 @@ impl Course<'_, '_, '_> {
         self.tell("watching the core clock", None)?;
         let study = diagnosis.tsc.known();
         let series = match clock::choose(self.machine) {
+            _ if emulated(self.machine) => Fact::unknown(Caveat::emulated().text),
             Err(refused) => Fact::unknown(refused.why),
             Ok(clock) => {
                 let core = diagnosis.core.known();
@@ -194,7 +203,7 @@ impl Course<'_, '_, '_> {
         let reading = synchrony::reading(self.machine);
         let step = reading.known().and_then(|reading| study?.step(*reading)).map(|step| step.ticks);
         let synchrony = synchrony::measure(self.machine, step, times.synchrony);
-        let facts = Facts { diagnosis, series, synchrony };
+        let facts = Facts { diagnosis, series, synchrony, emulated: emulated(self.machine) };
         self.say(Event::Facts(&facts))?;
         Ok(facts)
     }
@@ -211,9 +220,12 @@ impl Course<'_, '_, '_> {
     fn surroundings(&mut self, subject: &Subject<'static>) -> Result<(Vec<Contamination>, Resolution), Stop> {
         let candidate = subject.candidate();
         self.tell("provoking neighbours", Some(candidate))?;
-        let executor = self.executors.of(subject)?;
-        let (time, random) = (self.plan.times.contamination, &mut self.random);
-        let rows = contamination(executor, subject, time, random)?;
+        let rows = if subject.emulated {
+            contamination::not_run(&subject.clock.promises, &Caveat::emulated().text)
+        } else {
+            let executor = self.executors.of(subject)?;
+            contamination(executor, subject, self.plan.times.contamination, &mut self.random)?
+        };
         self.say(Event::Contamination(candidate, &rows))?;
         self.tell("climbing the staircase", Some(candidate))?;
         let executor = self.executors.of(subject)?;
@@ -229,6 +241,13 @@ impl Course<'_, '_, '_> {
         around: &[(Vec<Contamination>, Resolution)],
         not_run: &[NotRun],
     ) -> Result<Vec<Claim>, Stop> {
+        if emulated(self.machine) {
+            let why = Caveat::emulated().text;
+            let found: Vec<Claim> =
+                claims(|_| None).into_iter().map(|claim| Claim { why: why.clone(), ..claim }).collect();
+            self.say(Event::Claims(&found))?;
+            return Ok(found);
+        }
         let mut rows: Vec<(&str, Vec<Contamination>)> = Vec::new();
         for (subject, (contamination, _)) in subjects.iter().zip(around) {
             rows.push((subject.clock.name, contamination.clone()));

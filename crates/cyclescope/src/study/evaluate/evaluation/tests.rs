@@ -4,8 +4,12 @@ use super::*;
 use crate::clock::Clock;
 use crate::executor::mock::{Scenario, Simulated};
 use crate::executor::{Batch, Executor};
+use crate::machine::cpu::Hypervisor;
+use crate::study::evaluate::evidence::Kept;
 use crate::study::evaluate::plan::{self, Times};
 use crate::study::evaluate::reader::Size;
+use crate::study::evaluate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord, Surroundings};
+use crate::study::evaluate::resolution::Body;
 use std::time::Duration;
 
 const OVERHEADS: [f64; 2] = [60.0, 200.0];
@@ -47,7 +51,7 @@ fn plan(candidates: Vec<Candidate>) -> Plan {
 /// A subject whose step is that of the simulated machines.
 fn subject(Candidate { clock, mode }: Candidate) -> Subject<'static> {
     let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject { clock, mode, ruler, step: 1.0, imul_latency: 3.0, width: None }
+    Subject { clock, mode, ruler, step: 1.0, imul_latency: 3.0, width: None, emulated: false }
 }
 
 /// What an evaluation says on its course, by mode and method.
@@ -151,4 +155,74 @@ fn methods_are_planned_where_they_run() {
     assert!(modes(&refused).contains(&("clock-gettime", Mode::Kernel)));
     assert!(modes(&refused).contains(&("cpuid-rdtsc-cr0-rdtsc", Mode::User)));
     assert!(!modes(&run).contains(&("cpuid-rdtsc-cr0-rdtsc", Mode::User)));
+}
+
+/// This machine under the name of QEMU's emulation.
+fn emulation() -> Machine {
+    let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
+    Machine { hypervisor: Some(Hypervisor { signature, name }), ..Machine::detect() }
+}
+
+#[test]
+fn an_emulated_machine_has_no_core_cycles() {
+    let machine = emulation();
+    let plan = plan(vec![candidate("rdtscp-lfence", Mode::User)]);
+    let default = Clock::named("lfence-rdtsc-lfence").unwrap();
+    let known = Subject::of(plan.candidates[0], default, (Core::of(&machine, None), None));
+    let subjects = [Subject { step: 1.0, ..known }];
+    let mut plain = Named::new(Mode::User);
+    let executors = Executors {
+        plain: &mut plain,
+        ring0: None,
+        counting: &|| Ok(Box::new(Named::new(Mode::User))),
+        others: &|_| Ok(Box::new(Named::new(Mode::User))),
+        made: None,
+    };
+    let mut follow = |_: Event| ControlFlow::Continue(());
+    let (random, started) = (Random::new(1), Instant::now());
+    let mut course = Course {
+        machine: &machine,
+        executors,
+        plan: &plan,
+        started,
+        expected: 1.0,
+        random,
+        follow: &mut follow,
+    };
+    let Ok(around) = course.surroundings(&subjects[0]) else { panic!("no fault is planted") };
+    refused(&around);
+    let Ok(claims) = course.claims(&subjects, &[around], &[]) else { panic!("no fault is planted") };
+    let why = Caveat::emulated().text;
+    assert!(claims.iter().all(|claim| claim.holds.is_none() && claim.why == why), "{claims:?}");
+    let Ok(methods) = course.samples(&subjects, 2.5e9) else { panic!("no fault is planted") };
+    let method = methods[0].as_ref().unwrap();
+    let record = EvaluateRecord::new(method, &Surroundings::new(&machine, 1, String::new()));
+    assert!(record.totals.overhead_min > 0 && record.mean > 0.0 && record.p50 > 0);
+    assert_eq!((record.overhead.value, record.overhead_spread, record.rates), (None, None, None));
+    assert_eq!((record.ergodic_trimmed, &record.ergodic_trimmed_why), (None, &why));
+    assert_eq!((record.reading_deviation, record.shortest_once), (None, None));
+    assert_eq!(record.caveats, [Caveat::emulated()]);
+    let again = Kept::new(method, &[], &record);
+    assert!(again.is_emulated());
+}
+
+/// Figures in raw units, and none in core cycles.
+fn refused((contamination, resolution): &(Vec<Contamination>, Resolution)) {
+    let candidate = candidate("rdtscp-lfence", Mode::User);
+    for row in contamination {
+        let record = ContaminationRecord::new(candidate, row);
+        assert_eq!((record.cost.value, record.size, record.why), (None, None, Some(Caveat::emulated().text)));
+    }
+    assert_eq!(ResolutionRecord::new(Mode::User, resolution).cost.value, None);
+    assert_eq!(resolution.caveats, [Caveat::emulated()]);
+    assert!(resolution.by_samples.is_empty());
+    let stairs = resolution.staircase(Body::Adds).unwrap();
+    assert!(
+        stairs.totals.smallest_change.is_some() && stairs.points.iter().any(|point| point.raw.minimum > 0)
+    );
+    assert!(stairs.points.iter().all(|point| point.mean_cycles.or(point.minimum_cycles).is_none()));
+    assert!(stairs.slope.is_none() && stairs.slopes.is_empty());
+    assert!(
+        stairs.hidden.is_none() && stairs.neighbours.is_none() && stairs.spurious_minima_cycles.is_none()
+    );
 }

@@ -32,6 +32,7 @@ pub use samples::{BySamples, Rung};
 pub use staircase::Staircase;
 
 use super::Subject;
+use crate::caveat::Caveat;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::random::Random;
@@ -70,6 +71,8 @@ pub struct Resolution {
     pub by_samples: Vec<BySamples>,
     /// How long all of it took, in seconds.
     pub seconds: f64,
+    /// What to know before believing the numbers: where the machine is emulated there are none in core cycles.
+    pub caveats: Vec<Caveat>,
 }
 
 impl Resolution {
@@ -97,7 +100,10 @@ pub fn resolution(
         let plan = growth::Plan::fitting(executor, subject, body, time, random)?;
         staircases.push(staircase::measure(executor, subject, body, &plan, random)?);
     }
-    let by_samples = samples::measure(executor, subject, samples::Effort::Time(part), random)?;
+    let by_samples = match subject.emulated {
+        true => Vec::new(),
+        false => samples::measure(executor, subject, samples::Effort::Time(part), random)?,
+    };
     Ok(Resolution {
         clock: subject.clock.name,
         ruler_clock: subject.ruler.name,
@@ -108,5 +114,6 @@ pub fn resolution(
         staircases,
         by_samples,
         seconds: start.elapsed().as_secs_f64(),
+        caveats: subject.caveats(),
     })
 }

@@ -58,10 +58,11 @@ pub struct Point {
     /// All readings, in raw units.
     #[serde(flatten)]
     pub raw: Ensemble,
-    /// The mean of the undisturbed readings in core cycles, what the pair of readings takes included.
-    pub mean_cycles: f64,
+    /// The mean of the undisturbed readings in core cycles, what the pair of readings takes included; none where the
+    /// machine is emulated.
+    pub mean_cycles: Option<f64>,
     /// The least of the undisturbed readings in core cycles, each by the ruler of its own round.
-    pub minimum_cycles: f64,
+    pub minimum_cycles: Option<f64>,
     /// Undisturbed readings.
     pub kept: usize,
 }

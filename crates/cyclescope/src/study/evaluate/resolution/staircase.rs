@@ -40,8 +40,9 @@ pub struct Staircase {
     pub shared: bool,
     /// The paper's figures.
     pub totals: Totals,
-    /// Lengths whose least reading is less than that of the length before, in core cycles.
-    pub spurious_minima_cycles: usize,
+    /// Lengths whose least reading is less than that of the length before, in core cycles; none where the machine is
+    /// emulated.
+    pub spurious_minima_cycles: Option<usize>,
     /// Core cycles by which the longer half of the lengths grows with each instruction or iteration. The first ones
     /// can hide under the readings, and do with methods that let the body begin early.
     pub slope: Option<Interval>,
@@ -53,6 +54,23 @@ pub struct Staircase {
     pub hidden: Option<f64>,
     /// How well neighbouring lengths are told apart.
     pub neighbours: Option<Neighbours>,
+}
+
+impl Staircase {
+    /// Without what is in core cycles.
+    fn in_raw_units(mut self) -> Staircase {
+        for point in &mut self.points {
+            (point.mean_cycles, point.minimum_cycles) = (None, None);
+        }
+        Staircase {
+            spurious_minima_cycles: None,
+            slope: None,
+            slopes: Vec::new(),
+            hidden: None,
+            neighbours: None,
+            ..self
+        }
+    }
 }
 
 /// Measures a staircase.
@@ -72,7 +90,8 @@ pub(super) fn measure(
     while passes.len() < plan.passes || passes.len() < PASSES_MOST && fits(passes.len() as u32) {
         passes.push(experiment.pass(executor, random)?);
     }
-    Ok(evaluate(body, &plan.lengths, &passes, &experiment.chain))
+    let found = evaluate(body, &plan.lengths, &passes, &experiment.chain);
+    Ok(if subject.emulated { found.in_raw_units() } else { found })
 }
 
 /// What one length's rounds in one pass say.
@@ -118,13 +137,13 @@ fn evaluate(body: Body, lengths: &[u32], passes: &[Vec<LayoutSamples>], chain: &
         dropped: 1.0 - kept as f64 / (readings * lengths.len()) as f64,
         shared: sound.is_some_and(|sound| sound.shared),
         totals: Totals::of(&points),
-        spurious_minima_cycles: points
-            .windows(2)
-            .filter(|pair| pair[0].minimum_cycles > pair[1].minimum_cycles)
-            .count(),
+        spurious_minima_cycles: Some(
+            points.windows(2).filter(|pair| pair[0].minimum_cycles > pair[1].minimum_cycles).count(),
+        ),
         hidden: first
+            .and_then(|first| first.mean_cycles)
             .filter(|_| !lines.is_empty())
-            .map(|first| first.mean_cycles - mean(&lines.iter().map(|line| line[0]).collect::<Vec<_>>())),
+            .map(|empty| empty - mean(&lines.iter().map(|line| line[0]).collect::<Vec<_>>())),
         neighbours: slope.and_then(|slope| neighbours(&read, &means, slope.value)),
         slope,
         slopes,
@@ -168,8 +187,8 @@ fn point(length: u32, layouts: &[&LayoutSamples], parts: Vec<Part>) -> Option<(P
     let point = Point {
         length,
         raw: Ensemble::of(&raw)?,
-        mean_cycles: mean(&means),
-        minimum_cycles: parts.iter().map(|part| part.minimum).fold(f64::INFINITY, f64::min),
+        mean_cycles: Some(mean(&means)),
+        minimum_cycles: Some(parts.iter().map(|part| part.minimum).fold(f64::INFINITY, f64::min)),
         kept: parts.iter().map(|part| part.kept).sum(),
     };
     Some((point, parts))

@@ -32,8 +32,15 @@ fn without(name: &str, (side, step): Fence) -> Clock {
 }
 
 fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
-    let subject =
-        Subject { clock, mode: Mode::User, ruler: clock, step: 1.0, imul_latency: 3.0, width: None };
+    let subject = Subject {
+        clock,
+        mode: Mode::User,
+        ruler: clock,
+        step: 1.0,
+        imul_latency: 3.0,
+        width: None,
+        emulated: false,
+    };
     contamination(executor, &subject, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
 }
 
