@@ -10,6 +10,7 @@
 #include <linux/mem_encrypt.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/vmalloc.h>
 #include <asm/desc.h>
 #include <asm/io.h>
@@ -48,7 +49,8 @@ CHECK_AT(capsule_progress, sample, PROGRESS_SAMPLE);
 CHECK_AT(capsule_progress, random, PROGRESS_RANDOM);
 CHECK_AT(capsule_progress, pending, PROGRESS_PENDING);
 
-/* Intel SDM vol. 3A, 4.5. Accessed and dirty from the start: the CPU need not write to the tables. */
+/* Intel SDM vol. 3A, 4.5. Accessed and dirty from the start, so that the CPU writes to the tables only where an area is
+ * written to for the first time. */
 #define ENTRY_TABLE	(_PAGE_PRESENT | _PAGE_RW | _PAGE_ACCESSED)
 #define ENTRY_READ	(_PAGE_PRESENT | _PAGE_ACCESSED | _PAGE_NX)
 #define ENTRY_WRITE	(_PAGE_PRESENT | _PAGE_RW | _PAGE_ACCESSED | _PAGE_DIRTY | _PAGE_NX)
@@ -232,6 +234,26 @@ void capsule_free(struct capsule *capsule)
 	vfree(capsule->gdt);
 	vfree(capsule->tss);
 	kfree(capsule);
+}
+
+/* Only pages that were written to since: the CPU marks them, and every entry forgets all translations. */
+void capsule_fill(struct capsule *capsule, u64 fill)
+{
+	bool all = !capsule->filled || capsule->fill != fill;
+	size_t area, done;
+
+	for (area = 0; area < CYCLESCOPE_AREAS; area++) {
+		for (done = 0; done < AREA_BYTES; done += PAGE_SIZE) {
+			u64 *entry = entry_of(capsule, AREAS_AT + area * AREA_STRIDE + done);
+
+			if (!all && !(*entry & _PAGE_DIRTY))
+				continue;
+			*entry &= ~(u64)_PAGE_DIRTY;
+			memset64(capsule->areas + area * AREA_BYTES + done, fill, PAGE_SIZE / sizeof(fill));
+		}
+	}
+	capsule->filled = true;
+	capsule->fill = fill;
 }
 
 static bool overlap(u64 a, u64 b)

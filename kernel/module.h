@@ -78,6 +78,9 @@ struct capsule {
 	u64 idt_at;
 	u64 gdt_at;
 	u64 tss_at;
+	/* What the areas were filled with, once they were. */
+	bool filled;
+	u64 fill;
 	/* The part of the arena that holds code. */
 	u32 used_from;
 	u32 used_to;
@@ -87,6 +90,9 @@ struct capsule *capsule_new(void);
 void capsule_free(struct capsule *capsule);
 /* Puts the descriptor tables where this CPU looks for its own. May sleep. */
 int capsule_adopt_cpu(struct capsule *capsule);
+
+/* Makes every word of the areas `fill`. */
+void capsule_fill(struct capsule *capsule, u64 fill);
 
 /* enter.S */
 void capsule_enter(struct capsule_control *control);

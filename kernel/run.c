@@ -229,7 +229,8 @@ static void tell_event(const struct capsule *capsule, struct cyclescope_run *run
 	run->outcome.ip = control->ip;
 	run->outcome.sp = control->sp;
 	/* It holds an older address where no page fault was. */
-	run->outcome.cr2 = control->vector == PAGE_FAULT ? control->cr2 : 0;
+	if (control->vector == PAGE_FAULT && !by_instruction(capsule, PAGE_FAULT))
+		run->outcome.cr2 = control->cr2;
 	run->outcome.ip_offset = control->ip - ARENA_AT < ARENA_BYTES ? control->ip - ARENA_AT : CYCLESCOPE_NOWHERE;
 }
 
@@ -315,7 +316,7 @@ static void set_up(struct capsule *capsule, const struct cyclescope_run *run)
 	capsule->progress->random = run->seed | 1;
 	memset(capsule->stack, 0, STACK_BYTES);
 	if (run->flags & CYCLESCOPE_RUN_FILL)
-		memset64(capsule->areas, run->fill, CYCLESCOPE_AREAS * AREA_BYTES / sizeof(u64));
+		capsule_fill(capsule, run->fill);
 }
 
 long run_layout(struct capsule *capsule, struct cyclescope_run *run)

@@ -23,6 +23,7 @@
 #define KERNEL_ADDRESS	0xffff888000000000
 #define NOT_CANONICAL	0x8000000000000000
 #define MOST_CAPSULES	8
+#define ROUNDS		100000
 
 static struct cyclescope_info info;
 
@@ -402,6 +403,67 @@ static void short_slices(void)
 	demand(works(request.file, 1), "a valid run");
 }
 
+/* mov rcx, context; mov rdx, area; mov rax, [rdx]; mov [rcx], rax; mov [rcx+8], rcx; mov [rdx], rdx; ret */
+static uint64_t read_and_overwrite(struct request *request, uint64_t area, uint32_t flags, uint64_t fill)
+{
+	uint64_t context = info.context + CYCLESCOPE_CONTEXT_AT;
+	uint8_t *code = request->code;
+
+	memcpy(code, "\x48\xb9", 2);
+	memcpy(code + 2, &context, 8);
+	memcpy(code + 10, "\x48\xba", 2);
+	memcpy(code + 12, &area, 8);
+	memcpy(code + 20, "\x48\x8b\x02\x48\x89\x01\x48\x89\x49\x08\x48\x89\x12\xc3", 14);
+	request->piece.bytes = 34;
+	request->run.flags = flags;
+	request->run.fill = fill;
+	demand(!answer(request) && request->run.outcome.status == CYCLESCOPE_DONE, "a look at an area");
+	return ((struct cyclescope_sample *)request->samples)->start;
+}
+
+/* Areas are filled anew where they were written to, and wholly where another value is asked for. */
+static void areas(void)
+{
+	struct request request;
+
+	make(&request, open_device(), 1);
+	for (int area = 0; area < CYCLESCOPE_AREAS; area++) {
+		uint64_t at = info.areas[area] + 0x5008, other = info.areas[area] + 0x9010;
+
+		demand(read_and_overwrite(&request, at, CYCLESCOPE_RUN_FILL, 7) == 7, "the fill");
+		demand(read_and_overwrite(&request, at, 0, 7) == at, "what was written last");
+		demand(read_and_overwrite(&request, at, CYCLESCOPE_RUN_FILL, 7) == 7, "the fill again");
+		demand(read_and_overwrite(&request, other, CYCLESCOPE_RUN_FILL, 8) == 8, "another fill");
+		demand(read_and_overwrite(&request, at, CYCLESCOPE_RUN_FILL, 8) == 8, "the other fill everywhere");
+	}
+	demand(works(request.file, 1), "a valid run");
+}
+
+/* Beside NMIs from elsewhere: none is lost, no round of samples is either. `repeated` tells whether any came. */
+static void interrupted(void)
+{
+	struct request request;
+	struct cyclescope_sample *samples = calloc(ROUNDS, sizeof(*samples));
+	unsigned int repeated = 0;
+
+	demand(samples, "memory for samples");
+	make(&request, open_device(), 1);
+	request.run.samples = (uintptr_t)samples;
+	request.run.rounds = ROUNDS;
+	request.run.total_ms = 60000;
+	for (int turn = 0; turn < 20; turn++) {
+		demand(!answer(&request) && request.run.outcome.status == CYCLESCOPE_DONE, "a run to its end");
+		demand(request.run.outcome.rounds_done == ROUNDS, "every round");
+		for (int round = 0; round < ROUNDS; round++) {
+			demand(samples[round].end >= samples[round].start, "an end after the start");
+			demand(!round || samples[round].start > samples[round - 1].end, "rounds in their order");
+		}
+		repeated += request.run.outcome.repeated;
+	}
+	demand(repeated > 0, "rounds that were hit");
+	printf("%u rounds were hit and run again\n", repeated);
+}
+
 /* For `rmmod` in the middle. */
 static void endure(void)
 {
@@ -418,7 +480,8 @@ static const struct {
 } tests[] = {
 	{ "values", values }, { "memory", memory }, { "random", random_requests }, { "crowd", crowd },
 	{ "threads", threads }, { "taken-away", taken_away }, { "processes", processes },
-	{ "short-slices", short_slices }, { "endure", endure },
+	{ "short-slices", short_slices }, { "areas", areas },
+	{ "interrupted", interrupted }, { "endure", endure },
 };
 
 int main(int count, char **words)

@@ -36,6 +36,9 @@ const SLICE_US: u32 = 2000;
 /// measurement plans for one call.
 const DEADLINE: Duration = Duration::from_secs(1);
 
+/// The opcode of INT n.
+const INT_N: u8 = 0xcd;
+
 /// How to make a [`Kernel`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelOptions {
@@ -229,14 +232,21 @@ impl Kernel {
         let after = exception::comes_after(outcome.vector);
         let layouts = std::slice::from_ref(layout);
         let at = outcome.ip.checked_sub(arena).filter(|at| *at <= self.arena_len() as u64);
-        let place = at.and_then(|at| find(at as usize, after, &batch.programs, layouts));
+        let found = |after| at.and_then(|at| find(at as usize, after, &batch.programs, layouts));
+        // INT n leaves its address behind it, whichever exception has the number.
+        let by_number = found(true).filter(|(program, code_at, at)| {
+            let code = &batch.programs[*program].code()[at - *code_at as usize..];
+            code.starts_with(&[INT_N, outcome.vector as u8])
+        });
+        let told = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
+        let place = by_number.or_else(|| found(after));
         let start = place.map_or(outcome.ip, |(_, _, start)| arena + start as u64);
         let offset = place.map(|(_, code_at, at)| at - code_at as usize);
         let program = place.map(|(program, ..)| program);
         FaultReport {
             signal: "",
             code: outcome.vector as i32,
-            address: if outcome.vector == exception::PAGE_FAULT { outcome.cr2 } else { start },
+            address: if told { outcome.cr2 } else { start },
             rip: outcome.ip,
             system_call: None,
             program,

@@ -1,0 +1,26 @@
+# NMIs from elsewhere in the middle of measured code: the kernel gets each, and the round that was hit runs again.
+# boot: --smp 2
+. ./tap.sh
+. ./ring0.sh
+plan 3
+
+# SysRq's list of all CPUs' stacks asks the others by NMI. What it writes is what a test looks for as a complaint, so the
+# log is emptied of it.
+among_nmis() {
+	local status=0
+	echo 1 >/proc/sys/kernel/printk
+	echo 1 >/proc/sys/kernel/sysrq
+	taskset 1 sh -c 'while [ ! -e /tmp/enough ]; do echo l >/proc/sysrq-trigger; done' &
+	local sender=$!
+	hostile interrupted || status=1
+	touch /tmp/enough
+	wait $sender
+	dmesg -c >/tmp/log
+	echo "$(grep -c 'NMI backtrace for cpu 1' /tmp/log) stacks of the measured CPU in the log"
+	! grep -E 'Uhhuh|unknown reason|BUG:|Oops' /tmp/log && return $status
+}
+
+check "the module loads" insmod /modules/cyclescope.ko
+check "no sample and no NMI is lost" among_nmis
+note "$(cat /tmp/output)"
+check "ordinary code runs" ordinary
