@@ -76,7 +76,7 @@ pub fn sample_variance(values: &[f64]) -> f64 {
 /// Without values, or where `p` is not in [0, 1].
 pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     assert!(!sorted.is_empty() && (0.0..=1.0).contains(&p), "no quantile {p} of {} values", sorted.len());
-    debug_assert!(sorted.is_sorted(), "values are in ascending order");
+    debug_assert!(sorted.is_sorted_by(|a, b| a.total_cmp(b).is_le()), "values are in ascending order");
     let at = p * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
