@@ -21,9 +21,9 @@ pub fn spawn(common: &Common, cpu: u32, counter: bool) -> Result<Box<dyn Executo
 /// Says so where other runs on the CPU were not kept away.
 pub fn warn_of_neighbours(executor: &dyn Executor, cpu: u32) {
     match executor.lock_state() {
-        LockState::Taken => {}
-        LockState::Busy => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
-        LockState::Missing(why) => warn(&format!(
+        None | Some(LockState::Taken) => {}
+        Some(LockState::Busy) => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
+        Some(LockState::Missing(why)) => warn(&format!(
             "runs on CPU {cpu} can't be kept apart, since there is no lock file in /tmp or \
              $XDG_RUNTIME_DIR: {why}"
         )),

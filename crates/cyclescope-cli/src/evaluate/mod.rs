@@ -67,7 +67,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     };
     let result = measure(&machine, executors, (&plan, &not_run), &mut |event| follower.take(event));
     follower.finish(result?)?;
-    let disturbed = ring0.as_deref().filter(|ring0| *ring0.lock_state() != LockState::Taken);
+    let disturbed = ring0.as_deref().filter(|ring0| ring0.lock_state() != Some(&LockState::Taken));
     crate::executor::warn_of_neighbours(disturbed.unwrap_or(&executor), cpu);
     Ok(exit::DONE)
 }

@@ -33,17 +33,23 @@ impl LockState {
     }
 }
 
-/// The lock of one CPU.
+/// The lock of one CPU, held for one batch after another.
 pub(super) struct CpuLock {
     /// The queue and the CPU itself.
     files: Result<[OwnedFd; 2], Errno>,
+    patience: Duration,
+    state: LockState,
 }
+
+/// What a deadline that no clock can hold is taken for.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// How often a waiting run looks again.
 const POLL: Duration = Duration::from_micros(200);
 
 impl CpuLock {
-    pub(super) fn open(cpu: usize) -> CpuLock {
+    /// The lock of a CPU, not yet held; batches wait so long for it.
+    pub(super) fn open(cpu: usize, patience: Duration) -> CpuLock {
         let open = |directory: &str| {
             Ok([
                 open_file(&format!("{directory}/cyclescope-cpu-{cpu}.queue"))?,
@@ -55,11 +61,27 @@ impl CpuLock {
             Ok(directory) if directory.starts_with('/') => open(&directory),
             _ => Err(error),
         });
-        CpuLock { files }
+        CpuLock { files, patience, state: LockState::Taken }
     }
 
-    /// Takes the lock, or gives up after a while.
-    pub(super) fn take(&self, patience: Duration) -> LockState {
+    /// How it was found when the last batch began.
+    pub(super) fn state(&self) -> &LockState {
+        &self.state
+    }
+
+    /// Takes the lock, or gives up after a while, and returns when a batch that may take so long has to be done.
+    pub(super) fn begin(&mut self, deadline: Duration) -> Instant {
+        // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
+        let patience = match self.state {
+            LockState::Busy => Duration::ZERO,
+            _ => self.patience,
+        };
+        self.state = self.take(patience);
+        let now = Instant::now();
+        now.checked_add(deadline).unwrap_or(now + LONGEST)
+    }
+
+    fn take(&self, patience: Duration) -> LockState {
         let [queue, cpu] = match &self.files {
             Ok(files) => files,
             Err(errno) => return LockState::Missing(std::io::Error::from(*errno).to_string()),
@@ -117,9 +139,12 @@ mod tests {
     fn the_second_waits_until_the_first_lets_go() {
         // No machine has such a CPU: the test keeps out of the way of real runs.
         let cpu = 1_000_000 + std::process::id() as usize;
-        let (first, second) = (CpuLock::open(cpu), CpuLock::open(cpu));
+        let open = || CpuLock::open(cpu, Duration::ZERO);
+        let (first, second, mut late) = (open(), open(), open());
         assert_eq!(first.take(Duration::ZERO), LockState::Taken);
         assert_eq!(second.take(Duration::from_millis(2)), LockState::Busy);
+        late.begin(Duration::ZERO);
+        assert_eq!(late.state(), &LockState::Busy);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| second.take(Duration::from_secs(20)));
             std::thread::sleep(Duration::from_millis(5));

@@ -171,14 +171,15 @@ pub trait Executor {
         None
     }
 
-    /// How the lock of the CPU was found when the last batch began.
-    fn lock_state(&self) -> &LockState {
-        &LockState::Taken
+    /// How the lock of the CPU was found when the last batch began; none where there is no such lock.
+    fn lock_state(&self) -> Option<&LockState> {
+        None
     }
 
     /// Whether the last batch had its CPU to itself, as far as other runs of this library go.
     fn exclusive(&self) -> Fact<bool> {
-        Fact::unknown("this executor keeps no other run off its CPU")
+        let unknown = || Fact::unknown("this executor keeps no other run off its CPU");
+        self.lock_state().map_or_else(unknown, LockState::exclusive)
     }
 
     /// How far TSC, APERF and MPERF went in all batches so far; none where nothing reads them.

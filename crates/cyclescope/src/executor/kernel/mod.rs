@@ -20,7 +20,6 @@ use super::placement::{check, middle, placed_code};
 use super::{Batch, Executor, FaultReport, Layout, Progress, Sample};
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
-use crate::machine::fact::Fact;
 use crate::program::Program;
 use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
 use device::Pinned;
@@ -63,7 +62,6 @@ pub struct Kernel {
     options: KernelOptions,
     module: Module,
     lock: CpuLock,
-    lock_state: LockState,
     fault: Option<FaultReport>,
     progress: Progress,
     changed: u32,
@@ -76,8 +74,7 @@ impl Kernel {
         Ok(Kernel {
             options: options.clone(),
             module: Module::open()?,
-            lock: CpuLock::open(options.cpu),
-            lock_state: LockState::Taken,
+            lock: CpuLock::open(options.cpu, options.patience),
             fault: None,
             progress: Progress::default(),
             changed: 0,
@@ -275,14 +272,7 @@ impl Executor for Kernel {
         self.fault = None;
         batch.programs.iter().try_for_each(|program| self.judge(program))?;
         let pinned = Pinned::to(self.options.cpu)?;
-        // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
-        let patience = match self.lock_state {
-            LockState::Busy => Duration::ZERO,
-            _ => self.options.patience,
-        };
-        self.lock_state = self.lock.take(patience);
-        let now = Instant::now();
-        let until = now.checked_add(batch.deadline).unwrap_or(now + Duration::from_secs(1 << 30));
+        let until = self.lock.begin(batch.deadline);
         let result = batch.layouts.iter().try_for_each(|layout| {
             let samples = self.run_layout(batch, layout, until)?;
             take(&samples);
@@ -293,16 +283,12 @@ impl Executor for Kernel {
         result
     }
 
-    fn exclusive(&self) -> Fact<bool> {
-        self.lock_state.exclusive()
-    }
-
     fn last_fault(&self) -> Option<&FaultReport> {
         self.fault.as_ref()
     }
 
-    fn lock_state(&self) -> &LockState {
-        &self.lock_state
+    fn lock_state(&self) -> Option<&LockState> {
+        Some(self.lock.state())
     }
 
     fn progress(&self) -> Option<Progress> {

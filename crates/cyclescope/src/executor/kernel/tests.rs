@@ -4,7 +4,7 @@ use super::abi::{self, Info, Outcome, Piece, PlacedCall, Run, changed};
 use super::device::unavailable;
 use super::exception::{comes_after, name};
 use super::*;
-use crate::machine::fact::Files;
+use crate::machine::fact::{Fact, Files};
 use crate::machine::kernel_module::KernelModule;
 use std::io;
 use std::process::Command;

@@ -31,7 +31,6 @@ pub use faults::signal_name;
 use super::lock::{CpuLock, LockState};
 use super::{Batch, Executor, FaultReport, Mode, Sample, random};
 use crate::error::RunError;
-use crate::machine::fact::Fact;
 use batch::Chunk;
 use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
 use memory::Memory;
@@ -44,9 +43,6 @@ use std::time::{Duration, Instant};
 pub(crate) const MAX_CPUS: usize = 1024;
 /// How long a worker may take to set itself up.
 const SETUP_TIME: Duration = Duration::from_secs(10);
-
-/// What a deadline that no clock can hold is taken for.
-const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// How to make a [`User`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +71,6 @@ pub struct User {
     sequence: u32,
     fault: Option<FaultReport>,
     lock: CpuLock,
-    lock_state: LockState,
 }
 
 impl User {
@@ -92,8 +87,7 @@ impl User {
             retired: None,
             sequence: 0,
             fault: None,
-            lock: CpuLock::open(options.cpu),
-            lock_state: LockState::Taken,
+            lock: CpuLock::open(options.cpu, options.patience),
         };
         user.ensure_worker()?;
         Ok(user)
@@ -224,28 +218,17 @@ impl Executor for User {
             self.memory.set_template(batch.element)?;
         }
         self.ensure_worker()?;
-        // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
-        let patience = match self.lock_state {
-            LockState::Busy => Duration::ZERO,
-            _ => self.options.patience,
-        };
-        self.lock_state = self.lock.take(patience);
-        let now = Instant::now();
-        let until = now.checked_add(batch.deadline).unwrap_or(now + LONGEST);
+        let until = self.lock.begin(batch.deadline);
         let result = chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, until).map(&mut *take));
         self.lock.release();
         result
-    }
-
-    fn exclusive(&self) -> Fact<bool> {
-        self.lock_state.exclusive()
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
         self.fault.as_ref()
     }
 
-    fn lock_state(&self) -> &LockState {
-        &self.lock_state
+    fn lock_state(&self) -> Option<&LockState> {
+        Some(self.lock.state())
     }
 }
