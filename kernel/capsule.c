@@ -48,6 +48,7 @@ CHECK_AT(capsule_progress, round, PROGRESS_ROUND);
 CHECK_AT(capsule_progress, sample, PROGRESS_SAMPLE);
 CHECK_AT(capsule_progress, random, PROGRESS_RANDOM);
 CHECK_AT(capsule_progress, pending, PROGRESS_PENDING);
+CHECK_AT(capsule_progress, selectors, PROGRESS_SELECTORS);
 
 /* Intel SDM vol. 3A, 4.5. Accessed and dirty from the start, so that the CPU writes to the tables only where an area is
  * written to for the first time. */

@@ -61,6 +61,7 @@
 #define PROGRESS_SAMPLE		8
 #define PROGRESS_RANDOM		16
 #define PROGRESS_PENDING	24
+#define PROGRESS_SELECTORS	32
 
 /* The part of a program's context that the driver writes and reads, from its start. */
 #define PROGRAM_CONTEXT		(CONTEXT_AT + 512)

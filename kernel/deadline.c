@@ -18,7 +18,8 @@
 
 static struct {
 	struct hrtimer timer;
-	unsigned int cpu;
+	/* The CPU that is watched, and the one that watches. */
+	unsigned int cpu, watcher;
 	u64 nanoseconds;
 	/* When the slice began; 0 outside of slices. */
 	u64 began;
@@ -46,7 +47,7 @@ static enum hrtimer_restart look(struct hrtimer *timer)
 
 static void start(void *unused)
 {
-	hrtimer_start(&watch.timer, ns_to_ktime(watch.nanoseconds / 2), HRTIMER_MODE_REL_PINNED);
+	hrtimer_start(&watch.timer, ns_to_ktime(watch.nanoseconds / 2), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 /* Ours come here, those that ended a slice and those that came late; another's must not be taken for ours. */
@@ -62,9 +63,9 @@ static int handle(unsigned int type, struct pt_regs *regs)
 int deadline_init(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(&watch.timer, look, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	hrtimer_setup(&watch.timer, look, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 #else
-	hrtimer_init(&watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	hrtimer_init(&watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	watch.timer.function = look;
 #endif
 	return register_nmi_handler(NMI_LOCAL, handle, 0, "cyclescope");
@@ -82,14 +83,22 @@ bool deadline_possible(void)
 
 int deadline_arm(unsigned int cpu, u32 microseconds)
 {
-	unsigned int other = cpumask_any_but(cpu_online_mask, cpu);
-
 	watch.cpu = cpu;
+	watch.watcher = cpumask_any_but(cpu_online_mask, cpu);
 	watch.nanoseconds = microseconds * 1000ull;
 	WRITE_ONCE(watch.began, 0);
-	if (other >= nr_cpu_ids)
+	if (watch.watcher >= nr_cpu_ids)
 		return -EOPNOTSUPP;
-	return smp_call_function_single(other, start, NULL, 1);
+	return smp_call_function_single(watch.watcher, start, NULL, 1);
+}
+
+int deadline_keep(void)
+{
+	if (watch.watcher >= nr_cpu_ids || cpu_online(watch.watcher))
+		return 0;
+	/* Its timers went elsewhere, perhaps to the CPU that is watched. */
+	hrtimer_cancel(&watch.timer);
+	return deadline_arm(watch.cpu, watch.nanoseconds / 1000);
 }
 
 void deadline_disarm(void)

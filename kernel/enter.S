@@ -2,7 +2,7 @@
 /*
  * Into the capsule, through the rounds, and out again.
  *
- * The page tables of the kernel and of the capsule both map the second page of this file, at one address. The
+ * The page tables of the kernel and of the capsule both map this file but for its first page, at one address. The
  * capsule maps its own descriptor tables where the kernel has its own, so that the load of CR3 changes address space,
  * IDT, GDT and TSS in one instruction: at no time do the tables of one belong to the memory of the other.
  *
@@ -205,12 +205,17 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	rdmsr
 	shlq	$32, %rdx
 	leaq	(%rdx, %rax), %rbp
+	movabsq	$PROGRESS_AT, %rcx
+	movw	%ds, PROGRESS_SELECTORS(%rcx)
+	movw	%es, PROGRESS_SELECTORS + 2(%rcx)
+	movw	%gs, PROGRESS_SELECTORS + 4(%rcx)
 	movq	CONTROL_SELECTORS(%rbx), %rax
 	movl	%eax, %ds
 	shrq	$16, %rax
 	movl	%eax, %es
 	shrq	$16, %rax
 	movl	%eax, %gs
+	movl	$0xc0000101, %ecx
 	movl	CONTROL_KERNEL_GS(%rbx), %eax
 	movl	CONTROL_KERNEL_GS + 4(%rbx), %edx
 	wrmsr

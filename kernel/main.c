@@ -35,8 +35,8 @@ static_assert(offsetof(struct cyclescope_run, warm_up) == 56);
 static_assert(offsetof(struct cyclescope_run, seed) == 80);
 static_assert(offsetof(struct cyclescope_run, outcome) == 104);
 
-/* Open files that hold a capsule of some 15 MiB. */
-#define MOST_CAPSULES	8
+/* Open files: each may hold a capsule of some 15 MiB. */
+#define MOST_OPENED	8
 
 #define CR4_FRED	(1ul << 32)
 #define LEAF_TDX	0x21
@@ -47,14 +47,14 @@ static_assert(offsetof(struct cyclescope_run, outcome) == 104);
 
 /* One run at a time: each has its CPU to itself, and the deadline watches one. */
 static DEFINE_MUTEX(running);
-static atomic_t capsules = ATOMIC_INIT(0);
+static atomic_t opened = ATOMIC_INIT(0);
 
 static char *refused = "";
 module_param(refused, charp, 0444);
 MODULE_PARM_DESC(refused, "why nothing can be run here (read only; empty where it can)");
 
 /* By itself: the header that has it moves from version to version. */
-static void cpuid_leaf(u32 leaf, u32 answer[4])
+static void query_cpuid(u32 leaf, u32 answer[4])
 {
 	asm volatile("cpuid"
 		     : "=a"(answer[0]), "=b"(answer[1]), "=c"(answer[2]), "=d"(answer[3])
@@ -66,7 +66,7 @@ static bool has_leaf(u32 first, u32 leaf)
 {
 	u32 answer[4];
 
-	cpuid_leaf(first, answer);
+	query_cpuid(first, answer);
 	return answer[0] >= leaf;
 }
 
@@ -76,13 +76,13 @@ static bool is_encrypted_guest(void)
 	u32 answer[4];
 
 	if (has_leaf(0, LEAF_TDX)) {
-		cpuid_leaf(LEAF_TDX, answer);
+		query_cpuid(LEAF_TDX, answer);
 		if (answer[1] == 0x65746e49 && answer[3] == 0x5844546c) /* "IntelTDX" */
 			return true;
 	}
 	if (!boot_cpu_has(X86_FEATURE_HYPERVISOR) || !has_leaf(0x80000000, LEAF_SEV))
 		return false;
-	cpuid_leaf(LEAF_SEV, answer);
+	query_cpuid(LEAF_SEV, answer);
 	/* Where CPUID has SEV, the kernel itself has read this register to boot. */
 	return answer[0] & LEAF_SEV_BIT && get_msr(SEV_STATUS) & SEV_STATUS_ES;
 }
@@ -108,16 +108,19 @@ static int device_open(struct inode *inode, struct file *file)
 		return -EACCES;
 	if (*refused)
 		return -ENODEV;
+	if (atomic_inc_return(&opened) > MOST_OPENED) {
+		atomic_dec(&opened);
+		return -EBUSY;
+	}
 	file->private_data = NULL;
 	return nonseekable_open(inode, file);
 }
 
 static int device_release(struct inode *inode, struct file *file)
 {
-	if (file->private_data) {
+	if (file->private_data)
 		capsule_free(file->private_data);
-		atomic_dec(&capsules);
-	}
+	atomic_dec(&opened);
 	return 0;
 }
 
@@ -162,21 +165,9 @@ static long get_info(void __user *user)
 /* The file's capsule, made with its first run. */
 static struct capsule *capsule_of(struct file *file)
 {
-	struct capsule *capsule = file->private_data;
-
-	if (capsule)
-		return capsule;
-	if (atomic_inc_return(&capsules) > MOST_CAPSULES) {
-		atomic_dec(&capsules);
-		return ERR_PTR(-EBUSY);
-	}
-	capsule = capsule_new();
-	if (!capsule) {
-		atomic_dec(&capsules);
-		return ERR_PTR(-ENOMEM);
-	}
-	file->private_data = capsule;
-	return capsule;
+	if (!file->private_data)
+		file->private_data = capsule_new();
+	return file->private_data;
 }
 
 static long run(struct file *file, void __user *user)
@@ -195,9 +186,9 @@ static long run(struct file *file, void __user *user)
 	run.version = CYCLESCOPE_VERSION;
 	memset(&run.outcome, 0, sizeof(run.outcome));
 	if (mutex_lock_interruptible(&running))
-		return -EINTR;
+		return -ERESTARTSYS;
 	capsule = capsule_of(file);
-	answer = IS_ERR(capsule) ? PTR_ERR(capsule) : run_layout(capsule, &run);
+	answer = capsule ? run_layout(capsule, &run) : -ENOMEM;
 	mutex_unlock(&running);
 	if (!answer && copy_to_user(user, &run, sizeof(run)))
 		return -EFAULT;

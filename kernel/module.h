@@ -11,6 +11,8 @@
 #define MOST_PIECES		1024
 #define MOST_CALLS		(CALLS_BYTES / 16)
 #define LONGEST_SLICE_US	100000
+/* Half of it is the period of another CPU's timer. */
+#define SHORTEST_DEADLINE_US	1000
 #define LONGEST_DEADLINE_US	5000000
 
 /* Read-only in the capsule; enter.S knows it by the numbers in capsule.h. */
@@ -48,6 +50,8 @@ struct capsule_progress {
 	u64 sample;
 	u64 random;
 	u64 pending;
+	/* DS, ES and GS as the code left them. */
+	u16 selectors[4];
 };
 
 /* One call as the driver reads it. */
@@ -108,7 +112,9 @@ extern const struct capsule_places {
 struct cpu_state {
 	u64 cr0, cr2, cr4, cr8;
 	u64 debug[4], dr6, dr7;
-	u64 fs_base, gs_base, kernel_gs_base, tsc_aux, xcr0;
+	u64 fs_base, gs_base, kernel_gs_base, tsc_aux, xcr0, lbr_control;
+	/* What of the CPU's own records was on. */
+	u64 pebs, branch_traces;
 	u32 pkru;
 	u16 ds, es, fs, gs, ldt, task;
 	struct { u16 limit; u64 base; } __packed gdt, idt;
@@ -131,8 +137,10 @@ u32 cpu_state_restore(const struct cpu_state *state);
 int deadline_init(void);
 void deadline_exit(void);
 bool deadline_possible(void);
-/* Watches this CPU from another one until deadline_disarm. May sleep. */
+/* Watches this CPU from another one until deadline_disarm. May sleep; no CPU comes or goes meanwhile. */
 int deadline_arm(unsigned int cpu, u32 microseconds);
+/* Again, if the watching CPU has gone. */
+int deadline_keep(void);
 void deadline_disarm(void);
 /* Around a slice, with interrupts off. */
 void deadline_slice_begins(void);

@@ -17,6 +17,8 @@
 #include <asm/apic.h>
 #include <asm/cpufeature.h>
 #include <asm/fpu/api.h>
+#include <asm/irq_vectors.h>
+#include <asm/mce.h>
 #include <asm/msr-index.h>
 #include <asm/processor-flags.h>
 #include <asm/sync_core.h>
@@ -26,8 +28,10 @@
 #define INT3			0xcc
 #define INT_N			0xcd
 #define FIRST_INTERRUPT		32
+#define LAST_INTERRUPT		255
 #define NMI			2
 #define CR4_CET			(1ul << 23)
+#define SELECTOR_OF_LDT		4
 #define PAGE_FAULT		14
 #define MACHINE_CHECK		18
 #define SAMPLE_BYTES		sizeof(struct cyclescope_sample)
@@ -87,6 +91,18 @@ static int put_calls(struct capsule *capsule, const struct cyclescope_run *run)
 	return 0;
 }
 
+/* The way out loads the caller's selectors with the capsule's tables, where no LDT is. */
+static bool has_ldt_selector(void)
+{
+	u16 ds, es, fs, gs;
+
+	asm volatile("mov %%ds, %0" : "=r"(ds));
+	asm volatile("mov %%es, %0" : "=r"(es));
+	asm volatile("mov %%fs, %0" : "=r"(fs));
+	asm volatile("mov %%gs, %0" : "=r"(gs));
+	return (ds | es | fs | gs) & SELECTOR_OF_LDT;
+}
+
 static int check(const struct cyclescope_run *run)
 {
 	if (run->flags & ~(CYCLESCOPE_RUN_FILL | CYCLESCOPE_RUN_UNGUARDED) || !run->delay || !run->total_ms)
@@ -96,7 +112,9 @@ static int check(const struct cyclescope_run *run)
 	if (!run->rounds || run->warm_up > S32_MAX || run->rounds > S32_MAX)
 		return -EINVAL;
 	if (!run->slice_us || run->slice_us > LONGEST_SLICE_US || run->deadline_us <= run->slice_us ||
-	    run->deadline_us > LONGEST_DEADLINE_US)
+	    run->deadline_us < SHORTEST_DEADLINE_US || run->deadline_us > LONGEST_DEADLINE_US)
+		return -EINVAL;
+	if (has_ldt_selector())
 		return -EINVAL;
 	return 0;
 }
@@ -131,6 +149,8 @@ static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 	slice->changed |= cpu_state_restore(&slice->before);
 	if (control->left_gs != control->kernel_gs)
 		slice->changed |= CYCLESCOPE_CHANGED_BASES;
+	if (memcmp(capsule->progress->selectors, &control->selectors, 3 * sizeof(u16)))
+		slice->changed |= CYCLESCOPE_CHANGED_SEGMENTS;
 	if (control->left_cr4 != control->capsule_cr4)
 		slice->changed |= CYCLESCOPE_CHANGED_CR4;
 }
@@ -149,27 +169,42 @@ static bool in_service(u64 vector)
 	return apic->read(APIC_ISR + (u32)(vector / 32) * 0x10) & (1u << (vector % 32));
 }
 
+/* By the code's own hand only where the note of one says so that the CPU has not made. */
+static bool is_machine_check(void)
+{
+	return boot_cpu_has(X86_FEATURE_MCE) && get_msr(MSR_IA32_MCG_STATUS) & MCG_STATUS_MCIP;
+}
+
+/* An interrupt comes where IF is set. In doubt the APIC knows: one that is not handed on would keep its line busy for
+ * good. Some of a hypervisor's do not come through the APIC. */
+static bool is_interrupt(const struct capsule *capsule, u64 vector)
+{
+	if (vector < FIRST_INTERRUPT || vector > LAST_INTERRUPT || vector == IA32_SYSCALL_VECTOR)
+		return false;
+	return in_service(vector) ||
+	       (capsule->control->flags & X86_EFLAGS_IF && !by_instruction(capsule, vector));
+}
+
 /* Gives the kernel what came in the capsule. True where that, and not the measured code, ended the slice. */
 static bool hand_on(struct capsule *capsule)
 {
 	u64 vector = capsule->control->vector;
 	u64 pending = capsule->progress->pending;
-	bool came = false;
+	bool check = vector == MACHINE_CHECK || pending & (1ull << MACHINE_CHECK);
+	bool came = vector == NMI;
 
-	if ((vector == NMI || vector == MACHINE_CHECK) && !by_instruction(capsule, vector)) {
-		pending |= 1ull << vector;
-		came = true;
+	if (check && is_machine_check()) {
+		came |= vector == MACHINE_CHECK;
+		capsule_hand_on(MACHINE_CHECK);
 	}
-	/* In doubt the APIC knows: an interrupt that is not handed on would keep its line busy for good. Some of a
-	 * hypervisor's do not come through the APIC. */
-	if (vector >= FIRST_INTERRUPT && vector < 256 && (!by_instruction(capsule, vector) || in_service(vector))) {
+	if (is_interrupt(capsule, vector)) {
 		came = true;
 		capsule_hand_on(vector);
 	}
-	if (pending & (1ull << MACHINE_CHECK))
-		capsule_hand_on(MACHINE_CHECK);
-	if (pending & (1ull << NMI))
-		capsule_hand_on(NMI);
+	/* A real one, since INT 2 would not keep another from coming in the middle of the kernel's first steps. Whoever
+	 * sent it finds its reason as it was. */
+	if (vector == NMI || pending & (1ull << NMI))
+		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 	return came;
 }
 
@@ -177,8 +212,14 @@ static bool hand_on(struct capsule *capsule)
 static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, struct slice *slice)
 {
 	unsigned long flags;
-	int bad = 0;
+	int bad;
 
+	cpus_read_lock();
+	bad = deadline_keep();
+	if (bad) {
+		cpus_read_unlock();
+		return bad;
+	}
 	kernel_fpu_begin();
 	local_irq_save(flags);
 	if (smp_processor_id() != run->cpu) {
@@ -190,6 +231,7 @@ static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, 
 	}
 	local_irq_restore(flags);
 	kernel_fpu_end();
+	cpus_read_unlock();
 	touch_softlockup_watchdog();
 	cond_resched();
 	return bad;
@@ -329,14 +371,12 @@ long run_layout(struct capsule *capsule, struct cyclescope_run *run)
 	if (copy_from_user(capsule->context, u64_to_user_ptr(run->context), CYCLESCOPE_CONTEXT_BYTES))
 		return -EFAULT;
 	set_up(capsule, run);
-	/* A CPU that goes away would take the deadline's timer along, perhaps to the one that is measured. */
 	cpus_read_lock();
 	bad = deadline_arm(run->cpu, run->deadline_us);
-	if (!bad || (bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED)) {
-		bad = run_rounds(capsule, run);
-		deadline_disarm();
-	}
 	cpus_read_unlock();
+	if (!bad || (bad == -EOPNOTSUPP && run->flags & CYCLESCOPE_RUN_UNGUARDED))
+		bad = run_rounds(capsule, run);
+	deadline_disarm();
 	if (!bad && copy_to_user(u64_to_user_ptr(run->context), capsule->context, CYCLESCOPE_CONTEXT_BYTES))
 		bad = -EFAULT;
 	return bad;

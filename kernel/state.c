@@ -74,12 +74,32 @@ static void set_pkru(u32 value)
 	asm volatile("wrpkru" : : "a"(value), "c"(0), "d"(0) : "memory");
 }
 
+/* Records that the CPU writes by itself go to memory that the capsule does not map. */
+static u64 stop_pebs(void)
+{
+	u64 enabled = boot_cpu_has(X86_FEATURE_PEBS) ? get_msr(MSR_IA32_PEBS_ENABLE) : 0;
+
+	if (enabled)
+		set_msr(MSR_IA32_PEBS_ENABLE, 0);
+	return enabled;
+}
+
+static u64 stop_branch_traces(void)
+{
+	u64 control = boot_cpu_has(X86_FEATURE_BTS) ? get_msr(MSR_IA32_DEBUGCTLMSR) : 0;
+	u64 traces = control & (DEBUGCTLMSR_TR | DEBUGCTLMSR_BTS);
+
+	if (traces)
+		set_msr(MSR_IA32_DEBUGCTLMSR, control & ~traces);
+	return traces;
+}
+
 static bool has_tsc_aux(void)
 {
 	return boot_cpu_has(X86_FEATURE_RDTSCP) || boot_cpu_has(X86_FEATURE_RDPID);
 }
 
-void cpu_state_save(struct cpu_state *state)
+static void look(struct cpu_state *state)
 {
 	memset(state, 0, sizeof(*state));
 	state->cr0 = get_cr0();
@@ -97,6 +117,9 @@ void cpu_state_save(struct cpu_state *state)
 	state->kernel_gs_base = get_msr(MSR_KERNEL_GS_BASE);
 	if (has_tsc_aux())
 		state->tsc_aux = get_msr(MSR_TSC_AUX);
+	/* XSAVES turns recording off when it saves the records (Intel SDM vol. 1, 13.11). */
+	if (boot_cpu_has(X86_FEATURE_ARCH_LBR))
+		state->lbr_control = get_msr(MSR_ARCH_LBR_CTL);
 	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
 		state->xcr0 = get_xcr0();
 	if (state->cr4 & X86_CR4_PKE)
@@ -109,8 +132,15 @@ void cpu_state_save(struct cpu_state *state)
 	asm volatile("str %0" : "=m"(state->task));
 	asm volatile("sgdt %0" : "=m"(state->gdt));
 	asm volatile("sidt %0" : "=m"(state->idt));
+}
+
+void cpu_state_save(struct cpu_state *state)
+{
+	look(state);
 	/* No breakpoint of a debugger may meet the capsule, where nobody would know it. */
 	set_db7(DR7_NONE);
+	state->pebs = stop_pebs();
+	state->branch_traces = stop_branch_traces();
 }
 
 /* Only what differs is written: some of these writes take hundreds of cycles, or an exit from a virtual machine. */
@@ -119,7 +149,7 @@ u32 cpu_state_restore(const struct cpu_state *state)
 	struct cpu_state now;
 	u32 changed = 0;
 
-	cpu_state_save(&now);
+	look(&now);
 	if (now.cr0 != state->cr0) {
 		set_cr0(state->cr0);
 		changed |= CYCLESCOPE_CHANGED_CR0;
@@ -159,6 +189,12 @@ u32 cpu_state_restore(const struct cpu_state *state)
 		set_msr(MSR_TSC_AUX, state->tsc_aux);
 		changed |= CYCLESCOPE_CHANGED_TSC_AUX;
 	}
+	if (now.lbr_control != state->lbr_control)
+		set_msr(MSR_ARCH_LBR_CTL, state->lbr_control);
+	if (state->branch_traces)
+		set_msr(MSR_IA32_DEBUGCTLMSR, get_msr(MSR_IA32_DEBUGCTLMSR) | state->branch_traces);
+	if (state->pebs)
+		set_msr(MSR_IA32_PEBS_ENABLE, state->pebs);
 	if (now.xcr0 != state->xcr0) {
 		set_xcr0(state->xcr0);
 		changed |= CYCLESCOPE_CHANGED_XCR0;

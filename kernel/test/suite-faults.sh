@@ -34,7 +34,7 @@ fault "#MF" 16 0 "$own" "$(at 'fwait at .*')" --init 'fninit; push 0x33b; fldcw 
 fault "an interrupt's number" 128 0 "$own" "$(at 'int 0x80 at +0x0')" 'int 0x80'
 fault "the number of an exception with an error code" 13 0 "$own" "$(at 'int 0xD at +0x0')" 'int 13'
 fault "the number of a page fault" 14 0 "$own" "$(at 'int 0xE at +0x0')" 'int 14'
-fault "the NMI's number" 2 0 "$own" "$(at 'int 2 at +0x0')" 'int 2'
+ends "the NMI's number" 2 '"code":"refused"' 'int 2'
 fault "the timer's number" 236 0 "$own" "$(at 'int 0xEC at +0x0')" 'int 0xec'
 fault "after GS lost its base" 6 0 "$own" "$(at 'ud2 at .*')" 'xor eax, eax; wrgsbase rax; ud2'
 fault "after GS was swapped" 6 0 "$own" "$(at 'ud2 at .*')" 'swapgs; ud2'

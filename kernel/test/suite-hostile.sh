@@ -2,7 +2,7 @@
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh
-plan 14
+plan 15
 
 in_the_middle() {
 	hostile endure &
@@ -23,6 +23,7 @@ check "several threads" hostile threads
 check "device and memory taken away in the middle" hostile taken-away
 check "processes killed in the middle" hostile processes
 check "slices too short for a round" hostile short-slices
+check "a selector of an LDT" hostile ldt-selector
 check "areas are as fresh as asked for" hostile areas
 check "the module does not go in the middle" in_the_middle
 check "ordinary code runs" ordinary

@@ -2,9 +2,11 @@
 
 use crate::args::Common;
 use crate::failure::{Failure, warn};
+use cyclescope::executor::kernel::refused::{self, Judged, Rules};
 use cyclescope::executor::kernel::{Kernel, KernelOptions};
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::executor::{Executor, LockState, Mode};
+use cyclescope::snippet::Snippet;
 
 /// Makes the executor that was asked for. `counter`: whether programs read the core-cycles counter.
 pub fn spawn(common: &Common, cpu: u32, counter: bool) -> Result<Box<dyn Executor>, Failure> {
@@ -16,6 +18,19 @@ pub fn spawn(common: &Common, cpu: u32, counter: bool) -> Result<Box<dyn Executo
             Box::new(Kernel::open(&options)?)
         }
     })
+}
+
+/// Enough copies for all that a body's first ones tell.
+const COPIES: usize = 4;
+
+/// Refuses a snippet that ring 0 would not survive on any machine, before it is asked whether this one has ring 0.
+pub fn judge(common: &Common, snippet: &Snippet, looped: bool) -> Result<(), Failure> {
+    if common.mode() == Mode::User {
+        return Ok(());
+    }
+    let judged =
+        Judged { init: snippet.init(), snippet: snippet.code(), copies: COPIES, looped, following: &[] };
+    refused::judge(judged, Rules::default()).map_err(|refusal| refusal.into_error().into())
 }
 
 /// Says so where other runs on the CPU were not kept away.

@@ -24,6 +24,7 @@ mod tool;
 
 use args::{Cli, Command};
 use clap::Parser;
+use cyclescope::executor::Mode;
 use failure::Failure;
 use output::Output;
 use std::process::ExitCode;
@@ -45,6 +46,12 @@ fn main() -> ExitCode {
 fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
     if cli.common.clock.iter().any(|name| name == "list") {
         return clocks::list(&cli.common, output);
+    }
+    if cli.common.force && cli.common.mode() != Mode::Kernel {
+        return Err(Failure::usage(
+            "--force has no meaning in user mode",
+            Some("leave it out, or add --executor kernel"),
+        ));
     }
     match &cli.command {
         None => Err(Failure::usage(

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, harmless};
 use crate::output::{Output, WIDTH, wrapped};
+use cyclescope::executor::Mode;
 use cyclescope::record::{Quantity, RunRecord};
 
 /// Characters of a snippet that are shown.
@@ -95,7 +96,8 @@ fn details(record: &RunRecord) -> Vec<String> {
             4 * record.unroll
         ));
     }
-    lines.push(format!("CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
+    let ring = if record.executor == Mode::Kernel.name() { "in ring 0, " } else { "" };
+    lines.push(format!("{ring}CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
     if let Some(ruler) = &record.ruler {
         let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {
             format!("; core clock {mean:.0} MHz ({low:.0} to {high:.0})")

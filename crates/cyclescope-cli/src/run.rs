@@ -174,6 +174,7 @@ fn answer(
     repro: String,
     output: &mut Output,
 ) -> Result<u8, Failure> {
+    executor::judge(common, snippet, request.loop_count.is_some())?;
     let plan = request.plan(machine)?;
     let _directory = prepare_evidence(common)?;
     let mut executor = executor::spawn(common, target(machine), plan.clock.reads_counter())?;

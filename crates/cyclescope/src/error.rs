@@ -44,6 +44,13 @@ pub enum RunError {
         /// The deadline in milliseconds.
         deadline_ms: u64,
     },
+    /// Code that may well come to an end did not get through in ring 0.
+    Late {
+        /// How long it was tried, in milliseconds.
+        limit_ms: u64,
+        /// Whether it was interrupted over and over; else there were too many rounds for the time.
+        interrupted: bool,
+    },
     /// The measured code wrote outside its own memory areas.
     DirtyCanary {
         /// Which fence was found damaged.
@@ -96,8 +103,12 @@ impl RunError {
     pub fn remedy(&self) -> &'static str {
         match self {
             RunError::Fault { signal, .. } => fault_remedy(signal),
-            RunError::Exception { vector, .. } => exception_remedy(*vector),
+            RunError::Exception { vector, error_code, .. } => exception_remedy(*vector, *error_code),
             RunError::Hung { .. } => "look for a loop without an end; slow code needs a larger time budget",
+            RunError::Late { interrupted: true, .. } => {
+                "code that sets the interrupt flag has to be shorter than the time between two interrupts: see --unroll"
+            }
+            RunError::Late { .. } => "give it more time (--budget), or take fewer copies (--unroll)",
             RunError::DirtyCanary { .. } => {
                 "R14, RDI, RSI, RSP and RBP each point into the middle of 1 MiB that may be written to"
             }
@@ -112,7 +123,7 @@ fn fault_remedy(signal: &str) -> &'static str {
     match signal {
         "SIGSEGV" | "SIGBUS" => {
             "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; \
-             privileged instructions can't run in user mode"
+             privileged instructions run in ring 0 only (--executor kernel)"
         }
         "SIGFPE" => "divide RDX:RAX by what its quotient fits; init code can set registers",
         "SIGILL" => "this processor, or its operating system, does not have the instruction",
@@ -121,8 +132,16 @@ fn fault_remedy(signal: &str) -> &'static str {
     }
 }
 
-fn exception_remedy(vector: u8) -> &'static str {
+/// Exceptions that come with an error code (Intel SDM vol. 3A, table 6-1).
+const PUSHES_ERROR_CODE: [u8; 8] = [8, 10, 11, 12, 13, 14, 17, 21];
+/// Bit of a page fault's error code: an instruction was to be fetched there.
+const FETCH: u64 = 1 << 4;
+
+fn exception_remedy(vector: u8, error_code: u64) -> &'static str {
     match vector {
+        14 if error_code & FETCH != 0 => {
+            "a branch led there, where no code is: calls and jumps have to stay within the snippet"
+        }
         0 => "divide RDX:RAX by what its quotient fits; init code can set registers",
         6 => "this processor, or its operating system, does not have the instruction",
         13 | 14 => {
@@ -139,6 +158,7 @@ fn system_remedy(errno: i32) -> &'static str {
         libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
         libc::EFBIG => "allow larger files, for shared memory counts as one; see `ulimit -f`",
         libc::EAGAIN => "allow more processes; see `ulimit -u` and the container's limit",
+        libc::ESTALE => "the CPU went offline, or something moved the process; see --cpu",
         libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside of the container",
         _ => "",
     }
@@ -160,8 +180,12 @@ impl fmt::Display for RunError {
                     None => Ok(()),
                 }
             }
-            RunError::Exception { name, error_code, address, instruction, .. } => {
-                write!(f, "the snippet raised {name}, error code {error_code:#x}, at address {address:#x}")?;
+            RunError::Exception { vector, name, error_code, address, instruction } => {
+                write!(f, "the snippet raised {name}")?;
+                if PUSHES_ERROR_CODE.contains(vector) {
+                    write!(f, ", error code {error_code:#x},")?;
+                }
+                write!(f, " at address {address:#x}")?;
                 match instruction {
                     Some(text) => write!(f, ": {text}"),
                     None => Ok(()),
@@ -169,6 +193,12 @@ impl fmt::Display for RunError {
             }
             RunError::Hung { deadline_ms } => {
                 write!(f, "the snippet did not end within {deadline_ms} ms")
+            }
+            RunError::Late { limit_ms, interrupted: true } => {
+                write!(f, "each round of calls was interrupted, for {limit_ms} ms")
+            }
+            RunError::Late { limit_ms, .. } => {
+                write!(f, "the calls of one batch took more than {limit_ms} ms")
             }
             RunError::DirtyCanary { fence } => {
                 write!(f, "the snippet wrote outside its memory areas ({fence} is damaged)")

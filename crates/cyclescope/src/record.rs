@@ -195,7 +195,7 @@ impl RunRecord {
 /// A failure, kind `error`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ErrorRecord {
-    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `dirty_canary`,
+    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `late`, `dirty_canary`,
     /// `worker_lost`, `refused`, `internal`.
     pub code: &'static str,
     /// The exit code.
@@ -293,6 +293,7 @@ impl From<&RunError> for ErrorRecord {
                 ..record
             },
             RunError::Hung { .. } => ErrorRecord { code: "hang", ..record },
+            RunError::Late { .. } => ErrorRecord { code: "late", ..record },
             RunError::DirtyCanary { .. } => ErrorRecord { code: "dirty_canary", ..record },
             RunError::WorkerLost { .. } => ErrorRecord { code: "worker_lost", ..record },
             RunError::Refused { instruction, .. } => ErrorRecord {

@@ -71,7 +71,12 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
         Err(RunError::Hung { .. }) => "hung".to_owned(),
         Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
-        Err(error @ (RunError::System { .. } | RunError::Refused { .. } | RunError::Exception { .. })) => {
+        Err(
+            error @ (RunError::System { .. }
+            | RunError::Refused { .. }
+            | RunError::Exception { .. }
+            | RunError::Late { .. }),
+        ) => {
             panic!("{error}")
         }
     }

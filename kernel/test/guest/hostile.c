@@ -1,6 +1,7 @@
 /* Callers of the module that do all they may not: hostile WHAT. See `tests` at the end. */
 #define _GNU_SOURCE
 #include <cyclescope.h>
+#include <asm/ldt.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@
 #define MANY		0x7fffffff
 #define KERNEL_ADDRESS	0xffff888000000000
 #define NOT_CANONICAL	0x8000000000000000
-#define MOST_CAPSULES	8
+#define MOST_OPENED	8
 #define ROUNDS		100000
 
 static struct cyclescope_info info;
@@ -285,17 +287,16 @@ static void random_requests(void)
 /* As many devices as may run, and one more. */
 static void crowd(void)
 {
-	int files[MOST_CAPSULES + 1];
-	struct request request;
+	int files[MOST_OPENED];
 
-	for (int index = 0; index <= MOST_CAPSULES; index++)
+	for (int index = 0; index < MOST_OPENED; index++)
 		files[index] = open_device();
-	for (int index = 0; index < MOST_CAPSULES; index++)
+	for (int index = 0; index < MOST_OPENED; index++)
 		demand(works(files[index], 1), "a run of each");
-	make(&request, files[MOST_CAPSULES], 1);
-	demand(answer(&request) == EBUSY, "EBUSY for one more");
+	demand(open("/dev/cyclescope", O_RDWR) < 0 && errno == EBUSY, "EBUSY for one more");
 	close(files[0]);
-	demand(works(files[MOST_CAPSULES], 1), "a run in the place of one that has gone");
+	files[0] = open_device();
+	demand(works(files[0], 1), "a run in the place of one that has gone");
 }
 
 static void *many_runs(void *argument)
@@ -421,6 +422,23 @@ static uint64_t read_and_overwrite(struct request *request, uint64_t area, uint3
 	return ((struct cyclescope_sample *)request->samples)->start;
 }
 
+/* A selector of an LDT would be loaded where none is mapped. */
+static void ldt_selector(void)
+{
+	struct user_desc entry = { .limit = 0xfffff, .seg_32bit = 1, .limit_in_pages = 1, .useable = 1 };
+	struct request request;
+	uint16_t before;
+
+	make(&request, open_device(), 1);
+	demand(!syscall(SYS_modify_ldt, 1, &entry, sizeof(entry)), "an LDT");
+	asm volatile("mov %%ds, %0" : "=r"(before));
+	asm volatile("mov %0, %%ds" : : "r"((uint16_t)7));
+	int answered = answer(&request);
+	asm volatile("mov %0, %%ds" : : "r"(before));
+	demand(answered == EINVAL, "EINVAL with a selector of the LDT");
+	demand(works(request.file, 1), "a valid run");
+}
+
 /* Areas are filled anew where they were written to, and wholly where another value is asked for. */
 static void areas(void)
 {
@@ -480,7 +498,7 @@ static const struct {
 } tests[] = {
 	{ "values", values }, { "memory", memory }, { "random", random_requests }, { "crowd", crowd },
 	{ "threads", threads }, { "taken-away", taken_away }, { "processes", processes },
-	{ "short-slices", short_slices }, { "areas", areas },
+	{ "short-slices", short_slices }, { "areas", areas }, { "ldt-selector", ldt_selector },
 	{ "interrupted", interrupted }, { "endure", endure },
 };
 

@@ -122,6 +122,9 @@ fn wrong_usage_comes_before_what_is_missing_and_that_before_faults() {
     if no_module() {
         says(&["--executor", "kernel", "ud2"], 3, "executor");
     }
+    says(&["--executor", "kernel", "mov cr3, rax"], 2, "refused in ring 0");
+    says(&["--executor", "kernel", "--init", "mov ecx, 1", "rdmsr"], 2, "model-specific register");
+    says(&["--force", "nop"], 2, "--executor kernel");
     says(&["--cpu", "1023", "ud2"], 3, "CPU 1023");
 }
 

@@ -9,7 +9,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 pub struct FaultReport {
     /// The signal's usual name; in ring 0 the mnemonic of the exception.
     pub signal: &'static str,
-    /// The signal's `si_code`; in ring 0 the exception's error code.
+    /// The signal's `si_code`; in ring 0 the vector.
     pub code: i32,
     /// The address that was accessed, if that is told, else that of the instruction.
     pub address: u64,

@@ -44,6 +44,12 @@ pub(super) struct CpuLock {
 /// What a deadline that no clock can hold is taken for.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
+/// When something that begins now and may take so long has to be done.
+pub(super) fn until(deadline: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(deadline).unwrap_or(now + LONGEST)
+}
+
 /// How often a waiting run looks again.
 const POLL: Duration = Duration::from_micros(200);
 
@@ -69,16 +75,14 @@ impl CpuLock {
         &self.state
     }
 
-    /// Takes the lock, or gives up after a while, and returns when a batch that may take so long has to be done.
-    pub(super) fn begin(&mut self, deadline: Duration) -> Instant {
+    /// Takes the lock, or gives up after a while.
+    pub(super) fn begin(&mut self) {
         // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
         let patience = match self.state {
             LockState::Busy => Duration::ZERO,
             _ => self.patience,
         };
         self.state = self.take(patience);
-        let now = Instant::now();
-        now.checked_add(deadline).unwrap_or(now + LONGEST)
     }
 
     fn take(&self, patience: Duration) -> LockState {
@@ -143,7 +147,7 @@ mod tests {
         let (first, second, mut late) = (open(), open(), open());
         assert_eq!(first.take(Duration::ZERO), LockState::Taken);
         assert_eq!(second.take(Duration::from_millis(2)), LockState::Busy);
-        late.begin(Duration::ZERO);
+        late.begin();
         assert_eq!(late.state(), &LockState::Busy);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| second.take(Duration::from_secs(20)));

@@ -5,6 +5,7 @@ use crate::error::{RunError, Unavailable};
 use crate::machine::fact::{Fact, Files};
 use crate::machine::kernel_module::KernelModule;
 use crate::machine::release;
+use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io;
 use std::mem::size_of;
@@ -12,7 +13,8 @@ use std::os::fd::AsRawFd;
 
 /// The device's path.
 pub const DEVICE: &str = "/dev/cyclescope";
-const HOW_TO: &str = "docs/kernel-safety.md tells how to build and load the module";
+const HOW_TO: &str =
+    "build and load it (docs/kernel-safety.md); `cyclescope doctor` says what stands in the way here";
 
 /// The module, opened.
 #[derive(Debug)]
@@ -58,6 +60,22 @@ impl Module {
     /// Whether a second CPU can end what runs too long.
     pub fn has_deadline(&self) -> bool {
         self.info.flags & abi::INFO_DEADLINE != 0
+    }
+
+    /// The module for one batch alone: it runs one at a time, and who waits for it in a call waits on its own time.
+    pub(super) fn take(&self) -> Result<(), RunError> {
+        let waited =
+            rustix::io::retry_on_intr(|| rustix::fs::flock(&self.device, FlockOperation::LockExclusive));
+        let failed = |errno: rustix::io::Errno| RunError::System {
+            doing: "waiting for the kernel module",
+            errno: errno.raw_os_error(),
+        };
+        waited.map_err(failed)
+    }
+
+    /// Lets others have it. Closing the device does, too.
+    pub(super) fn release(&self) {
+        let _ = rustix::fs::flock(&self.device, FlockOperation::Unlock);
     }
 
     /// One run.

@@ -22,9 +22,14 @@ const EXCEPTIONS: [(u32, &str, &str); 16] = [
 
 /// Vectors whose saved instruction pointer is behind the instruction: traps.
 pub(super) fn comes_after(vector: u32) -> bool {
-    matches!(vector, 1 | 3 | 4) || vector >= 32
+    matches!(vector, 1 | 3 | 4) || vector >= FIRST_INTERRUPT
 }
 
+/// The vector of a non-maskable interrupt.
+pub(super) const NMI: u32 = 2;
+/// The vectors of interrupts.
+pub(super) const FIRST_INTERRUPT: u32 = 32;
+pub(super) const LAST_INTERRUPT: u32 = 255;
 /// The vector of a page fault, the one exception that tells an address.
 pub(super) const PAGE_FAULT: u32 = 14;
 

@@ -15,7 +15,7 @@ mod tests;
 pub use device::{DEVICE, Module};
 
 use super::fault::{describe, find};
-use super::lock::{CpuLock, LockState};
+use super::lock::{self, CpuLock, LockState};
 use super::placement::{check, middle, placed_code};
 use super::{Batch, Executor, FaultReport, Layout, Progress, Sample};
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
@@ -35,6 +35,8 @@ const SLICE_US: u32 = 2000;
 /// measurement plans for one call.
 const DEADLINE: Duration = Duration::from_secs(1);
 
+/// What any batch may take.
+const LEAST_ALLOWED: Duration = Duration::from_secs(30);
 /// The opcode of INT n.
 const INT_N: u8 = 0xcd;
 
@@ -104,7 +106,11 @@ impl Kernel {
         placed_code(batch, layout, self.arena_len())?;
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         if left == 0 {
-            return Err(self.hung(batch));
+            return Err(RunError::Late { limit_ms: allowed(batch).as_millis() as u64, interrupted: false });
+        }
+        let info = &self.module.info;
+        if layout.code.len() > info.most_pieces as usize || batch.calls() > info.most_calls as usize {
+            return Err(RunError::System { doing: "holding the programs of one layout", errno: libc::E2BIG });
         }
         let unread = super::random()?;
         let context = self.context(batch, layout);
@@ -194,9 +200,16 @@ impl Kernel {
         asked.clamp(SLICE_US + 1, self.module.info.longest_deadline_us.max(SLICE_US + 1))
     }
 
-    fn hung(&self, batch: &Batch) -> RunError {
-        let deadline = batch.deadline.min(Duration::from_micros(self.deadline_us().into()));
-        RunError::Hung { deadline_ms: deadline.as_millis() as u64 }
+    /// What a deadline that passed means: only the NMI of the deadline itself tells of one call that took too long.
+    fn overdue(&self, vector: u32, total: Duration) -> RunError {
+        let deadline_ms = u64::from(self.deadline_us() / 1000);
+        match vector {
+            exception::NMI => RunError::Hung { deadline_ms },
+            exception::FIRST_INTERRUPT..=exception::LAST_INTERRUPT => {
+                RunError::Late { limit_ms: deadline_ms, interrupted: true }
+            }
+            _ => RunError::Late { limit_ms: total.as_millis() as u64, interrupted: false },
+        }
     }
 
     /// Turns the module's answer into an error, if it is one.
@@ -215,7 +228,7 @@ impl Kernel {
                 self.fault = Some(report);
                 Err(error)
             }
-            status::DEADLINE => Err(self.hung(batch)),
+            status::DEADLINE => Err(self.overdue(outcome.vector, allowed(batch))),
             status::NO_READING => {
                 Err(RunError::DirtyCanary { fence: "a clock reading, skipped or overwritten," })
             }
@@ -272,13 +285,16 @@ impl Executor for Kernel {
         self.fault = None;
         batch.programs.iter().try_for_each(|program| self.judge(program))?;
         let pinned = Pinned::to(self.options.cpu)?;
-        let until = self.lock.begin(batch.deadline);
+        self.lock.begin();
+        self.module.take().inspect_err(|_| self.lock.release())?;
+        let until = lock::until(allowed(batch));
         let result = batch.layouts.iter().try_for_each(|layout| {
             let samples = self.run_layout(batch, layout, until)?;
             take(&samples);
             Ok(())
         });
         self.lock.release();
+        self.module.release();
         drop(pinned);
         result
     }
@@ -298,6 +314,12 @@ impl Executor for Kernel {
     fn changed(&self) -> Vec<&'static str> {
         abi::changed(self.changed)
     }
+}
+
+/// How long a batch may take. Its own deadline is there to find code without an end, which the module does itself, and
+/// plans for a machine that has nothing else to do.
+fn allowed(batch: &Batch) -> Duration {
+    batch.deadline.max(LEAST_ALLOWED)
 }
 
 /// The page with the context and canaries around it.

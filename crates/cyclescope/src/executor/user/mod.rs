@@ -28,7 +28,7 @@ mod tests;
 
 pub use faults::signal_name;
 
-use super::lock::{CpuLock, LockState};
+use super::lock::{CpuLock, LockState, until};
 use super::{Batch, Executor, FaultReport, Mode, Sample, random};
 use crate::error::RunError;
 use batch::Chunk;
@@ -218,7 +218,8 @@ impl Executor for User {
             self.memory.set_template(batch.element)?;
         }
         self.ensure_worker()?;
-        let until = self.lock.begin(batch.deadline);
+        self.lock.begin();
+        let until = until(batch.deadline);
         let result = chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, until).map(&mut *take));
         self.lock.release();
         result

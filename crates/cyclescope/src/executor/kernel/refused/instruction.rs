@@ -6,6 +6,9 @@ use super::lists::{ALLOWED, Msr, READABLE, REFUSED, WAITS, WRITABLE};
 use super::reason::Reason;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
+/// The vector of a non-maskable interrupt.
+const NMI: u8 = 2;
+
 /// Why an instruction is refused, whatever machine it runs on.
 pub(super) fn always(instruction: &Instruction, facts: &Facts) -> Option<Reason> {
     let mnemonic = instruction.mnemonic();
@@ -15,6 +18,7 @@ pub(super) fn always(instruction: &Instruction, facts: &Facts) -> Option<Reason>
     let listed = |msrs: &[Msr]| facts.ecx().is_some_and(|ecx| msrs.iter().any(|(number, _)| *number == ecx));
     match mnemonic {
         Mnemonic::Mov => control_register(instruction, facts),
+        Mnemonic::Int => (instruction.immediate8() == NMI).then_some(Reason::FalseNmi),
         Mnemonic::Rdmsr => (!listed(READABLE)).then_some(Reason::ModelSpecific),
         Mnemonic::Wrmsr => (!listed(WRITABLE)).then_some(Reason::ModelSpecific),
         Mnemonic::Xsetbv => (!facts.is_xcr0()).then_some(Reason::ExtendedState),

@@ -41,6 +41,8 @@ pub enum Reason {
     Outlives,
     /// Other processors.
     OtherProcessors,
+    /// INT 2.
+    FalseNmi,
     /// Instructions of few or old processors.
     Vendor,
     /// A privileged instruction that nothing else is said of.
@@ -65,14 +67,14 @@ pub enum Reason {
 
 const LEAVE_OUT: &str = "leave the instruction out; ring 0 has no way to measure it and survive";
 const KNOWN_MSR: &str = "set ECX to a constant in front of it, without a branch that joins in between; docs/kernel-safety.md lists the registers";
-const USER_MODE: &str = "measure it in user mode";
+const USER_MODE: &str = "leave the instruction out; one that is not privileged can be measured in user mode";
 const WITHIN: &str = "let branches end inside of the snippet or at its end, and instructions be whole";
 const SECOND_CPU: &str =
     "measure it on a machine with two CPUs or in user mode; --force runs it all the same";
 
 impl Reason {
     /// All reasons: what they mean, as the end of a sentence about the instruction, and what helps.
-    pub const ALL: [(Reason, &'static str, &'static str); 29] = [
+    pub const ALL: [(Reason, &'static str, &'static str); 30] = [
         (Reason::PageTables, "it changes the page tables, and with them the way back", LEAVE_OUT),
         (Reason::ControlRegister, "it changes a control register that the way back depends on", LEAVE_OUT),
         (
@@ -101,7 +103,7 @@ impl Reason {
         (
             Reason::SystemCall,
             "it jumps to the kernel's entry or to user mode, which are not mapped: it could only fault",
-            LEAVE_OUT,
+            "leave the instruction out",
         ),
         (Reason::StopsProcessor, "it can stop the processor for good", USER_MODE),
         (Reason::DiscardsCache, "it throws away what the caches have not written to memory yet", LEAVE_OUT),
@@ -116,6 +118,11 @@ impl Reason {
         (Reason::SupervisorState, "it loads state that belongs to the kernel", LEAVE_OUT),
         (Reason::Outlives, "it changes state that nothing restores afterwards", LEAVE_OUT),
         (Reason::OtherProcessors, "it reaches other processors or devices", LEAVE_OUT),
+        (
+            Reason::FalseNmi,
+            "it passes for a non-maskable interrupt, which the kernel would be given",
+            LEAVE_OUT,
+        ),
         (
             Reason::Vendor,
             "it belongs to few or old processors, and what it does here is not known",
