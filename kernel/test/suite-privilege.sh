@@ -16,7 +16,7 @@ told() {
 }
 kernel="cyclescope run --executor kernel --json nop"
 
-check "without the module" told 'not loaded.*"remedy":"docs' $kernel
+check "without the module" told 'not loaded.*"remedy":"build and load it' $kernel
 check "the module loads" insmod /modules/cyclescope.ko
 check "as an ordinary user" told 'is for root.*"remedy":"run as root' su user -c "$kernel"
 check "as root without the capability" told 'is for root.*"remedy":"run as root' without-rawio $kernel
