@@ -47,16 +47,16 @@ pub(super) enum Found {
     Cut,
 }
 
-/// Decodes at any offset; `bits` is the code segment's size.
+/// Decodes at any offset. Always as 64-bit code: a far branch to a smaller code segment has nothing to go to, since
+/// addresses there end where the capsule has not begun.
 pub(super) struct Offsets<'a> {
     bytes: &'a [u8],
-    bits: u32,
     factory: InstructionInfoFactory,
 }
 
 impl<'a> Offsets<'a> {
-    pub fn new(bytes: &'a [u8], bits: u32) -> Offsets<'a> {
-        Offsets { bytes, bits, factory: InstructionInfoFactory::new() }
+    pub fn new(bytes: &'a [u8]) -> Offsets<'a> {
+        Offsets { bytes, factory: InstructionInfoFactory::new() }
     }
 
     /// What stands at an offset inside of the code.
@@ -71,7 +71,7 @@ impl<'a> Offsets<'a> {
                 continue;
             }
             let writes = facts::writes(&instruction, &mut self.factory);
-            let locked = prefixes(rest, self.bits).contains(&0xf0);
+            let locked = prefixes(rest).contains(&0xf0);
             steps.push(Step { instruction, sure, locked, writes });
         }
         match steps.is_empty() {
@@ -84,34 +84,34 @@ impl<'a> Offsets<'a> {
 
     fn decode(&self, rest: &[u8], offset: usize, options: u32) -> (Instruction, bool, DecoderError) {
         let ip = BASE + offset as u64;
-        let mut decoder = Decoder::with_ip(self.bits, rest, ip, options);
+        let mut decoder = Decoder::with_ip(64, rest, ip, options);
         let instruction = decoder.decode();
         let error = decoder.last_error();
         if error != DecoderError::InvalidInstruction || self.faults(rest) {
             return (instruction, true, error);
         }
         // Reserved fields are what later extensions take: what it would be without them is judged.
-        let mut decoder = Decoder::with_ip(self.bits, rest, ip, options | DecoderOptions::NO_INVALID_CHECK);
+        let mut decoder = Decoder::with_ip(64, rest, ip, options | DecoderOptions::NO_INVALID_CHECK);
         let instruction = decoder.decode();
         (instruction, false, decoder.last_error())
     }
 
     fn faults(&self, rest: &[u8]) -> bool {
-        let opcode = rest.get(prefixes(rest, self.bits).len());
-        self.bits == 64 && opcode.is_some_and(|opcode| FAULTS.contains(opcode))
+        let opcode = rest.get(prefixes(rest).len());
+        opcode.is_some_and(|opcode| FAULTS.contains(opcode))
     }
 
     /// The instruction that goes on behind the end, as far as all that it may become are alike; none where its
     /// opcode is not complete.
     pub fn completed(&mut self, offset: usize) -> Option<Found> {
         let rest = &self.bytes[offset..];
-        let opcode = rest.get(prefixes(rest, self.bits).len())?;
+        let opcode = rest.get(prefixes(rest).len())?;
         if OPEN.contains(opcode) {
             return None;
         }
         let mut padded = rest.to_vec();
         padded.resize(LONGEST, 0);
-        Some(Offsets::new(&padded, self.bits).at(0))
+        Some(Offsets::new(&padded).at(0))
     }
 }
 
@@ -131,10 +131,9 @@ fn same(one: &Instruction, other: &Instruction) -> bool {
 }
 
 /// The prefixes in front of an opcode, REX among them.
-fn prefixes(rest: &[u8], bits: u32) -> &[u8] {
+fn prefixes(rest: &[u8]) -> &[u8] {
     let is_prefix = |byte: &u8| match byte {
-        0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 => true,
-        0x40..=0x4f => bits == 64,
+        0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 => true,
         _ => false,
     };
     let count = rest.iter().take_while(|byte| is_prefix(byte)).count();

@@ -31,7 +31,7 @@ impl<'a> Flow<'a> {
         let mut flow = Flow {
             bytes,
             looped,
-            offsets: Offsets::new(bytes, 64),
+            offsets: Offsets::new(bytes),
             found: vec![None; bytes.len()],
             facts: vec![None; bytes.len() + 1],
             open: Vec::new(),

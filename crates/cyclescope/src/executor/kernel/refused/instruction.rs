@@ -83,7 +83,7 @@ pub(super) fn is_indirect(instruction: &Instruction) -> bool {
 }
 
 /// Whether it can lead to a code segment of another size.
-pub(super) fn is_far(instruction: &Instruction) -> bool {
+fn is_far(instruction: &Instruction) -> bool {
     let returns = [Mnemonic::Retf, Mnemonic::Iret, Mnemonic::Iretd, Mnemonic::Iretq];
     returns.contains(&instruction.mnemonic())
         || instruction.is_jmp_far_indirect()

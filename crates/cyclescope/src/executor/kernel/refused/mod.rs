@@ -139,9 +139,8 @@ impl Judged<'_> {
     fn judge_every_offset(&self, copies: usize) -> Result<(), Refusal> {
         let body = self.snippet.repeat(copies);
         let pieces = [(Part::Init, self.init), (Part::Snippet, &body[..]), (Part::Following, self.following)];
-        let far = pieces.iter().any(|(_, bytes)| hidden::has_far(bytes));
         for (part, bytes) in pieces {
-            if let Some(at) = hidden::refused(bytes, far) {
+            if let Some(at) = hidden::refused(bytes) {
                 return Err(self.refusal(part, at, true));
             }
         }
