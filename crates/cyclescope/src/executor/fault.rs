@@ -76,8 +76,8 @@ fn instruction_before(program: &Program, end: usize) -> usize {
     end - 1
 }
 
-/// The instruction at an offset in a program, as text with its place.
-pub(super) fn describe(program: &Program, offset: usize) -> Option<String> {
+/// The instruction at an offset in a program, as text, with more to say of it and its place.
+pub(super) fn describe(program: &Program, offset: usize, more: &str) -> Option<String> {
     let (start, called) = part(program, offset);
     let bytes = program.code().get(offset..)?;
     let mut decoder = Decoder::with_ip(64, bytes, (offset - start) as u64, DecoderOptions::NONE);
@@ -92,5 +92,5 @@ pub(super) fn describe(program: &Program, offset: usize) -> Option<String> {
         formatter.options_mut().set_space_after_operand_separator(true);
         formatter.format(&instruction, &mut text);
     }
-    Some(format!("{text} at +{:#x} {called}", offset - start))
+    Some(format!("{text}{more} at +{:#x} {called}", offset - start))
 }

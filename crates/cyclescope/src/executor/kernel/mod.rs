@@ -263,7 +263,7 @@ impl Kernel {
             offset,
             instruction: program
                 .zip(offset)
-                .and_then(|(program, offset)| describe(&batch.programs[program], offset)),
+                .and_then(|(program, offset)| describe(&batch.programs[program], offset, "")),
         }
     }
 }

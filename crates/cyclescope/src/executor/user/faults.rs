@@ -68,10 +68,8 @@ pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &
     let (program, offset, instruction) = match place {
         Some((program, code_at, at)) => {
             let offset = at - code_at as usize;
-            let mut text = describe(&programs[program], offset);
-            if let (Some(text), Some(number)) = (&mut text, system_call) {
-                text.push_str(&format!(" (system call {number})"));
-            }
+            let number = system_call.map_or(String::new(), |number| format!(" (system call {number})"));
+            let text = describe(&programs[program], offset, &number);
             (Some(program), Some(offset), text)
         }
         None => (None, None, None),
