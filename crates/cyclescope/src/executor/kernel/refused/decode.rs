@@ -132,10 +132,7 @@ fn same(one: &Instruction, other: &Instruction) -> bool {
 
 /// The prefixes in front of an opcode, REX among them.
 fn prefixes(rest: &[u8]) -> &[u8] {
-    let is_prefix = |byte: &u8| match byte {
-        0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 => true,
-        _ => false,
-    };
+    let is_prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let count = rest.iter().take_while(|byte| is_prefix(byte)).count();
     &rest[..count]
 }
