@@ -40,7 +40,7 @@ pub fn fuzz(count: u64, seed: u64) -> Outcome {
             }
             Err(RunError::Exception { vector: 15 | 18 | 20.., .. }) => "interrupt".to_string(),
             Err(RunError::Exception { name, .. }) => name,
-            Err(RunError::Hung { .. }) => "deadline".to_string(),
+            Err(RunError::Hung { .. } | RunError::Late { .. }) => "deadline".to_string(),
             Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
             Err(error) => return Err(format!("number {number} of seed {seed}, {code:02x?}: {error}").into()),
         };
