@@ -136,6 +136,8 @@ fn not_loaded(facts: &KernelModule) -> Unavailable {
     }
 }
 
+const MOVING: &str = "moving to the CPU to measure on";
+
 /// This thread on one CPU, until dropped.
 pub(super) struct Pinned {
     before: libc::cpu_set_t,
@@ -145,8 +147,11 @@ impl Pinned {
     pub(super) fn to(cpu: usize) -> Result<Pinned, RunError> {
         let failed = || {
             let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            RunError::System { doing: "moving to the CPU to measure on", errno }
+            RunError::System { doing: MOVING, errno }
         };
+        if cpu >= libc::CPU_SETSIZE as usize {
+            return Err(RunError::System { doing: MOVING, errno: libc::EINVAL });
+        }
         // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size given.
         unsafe {
             let mut before: libc::cpu_set_t = std::mem::zeroed();
