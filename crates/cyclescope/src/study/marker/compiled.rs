@@ -1,0 +1,200 @@
+//! The functions that markers were compiled to, as they lie in this process.
+
+use super::source::c::BASE;
+use super::source::design::{self, Design};
+use std::ffi::{CStr, c_char};
+
+/// `struct marker_code` of `marker.h`.
+#[repr(C)]
+struct RawCode {
+    guard: *const c_char,
+    context: *const c_char,
+    start: *const u8,
+    stop: *const u8,
+    entry: *const u8,
+    target: *const u8,
+}
+
+/// `struct marker_record` of `marker.h`.
+#[repr(C)]
+struct RawRecord {
+    place: i64,
+    target: i64,
+}
+
+/// `struct marker_design` of `marker.h`; so many [`RawCode`] follow it.
+#[repr(C)]
+pub struct RawDesign {
+    name: *const c_char,
+    compiler: *const c_char,
+    enabled: *const u8,
+    probe: *const u8,
+    records: *const RawRecord,
+    records_end: *const RawRecord,
+    entries: *const u64,
+    entries_end: *const u64,
+    codes: usize,
+}
+
+// SAFETY: the compilers' tables are constants, and pointers in them are only compared and read.
+unsafe impl Sync for RawDesign {}
+
+include!(concat!(env!("OUT_DIR"), "/designs.rs"));
+
+/// A compiled design.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// What it was compiled from.
+    pub design: &'static Design,
+    /// The compiler's version.
+    pub compiler: String,
+    /// The address of the variable that enables the marker, if one does.
+    pub enabled: Option<u64>,
+    /// The address of the pointer through which the marker finds its probe.
+    pub probe: u64,
+    /// Its functions.
+    pub codes: Vec<Code>,
+}
+
+/// A compiled function: a loop, with or without a marker.
+#[derive(Debug, Clone)]
+pub struct Code {
+    /// The guard of its marker; none in the loop without a marker.
+    pub guard: Option<String>,
+    /// The context that it is the loop of.
+    pub context: String,
+    /// The address of its first byte.
+    pub start: u64,
+    /// Its bytes, and those of functions that stand with it.
+    pub bytes: &'static [u8],
+    /// Where it is entered, from its start.
+    pub entry: usize,
+    /// The places that enabling patches.
+    pub sites: Vec<Site>,
+}
+
+/// A place to be patched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// Where it is, from the function's start.
+    pub place: usize,
+    /// The address that it shall lead to.
+    pub target: u64,
+}
+
+impl Compiled {
+    /// The designs that were compiled with this program.
+    pub fn built() -> Vec<Compiled> {
+        // SAFETY: the tables are the build's own, and linked into this program.
+        BUILT.iter().map(|design| unsafe { Compiled::read(*design) }).collect()
+    }
+
+    /// Reads a compiler's table.
+    ///
+    /// # Safety
+    ///
+    /// It is a table from text of [`super::source`], in a program or library that stays loaded.
+    ///
+    /// # Panics
+    ///
+    /// Where its design is not one of [`design::ALL`].
+    pub unsafe fn read(raw: *const RawDesign) -> Compiled {
+        // SAFETY: the caller vouches for the table, behind which its codes stand.
+        let (design, codes) = unsafe {
+            let codes = std::slice::from_raw_parts(raw.add(1).cast::<RawCode>(), (*raw).codes);
+            (&*raw, codes)
+        };
+        let name = text(design.name);
+        Compiled {
+            design: design::ALL.iter().find(|one| one.name == name).expect("tables are made from this list"),
+            compiler: text(design.compiler),
+            enabled: (!design.enabled.is_null()).then_some(design.enabled as u64),
+            probe: design.probe as u64,
+            codes: codes.iter().map(|code| code.read(&design.places(code))).collect(),
+        }
+    }
+
+    /// The loop of this context with a marker and this guard, or without a marker.
+    pub fn code(&self, context: &str, guard: Option<&str>) -> Option<&Code> {
+        self.codes.iter().find(|code| code.context == context && code.guard.as_deref() == guard)
+    }
+}
+
+impl RawDesign {
+    /// The addresses of places to be patched, and where they shall lead.
+    fn places(&self, code: &RawCode) -> Vec<(u64, u64)> {
+        let from = |field: &i64| (&raw const *field as u64).wrapping_add_signed(*field);
+        // SAFETY: the bounds of two arrays of the compiler's, or null.
+        let (records, entries) =
+            unsafe { (between(self.records, self.records_end), between(self.entries, self.entries_end)) };
+        let records = records.iter().map(|record| (from(&record.place), from(&record.target)));
+        records.chain(entries.iter().map(|entry| (*entry, code.target as u64))).collect()
+    }
+}
+
+impl RawCode {
+    fn read(&self, places: &[(u64, u64)]) -> Code {
+        let start = self.start as u64;
+        let len = (self.stop as u64 - start) as usize;
+        let inside = places.iter().filter(|(place, _)| (start..start + len as u64).contains(place));
+        let guard = text(self.guard);
+        Code {
+            guard: (guard != BASE).then_some(guard),
+            context: text(self.context),
+            start,
+            // SAFETY: the bounds of a section of the program's code, which stays loaded.
+            bytes: unsafe { std::slice::from_raw_parts(self.start, len) },
+            entry: (self.entry as u64 - start) as usize,
+            sites: inside
+                .map(|(place, target)| Site { place: (place - start) as usize, target: *target })
+                .collect(),
+        }
+    }
+}
+
+/// The elements between two bounds; none between null ones.
+///
+/// # Safety
+///
+/// The bounds are those of one array that lives for ever, or null.
+unsafe fn between<T>(start: *const T, end: *const T) -> &'static [T] {
+    if start.is_null() {
+        return &[];
+    }
+    let bytes = end as usize - start as usize;
+    // SAFETY: the caller vouches for it.
+    unsafe { std::slice::from_raw_parts(start, bytes / size_of::<T>()) }
+}
+
+fn text(text: *const c_char) -> String {
+    // SAFETY: texts in the compilers' tables are constants that end with NUL.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::marker::source::{context, design::Enabling, guard};
+
+    #[test]
+    fn every_design_has_a_function_for_each_guard_and_context() {
+        let built = Compiled::built();
+        assert_eq!(built.len(), design::ALL.len());
+        for compiled in &built {
+            assert_eq!(compiled.codes.len(), context::ALL.len() * (guard::ALL.len() + 1));
+            assert!(!compiled.compiler.is_empty());
+            for context in context::ALL {
+                let base = compiled.code(context.name, None).expect("there is a loop without the marker");
+                assert!(base.sites.is_empty(), "{} {base:?}", compiled.design.name);
+                for guard in guard::ALL {
+                    let code = compiled.code(context.name, Some(guard.name)).expect("there is one with it");
+                    let patched = matches!(
+                        compiled.design.enabling,
+                        Enabling::Immediate | Enabling::Jump | Enabling::Entry
+                    );
+                    assert_eq!(code.sites.len(), usize::from(patched), "{} {code:?}", compiled.design.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What instrumentation costs: markers of several designs, off and on, in loops.
+//!
+//! A [`source::design`] is text; the build compiles it into functions, each a loop with the marker in it and the same
+//! loop without ([`compiled`]). [`instance`] copies them to many addresses and patches them as the real things are.
+
+pub mod compiled;
+pub mod instance;
+pub mod source;

@@ -1,0 +1,23 @@
+//! ```text
+//! mov al, 0        ; patched to 1
+//! test al, al
+//! jne …
+//! ```
+
+use super::{Design, Enabling, Language};
+
+pub(super) const DESIGN: Design = Design {
+    name: "immediate",
+    about: "an immediate value in the code: move, test, branch; patched to enable",
+    source: "Linux kernel markers, the optimized marker",
+    language: Language::C,
+    declarations: "",
+    base: "",
+    // Of the registers a to d, so that the immediate is the instruction's second byte.
+    site: r#"{
+        unsigned char enabled;
+        asm volatile("1: movb $0, %0\n\t" RECORD("1b + 1", "1b + 1") : "=Q"(enabled));
+        if (unlikely(enabled)) { PROBE }
+    }"#,
+    enabling: Enabling::Immediate,
+};

@@ -1,0 +1,17 @@
+//! ```text
+//! (arguments)
+//! call [probe]
+//! ```
+
+use super::{Design, Enabling, Language};
+
+pub(super) const DESIGN: Design = Design {
+    name: "indirect-call",
+    about: "a call through a pointer to an empty function",
+    source: "tables of operations and callbacks",
+    language: Language::C,
+    declarations: "",
+    base: "",
+    site: "{ PROBE }",
+    enabling: Enabling::Probe,
+};

@@ -1,0 +1,76 @@
+//! Designs: what stands at a tracing site while nobody listens, and how that is changed. Each is data in a file of its
+//! own: the text of its site in C or Rust, from which the build (or, where a design needs a package, the machine's own
+//! compiler at run time) makes functions, and what enables it.
+
+mod flag;
+mod function_entry;
+mod immediate;
+mod indirect_call;
+mod static_key_2;
+mod static_key_5;
+mod usdt;
+mod usdt_semaphore;
+
+/// All designs, sorted by name.
+pub const ALL: &[Design] = &[
+    flag::DESIGN,
+    function_entry::DESIGN,
+    immediate::DESIGN,
+    indirect_call::DESIGN,
+    static_key_2::DESIGN,
+    static_key_5::DESIGN,
+    usdt::DESIGN,
+    usdt_semaphore::DESIGN,
+];
+
+/// One way to make a tracing site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Design {
+    /// Its name in records and on the command line.
+    pub name: &'static str,
+    /// One line: what its site is.
+    pub about: &'static str,
+    /// Who uses it, or where it is described.
+    pub source: &'static str,
+    /// The language of its text.
+    pub language: Language,
+    /// What stands before the functions.
+    pub declarations: &'static str,
+    /// What the loop without the marker has in the marker's place: mostly nothing.
+    pub base: &'static str,
+    /// The marker. `PROBE` stands for the guarded call of the probe, and `ENABLED` for the variable that enables it.
+    pub site: &'static str,
+    /// How it is enabled.
+    pub enabling: Enabling,
+}
+
+/// What a design is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Compiled with the build's C compiler.
+    C,
+}
+
+/// What enables a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enabling {
+    /// A variable of so many bytes becomes 1.
+    Variable(usize),
+    /// The byte at each recorded place becomes 1.
+    Immediate,
+    /// The NOP at each recorded place becomes a jump to the recorded target.
+    Jump,
+    /// The NOP at a function's entry becomes a call of the recorded target.
+    Entry,
+    /// Nothing: another probe takes the empty one's place.
+    Probe,
+    /// A tracer's breakpoint, which only it can set.
+    Tracer,
+}
+
+impl Design {
+    /// Its name as an identifier.
+    pub fn identifier(&self) -> String {
+        self.name.replace('-', "_")
+    }
+}

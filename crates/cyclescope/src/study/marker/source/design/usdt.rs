@@ -1,0 +1,16 @@
+//! ```text
+//! nop              ; a note in the ELF file says where it is, and where the arguments are
+//! ```
+
+use super::{Design, Enabling, Language};
+
+pub(super) const DESIGN: Design = Design {
+    name: "usdt",
+    about: "a NOP of 1 byte and an ELF note; a tracer puts a breakpoint there",
+    source: "user-level statically defined tracing of DTrace and SystemTap",
+    language: Language::C,
+    declarations: "",
+    base: "",
+    site: r#"asm volatile(USDT("0") : : "nor"(1), "nor"((void *)0));"#,
+    enabling: Enabling::Tracer,
+};

@@ -1,0 +1,18 @@
+//! ```text
+//! cmp word ptr [semaphore], 0
+//! jne …
+//! …: nop           ; a note in the ELF file says where it is, and where the semaphore is
+//! ```
+
+use super::{Design, Enabling, Language};
+
+pub(super) const DESIGN: Design = Design {
+    name: "usdt-semaphore",
+    about: "the same behind a semaphore, which a tracer raises first",
+    source: "user-level statically defined tracing of SystemTap, with semaphores",
+    language: Language::C,
+    declarations: r#"volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned(64)));"#,
+    base: "",
+    site: r#"if (unlikely(ENABLED)) { asm volatile(USDT("marker_enabled") : : "nor"(1), "nor"((void *)0)); }"#,
+    enabling: Enabling::Variable(2),
+};

@@ -1,0 +1,9 @@
+//! The text that markers are compiled from. It stands by itself: the build script compiles this module too.
+
+pub mod c;
+pub mod context;
+pub mod design;
+pub mod guard;
+
+/// What all C files begin with.
+pub const HEADER: &str = include_str!("marker.h");
