@@ -22,6 +22,8 @@ pub enum Unit {
     Megahertz,
     /// Latencies of an addition of two registers.
     Adds,
+    /// Calls of a function.
+    Calls,
 }
 
 impl Unit {
@@ -33,6 +35,7 @@ impl Unit {
             Unit::Nanos => "nanoseconds",
             Unit::Megahertz => "MHz",
             Unit::Adds => "additions",
+            Unit::Calls => "calls",
         }
     }
 }

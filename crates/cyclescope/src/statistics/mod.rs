@@ -6,10 +6,12 @@
 
 mod clusters;
 mod distribution;
+mod order;
 mod trimmed;
 
 pub use clusters::clusters;
 pub use distribution::{normal_quantile, t_quantile};
+pub use order::median_interval;
 pub use trimmed::trimmed_interval;
 
 /// A value and the interval that holds the truth with a stated confidence.

@@ -38,8 +38,15 @@ pub struct RawDesign {
 
 // SAFETY: the compilers' tables are constants, and pointers in them are only compared and read.
 unsafe impl Sync for RawDesign {}
+// SAFETY: as above.
+unsafe impl Sync for RawCode {}
 
 include!(concat!(env!("OUT_DIR"), "/designs.rs"));
+
+unsafe extern "C" {
+    /// The probes of `probes.c`: what stands for the guard is the probe's name.
+    static cyclescope_probes: [RawCode; 5];
+}
 
 /// A compiled design.
 #[derive(Debug, Clone)]
@@ -59,7 +66,7 @@ pub struct Compiled {
 /// A compiled function: a loop, with or without a marker.
 #[derive(Debug, Clone)]
 pub struct Code {
-    /// The guard of its marker; none in the loop without a marker.
+    /// The guard of its marker; none in the loop without a marker. A probe's name.
     pub guard: Option<String>,
     /// The context that it is the loop of.
     pub context: String,
@@ -118,6 +125,18 @@ impl Compiled {
     pub fn code(&self, context: &str, guard: Option<&str>) -> Option<&Code> {
         self.codes.iter().find(|code| code.context == context && code.guard.as_deref() == guard)
     }
+}
+
+/// The code of a probe.
+///
+/// # Panics
+///
+/// Where `probes.c` has none of this name.
+pub fn probe(name: &str) -> Code {
+    // SAFETY: a table of the build's own.
+    let probes = unsafe { &*(&raw const cyclescope_probes) };
+    let codes = probes.iter().map(|probe| probe.read(&[]));
+    codes.into_iter().find(|code| code.guard.as_deref() == Some(name)).expect("probes.c has it")
 }
 
 impl RawDesign {

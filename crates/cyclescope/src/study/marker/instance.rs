@@ -313,6 +313,21 @@ mod tests {
         }
     }
 
+    /// In another place than where the compiler put the enabled path, much would go well all the same.
+    #[test]
+    fn jumps_lead_to_what_the_compiler_left_unreachable() {
+        for (_, code) in
+            all().filter(|(enabling, code)| *enabling == Enabling::Jump && !code.sites.is_empty())
+        {
+            let instructions = decoded(code.bytes, code.start);
+            let at = instructions.iter().position(|one| one.ip() == code.sites[0].target).expect("a start");
+            let before = instructions[..at].iter().rfind(|one| !one.to_string().contains("nop")).unwrap();
+            let ends =
+                matches!(before.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch);
+            assert!(ends, "{before} before {}", instructions[at]);
+        }
+    }
+
     #[test]
     fn a_jump_that_does_not_reach_is_refused() {
         let (enabling, code) = all()

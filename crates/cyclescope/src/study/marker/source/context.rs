@@ -1,7 +1,7 @@
 //! Contexts: loops with a marker in them.
 
 /// One loop, in each language.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Context {
     /// Its name in records and on the command line.
     pub name: &'static str,
@@ -9,6 +9,8 @@ pub struct Context {
     pub about: &'static str,
     /// Whether it is measured without being asked for: the two that the document on Linux kernel markers has.
     pub usual: bool,
+    /// The half width, in core cycles, that a difference at one placement shall have.
+    pub aim: f64,
     /// Whether it touches the memory that it is given.
     pub touches_memory: bool,
     /// C before the loop.
@@ -19,12 +21,16 @@ pub struct Context {
     pub after: &'static str,
 }
 
+/// The aim in a loop of the user's own.
+pub const AIM: f64 = 0.1;
+
 /// All contexts.
 pub const ALL: &[Context] = &[
     Context {
         name: "empty",
         about: "an empty loop",
         usual: true,
+        aim: 0.05,
         touches_memory: false,
         before: "",
         body: "barrier();",
@@ -34,6 +40,7 @@ pub const ALL: &[Context] = &[
         name: "memcpy",
         about: "a loop of memcpy of 4096 bytes",
         usual: true,
+        aim: 0.1,
         touches_memory: true,
         before: "",
         // Source and destination are no multiple of 4096 apart: such loads would wait for stores that they don't need.

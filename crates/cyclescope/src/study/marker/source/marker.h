@@ -42,7 +42,7 @@ struct marker_design {
 /* Records lie between their two bounds, which are subsections of the same section: so no linker drops them. */
 #define RECORD(place, target)                                                      \
 	".pushsection marker_records, 1, \"aw\"\n\t"                               \
-	".quad " place " - ., " target " - (. - 8)\n\t.popsection"
+	".quad " place " - .\n\t.quad " target " - .\n\t.popsection"
 
 #define RECORDS                                                                    \
 	asm(".pushsection marker_records, 0, \"aw\"\n\t.balign 8\n"               \

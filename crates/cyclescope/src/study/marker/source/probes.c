@@ -1,32 +1,37 @@
 /* What an enabled marker calls, and what its guards keep. */
 #include <stdarg.h>
-#include <stddef.h>
+#include "marker.h"
 
-unsigned long marker_grace_period __attribute__((visibility("hidden"))) = 1;
-__thread unsigned long marker_reader __attribute__((visibility("hidden"), tls_model("initial-exec")));
+unsigned long marker_grace_period = 1;
+__thread unsigned long marker_reader;
 
 /* How often the counting probe was called. */
 unsigned long marker_hits;
 
+/* A section of its own: probes are copied as the functions that call them are. */
+#define PROBE(name)                                                                \
+	SECTION(in_cyclescope_probe_##name)                                        \
+	__attribute__((section("in_cyclescope_probe_" #name), noipa, used))
+
 /* The value is needed, and nothing else is done. */
 #define take(value) asm volatile("" : : "r"(value))
 
-void marker_probe_empty(const char *format, ...)
+PROBE(empty) void marker_probe_empty(const char *format, ...)
 {
 }
 
-void marker_probe_count(const char *format, ...)
+PROBE(count) void marker_probe_count(const char *format, ...)
 {
 	marker_hits++;
 }
 
-void marker_probe_direct(const char *format, int number, void *pointer)
+PROBE(direct) void marker_probe_direct(const char *format, int number, void *pointer)
 {
 	take(number);
 	take(pointer);
 }
 
-void marker_probe_varargs(const char *format, ...)
+PROBE(varargs) void marker_probe_varargs(const char *format, ...)
 {
 	va_list arguments;
 
@@ -37,7 +42,7 @@ void marker_probe_varargs(const char *format, ...)
 }
 
 /* Finds out from the format, at run time, what there is to take. */
-void marker_probe_format(const char *format, ...)
+PROBE(format) void marker_probe_format(const char *format, ...)
 {
 	va_list arguments;
 	int is_long;
@@ -69,3 +74,11 @@ void marker_probe_format(const char *format, ...)
 	}
 	va_end(arguments);
 }
+
+#define CODE(name)                                                                 \
+	{ #name, "", __start_in_cyclescope_probe_##name, __stop_in_cyclescope_probe_##name, \
+	  (void *)marker_probe_##name, NULL }
+
+const struct marker_code cyclescope_probes[] = {
+	CODE(count), CODE(direct), CODE(empty), CODE(format), CODE(varargs),
+};

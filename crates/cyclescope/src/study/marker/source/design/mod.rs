@@ -69,6 +69,11 @@ pub enum Enabling {
 }
 
 impl Design {
+    /// Whether it calls a probe.
+    pub fn calls(&self) -> bool {
+        self.site.contains("PROBE") || self.declarations.contains("PROBE")
+    }
+
     /// Its name as an identifier.
     pub fn identifier(&self) -> String {
         self.name.replace('-', "_")

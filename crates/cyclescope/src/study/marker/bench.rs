@@ -1,0 +1,73 @@
+//! What a survey measures with: something that runs loops with and without a marker side by side, and returns their
+//! durations. It knows nothing of statistics.
+
+use super::source::design::Design;
+use super::state::State;
+use crate::error::RunError;
+use crate::samples::LayoutSamples;
+
+/// The calls of a round, in the order of their columns.
+pub mod call {
+    /// The short `imul` ruler.
+    pub const IMUL_SHORT: usize = 0;
+    /// The long `imul` ruler.
+    pub const IMUL_LONG: usize = 1;
+    /// The short `add` ruler.
+    pub const ADD_SHORT: usize = 2;
+    /// The long `add` ruler.
+    pub const ADD_LONG: usize = 3;
+    /// The width sentinel.
+    pub const SENTINEL: usize = 4;
+    /// The loop without the marker, fewer times around.
+    pub const BASE_FEW: usize = 5;
+    /// The same, more times.
+    pub const BASE_MANY: usize = 6;
+    /// The loop with the marker, fewer times around.
+    pub const SITE_FEW: usize = 7;
+    /// The same, more times.
+    pub const SITE_MANY: usize = 8;
+    /// Calls in a round.
+    pub const COUNT: usize = 9;
+}
+
+/// One marker in one state and loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Its design.
+    pub design: &'static Design,
+    /// Its state.
+    pub state: State,
+    /// The loop that it is in.
+    pub context: String,
+}
+
+/// A visit to a subject at one of its placements: a round of all calls that counts, after one that doesn't.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Visit {
+    /// Which subject.
+    pub subject: usize,
+    /// Which of its placements.
+    pub placement: usize,
+    /// How often the loops go around: fewer and more times.
+    pub loops: [u64; 2],
+    /// How often the ruler's loops go around.
+    pub ruler_loops: u64,
+}
+
+/// Runs visits.
+pub trait Bench {
+    /// What it can measure.
+    fn subjects(&self) -> &[Subject];
+
+    /// How many bytes each placement's functions stand behind the start of a cache line.
+    fn placements(&self) -> &[usize];
+
+    /// The step of its readings.
+    fn step(&self) -> f64;
+
+    /// Runs visits, and returns the durations of each: a column for each of [`call`].
+    fn run(&mut self, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
+
+    /// How often the marker called its probe in so many loops at one placement; none where it calls none.
+    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
+}

@@ -1,0 +1,117 @@
+//! From durations to costs.
+//!
+//! A visit runs a loop with the marker and one without for fewer and for more times around. The difference of the two
+//! lengths is free of what a call and its readings take; the difference of the two differences, by the ruler in core
+//! cycles, is what the marker adds to once around. How often exactly they go around is drawn anew for each visit,
+//! for whether a branch predictor foresees a loop's end depends on it.
+//!
+//! A visit is a single round, for what a predictor has learnt stays for a whole visit and changes from one to the next;
+//! visits that an interrupt hit are among the outermost fifths that the mean leaves out. At one placement visits can
+//! fall into modes: then its cost is that of the mode that most of them are in. Over placements the median stands for the marker, with an interval
+//! from order statistics, which assumes nothing about how placements vary.
+//!
+//! Pure functions, so that they can be proved on made-up durations.
+
+use super::bench::{Visit, call};
+use crate::estimate::{INSTRUMENT_CYCLES, Mode};
+use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, sentinel_adds, sentinel_loops};
+use crate::samples::LayoutSamples;
+use crate::statistics::{
+    Interval, clusters, mean, median, median_interval, normal_quantile, t_interval, trimmed_interval,
+};
+
+/// Modes closer than this, in core cycles, are not told apart: it is what a single visit may be wrong by.
+const MODE_CYCLES: f64 = 0.05;
+
+/// What one visit says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    /// Core cycles of once around the loop without the marker.
+    pub base: f64,
+    /// Core cycles of once around the loop with it.
+    pub site: f64,
+    /// Raw units of the clock a core cycle.
+    pub rate: f64,
+    /// Core cycles of one link of the `add` chain; 1 where the rulers agree.
+    pub add_link: f64,
+    /// Independent additions a core cycle, as the width sentinel saw it.
+    pub width: f64,
+    /// Times around by which the two lengths differ.
+    pub span: f64,
+}
+
+impl Reading {
+    /// Core cycles that the marker adds.
+    pub fn cost(&self) -> f64 {
+        self.site - self.base
+    }
+}
+
+/// What a visit's durations say; none where the clock was set back meanwhile, or there are none.
+pub fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64) -> Option<Reading> {
+    let round = samples.rounds().next()?;
+    let between = |few: usize, many: usize| round[many] - round[few];
+    let loops = visit.ruler_loops as f64;
+    let rate = between(call::IMUL_SHORT, call::IMUL_LONG) / (IMUL_SPAN * loops * imul_latency);
+    let link = between(call::ADD_SHORT, call::ADD_LONG) / (ADD_SPAN * loops);
+    let overhead = round[call::ADD_SHORT] / link - ADD_LINKS[0] as f64 * loops;
+    let span = (visit.loops[1] - visit.loops[0]) as f64;
+    let reading = Reading {
+        base: between(call::BASE_FEW, call::BASE_MANY) / rate / span,
+        site: between(call::SITE_FEW, call::SITE_MANY) / rate / span,
+        rate,
+        add_link: link / rate,
+        width: sentinel_adds(sentinel_loops(step)) / (round[call::SENTINEL] / link - overhead),
+        span,
+    };
+    (rate > 0.0 && reading.cost().is_finite()).then_some(reading)
+}
+
+/// The cost at one placement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlacementCost {
+    /// Core cycles that the marker adds to once around; where there are modes, in the one that most visits are in.
+    pub cost: Interval,
+    /// The modes, by cost; empty where visits agree.
+    pub modes: Vec<Mode>,
+    /// Core cycles of once around the loop without the marker.
+    pub base: f64,
+    /// Core cycles of once around the loop with it.
+    pub site: f64,
+    /// Visits used.
+    pub visits: usize,
+}
+
+/// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
+pub fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost> {
+    let costs: Vec<f64> = readings.iter().map(Reading::cost).collect();
+    let groups = clusters(&costs, MODE_CYCLES);
+    let interval = |group: &[usize]| {
+        let costs: Vec<f64> = group.iter().map(|index| costs[*index]).collect();
+        let spans: Vec<f64> = group.iter().map(|index| readings[*index].span).collect();
+        // Two differences, each of which may be wrong alike in all visits.
+        let margin = normal_quantile(0.5 + confidence / 2.0) * INSTRUMENT_CYCLES * 2f64.sqrt() / mean(&spans);
+        let interval = trimmed_interval(&costs, confidence).or_else(|| t_interval(&costs, confidence));
+        interval.map(|interval| interval.widened(margin))
+    };
+    // Of two equal modes the cheaper stands for the placement.
+    let largest = groups.iter().rev().max_by_key(|group| group.len())?;
+    let cost = interval(largest)?;
+    let middle = |of: fn(&Reading) -> f64| {
+        median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
+    };
+    let share = |group: &[usize]| group.len() as f64 / readings.len() as f64;
+    let mode = |group: &Vec<usize>| Some(Mode { cost: interval(group)?, share: share(group) });
+    Some(PlacementCost {
+        cost,
+        modes: if groups.len() > 1 { groups.iter().filter_map(mode).collect() } else { Vec::new() },
+        base: middle(|reading| reading.base),
+        site: middle(|reading| reading.site),
+        visits: readings.len(),
+    })
+}
+
+/// The median over placements of one figure of each, with its interval; `None` of too few for one.
+pub fn over_placements(values: &[f64], confidence: f64) -> Option<Interval> {
+    median_interval(values, confidence)
+}

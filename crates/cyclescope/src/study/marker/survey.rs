@@ -1,0 +1,320 @@
+//! A survey: visits all subjects at all placements in passes, until each difference is known as well as asked for.
+//!
+//! Every pass goes through the subjects in another order, so that what changes slowly (the clock, neighbours) is spread
+//! over all of them; later passes go to placements that need more.
+
+use super::bench::{Bench, Subject, Visit};
+use super::estimate::{PlacementCost, Reading, over_placements, placement, read};
+use super::source::context;
+use crate::error::RunError;
+use crate::random::Random;
+use crate::statistics::{Interval, median, quantile};
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+/// How to survey.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Level of confidence of all intervals.
+    pub confidence: f64,
+    /// Visits in a pass, at each placement.
+    pub visits: usize,
+    /// Visits that each placement gets at least, and at most.
+    pub each: RangeInclusive<usize>,
+    /// When passes end although more would be needed.
+    pub budget: Duration,
+    /// The latency of `imul` in core cycles.
+    pub imul_latency: f64,
+    /// Seeds all that is random.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The usual plan.
+    pub fn new(imul_latency: f64, seed: u64) -> Plan {
+        Plan {
+            confidence: 0.95,
+            visits: 32,
+            each: 96..=800,
+            budget: Duration::from_secs(45),
+            imul_latency,
+            seed,
+        }
+    }
+
+    /// Fewer visits.
+    pub fn quick(imul_latency: f64, seed: u64) -> Plan {
+        Plan { each: 32..=32, ..Plan::new(imul_latency, seed) }
+    }
+}
+
+/// What a survey says of one subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// What it is about.
+    pub subject: Subject,
+    /// Core cycles that the marker adds to once around: the median over placements.
+    pub cost: Option<Interval>,
+    /// What its state adds to the one that it is over.
+    pub step: Option<Interval>,
+    /// Core cycles of once around without the marker.
+    pub base: Option<Interval>,
+    /// Core cycles of once around with it.
+    pub site: Option<Interval>,
+    /// Each placement's cost, in the order of the placements.
+    pub placements: Vec<Option<PlacementCost>>,
+    /// Visits that were used.
+    pub visits: usize,
+    /// Visits left out because a busy sibling shared the core.
+    pub shared: usize,
+    /// Core cycles of one link of the `add` chain, as the median of all visits.
+    pub add_link: f64,
+    /// How often the marker called its probe in [`PROOF_LOOPS`] loops; none where it calls none.
+    pub hits: Option<u64>,
+}
+
+/// How often a loop goes around in the run that proves whether its marker calls.
+pub const PROOF_LOOPS: u64 = 1000;
+
+/// Times around by which the two lengths differ: so many cycles of them, at least and at most so often, and in loops that
+/// take very long fewer. A visit's cost depends on what predictors have learnt more than on its length: with 100 times
+/// around a memcpy of 4096 bytes a visit took half the time that it took with 300, and as many were needed.
+const SPAN_CYCLES: f64 = 4000.0;
+const SPAN: RangeInclusive<f64> = 100.0..=1000.0;
+const SPAN_MOST_CYCLES: f64 = 200_000.0;
+const SPAN_LEAST: f64 = 16.0;
+/// Times around of the shorter, at least: predictors and caches have settled. (With 12 the costs were up to half a cycle
+/// off.)
+const SETTLING: usize = 60;
+/// Iterations of the ruler's loops.
+const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
+/// A visit that saw fewer additions a cycle than this share of what most see was beside a busy sibling.
+const ALONE_SHARE: f64 = 0.85;
+/// Placements that seem to need this many times the most visits get none beyond the least.
+const HOPE: f64 = 1.5;
+/// Of costs above this many cycles the aim is this share.
+const AIM_SHARE: f64 = 0.002;
+
+/// How far a survey has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Subjects whose placements are all known well enough.
+    pub settled: usize,
+    /// Subjects in all.
+    pub subjects: usize,
+    /// The share of the least work that is done, from 0 to 1.
+    pub done: f64,
+}
+
+/// Surveys all subjects of a bench.
+pub fn survey(
+    bench: &mut dyn Bench,
+    plan: &Plan,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Finding>, RunError> {
+    let began = Instant::now();
+    let mut survey = Survey::new(bench, plan);
+    survey.prove()?;
+    survey.pilot()?;
+    for pass in 1.. {
+        let wanting = survey.wanting();
+        if wanting.is_empty() {
+            break;
+        }
+        let count = wanting.len();
+        for (index, subject) in wanting.into_iter().enumerate() {
+            if pass > plan.each.start().div_ceil(plan.visits) && began.elapsed() > plan.budget {
+                return Ok(survey.findings());
+            }
+            survey.visit(subject)?;
+            let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
+            let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
+            let subjects = survey.subjects.len();
+            progress(Progress { settled: subjects - count, subjects, done: done.min(1.0) });
+        }
+    }
+    Ok(survey.findings())
+}
+
+/// What is known so far.
+struct Survey<'a> {
+    bench: &'a mut dyn Bench,
+    plan: &'a Plan,
+    subjects: Vec<Subject>,
+    /// Times around by which the lengths differ, of each subject.
+    spans: Vec<usize>,
+    /// By subject and placement.
+    readings: Vec<Vec<Vec<Reading>>>,
+    attempts: Vec<Vec<usize>>,
+    hits: Vec<Option<u64>>,
+    random: Random,
+}
+
+impl Survey<'_> {
+    fn new<'a>(bench: &'a mut dyn Bench, plan: &'a Plan) -> Survey<'a> {
+        let subjects = bench.subjects().to_vec();
+        let (count, placements) = (subjects.len(), bench.placements().len());
+        Survey {
+            plan,
+            spans: vec![*SPAN.start() as usize; count],
+            readings: vec![vec![Vec::new(); placements]; count],
+            attempts: vec![vec![0; placements]; count],
+            hits: vec![None; count],
+            random: Random::new(plan.seed),
+            bench,
+            subjects,
+        }
+    }
+
+    /// Counts the calls of each subject's probe.
+    fn prove(&mut self) -> Result<(), RunError> {
+        for subject in 0..self.subjects.len() {
+            let placement = self.random.below(self.bench.placements().len());
+            self.hits[subject] = self.bench.hits(subject, placement, PROOF_LOOPS)?;
+        }
+        Ok(())
+    }
+
+    /// Finds out about how long each subject's loops take.
+    fn pilot(&mut self) -> Result<(), RunError> {
+        for subject in 0..self.subjects.len() {
+            let placements = self.bench.placements().len();
+            let visits: Vec<Visit> =
+                (0..2).map(|_| self.draw(subject, self.random_placement(placements))).collect();
+            let all = self.bench.run(&visits)?;
+            let mut loops: Vec<f64> = all
+                .iter()
+                .zip(&visits)
+                .filter_map(|(samples, visit)| self.read(samples, visit))
+                .map(|reading| reading.base.max(reading.site))
+                .collect();
+            if !loops.is_empty() {
+                let cycles = median(&mut loops).max(0.5);
+                let span = (SPAN_CYCLES / cycles).clamp(*SPAN.start(), *SPAN.end());
+                self.spans[subject] = span.min(SPAN_MOST_CYCLES / cycles).max(SPAN_LEAST) as usize;
+            }
+        }
+        Ok(())
+    }
+
+    fn random_placement(&self, placements: usize) -> usize {
+        // Any two will do: the figures are for the lengths of loops alone.
+        self.subjects.len() % placements
+    }
+
+    fn read(&self, samples: &crate::samples::LayoutSamples, visit: &Visit) -> Option<Reading> {
+        read(samples, visit, self.plan.imul_latency, self.bench.step())
+    }
+
+    fn draw(&mut self, subject: usize, placement: usize) -> Visit {
+        let span = self.spans[subject];
+        let settling = SETTLING.min(span);
+        let few = settling + self.random.below(settling);
+        let ruler = RULER_LOOPS.start() + self.random.below(RULER_LOOPS.end() - RULER_LOOPS.start());
+        Visit { subject, placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
+    }
+
+    /// The subjects with a placement that needs more visits, in random order.
+    fn wanting(&mut self) -> Vec<usize> {
+        let mut wanting: Vec<usize> = (0..self.subjects.len())
+            .filter(|subject| !self.placements_wanting(*subject).is_empty())
+            .collect();
+        self.random.shuffle(&mut wanting);
+        wanting
+    }
+
+    fn placements_wanting(&self, subject: usize) -> Vec<usize> {
+        let wants = |placement: &usize| {
+            let attempts = self.attempts[subject][*placement];
+            if attempts >= *self.plan.each.end() || attempts < *self.plan.each.start() {
+                return attempts < *self.plan.each.start();
+            }
+            let cost = self::placement(&self.readings[subject][*placement], self.plan.confidence);
+            cost.is_none_or(|cost| {
+                let share = cost.cost.half_width() / aim(&self.subjects[subject], &cost.cost);
+                // Intervals narrow with the root of the number of visits: where that doesn't help, it isn't tried.
+                share > 1.0 && attempts as f64 * share.powi(2) <= HOPE * *self.plan.each.end() as f64
+            })
+        };
+        (0..self.attempts[subject].len()).filter(wants).collect()
+    }
+
+    /// Visits a subject's placements that need it.
+    fn visit(&mut self, subject: usize) -> Result<(), RunError> {
+        let mut visits = Vec::new();
+        for placement in self.placements_wanting(subject) {
+            for _ in 0..self.plan.visits {
+                visits.push(self.draw(subject, placement));
+            }
+        }
+        self.random.shuffle(&mut visits);
+        let all = self.bench.run(&visits)?;
+        for (samples, visit) in all.iter().zip(&visits) {
+            self.attempts[subject][visit.placement] += 1;
+            let reading = self.read(samples, visit);
+            self.readings[subject][visit.placement].extend(reading);
+        }
+        Ok(())
+    }
+
+    fn findings(self) -> Vec<Finding> {
+        let widths = self.readings.iter().flatten().flatten().map(|reading| reading.width);
+        let mut widths: Vec<f64> = widths.collect();
+        widths.sort_by(f64::total_cmp);
+        let least = if widths.is_empty() { 0.0 } else { ALONE_SHARE * quantile(&widths, 0.9) };
+        let mut findings: Vec<Finding> =
+            (0..self.subjects.len()).map(|subject| self.finding(subject, least)).collect();
+        for index in 0..findings.len() {
+            findings[index].step = step(&findings[index], &findings, self.plan.confidence);
+        }
+        findings
+    }
+
+    fn finding(&self, subject: usize, least: f64) -> Finding {
+        let alone = |readings: &Vec<Reading>| -> Vec<Reading> {
+            readings.iter().filter(|reading| reading.width >= least).copied().collect()
+        };
+        let all: Vec<Vec<Reading>> = self.readings[subject].iter().map(alone).collect();
+        let used = all.iter().map(Vec::len).sum::<usize>();
+        let visits = self.readings[subject].iter().map(Vec::len).sum::<usize>();
+        let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
+        let placements: Vec<_> =
+            all.iter().map(|readings| placement(readings, self.plan.confidence)).collect();
+        let over = |of: fn(&PlacementCost) -> f64| {
+            let values: Vec<f64> = placements.iter().flatten().map(of).collect();
+            over_placements(&values, self.plan.confidence)
+        };
+        Finding {
+            subject: self.subjects[subject].clone(),
+            cost: over(|placement| placement.cost.value),
+            step: None,
+            base: over(|placement| placement.base),
+            site: over(|placement| placement.site),
+            visits: used,
+            shared: visits - used,
+            add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },
+            hits: self.hits[subject],
+            placements,
+        }
+    }
+}
+
+/// The half width that a cost at one placement shall have.
+pub fn aim(subject: &Subject, cost: &Interval) -> f64 {
+    let named = context::ALL.iter().find(|context| context.name == subject.context);
+    named.map_or(context::AIM, |context| context.aim).max(AIM_SHARE * cost.value.abs())
+}
+
+/// What a finding's state adds to the one that it is over, placement by placement.
+fn step(finding: &Finding, all: &[Finding], confidence: f64) -> Option<Interval> {
+    let Some(over) = finding.subject.state.over else { return finding.cost };
+    let before = all.iter().find(|other| {
+        let (own, others) = (&finding.subject, &other.subject);
+        others.design == own.design && others.context == own.context && others.state.name == over
+    })?;
+    let pairs = finding.placements.iter().zip(&before.placements);
+    let differences: Vec<f64> = pairs
+        .filter_map(|(own, before)| Some(own.as_ref()?.cost.value - before.as_ref()?.cost.value))
+        .collect();
+    over_placements(&differences, confidence)
+}

@@ -1,0 +1,376 @@
+//! Markers in user mode: compiled functions, copied and patched in this process, run by its worker.
+
+use super::bench::{Bench, Subject, Visit, call};
+use super::compiled::{Code, Compiled, probe as probe_code};
+use super::instance::{Misfit, Region, bytes};
+use super::source::context;
+use super::source::design::Enabling;
+use super::state::{Probe, states};
+use crate::clock::{Clock, Promises, Step};
+use crate::context::Element;
+use crate::error::RunError;
+use crate::executor::user::{User, UserOptions};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::placement;
+use crate::program::{Program, Recipe};
+use crate::random::Random;
+use crate::ruler::{Ruler, sentinel_loops};
+use crate::samples::LayoutSamples;
+use crate::unit::Unit;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
+/// rounds tell nothing new; without the round before, costs in a loop of memcpy were half a cycle off.
+const ROUNDS: u32 = 1;
+const WARM_UP: u32 = 1;
+/// Batches take some milliseconds, and their lock may have to be waited for.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// How many placements there are, and how far apart in a cache line.
+const PLACEMENTS: usize = 16;
+const APART: usize = 4;
+
+/// The user-mode bench.
+pub struct UserBench {
+    executor: User,
+    clock: &'static Clock,
+    step: f64,
+    ruler: Vec<Program>,
+    subjects: Vec<Subject>,
+    /// Of each subject, at each placement: the loop without the marker and the one with it.
+    entries: Vec<Vec<[u64; 2]>>,
+    /// What is to be set before a subject's marker runs, and where its probe's address goes.
+    settings: Vec<(Vec<Setting>, u64)>,
+    /// The entries of each probe's copies, one for each placement.
+    probes: HashMap<Probe, Vec<u64>>,
+    offsets: Vec<usize>,
+    /// Where each placement's data lie.
+    data: Vec<[i32; 5]>,
+    random: Random,
+}
+
+/// What a program does before its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    /// Stores a value of so many bytes.
+    Store { address: u64, value: u64, bytes: usize },
+}
+
+/// A subject that can't be measured, and why.
+pub type Skipped = (Subject, Misfit);
+
+impl UserBench {
+    /// Makes copies of all subjects at all placements, and a worker that can run them.
+    pub fn new(
+        options: &UserOptions,
+        (clock, step): (&'static Clock, f64),
+        designs: &[Compiled],
+        contexts: &[&str],
+        seed: u64,
+    ) -> Result<(UserBench, Vec<Skipped>), RunError> {
+        let mut random = Random::new(seed);
+        let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * APART).collect();
+        let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
+        ruler.truncate(RULERS);
+        let mut copies = Copies { offsets: &offsets, entries: HashMap::new(), region: None };
+        let (mut subjects, mut entries, mut settings, mut skipped) = (vec![], vec![], vec![], vec![]);
+        for (compiled, context) in
+            designs.iter().flat_map(|one| contexts.iter().map(move |context| (one, context)))
+        {
+            copies.reserve(compiled, designs)?;
+            for state in states(compiled.design) {
+                let subject = Subject { design: compiled.design, state, context: context.to_string() };
+                let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
+                let (base, site) = codes.expect("each context has all functions");
+                let enabling = compiled.design.enabling;
+                let copied = copies.of(base, enabling, false).and_then(|base| {
+                    let site = copies.of(site, enabling, state.enabled)?;
+                    Ok(base.into_iter().zip(site).map(<[u64; 2]>::from).collect())
+                });
+                match copied {
+                    Ok(copied) => {
+                        settings.push((set(compiled, &subject), compiled.probe));
+                        subjects.push(subject);
+                        entries.push(copied);
+                    }
+                    Err(misfit) => skipped.push((subject, misfit)),
+                }
+            }
+        }
+        let mut probes = HashMap::new();
+        for probe in Probe::ALL {
+            let entries = copies.of(&probe_code(probe.name()), Enabling::Probe, false);
+            probes.insert(probe, entries.expect("probes refer to nothing but the counter"));
+        }
+        copies.close()?;
+        let bench = UserBench {
+            executor: User::spawn(options)?,
+            clock,
+            step,
+            ruler,
+            subjects,
+            entries,
+            settings,
+            probes,
+            data: offsets.iter().map(|_| placement::data(&mut random)).collect(),
+            offsets,
+            random,
+        };
+        Ok((bench, skipped))
+    }
+
+    /// The executor, for what it knows of its surroundings.
+    pub fn executor(&self) -> &dyn Executor {
+        &self.executor
+    }
+}
+
+/// What is to be set for a state, but for its probe.
+fn set(compiled: &Compiled, subject: &Subject) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if let (Enabling::Variable(bytes), Some(address)) = (compiled.design.enabling, compiled.enabled) {
+        settings.push(Setting::Store { address, value: subject.state.enabled.into(), bytes });
+    }
+    settings
+}
+
+/// Copies of functions, each made once.
+struct Copies<'a> {
+    offsets: &'a [usize],
+    entries: HashMap<(u64, bool), Vec<u64>>,
+    region: Option<Region>,
+}
+
+impl Copies<'_> {
+    /// Makes room for the copies of these designs, where there is none.
+    fn reserve(&mut self, first: &Compiled, designs: &[Compiled]) -> Result<(), RunError> {
+        if self.region.is_some() {
+            return Ok(());
+        }
+        let each = |code: &Code| 2 * self.offsets.len() * (code.bytes.len() + 2 * LINE);
+        let probes: usize = Probe::ALL.iter().map(|probe| each(&probe_code(probe.name()))).sum();
+        let bytes = probes + designs.iter().flat_map(|design| &design.codes).map(each).sum::<usize>();
+        let near = first.codes.first().map_or(0, |code| code.start);
+        self.region = Some(Region::near(near, bytes)?);
+        Ok(())
+    }
+
+    /// The entries of a function's copies, one for each placement.
+    fn of(&mut self, code: &Code, enabling: Enabling, enabled: bool) -> Result<Vec<u64>, Misfit> {
+        let patched = enabled && !code.sites.is_empty();
+        if let Some(entries) = self.entries.get(&(code.start, patched)) {
+            return Ok(entries.clone());
+        }
+        let region = self.region.as_mut().expect("room is made before");
+        let mut entries = Vec::new();
+        for offset in self.offsets {
+            // What stands at the offset is the loop's function, not one that stands before it.
+            let at = region.next((offset + LINE - code.entry % LINE) % LINE);
+            region.put(at, &bytes(code, at, enabling, enabled)?);
+            entries.push(at + code.entry as u64);
+        }
+        self.entries.insert((code.start, patched), entries.clone());
+        Ok(entries)
+    }
+
+    fn close(self) -> Result<(), RunError> {
+        self.region.map_or(Ok(()), Region::close)
+    }
+}
+
+const LINE: usize = 64;
+const RULERS: usize = 5;
+
+/// `mov rdi, r15; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and the
+/// program's own loop goes around once. RSI, the second argument, points into a memory area.
+const CALL_LOOP: [u8; 12] = [0x4c, 0x89, 0xff, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
+
+/// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
+fn store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
+    code.extend([0x48, 0xb8]);
+    code.extend(address.to_le_bytes());
+    code.extend([0x48, 0xb9]);
+    code.extend(value.to_le_bytes());
+    code.extend(match bytes {
+        1 => &[0x88, 0x08][..],
+        2 => &[0x66, 0x89, 0x08],
+        4 => &[0x89, 0x08],
+        _ => &[0x48, 0x89, 0x08],
+    });
+}
+
+/// The code that runs before a loop's first reading: settings, and the loop's entry in R12.
+fn prelude(entry: u64, settings: &[Setting]) -> Vec<u8> {
+    let mut code = Vec::new();
+    for Setting::Store { address, value, bytes } in settings {
+        store(*address, *value, *bytes, &mut code);
+    }
+    code.extend([0x49, 0xbc]);
+    code.extend(entry.to_le_bytes());
+    code
+}
+
+/// A program that calls a loop as often around as it is told.
+fn program(clock: &Clock, entry: u64, settings: &[Setting]) -> Program {
+    let init = prelude(entry, settings);
+    Recipe { init: &init, snippet: &CALL_LOOP, copies: 1, looped: true, ..Recipe::empty(clock) }.build()
+}
+
+/// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
+const REGISTERS: Clock = Clock {
+    name: "registers",
+    also: &[],
+    about: "EDX:EAX as they are",
+    source: "",
+    counts: Unit::Calls,
+    promises: Promises {
+        leading_done: false,
+        body_waits: false,
+        body_done: false,
+        following_waits: false,
+        stores_drained: false,
+    },
+    start: &[Step::Store],
+    end: &[Step::Store],
+};
+
+/// A program whose reading is how often the counting probe was called.
+fn counting(entry: u64, settings: &[Setting]) -> Program {
+    let mut init = Vec::new();
+    store(Probe::hits(), 0, 8, &mut init);
+    init.extend(prelude(entry, settings));
+    let mut snippet = CALL_LOOP.to_vec();
+    // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
+    snippet.extend([0x48, 0xb8]);
+    snippet.extend(Probe::hits().to_le_bytes());
+    snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
+    Recipe { init: &init, snippet: &snippet, copies: 1, looped: true, ..Recipe::empty(&REGISTERS) }.build()
+}
+
+/// What one layout's calls are: which of its places, how often around.
+fn calls(visit: &Visit, sentinel: u64) -> [Call; call::COUNT] {
+    let [few, many] = visit.loops;
+    let mut calls = [Call { place: 0, loop_count: visit.ruler_loops }; call::COUNT];
+    for (column, call) in calls.iter_mut().enumerate().take(RULERS) {
+        call.place = column;
+    }
+    calls[call::SENTINEL].loop_count = sentinel;
+    for (column, place, loop_count) in [
+        (call::BASE_FEW, RULERS, few),
+        (call::BASE_MANY, RULERS, many),
+        (call::SITE_FEW, RULERS + 1, few),
+        (call::SITE_MANY, RULERS + 1, many),
+    ] {
+        calls[column] = Call { place, loop_count };
+    }
+    calls
+}
+
+impl UserBench {
+    /// The programs of some visits, and for each visit where its two are.
+    fn programs(&self, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
+        let mut programs = self.ruler.clone();
+        let mut known = HashMap::new();
+        let mut pair = |visit: &Visit| {
+            let start = programs.len();
+            *known.entry((visit.subject, visit.placement)).or_insert_with(|| {
+                let probe = self.subjects[visit.subject].state.probe;
+                let settings = self.settings(visit.subject, visit.placement, probe);
+                for entry in self.entries[visit.subject][visit.placement] {
+                    programs.push(program(self.clock, entry, &settings));
+                }
+                [start, start + 1]
+            })
+        };
+        let pairs = visits.iter().map(&mut pair).collect();
+        (programs, pairs)
+    }
+
+    /// What a program sets before a subject's marker runs with this probe at a placement.
+    fn settings(&self, subject: usize, placement: usize, probe: Option<Probe>) -> Vec<Setting> {
+        let (settings, pointer) = &self.settings[subject];
+        let probe = probe.map(|probe| Setting::Store {
+            address: *pointer,
+            value: self.probes[&probe][placement],
+            bytes: 8,
+        });
+        settings.iter().copied().chain(probe).collect()
+    }
+
+    fn touches_memory(&self, subject: usize) -> bool {
+        let name = &self.subjects[subject].context;
+        context::ALL.iter().find(|one| one.name == name).is_none_or(|one| one.touches_memory)
+    }
+}
+
+impl Bench for UserBench {
+    fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    fn placements(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    fn step(&self) -> f64 {
+        self.step
+    }
+
+    fn run(&mut self, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        let (programs, pairs) = self.programs(visits);
+        let (rulers, end) = placement::fixed(&programs[..RULERS]);
+        let numbers: Vec<usize> = (RULERS..programs.len()).collect();
+        let arena = self.executor.arena_len();
+        let places = placement::random(&programs, &numbers, end, arena, None, &mut self.random)
+            .expect("the arena holds some short programs");
+        let mut orders = Vec::new();
+        let layouts = visits.iter().zip(&pairs).map(|(visit, pair)| {
+            let rulers = rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset });
+            let code = rulers.chain(pair.map(|program| places[program - RULERS])).collect();
+            let calls = calls(visit, sentinel_loops(self.step));
+            let mut order: Vec<usize> = (0..call::COUNT).collect();
+            self.random.shuffle(&mut order);
+            let round = order.iter().map(|column| calls[*column]).collect();
+            orders.push(order);
+            Layout { code, round, data: self.data[visit.placement], seed: self.random.bits() }
+        });
+        let batch = Batch {
+            layouts: layouts.collect(),
+            programs,
+            warm_up: WARM_UP,
+            rounds: ROUNDS,
+            element: Element::default(),
+            touches_memory: visits.iter().any(|visit| self.touches_memory(visit.subject)),
+            delay: DELAY,
+            deadline: DEADLINE,
+        };
+        let samples = self.executor.run(&batch)?;
+        let each = samples.chunks_exact(ROUNDS as usize * call::COUNT);
+        Ok(each.zip(&orders).map(|(samples, order)| LayoutSamples::new(samples, order)).collect())
+    }
+
+    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        if self.subjects[subject].state.probe.is_none() {
+            return Ok(None);
+        }
+        let settings = self.settings(subject, placement, Some(Probe::Count));
+        let [_, site] = self.entries[subject][placement];
+        let batch = Batch {
+            programs: vec![counting(site, &settings)],
+            warm_up: 0,
+            rounds: 1,
+            layouts: vec![Layout {
+                code: vec![Place { program: 0, offset: 0 }],
+                round: vec![Call { place: 0, loop_count: loops }],
+                data: self.data[placement],
+                seed: 1,
+            }],
+            element: Element::default(),
+            touches_memory: true,
+            delay: 1,
+            deadline: DEADLINE,
+        };
+        let samples = self.executor.run(&batch)?;
+        Ok(samples.first().map(|Sample { end, .. }| *end))
+    }
+}
