@@ -39,7 +39,7 @@ dkms-tree:
 	rm -rf $(TARGET)/cyclescope-$(VERSION)
 	mkdir -p $(TARGET)/cyclescope-$(VERSION)/kernel
 	sed 's/@VERSION@/$(VERSION)/' kernel/dkms.conf > $(TARGET)/cyclescope-$(VERSION)/dkms.conf
-	cp kernel/Kbuild kernel/Makefile kernel/*.[chS] $(TARGET)/cyclescope-$(VERSION)/kernel
+	cp -r kernel/Kbuild kernel/Makefile kernel/*.[chS] kernel/markers $(TARGET)/cyclescope-$(VERSION)/kernel
 	cp -r uapi $(TARGET)/cyclescope-$(VERSION)
 
 check:

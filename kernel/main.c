@@ -45,8 +45,7 @@ static_assert(offsetof(struct cyclescope_run, outcome) == 104);
 #define SEV_STATUS	0xc0010131
 #define SEV_STATUS_ES	(1ull << 1)
 
-/* One run at a time: each has its CPU to itself, and the deadline watches one. */
-static DEFINE_MUTEX(running);
+DEFINE_MUTEX(one_run);
 static atomic_t opened = ATOMIC_INIT(0);
 
 static char *refused = "";
@@ -118,6 +117,7 @@ static int device_open(struct inode *inode, struct file *file)
 
 static int device_release(struct inode *inode, struct file *file)
 {
+	markers_release(file);
 	if (file->private_data)
 		capsule_free(file->private_data);
 	atomic_dec(&opened);
@@ -185,11 +185,11 @@ static long run(struct file *file, void __user *user)
 	run.size = sizeof(run);
 	run.version = CYCLESCOPE_VERSION;
 	memset(&run.outcome, 0, sizeof(run.outcome));
-	if (mutex_lock_interruptible(&running))
+	if (mutex_lock_interruptible(&one_run))
 		return -ERESTARTSYS;
 	capsule = capsule_of(file);
 	answer = capsule ? run_layout(capsule, &run) : -ENOMEM;
-	mutex_unlock(&running);
+	mutex_unlock(&one_run);
 	if (!answer && copy_to_user(user, &run, sizeof(run)))
 		return -EFAULT;
 	return answer;
@@ -203,7 +203,7 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 	case CYCLESCOPE_RUN:
 		return run(file, (void __user *)argument);
 	default:
-		return -ENOTTY;
+		return markers_ioctl(file, command, (void __user *)argument);
 	}
 }
 

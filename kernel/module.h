@@ -4,6 +4,7 @@
 #define CYCLESCOPE_MODULE_H
 
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/types.h>
 #include <cyclescope.h>
 #include "capsule.h"
@@ -149,5 +150,27 @@ bool deadline_slice_ends(void);
 
 /* One RUN; the caller holds the lock of the device. */
 long run_layout(struct capsule *capsule, struct cyclescope_run *run);
+
+struct file;
+struct marker_code;
+
+/* One run of any kind at a time: each has its CPU to itself, and the deadline watches one. */
+extern struct mutex one_run;
+
+/* The device's calls for markers; -ENOTTY for any other. */
+long markers_ioctl(struct file *file, unsigned int command, void __user *user);
+/* The file goes: what it has switched on goes off. */
+void markers_release(struct file *file);
+/* The code of this number, of any design; NULL past the last one. */
+const struct marker_code *marker_code(u32 number);
+/* One MARKER_RUN; the caller keeps the sites as they are. */
+long markers_run(struct cyclescope_marker_run *run);
+
+/* ruler.S */
+void ruler_imul_short(u32 loops);
+void ruler_imul_long(u32 loops);
+void ruler_add_short(u32 loops);
+void ruler_add_long(u32 loops);
+void ruler_sentinel(u32 loops);
 
 #endif

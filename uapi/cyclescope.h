@@ -171,10 +171,150 @@ struct cyclescope_run {
 	struct cyclescope_outcome outcome;
 };
 
+/*
+ * Markers: instrumentation sites in the module's own code, in every design that the module has. A *code* is one
+ * function, a loop around one site. Codes are numbered from 0, sorted by design; which design is switched on is the
+ * state of the module, and belongs to the open file that has switched it. EBUSY for any other that switches or runs.
+ */
+
+/* Room for the name of a design, with its end. */
+#define CYCLESCOPE_MARKER_NAME_BYTES 16
+/* Bytes that one iteration of a memcpy context copies. */
+#define CYCLESCOPE_MARKER_COPIED 4096
+/* Most calls a round. */
+#define CYCLESCOPE_MARKER_MOST_CALLS 512
+/* Most turns of the delay before a call. */
+#define CYCLESCOPE_MARKER_MOST_DELAY 1024
+/* Most iterations a round, of all its calls together, so that interrupts wait for some milliseconds at most. One around
+ * a memcpy counts as CYCLESCOPE_MARKER_COPY_WEIGHT. */
+#define CYCLESCOPE_MARKER_MOST_WORK 32768
+#define CYCLESCOPE_MARKER_COPY_WEIGHT 4
+/* The longest slice, µs. */
+#define CYCLESCOPE_MARKER_LONGEST_SLICE_US 5000
+
+/* What stands around the call of the probe. */
+enum cyclescope_guard {
+	CYCLESCOPE_GUARD_BARE = 0,
+	/* preempt_disable and preempt_enable. */
+	CYCLESCOPE_GUARD_PREEMPTION = 1,
+	/* What the kernel gives the design by itself. */
+	CYCLESCOPE_GUARD_OWN = 2,
+};
+
+/* What else the loop does. */
+enum cyclescope_surroundings {
+	CYCLESCOPE_AROUND_NOTHING = 0,
+	CYCLESCOPE_AROUND_MEMCPY = 1,
+};
+
+/* What an enabled site calls, always with the arguments "%d %p", 1, NULL or, from a tracepoint, 1, NULL. */
+enum cyclescope_probe {
+	/* Nothing: the site is off. */
+	CYCLESCOPE_PROBE_DORMANT = 0,
+	CYCLESCOPE_PROBE_EMPTY = 1,
+	/* Takes its arguments as parameters. */
+	CYCLESCOPE_PROBE_DIRECT = 2,
+	/* Takes them by va_arg, and knows which there are. */
+	CYCLESCOPE_PROBE_VARARGS = 3,
+	/* Takes them as the format string says. */
+	CYCLESCOPE_PROBE_FORMAT = 4,
+	/* Counts its calls: cyclescope_marker_run.hits. */
+	CYCLESCOPE_PROBE_COUNTING = 5,
+};
+
+/* Chains of known length in core cycles, each in one cache line; cyclescope_marker_call.code is one of these or the
+ * number of a code. Of dependent imul 4 or 14 links an iteration, of dependent add 8 or 24, of independent add 24. */
+enum cyclescope_marker_ruler {
+	CYCLESCOPE_RULER_IMUL_SHORT = 0x80000000,
+	CYCLESCOPE_RULER_IMUL_LONG = 0x80000001,
+	CYCLESCOPE_RULER_ADD_SHORT = 0x80000002,
+	CYCLESCOPE_RULER_ADD_LONG = 0x80000003,
+	CYCLESCOPE_RULER_SENTINEL = 0x80000004,
+};
+
+/* What a code is. ENOENT past the last one. */
+struct cyclescope_marker_code {
+	__u32 size;
+	__u32 version;
+	/* Its number; all that follows is the answer. */
+	__u32 code;
+	/* The number of its design. */
+	__u32 design;
+	char name[CYCLESCOPE_MARKER_NAME_BYTES];
+	/* enum cyclescope_guard, enum cyclescope_surroundings. */
+	__u32 guard;
+	__u32 around;
+	/* How far behind the start of a cache line its loop is to begin. */
+	__u32 placement;
+	/* Its length. */
+	__u32 bytes;
+	__u64 address;
+};
+
+/* The bytes of a code as they stand now. */
+struct cyclescope_marker_bytes {
+	__u32 size;
+	__u32 version;
+	__u32 code;
+	/* Its length: EINVAL for another. */
+	__u32 bytes;
+	__u64 buffer;
+};
+
+/* All sites of one design on or off. EOPNOTSUPP for a probe that the design or this kernel has not. */
+struct cyclescope_marker_switch {
+	__u32 size;
+	__u32 version;
+	/* None is known. */
+	__u32 flags;
+	__u32 design;
+	/* enum cyclescope_probe */
+	__u32 probe;
+};
+
+/* One call of a round: so many iterations of a code or of a ruler. */
+struct cyclescope_marker_call {
+	__u32 code;
+	__u32 loops;
+};
+
+/* Rounds of calls, each timed by LFENCE, RDTSC, LFENCE on both sides. */
+struct cyclescope_marker_run {
+	__u32 size;
+	__u32 version;
+	/* None is known. */
+	__u32 flags;
+	/* The CPU that the caller is pinned to: ESTALE where it runs on another one. */
+	__u32 cpu;
+	__u32 calls;
+	/* Rounds that are not kept, and rounds that are. */
+	__u32 warm_up;
+	__u32 rounds;
+	/* Turns of a loop of one core cycle, at most, before each call. At least 1. */
+	__u32 delay;
+	/* struct cyclescope_marker_call */
+	__u64 call_list;
+	/* Room for rounds * calls of struct cyclescope_sample. */
+	__u64 samples;
+	/* Seeds the delays. */
+	__u64 seed;
+	/* After how many µs interrupts are let in, between two rounds. */
+	__u32 slice_us;
+	/* How long the whole run may take, ms: it then ends early. */
+	__u32 total_ms;
+	/* The module writes what follows. Calls of the counting probe, those of the warm-up among them. */
+	__u64 hits;
+	/* Kept rounds whose samples are written. */
+	__u32 rounds_done;
+	__u32 slices;
+};
+
 #define CYCLESCOPE_GET_INFO _IOWR('y', 0x40, struct cyclescope_info)
 #define CYCLESCOPE_RUN _IOWR('y', 0x41, struct cyclescope_run)
-/* 0x50 to 0x5f are for markers in the kernel. */
-#define CYCLESCOPE_MARKER_FIRST 0x50
-#define CYCLESCOPE_MARKER_LAST 0x5f
+/* 0x50 to 0x5f are for markers. */
+#define CYCLESCOPE_MARKER_CODE _IOWR('y', 0x50, struct cyclescope_marker_code)
+#define CYCLESCOPE_MARKER_BYTES _IOWR('y', 0x51, struct cyclescope_marker_bytes)
+#define CYCLESCOPE_MARKER_SWITCH _IOWR('y', 0x52, struct cyclescope_marker_switch)
+#define CYCLESCOPE_MARKER_RUN _IOWR('y', 0x53, struct cyclescope_marker_run)
 
 #endif
