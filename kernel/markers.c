@@ -6,6 +6,7 @@
  * are off again, at the latest when that file goes.
  */
 #include <linux/build_bug.h>
+#include <linux/cache.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/mutex.h>
@@ -36,7 +37,15 @@ static const struct marker_design *const designs[] = {
 #undef MARKER
 };
 
-struct marker_memory marker_memory __aligned(PAGE_SIZE);
+/* Source and target must not be congruent modulo 4096, or loads wait for stores that only seem to be to their address
+ * (Intel optimization manual, 4-KByte aliasing). */
+static struct {
+	u8 from[CYCLESCOPE_MARKER_COPIED];
+	u8 apart[320];
+	u8 to[CYCLESCOPE_MARKER_COPIED];
+} memory __aligned(PAGE_SIZE);
+u8 *marker_to __read_mostly = memory.to;
+u8 *marker_from __read_mostly = memory.from;
 
 /* Taken before `one_run`. Whoever owns the sites never waits for it long: all others are sent away. */
 static DEFINE_MUTEX(sites);

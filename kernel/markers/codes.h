@@ -28,7 +28,7 @@
 
 /* The barrier keeps a loop that does nothing, and has the site look again each time. */
 #define WORK_nothing		barrier()
-#define WORK_memcpy		do { memcpy(marker_memory.to, marker_memory.from, CYCLESCOPE_MARKER_COPIED); barrier(); } while (0)
+#define WORK_memcpy		do { memcpy(marker_to, marker_from, CYCLESCOPE_MARKER_COPIED); barrier(); } while (0)
 
 #define NAME_OF(design, guard, around, placement)	design##_##guard##_##around##_##placement
 #define EXPANDED(design, guard, around, placement)	NAME_OF(design, guard, around, placement)

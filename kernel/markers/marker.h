@@ -35,13 +35,9 @@ extern marker_probe *const marker_probes[CYCLESCOPE_PROBE_COUNTING + 1];
 /* Calls of the counting probes. */
 extern u64 marker_hits;
 
-/* What the memcpy contexts copy. 320: source and target must not be congruent modulo 4096, or loads wait for stores
- * that only seem to be to their address (Intel optimization manual, 4-KByte aliasing). */
-extern struct marker_memory {
-	u8 from[CYCLESCOPE_MARKER_COPIED];
-	u8 apart[320];
-	u8 to[CYCLESCOPE_MARKER_COPIED];
-} marker_memory;
+/* What the memcpy contexts copy; by pointers, since of addresses that it knows the compiler would prepare more before the
+ * loop, and move it. */
+extern u8 *marker_to, *marker_from;
 
 /* Keeps the compiler from dropping what a probe takes. */
 #define MARKER_TAKE(value)	asm volatile("" : : "r"(value))
