@@ -5,11 +5,15 @@
 //! cyclescope-guest row COUNT           bad stacks one after another
 //! cyclescope-guest runs COUNT OPENS    runs, and devices opened and closed, for what they leave behind
 //! cyclescope-guest fuzz COUNT SEED     random code
+//! cyclescope-guest marker-counts       each marker calls its probe when it is on
+//! cyclescope-guest marker-bytes        what of each marker's code changes with that
+//! cyclescope-guest marker-lengths FILE the length of each, as another program counts it
 //! ```
 
 mod draw;
 mod exact;
 mod fuzz;
+mod markers;
 mod memory;
 mod ring0;
 
@@ -27,7 +31,11 @@ fn main() -> ExitCode {
         Some("row") => ring0::row(number(1)),
         Some("runs") => ring0::runs(number(1), number(2)),
         Some("fuzz") => fuzz::fuzz(number(1), number(2)),
-        _ => Err("usage: cyclescope-guest exact|row|runs|fuzz NUMBER...".into()),
+        Some("marker-counts") => markers::counts(),
+        Some("marker-bytes") => markers::bytes(),
+        Some("marker-lengths") => markers::lengths(words.get(1).map_or("", String::as_str)),
+        _ => Err("usage: cyclescope-guest exact|row|runs|fuzz|marker-counts|marker-bytes|marker-lengths ..."
+            .into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

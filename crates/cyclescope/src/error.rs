@@ -158,6 +158,7 @@ fn system_remedy(errno: i32) -> &'static str {
         libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
         libc::EFBIG => "allow larger files, for shared memory counts as one; see `ulimit -f`",
         libc::EAGAIN => "allow more processes; see `ulimit -u` and the container's limit",
+        libc::EBUSY => "another run uses it; wait until that has ended",
         libc::ESTALE => "the CPU went offline, or something moved the process; see --cpu",
         libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside of the container",
         _ => "",

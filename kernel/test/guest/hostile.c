@@ -188,6 +188,13 @@ static void values(void)
 	}
 }
 
+static bool known(unsigned long command)
+{
+	return command == CYCLESCOPE_RUN || command == CYCLESCOPE_GET_INFO || command == CYCLESCOPE_MARKER_CODE ||
+	       command == CYCLESCOPE_MARKER_BYTES || command == CYCLESCOPE_MARKER_SWITCH ||
+	       command == CYCLESCOPE_MARKER_RUN;
+}
+
 /* Memory that goes, or can't be written to, at every place. */
 static void memory(void)
 {
@@ -222,7 +229,7 @@ static void memory(void)
 		for (unsigned int number = 0; number < 256; number++) {
 			unsigned long command = _IOC(_IOC_READ | _IOC_WRITE, 'y', number, size);
 
-			if (command != CYCLESCOPE_RUN && command != CYCLESCOPE_GET_INFO)
+			if (!known(command))
 				demand(ioctl(file, command, run) && errno == ENOTTY, "ENOTTY for an unknown call");
 		}
 	demand(read(file, run, 1) < 0 && write(file, run, 1) < 0 && lseek(file, 1, SEEK_SET) < 0, "neither read nor written");

@@ -134,6 +134,91 @@ pub(super) struct Run {
     pub(super) outcome: Outcome,
 }
 
+/// Bytes of a marker design's name, with its end.
+pub(super) const MARKER_NAME_BYTES: usize = 16;
+/// Bytes that one iteration around a memcpy copies.
+pub(super) const MARKER_COPIED: u32 = 4096;
+/// Most calls of markers a round.
+pub(super) const MARKER_MOST_CALLS: u32 = 512;
+/// The longest delay before a marker's call.
+pub(super) const MARKER_MOST_DELAY: u32 = 1024;
+/// Most iterations a round.
+pub(super) const MARKER_MOST_WORK: u32 = 32768;
+/// As how many iterations one around a memcpy counts.
+pub(super) const MARKER_COPY_WEIGHT: u32 = 4;
+/// The longest slice of a run of markers.
+pub(super) const MARKER_LONGEST_SLICE_US: u32 = 5000;
+/// What [`MarkerSwitch::probe`] is where the sites go off.
+pub(super) const PROBE_DORMANT: u32 = 0;
+
+/// `struct cyclescope_marker_code`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MarkerCode {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) code: u32,
+    pub(super) design: u32,
+    pub(super) name: [u8; MARKER_NAME_BYTES],
+    pub(super) guard: u32,
+    pub(super) around: u32,
+    pub(super) placement: u32,
+    pub(super) bytes: u32,
+    pub(super) address: u64,
+}
+
+/// `struct cyclescope_marker_bytes`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MarkerBytes {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) code: u32,
+    pub(super) bytes: u32,
+    pub(super) buffer: u64,
+}
+
+/// `struct cyclescope_marker_switch`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MarkerSwitch {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) flags: u32,
+    pub(super) design: u32,
+    pub(super) probe: u32,
+}
+
+/// `struct cyclescope_marker_call`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MarkerCall {
+    pub(super) code: u32,
+    pub(super) loops: u32,
+}
+
+/// `struct cyclescope_marker_run`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct MarkerRun {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) flags: u32,
+    pub(super) cpu: u32,
+    pub(super) calls: u32,
+    pub(super) warm_up: u32,
+    pub(super) rounds: u32,
+    pub(super) delay: u32,
+    pub(super) call_list: u64,
+    pub(super) samples: u64,
+    pub(super) seed: u64,
+    pub(super) slice_us: u32,
+    pub(super) total_ms: u32,
+    pub(super) hits: u64,
+    pub(super) rounds_done: u32,
+    pub(super) slices: u32,
+}
+
 const _: () = {
     assert!(size_of::<Info>() == 112);
     assert!(offset_of!(Info, arena) == 16);
@@ -149,6 +234,16 @@ const _: () = {
     assert!(offset_of!(Run, warm_up) == 56);
     assert!(offset_of!(Run, seed) == 80);
     assert!(offset_of!(Run, outcome) == 104);
+    assert!(size_of::<MarkerCode>() == 56);
+    assert!(offset_of!(MarkerCode, name) == 16);
+    assert!(offset_of!(MarkerCode, address) == 48);
+    assert!(size_of::<MarkerBytes>() == 24);
+    assert!(size_of::<MarkerSwitch>() == 20);
+    assert!(size_of::<MarkerCall>() == 8);
+    assert!(size_of::<MarkerRun>() == 80);
+    assert!(offset_of!(MarkerRun, call_list) == 32);
+    assert!(offset_of!(MarkerRun, slice_us) == 56);
+    assert!(offset_of!(MarkerRun, hits) == 64);
 };
 
 /// `_IOWR('y', number, size)` (asm-generic/ioctl.h).
@@ -160,3 +255,11 @@ const fn read_write(number: u64, size: usize) -> u64 {
 pub(super) const GET_INFO: u64 = read_write(0x40, size_of::<Info>());
 /// `CYCLESCOPE_RUN`
 pub(super) const RUN: u64 = read_write(0x41, size_of::<Run>());
+/// `CYCLESCOPE_MARKER_CODE`
+pub(super) const MARKER_CODE: u64 = read_write(0x50, size_of::<MarkerCode>());
+/// `CYCLESCOPE_MARKER_BYTES`
+pub(super) const MARKER_BYTES: u64 = read_write(0x51, size_of::<MarkerBytes>());
+/// `CYCLESCOPE_MARKER_SWITCH`
+pub(super) const MARKER_SWITCH: u64 = read_write(0x52, size_of::<MarkerSwitch>());
+/// `CYCLESCOPE_MARKER_RUN`
+pub(super) const MARKER_RUN: u64 = read_write(0x53, size_of::<MarkerRun>());

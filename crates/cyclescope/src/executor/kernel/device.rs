@@ -34,10 +34,7 @@ impl Module {
         // SAFETY: the module writes a struct of the size that it was told.
         if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
             let error = io::Error::last_os_error();
-            return Err(kernel_unavailable(
-                format!("the module that is loaded does not speak version {} ({error})", abi::VERSION),
-                "build and load the module that came with this program",
-            ));
+            return Err(stranger(&format!("does not speak version {} ({error})", abi::VERSION)));
         }
         Ok(Module { device, info })
     }
@@ -87,12 +84,36 @@ impl Module {
         run.size = size_of::<abi::Run>() as u32;
         run.version = abi::VERSION;
         // SAFETY: as the caller promises.
-        if unsafe { libc::ioctl(self.device.as_raw_fd(), abi::RUN, run) } == 0 {
+        unsafe { self.call(abi::RUN, run, "running code in ring 0") }
+    }
+
+    /// One call of the device.
+    ///
+    /// # Safety
+    ///
+    /// The argument is the struct of that call and says its size; addresses in it are those of buffers as long as the
+    /// counts beside them say.
+    pub(super) unsafe fn call<T>(
+        &self,
+        call: u64,
+        argument: &mut T,
+        doing: &'static str,
+    ) -> Result<(), RunError> {
+        // SAFETY: as the caller promises.
+        if unsafe { libc::ioctl(self.device.as_raw_fd(), call, std::ptr::from_mut(argument)) } == 0 {
             return Ok(());
         }
         let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        Err(RunError::System { doing: "running code in ring 0", errno })
+        Err(RunError::System { doing, errno })
     }
+}
+
+/// The module that is loaded belongs to another program.
+pub(super) fn stranger(lack: &str) -> Unavailable {
+    kernel_unavailable(
+        format!("the module that is loaded {lack}"),
+        "build and load the module that came with this program",
+    )
 }
 
 fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {

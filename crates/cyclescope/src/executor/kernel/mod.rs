@@ -8,6 +8,7 @@ mod abi;
 mod device;
 mod exception;
 mod judgement;
+pub mod markers;
 pub mod refused;
 #[cfg(test)]
 mod tests;

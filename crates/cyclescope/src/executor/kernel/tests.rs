@@ -1,8 +1,12 @@
 //! What can be tested of the executor without its module.
 
-use super::abi::{self, Info, Outcome, Piece, PlacedCall, Run, changed};
+use super::abi::{
+    self, Info, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, Outcome, Piece, PlacedCall,
+    Run, changed,
+};
 use super::device::unavailable;
 use super::exception::{comes_after, name};
+use super::markers::{Around, Guard, Probe, Ruler};
 use super::*;
 use crate::machine::fact::{Fact, Files};
 use crate::machine::kernel_module::KernelModule;
@@ -98,6 +102,38 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ("sizeof(struct cyclescope_sample)", size_of::<Sample>() as u64),
         ("sizeof(struct cyclescope_outcome)", size_of::<Outcome>() as u64),
         ("sizeof(struct cyclescope_run)", size_of::<Run>() as u64),
+        ("CYCLESCOPE_MARKER_CODE", abi::MARKER_CODE),
+        ("CYCLESCOPE_MARKER_BYTES", abi::MARKER_BYTES),
+        ("CYCLESCOPE_MARKER_SWITCH", abi::MARKER_SWITCH),
+        ("CYCLESCOPE_MARKER_RUN", abi::MARKER_RUN),
+        ("CYCLESCOPE_MARKER_NAME_BYTES", abi::MARKER_NAME_BYTES as u64),
+        ("CYCLESCOPE_MARKER_COPIED", abi::MARKER_COPIED.into()),
+        ("CYCLESCOPE_MARKER_MOST_CALLS", abi::MARKER_MOST_CALLS.into()),
+        ("CYCLESCOPE_MARKER_MOST_DELAY", abi::MARKER_MOST_DELAY.into()),
+        ("CYCLESCOPE_MARKER_MOST_WORK", abi::MARKER_MOST_WORK.into()),
+        ("CYCLESCOPE_MARKER_COPY_WEIGHT", abi::MARKER_COPY_WEIGHT.into()),
+        ("CYCLESCOPE_MARKER_LONGEST_SLICE_US", abi::MARKER_LONGEST_SLICE_US.into()),
+        ("CYCLESCOPE_PROBE_DORMANT", abi::PROBE_DORMANT.into()),
+        ("CYCLESCOPE_PROBE_EMPTY", Probe::Empty as u64),
+        ("CYCLESCOPE_PROBE_DIRECT", Probe::Direct as u64),
+        ("CYCLESCOPE_PROBE_VARARGS", Probe::Varargs as u64),
+        ("CYCLESCOPE_PROBE_FORMAT", Probe::Format as u64),
+        ("CYCLESCOPE_PROBE_COUNTING", Probe::Counting as u64),
+        ("CYCLESCOPE_GUARD_BARE", Guard::Bare as u64),
+        ("CYCLESCOPE_GUARD_PREEMPTION", Guard::Preemption as u64),
+        ("CYCLESCOPE_GUARD_OWN", Guard::Own as u64),
+        ("CYCLESCOPE_AROUND_NOTHING", Around::Nothing as u64),
+        ("CYCLESCOPE_AROUND_MEMCPY", Around::Memcpy as u64),
+        ("CYCLESCOPE_RULER_IMUL_SHORT", Ruler::ImulShort as u64),
+        ("CYCLESCOPE_RULER_IMUL_LONG", Ruler::ImulLong as u64),
+        ("CYCLESCOPE_RULER_ADD_SHORT", Ruler::AddShort as u64),
+        ("CYCLESCOPE_RULER_ADD_LONG", Ruler::AddLong as u64),
+        ("CYCLESCOPE_RULER_SENTINEL", Ruler::Sentinel as u64),
+        ("sizeof(struct cyclescope_marker_code)", size_of::<MarkerCode>() as u64),
+        ("sizeof(struct cyclescope_marker_bytes)", size_of::<MarkerBytes>() as u64),
+        ("sizeof(struct cyclescope_marker_switch)", size_of::<MarkerSwitch>() as u64),
+        ("sizeof(struct cyclescope_marker_call)", size_of::<MarkerCall>() as u64),
+        ("sizeof(struct cyclescope_marker_run)", size_of::<MarkerRun>() as u64),
     ];
     macro_rules! offsets {
         ($($of:literal $type:ty: $($field:ident)*;)*) => {$($(all.push((
@@ -115,6 +151,12 @@ fn numbers() -> Vec<(&'static str, u64)> {
             tsc aperf mperf;
         "run" Run: size version flags cpu pieces calls piece_list call_list context samples warm_up rounds delay
             slice_us deadline_us total_ms seed fill unread outcome;
+        "marker_code" MarkerCode: size version code design name guard around placement bytes address;
+        "marker_bytes" MarkerBytes: size version code bytes buffer;
+        "marker_switch" MarkerSwitch: size version flags design probe;
+        "marker_call" MarkerCall: code loops;
+        "marker_run" MarkerRun: size version flags cpu calls warm_up rounds delay call_list samples seed slice_us
+            total_ms hits rounds_done slices;
     }
     all
 }

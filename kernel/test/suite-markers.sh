@@ -1,0 +1,48 @@
+# Markers: sites in the module's own code are off, on and off again, by their counts and by their bytes.
+# boot: --smp 2
+. ./tap.sh
+plan 13
+
+kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
+
+in_the_middle() {
+	hostile-markers endure &
+	local runner=$! status=0
+	sleep 1
+	rmmod cyclescope 2>&1 && status=1
+	wait $runner || status=1
+	return $status
+}
+
+# What leaks leaks each time, so one of three times without loss is enough.
+leaves_nothing() {
+	local turn slab free
+	for turn in 1 2 3; do
+		slab=$(kib Slab) free=$(kib MemAvailable)
+		hostile-markers turns || return 1
+		sleep 1
+		echo "slab, KiB: $slab before, $(kib Slab) after; free, KiB: $free, $(kib MemAvailable)"
+		[ $(($(kib Slab) - slab)) -le 200 ] && [ $((free - $(kib MemAvailable))) -le 400 ] && return
+	done
+	return 1
+}
+
+check "the module loads" insmod /modules/cyclescope.ko
+check "each site calls its probe when it is on, and only then" cyclescope-guest marker-counts
+check "its bytes change where they should, and come back" cyclescope-guest marker-bytes
+if [ -s /modules/lengths ]; then
+	check "each code is as long as objdump says" cyclescope-guest marker-lengths /modules/lengths
+else
+	skip "each code is as long as objdump says" "there is no objdump"
+fi
+check "wrong values" hostile-markers values
+check "bounds" hostile-markers bounds
+check "sites belong to one file" hostile-markers owners
+check "processes killed in the middle" hostile-markers killed
+hostile-markers turns
+check "devices opened, switched and closed leave nothing behind" leaves_nothing
+note "$(cat /tmp/output)"
+check "the module does not go in the middle" in_the_middle
+check "the module goes" rmmod cyclescope
+check "and comes again" insmod /modules/cyclescope.ko
+check "with all sites off" cyclescope-guest marker-counts
