@@ -47,7 +47,7 @@ static struct {
 u8 *marker_to __read_mostly = memory.to;
 u8 *marker_from __read_mostly = memory.from;
 
-/* Taken before `one_run`. Whoever owns the sites never waits for it long: all others are sent away. */
+/* Taken before `one_run`. The owner never waits for it long, not even to close: all others are sent away. */
 static DEFINE_MUTEX(sites);
 static struct file *owner;
 static bool enabled[ARRAY_SIZE(designs)];
@@ -81,9 +81,9 @@ static int enable(u32 design, u32 probe)
 {
 	int bad;
 
-	if (!designs[design]->connect)
+	/* Of those that there are a design may refuse some itself. */
+	if (!designs[design]->connect || !marker_probes[probe])
 		return -EOPNOTSUPP;
-	/* A tracepoint knows which it takes, and says so itself. */
 	bad = designs[design]->connect(probe);
 	enabled[design] = !bad;
 	return bad;
@@ -91,19 +91,20 @@ static int enable(u32 design, u32 probe)
 
 static void settle_owner(struct file *file)
 {
-	owner = memchr(enabled, true, sizeof(enabled)) ? file : NULL;
+	WRITE_ONCE(owner, memchr(enabled, true, sizeof(enabled)) ? file : NULL);
 }
 
 void markers_release(struct file *file)
 {
 	u32 design;
 
+	/* Only a call on this file could make it the owner, and there is none any more. */
+	if (READ_ONCE(owner) != file)
+		return;
 	mutex_lock(&sites);
-	if (owner == file) {
-		for (design = 0; design < ARRAY_SIZE(designs); design++)
-			disable(design);
-		owner = NULL;
-	}
+	for (design = 0; design < ARRAY_SIZE(designs); design++)
+		disable(design);
+	WRITE_ONCE(owner, NULL);
 	mutex_unlock(&sites);
 }
 
@@ -163,8 +164,8 @@ static long run(struct file *file, void *argument)
 
 static const struct {
 	unsigned int command;
-	/* Needs the sites for itself. */
-	bool owns;
+	/* Needs the sites for itself; the others only look. */
+	bool alone;
 	long (*answer)(struct file *file, void *argument);
 } calls[] = {
 	{ CYCLESCOPE_MARKER_CODE, false, describe },
@@ -177,9 +178,11 @@ static long answer(struct file *file, u32 call, void *argument)
 {
 	long answer;
 
+	if (!calls[call].alone)
+		return calls[call].answer(file, argument);
 	if (mutex_lock_interruptible(&sites))
 		return -ERESTARTSYS;
-	if (calls[call].owns && owner && owner != file)
+	if (owner && owner != file)
 		answer = -EBUSY;
 	else
 		answer = calls[call].answer(file, argument);

@@ -45,4 +45,4 @@ note "$(cat /tmp/output)"
 check "the module does not go in the middle" in_the_middle
 check "the module goes" rmmod cyclescope
 check "and comes again" insmod /modules/cyclescope.ko
-check "with all sites off" cyclescope-guest marker-counts
+check "with all sites off" cyclescope-guest marker-bytes

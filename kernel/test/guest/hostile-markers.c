@@ -306,7 +306,7 @@ static void turns(void)
 	}
 }
 
-/* For `rmmod` in the middle: three seconds with all sites on. */
+/* For `rmmod` in the middle: two seconds with all sites on. */
 static void endure(void)
 {
 	int file = open_device();
@@ -317,8 +317,8 @@ static void endure(void)
 		turn(file, design, CYCLESCOPE_PROBE_EMPTY);
 	make(&request, file, codes[0]);
 	request.run.warm_up = MANY;
-	request.run.total_ms = 3000;
-	demand(!answer(file, CYCLESCOPE_MARKER_RUN, &request.run), "a run of three seconds");
+	request.run.total_ms = 2000;
+	demand(!answer(file, CYCLESCOPE_MARKER_RUN, &request.run), "a run of two seconds");
 }
 
 static const struct {
