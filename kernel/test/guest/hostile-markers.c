@@ -295,7 +295,7 @@ static void killed(void)
 /* Devices opened, switched and closed, for what they leave behind. */
 static void turns(void)
 {
-	for (int number = 0; number < 100; number++) {
+	for (int number = 0; number < 50; number++) {
 		int file = open_device();
 		uint32_t codes[16], designs = first_codes(file, codes, 16);
 
