@@ -81,18 +81,21 @@ fn moved(code: &Code, at: u64) -> Result<Vec<u8>, Misfit> {
             instruction.flow_control(),
             FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
         );
+        let immovable = || Misfit::Immovable { instruction: instruction.to_string() };
         let (target, field, size) = if instruction.is_ip_rel_memory_operand() {
             let target = instruction.ip_rel_memory_address();
             (target, constants.displacement_offset(), constants.displacement_size())
         } else if near {
             (instruction.near_branch_target(), constants.immediate_offset(), constants.immediate_size())
+        } else if instruction.flow_control() == FlowControl::IndirectBranch {
+            // A table of jumps, which would lead back to the function that this is a copy of.
+            return Err(immovable());
         } else {
             continue;
         };
         if inside.contains(&target) {
             continue;
         }
-        let immovable = || Misfit::Immovable { instruction: instruction.to_string() };
         if size != 4 {
             return Err(immovable());
         }
@@ -326,6 +329,14 @@ mod tests {
                 matches!(before.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch);
             assert!(ends, "{before} before {}", instructions[at]);
         }
+    }
+
+    #[test]
+    fn a_jump_through_a_table_is_refused() {
+        let (_, code) = all().next().unwrap();
+        // jmp rax
+        let table = Code { bytes: &[0xff, 0xe0], sites: Vec::new(), ..code };
+        assert!(matches!(moved(&table, table.start + 64), Err(Misfit::Immovable { .. })));
     }
 
     #[test]
