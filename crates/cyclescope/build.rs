@@ -1,10 +1,13 @@
-//! Compiles the markers of `study::marker` with the C compiler.
+//! Makes the markers of `study::marker` from their text: those in C with the C compiler, those in Rust as a part of the
+//! library.
 
 #[allow(dead_code)]
 #[path = "src/study/marker/source/mod.rs"]
 mod source;
 
-use std::path::PathBuf;
+use source::design::Language;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const FOLDER: &str = "src/study/marker/source";
 
@@ -17,22 +20,44 @@ fn main() {
     // The unlikely path shall stay with its function, as it does in a module of the kernel's.
     build.flag("-fno-reorder-blocks-and-partition");
     build.file(format!("{FOLDER}/probes.c"));
-    let mut list = String::from("unsafe extern \"C\" {\n");
-    let mut all = String::new();
+    // Declarations, and the tables' addresses.
+    let (mut text, mut tables) = (String::new(), String::new());
     for design in source::design::ALL {
-        let text = source::c::unit(design, source::guard::ALL, source::context::ALL);
-        let file = out.join(format!("{}.c", design.identifier()));
-        std::fs::write(&file, text).expect("the build's folder can be written to");
-        build.file(file);
-        let symbol = format!("cyclescope_marker_{}", design.identifier());
-        list.push_str(&format!(
-            "    #[link_name = \"{symbol}\"]\n    static {}: RawDesign;\n",
-            symbol.to_uppercase()
-        ));
-        all.push_str(&format!("    &raw const {},\n", symbol.to_uppercase()));
+        let identifier = design.identifier();
+        match design.language {
+            Language::C => {
+                let unit = source::c::unit(design, design.guards(), source::context::ALL);
+                let file = out.join(format!("{identifier}.c"));
+                write(&file, &unit);
+                build.file(file);
+                let symbol = format!("cyclescope_marker_{identifier}");
+                let name = symbol.to_uppercase();
+                text.push_str(&format!(
+                    "unsafe extern \"C\" {{\n    #[link_name = \"{symbol}\"]\n    static {name}: RawDesign;\n}}\n"
+                ));
+                tables.push_str(&format!("    &raw const {name},\n"));
+            }
+            Language::Rust => {
+                text.push_str(&source::rust::unit(design, source::context::ALL, &rust_compiler()));
+                tables.push_str(&format!("    (&raw const marker_{identifier}::TABLE).cast(),\n"));
+            }
+        }
     }
-    list.push_str("}\n\n/// The designs that the build compiled.\n");
-    list.push_str(&format!("const BUILT: &[*const RawDesign] = &[\n{all}];\n"));
-    std::fs::write(out.join("designs.rs"), list).expect("the build's folder can be written to");
+    text.push_str(&format!(
+        "\n/// The designs that the build compiled.\nconst BUILT: &[*const RawDesign] = &[\n{tables}];\n"
+    ));
+    write(&out.join("designs.rs"), &text);
     build.compile("cyclescope_markers");
+}
+
+fn write(file: &Path, text: &str) {
+    std::fs::write(file, text).expect("the build's folder can be written to");
+}
+
+/// The Rust compiler's version, and how far it optimises this library.
+fn rust_compiler() -> String {
+    let told = |variable| std::env::var(variable).expect("cargo tells it");
+    let output = Command::new(told("RUSTC")).arg("-V").output().expect("the compiler runs");
+    let version = String::from_utf8(output.stdout).expect("a version is text");
+    format!("{}, opt-level {}", version.trim(), told("OPT_LEVEL"))
 }

@@ -1,8 +1,9 @@
 //! The functions that markers were compiled to, as they lie in this process.
 
-use super::source::c::BASE;
+use super::source::BASE;
 use super::source::design::{self, Design};
 use std::ffi::{CStr, c_char};
+use std::ptr;
 
 /// `struct marker_code` of `marker.h`.
 #[repr(C)]
@@ -22,13 +23,14 @@ struct RawRecord {
     target: i64,
 }
 
-/// `struct marker_design` of `marker.h`; so many [`RawCode`] follow it.
+/// `struct marker_design` of `marker.h`; so many `RawCode` follow it.
 #[repr(C)]
 pub struct RawDesign {
     name: *const c_char,
     compiler: *const c_char,
     enabled: *const u8,
     probe: *const u8,
+    switch_to: *const u8,
     records: *const RawRecord,
     records_end: *const RawRecord,
     entries: *const u64,
@@ -40,6 +42,32 @@ pub struct RawDesign {
 unsafe impl Sync for RawDesign {}
 // SAFETY: as above.
 unsafe impl Sync for RawCode {}
+
+impl RawDesign {
+    /// A table of nothing.
+    const NONE: RawDesign = RawDesign {
+        name: ptr::null(),
+        compiler: ptr::null(),
+        enabled: ptr::null(),
+        probe: ptr::null(),
+        switch_to: ptr::null(),
+        records: ptr::null(),
+        records_end: ptr::null(),
+        entries: ptr::null(),
+        entries_end: ptr::null(),
+        codes: 0,
+    };
+}
+
+/// The table of a design in Rust.
+#[repr(C)]
+struct Table<const CODES: usize> {
+    design: RawDesign,
+    codes: [RawCode; CODES],
+}
+
+// SAFETY: as for its parts.
+unsafe impl<const CODES: usize> Sync for Table<CODES> {}
 
 include!(concat!(env!("OUT_DIR"), "/designs.rs"));
 
@@ -57,8 +85,11 @@ pub struct Compiled {
     pub compiler: String,
     /// The address of the variable that enables the marker, if one does.
     pub enabled: Option<u64>,
-    /// The address of the pointer through which the marker finds its probe.
-    pub probe: u64,
+    /// The address of the pointer through which the marker finds its probe, if it calls one.
+    pub probe: Option<u64>,
+    /// The address of the function `extern "C" fn(state: u32)` that puts the marker's library into a state, where
+    /// [`Enabling::Switch`](design::Enabling::Switch) says so: [`listener`](super::listener) tells how to use it.
+    pub switch: Option<u64>,
     /// Its functions.
     pub codes: Vec<Code>,
 }
@@ -112,11 +143,13 @@ impl Compiled {
             (&*raw, codes)
         };
         let name = text(design.name);
+        let address = |pointer: *const u8| (!pointer.is_null()).then_some(pointer as u64);
         Compiled {
             design: design::ALL.iter().find(|one| one.name == name).expect("tables are made from this list"),
             compiler: text(design.compiler),
-            enabled: (!design.enabled.is_null()).then_some(design.enabled as u64),
-            probe: design.probe as u64,
+            enabled: address(design.enabled),
+            probe: address(design.probe),
+            switch: address(design.switch_to),
             codes: codes.iter().map(|code| code.read(&design.places(code))).collect(),
         }
     }
@@ -193,19 +226,20 @@ fn text(text: *const c_char) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::marker::source::{context, design::Enabling, guard};
+    use crate::study::marker::source::{context, design::Enabling};
 
     #[test]
     fn every_design_has_a_function_for_each_guard_and_context() {
         let built = Compiled::built();
         assert_eq!(built.len(), design::ALL.len());
         for compiled in &built {
-            assert_eq!(compiled.codes.len(), context::ALL.len() * (guard::ALL.len() + 1));
+            assert_eq!(compiled.codes.len(), context::ALL.len() * (compiled.design.guards().len() + 1));
             assert!(!compiled.compiler.is_empty());
+            assert_eq!(compiled.switch.is_some(), matches!(compiled.design.enabling, Enabling::Switch(_)));
             for context in context::ALL {
                 let base = compiled.code(context.name, None).expect("there is a loop without the marker");
                 assert!(base.sites.is_empty(), "{} {base:?}", compiled.design.name);
-                for guard in guard::ALL {
+                for guard in compiled.design.guards() {
                     let code = compiled.code(context.name, Some(guard.name)).expect("there is one with it");
                     let patched = matches!(
                         compiled.design.enabling,

@@ -2,11 +2,13 @@
 //!
 //! A [`source::design`] is text; the build compiles it into functions, each a loop with the marker in it and the same
 //! loop without ([`compiled`]). [`instance`] copies them to many addresses and patches them as the real things are.
+//! What listens to those that a library makes is in [`listener`].
 
 pub mod bench;
 pub mod compiled;
 pub mod estimate;
 pub mod instance;
+pub mod listener;
 pub mod source;
 pub mod state;
 pub mod survey;

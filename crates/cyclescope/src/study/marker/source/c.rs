@@ -1,12 +1,10 @@
 //! C text: one file a design, with a function for each guard and context.
 
+use super::BASE;
 use super::context::Context;
 use super::design::{Design, Enabling};
 use super::guard::Guard;
 use std::fmt::Write;
-
-/// The guard's place in a function's name where the function is the loop without the marker.
-pub const BASE: &str = "base";
 
 /// Where the compiler notes the entries that can be patched.
 const ENTRIES: &str = "\
@@ -54,10 +52,10 @@ pub fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
                 text,
                 "static __attribute__((section(\"in_{function}\"), noipa, used)) void {function}(long loops, char *memory)\n\
                  {{\n\t{before}\n\tfor (long loop = 0; loop < loops; loop++) {{\n\t\t{body}\n\t\t{site}\n\t}}\n\t{after}\n}}",
-                before = context.before,
-                body = context.body,
+                before = context.c.before,
+                body = context.c.body,
                 site = fill(site),
-                after = context.after,
+                after = context.c.after,
             )
             .expect("a string");
             let target = match (design.enabling, guard) {
@@ -87,7 +85,7 @@ pub fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
     };
     writeln!(
         text,
-        "\nconst struct marker_design cyclescope_marker_{identifier} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now,\n\
+        "\nconst struct marker_design cyclescope_marker_{identifier} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now, NULL,\n\
          \t{}, {}, {count},\n\t{{\n{table}\t}},\n}};",
         design.name,
         if enabled { "&marker_enabled" } else { "NULL" },

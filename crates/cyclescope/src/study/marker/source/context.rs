@@ -13,11 +13,20 @@ pub struct Context {
     pub aim: f64,
     /// Whether it touches the memory that it is given.
     pub touches_memory: bool,
-    /// C before the loop.
+    /// Its text in C.
+    pub c: Text,
+    /// Its text in Rust.
+    pub rust: Text,
+}
+
+/// What stands around and in a loop, in one language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Text {
+    /// Before the loop.
     pub before: &'static str,
-    /// C of the loop's body. `memory` points to at least 256 KiB.
+    /// The loop's body. `memory` points to at least 256 KiB.
     pub body: &'static str,
-    /// C after the loop.
+    /// After the loop.
     pub after: &'static str,
 }
 
@@ -32,9 +41,8 @@ pub const ALL: &[Context] = &[
         usual: true,
         aim: 0.05,
         touches_memory: false,
-        before: "",
-        body: "barrier();",
-        after: "",
+        c: Text { before: "", body: "barrier();", after: "" },
+        rust: Text { before: "", body: "barrier();", after: "" },
     },
     Context {
         name: "memcpy",
@@ -42,9 +50,12 @@ pub const ALL: &[Context] = &[
         usual: true,
         aim: 0.1,
         touches_memory: true,
-        before: "",
         // Source and destination are no multiple of 4096 apart: such loads would wait for stores that they don't need.
-        body: "memcpy(memory + 4096 + 5 * 320, memory, 4096); barrier();",
-        after: "",
+        c: Text { before: "", body: "memcpy(memory + 4096 + 5 * 320, memory, 4096); barrier();", after: "" },
+        rust: Text {
+            before: "",
+            body: "core::ptr::copy_nonoverlapping(memory, memory.add(4096 + 5 * 320), 4096); barrier();",
+            after: "",
+        },
     },
 ];

@@ -30,6 +30,8 @@ struct marker_design {
 	volatile void *enabled;
 	/* Where the marker finds its probe. */
 	marker_probe *probe;
+	/* What puts the marker's library into a state, where the marker is a library's. */
+	void (*switch_to)(unsigned int state);
 	const struct marker_record *records;
 	const struct marker_record *records_end;
 	/* Addresses of entries that can be patched. */

@@ -4,6 +4,10 @@ pub mod c;
 pub mod context;
 pub mod design;
 pub mod guard;
+pub mod rust;
 
 /// What all C files begin with.
 pub const HEADER: &str = include_str!("marker.h");
+
+/// The guard's place in a function's name where the function is the loop without the marker.
+pub const BASE: &str = "base";

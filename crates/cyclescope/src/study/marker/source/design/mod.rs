@@ -6,10 +6,14 @@ mod flag;
 mod function_entry;
 mod immediate;
 mod indirect_call;
+pub mod log;
 mod static_key_2;
 mod static_key_5;
+pub mod tracing;
 mod usdt;
 mod usdt_semaphore;
+
+use super::guard::{self, Guard};
 
 /// All designs, sorted by name.
 pub const ALL: &[Design] = &[
@@ -17,8 +21,10 @@ pub const ALL: &[Design] = &[
     function_entry::DESIGN,
     immediate::DESIGN,
     indirect_call::DESIGN,
+    log::DESIGN,
     static_key_2::DESIGN,
     static_key_5::DESIGN,
+    tracing::DESIGN,
     usdt::DESIGN,
     usdt_semaphore::DESIGN,
 ];
@@ -38,7 +44,8 @@ pub struct Design {
     pub declarations: &'static str,
     /// What the loop without the marker has in the marker's place: mostly nothing.
     pub base: &'static str,
-    /// The marker. `PROBE` stands for the guarded call of the probe, and `ENABLED` for the variable that enables it.
+    /// The marker. In C `PROBE` stands for the guarded call of the probe, and `ENABLED` for the variable that enables
+    /// it; in Rust `NUMBER` and `POINTER` are its arguments.
     pub site: &'static str,
     /// How it is enabled.
     pub enabling: Enabling,
@@ -49,6 +56,8 @@ pub struct Design {
 pub enum Language {
     /// Compiled with the build's C compiler.
     C,
+    /// Compiled with this library, by the same compiler and with the same options.
+    Rust,
 }
 
 /// What enables a marker.
@@ -66,6 +75,27 @@ pub enum Enabling {
     Probe,
     /// A tracer's breakpoint, which only it can set.
     Tracer,
+    /// Its library, which is put into one of these states.
+    Switch(&'static [State]),
+}
+
+/// A state of the library that a marker is made with. Its number is its place in [`Enabling::Switch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Its name in records.
+    pub name: &'static str,
+    /// One line on it.
+    pub about: &'static str,
+    /// Who listens: nobody in world 0. A process can be in one world only, once and for all.
+    pub world: u32,
+    /// Whether the library's maximum level lets the marker pass.
+    pub passes: bool,
+    /// The state that its increment is taken over; none for the loop without the marker.
+    pub over: Option<&'static str>,
+    /// Whether it is measured. The others are there to count hits.
+    pub measured: bool,
+    /// Where the listener counts hits: how many a loop it has to count.
+    pub hits: Option<u64>,
 }
 
 impl Design {
@@ -77,5 +107,13 @@ impl Design {
     /// Its name as an identifier.
     pub fn identifier(&self) -> String {
         self.name.replace('-', "_")
+    }
+
+    /// The guards that its site is compiled with, each one time. What a library does around its calls is its own.
+    pub fn guards(&self) -> &'static [Guard] {
+        match self.language {
+            Language::C => guard::ALL,
+            Language::Rust => &guard::ALL[..1],
+        }
     }
 }

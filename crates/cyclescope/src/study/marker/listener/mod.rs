@@ -1,0 +1,72 @@
+//! Who listens to markers that are made with Rust's libraries `log` and `tracing`.
+//!
+//! Both take a logger or a subscriber once a process and keep it. So a state's `world` says who listens, and each
+//! worker of the user-mode executor is in one world for good:
+//!
+//! 1. [`prepare`], in each thread that will run batches, makes what needs memory;
+//! 2. an executor for each world; its worker is a copy of this process as it was then;
+//! 3. programs whose init code calls the design's `switch` with the number of a state of that world. The first call
+//!    installs the listener in the worker, later ones find it there.
+//!
+//! What is made raises the maximum level of `tracing` in this process, where nobody listens; a worker asks anew.
+//!
+//! A switch makes no system call and takes no memory. It can't report a failure: it executes UD2 where the worker is in
+//! another world, where nothing was prepared, and where the host program has installed a logger or subscriber before.
+//!
+//! The sinks write to memory, for the worker may not write to a file; they lock a mutex as standard output's do, and
+//! tell no time.
+
+pub(super) mod log;
+mod memory;
+#[cfg(test)]
+mod tests;
+pub(super) mod tracing;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+unsafe extern "C" {
+    /// How often a counting listener was called: the same number as that of the counting probe in C.
+    static mut marker_hits: u64;
+}
+
+/// Makes what listeners need, before executors are made. It costs little where it was called before.
+pub fn prepare() {
+    tracing::prepare();
+}
+
+/// The address of the number of hits that listeners and probes have counted.
+pub fn hits() -> u64 {
+    (&raw const marker_hits) as u64
+}
+
+/// Counts a hit.
+fn hit() {
+    let hits = &raw mut marker_hits;
+    // SAFETY: only a worker's only thread gets here.
+    unsafe { hits.write_volatile(hits.read_volatile().wrapping_add(1)) };
+}
+
+/// The world that this process is in, for one library.
+struct World(AtomicU32);
+
+impl World {
+    const fn none() -> World {
+        World(AtomicU32::new(u32::MAX))
+    }
+
+    /// Enters a world by installing its listener, unless this is where the process is.
+    fn enter(&self, world: u32, install: impl FnOnce() -> bool) {
+        match self.0.load(Ordering::Relaxed) {
+            now if now == world => {}
+            u32::MAX if install() => self.0.store(world, Ordering::Relaxed),
+            _ => refuse(),
+        }
+    }
+}
+
+/// Ends the worker by a fault, of which its executor tells the address.
+#[inline(never)]
+fn refuse() -> ! {
+    // SAFETY: raises an exception and does nothing else.
+    unsafe { std::arch::asm!("ud2", options(noreturn)) }
+}

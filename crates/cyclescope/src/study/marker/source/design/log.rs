@@ -1,0 +1,69 @@
+//! ```text
+//! mov rax, [log::MAX_LOG_LEVEL_FILTER]
+//! cmp rax, 3
+//! jbe …            ; over the call of the logger, which stands beside the likely path
+//! ```
+//!
+//! The comparison with the level that the library was compiled for is no code.
+
+use super::{Design, Enabling, Language, State};
+
+pub(super) const DESIGN: Design = Design {
+    name: "log",
+    about: "a log macro of Rust's: a load and a test of the maximum level, and a branch",
+    source: "the crate log, debug!",
+    language: Language::Rust,
+    declarations: "",
+    base: "",
+    site: r#"::log::debug!(target: "cyclescope::marker", "{} {:p}", NUMBER, POINTER);"#,
+    enabling: Enabling::Switch(STATES),
+};
+
+/// The states of `log`.
+pub const STATES: &[State] = &[
+    State {
+        name: "dormant",
+        about: "the maximum level is off",
+        world: 0,
+        passes: false,
+        over: None,
+        measured: true,
+        hits: None,
+    },
+    State {
+        name: "empty",
+        about: "a logger that does nothing",
+        world: 1,
+        passes: true,
+        over: Some("dormant"),
+        measured: true,
+        hits: None,
+    },
+    State {
+        name: "sink",
+        about: "a logger that formats level, target and message into memory, behind a mutex",
+        world: 2,
+        passes: true,
+        over: Some("empty"),
+        measured: true,
+        hits: None,
+    },
+    State {
+        name: "count",
+        about: "a logger that counts",
+        world: 3,
+        passes: true,
+        over: None,
+        measured: false,
+        hits: Some(1),
+    },
+    State {
+        name: "count-dormant",
+        about: "the same with the maximum level off",
+        world: 3,
+        passes: false,
+        over: None,
+        measured: false,
+        hits: Some(0),
+    },
+];
