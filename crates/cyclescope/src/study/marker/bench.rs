@@ -44,8 +44,6 @@ pub struct Subject {
 /// A visit to a subject at one of its placements: a round of all calls that counts, after one that doesn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
-    /// Which subject.
-    pub subject: usize,
     /// Which of its placements.
     pub placement: usize,
     /// How often the loops go around: fewer and more times.
@@ -65,9 +63,10 @@ pub trait Bench {
     /// The step of its readings.
     fn step(&self) -> f64;
 
-    /// Runs visits, and returns the durations of each: a column for each of [`call`].
-    fn run(&mut self, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
+    /// Runs visits to a subject, and returns the durations of each: a column for each of [`call`].
+    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
 
-    /// How often the marker called its probe in so many loops at one placement; none where it calls none.
+    /// How often the marker called its probe in so many loops at one placement: the same bytes with another probe, which
+    /// counts. None where it calls none.
     fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }

@@ -3,7 +3,7 @@
 //! They follow the document on Linux kernel markers: each enabled state does one thing more than the one that it is
 //! `over`, so that the difference of their costs is the price of that thing.
 
-use super::source::design::{Design, Enabling};
+use super::source::design::{self, Design, Enabling};
 
 /// What a marker may be found in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,19 @@ pub struct State {
     pub enabled: bool,
     /// The state that it goes one step further than; none is the loop without the marker.
     pub over: Option<&'static str>,
+    /// Of a library's marker: the number of the library's state, and who listens in it. A process has one listener.
+    pub library: Option<Library>,
+}
+
+/// What a library is switched to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Library {
+    /// The state's number, as the design's switch takes it.
+    pub number: u32,
+    /// Who listens: nobody in world 0.
+    pub world: u32,
+    /// Whether its listener counts, and how often a loop.
+    pub hits: Option<u64>,
 }
 
 /// What an enabled marker calls.
@@ -37,10 +50,6 @@ pub enum Probe {
     Count,
 }
 
-unsafe extern "C" {
-    static mut marker_hits: u64;
-}
-
 impl Probe {
     /// All of them.
     pub const ALL: [Probe; 5] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format, Probe::Count];
@@ -55,11 +64,6 @@ impl Probe {
             Probe::Count => "count",
         }
     }
-
-    /// The address of what [`Probe::Count`] counts in.
-    pub fn hits() -> u64 {
-        (&raw const marker_hits) as u64
-    }
 }
 
 const DORMANT: State = State {
@@ -69,10 +73,11 @@ const DORMANT: State = State {
     probe: Some(Probe::Empty),
     enabled: false,
     over: None,
+    library: None,
 };
 
 const fn enabled(name: &'static str, about: &'static str, over: &'static str, probe: Probe) -> State {
-    State { name, about, guard: "none", probe: Some(probe), enabled: true, over: Some(over) }
+    State { name, about, guard: "none", probe: Some(probe), enabled: true, over: Some(over), library: None }
 }
 
 const fn guarded(state: State) -> State {
@@ -111,6 +116,9 @@ pub fn states(design: &Design) -> Vec<State> {
                 ..bare
             },
         ],
+        Enabling::Switch(states) => {
+            libraries(states).filter(|(state, _)| state.measured).map(|(_, one)| one).collect()
+        }
         // An empty probe is what it has when it is dormant.
         Enabling::Probe => {
             let over = |over: &'static str| if over == "empty" { "dormant" } else { over };
@@ -119,6 +127,30 @@ pub fn states(design: &Design) -> Vec<State> {
             std::iter::once(State { guard: "none", ..DORMANT }).chain(others).collect()
         }
         _ => CALLING.to_vec(),
+    }
+}
+
+/// The states of a library's marker.
+fn libraries(states: &'static [design::State]) -> impl Iterator<Item = (&'static design::State, State)> {
+    let bare = State { guard: "none", probe: None, ..DORMANT };
+    states.iter().enumerate().map(move |(number, state)| {
+        let library = Library { number: number as u32, world: state.world, hits: state.hits };
+        let enabled = state.passes && state.hits != Some(0);
+        let (name, about, over) = (state.name, state.about, state.over);
+        (state, State { name, about, over, enabled, library: Some(library), ..bare })
+    })
+}
+
+/// The state in which a marker that is enabled, or dormant, as this one is, has its calls counted; none where it calls
+/// nothing.
+pub fn counting(design: &Design, state: &State) -> Option<State> {
+    match design.enabling {
+        _ if state.probe.is_some() => Some(State { probe: Some(Probe::Count), ..*state }),
+        Enabling::Switch(_) if state.library.is_some_and(|library| library.hits.is_some()) => Some(*state),
+        Enabling::Switch(states) => libraries(states)
+            .find(|(listed, one)| !listed.measured && one.enabled == state.enabled)
+            .map(|(_, one)| one),
+        _ => None,
     }
 }
 
@@ -137,6 +169,10 @@ mod tests {
                 assert!(before.iter().all(|other| other.name != state.name), "{} twice", state.name);
                 let over = |over| before.iter().any(|other| other.name == over);
                 assert!(state.over.is_none_or(over), "{} of {}", state.name, design.name);
+                let counting = counting(design, state);
+                let calls = design.calls() || matches!(design.enabling, Enabling::Switch(_));
+                assert_eq!(counting.is_some(), calls, "{} of {}", state.name, design.name);
+                assert!(counting.is_none_or(|one| one.enabled == state.enabled));
             }
         }
     }

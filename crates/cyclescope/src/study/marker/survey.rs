@@ -179,9 +179,8 @@ impl Survey<'_> {
     fn pilot(&mut self) -> Result<(), RunError> {
         for subject in 0..self.subjects.len() {
             let placements = self.bench.placements().len();
-            let visits: Vec<Visit> =
-                (0..2).map(|_| self.draw(subject, self.random_placement(placements))).collect();
-            let all = self.bench.run(&visits)?;
+            let visits: Vec<Visit> = (0..2).map(|_| self.draw(subject, subject % placements)).collect();
+            let all = self.bench.run(subject, &visits)?;
             let mut loops: Vec<f64> = all
                 .iter()
                 .zip(&visits)
@@ -197,11 +196,6 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn random_placement(&self, placements: usize) -> usize {
-        // Any two will do: the figures are for the lengths of loops alone.
-        self.subjects.len() % placements
-    }
-
     fn read(&self, samples: &crate::samples::LayoutSamples, visit: &Visit) -> Option<Reading> {
         read(samples, visit, self.plan.imul_latency, self.bench.step())
     }
@@ -211,7 +205,7 @@ impl Survey<'_> {
         let settling = SETTLING.min(span);
         let few = settling + self.random.below(settling);
         let ruler = RULER_LOOPS.start() + self.random.below(RULER_LOOPS.end() - RULER_LOOPS.start());
-        Visit { subject, placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
+        Visit { placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
     }
 
     /// The subjects with a placement that needs more visits, in random order.
@@ -248,7 +242,7 @@ impl Survey<'_> {
             }
         }
         self.random.shuffle(&mut visits);
-        let all = self.bench.run(&visits)?;
+        let all = self.bench.run(subject, &visits)?;
         for (samples, visit) in all.iter().zip(&visits) {
             self.attempts[subject][visit.placement] += 1;
             let reading = self.read(samples, visit);

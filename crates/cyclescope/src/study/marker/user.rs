@@ -3,9 +3,10 @@
 use super::bench::{Bench, Subject, Visit, call};
 use super::compiled::{Code, Compiled, probe as probe_code};
 use super::instance::{Misfit, Region, bytes};
+use super::listener;
 use super::source::context;
 use super::source::design::Enabling;
-use super::state::{Probe, states};
+use super::state::{Probe, State, counting, states};
 use crate::clock::{Clock, Promises, Step};
 use crate::context::Element;
 use crate::error::RunError;
@@ -17,7 +18,7 @@ use crate::random::Random;
 use crate::ruler::{Ruler, sentinel_loops};
 use crate::samples::LayoutSamples;
 use crate::unit::Unit;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
@@ -32,15 +33,17 @@ const APART: usize = 4;
 
 /// The user-mode bench.
 pub struct UserBench {
-    executor: User,
+    options: UserOptions,
+    /// A worker for each world of listeners.
+    executors: BTreeMap<u32, User>,
     clock: &'static Clock,
     step: f64,
     ruler: Vec<Program>,
     subjects: Vec<Subject>,
     /// Of each subject, at each placement: the loop without the marker and the one with it.
     entries: Vec<Vec<[u64; 2]>>,
-    /// What is to be set before a subject's marker runs, and where its probe's address goes.
-    settings: Vec<(Vec<Setting>, u64)>,
+    /// What each subject's marker is switched by.
+    switches: Vec<Switches>,
     /// The entries of each probe's copies, one for each placement.
     probes: HashMap<Probe, Vec<u64>>,
     offsets: Vec<usize>,
@@ -54,6 +57,16 @@ pub struct UserBench {
 enum Setting {
     /// Stores a value of so many bytes.
     Store { address: u64, value: u64, bytes: usize },
+    /// Calls a function with a number.
+    Call { function: u64, number: u32 },
+}
+
+/// The addresses of what switches a marker.
+#[derive(Debug, Clone, Copy)]
+struct Switches {
+    enabled: Option<u64>,
+    probe: Option<u64>,
+    library: Option<u64>,
 }
 
 /// A subject that can't be measured, and why.
@@ -73,7 +86,7 @@ impl UserBench {
         let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
         ruler.truncate(RULERS);
         let mut copies = Copies { offsets: &offsets, entries: HashMap::new(), region: None };
-        let (mut subjects, mut entries, mut settings, mut skipped) = (vec![], vec![], vec![], vec![]);
+        let (mut subjects, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
         for (compiled, context) in
             designs.iter().flat_map(|one| contexts.iter().map(move |context| (one, context)))
         {
@@ -89,7 +102,8 @@ impl UserBench {
                 });
                 match copied {
                     Ok(copied) => {
-                        settings.push((set(compiled, &subject), compiled.probe));
+                        let Compiled { enabled, probe, switch, .. } = *compiled;
+                        switches.push(Switches { enabled, probe, library: switch });
                         subjects.push(subject);
                         entries.push(copied);
                     }
@@ -103,14 +117,16 @@ impl UserBench {
             probes.insert(probe, entries.expect("probes refer to nothing but the counter"));
         }
         copies.close()?;
+        listener::prepare();
         let bench = UserBench {
-            executor: User::spawn(options)?,
+            executors: BTreeMap::from([(0, User::spawn(options)?)]),
+            options: options.clone(),
             clock,
             step,
             ruler,
             subjects,
             entries,
-            settings,
+            switches,
             probes,
             data: offsets.iter().map(|_| placement::data(&mut random)).collect(),
             offsets,
@@ -119,19 +135,19 @@ impl UserBench {
         Ok((bench, skipped))
     }
 
-    /// The executor, for what it knows of its surroundings.
+    /// The executor of most subjects, for what it knows of its surroundings.
     pub fn executor(&self) -> &dyn Executor {
-        &self.executor
+        &self.executors[&0]
     }
-}
 
-/// What is to be set for a state, but for its probe.
-fn set(compiled: &Compiled, subject: &Subject) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    if let (Enabling::Variable(bytes), Some(address)) = (compiled.design.enabling, compiled.enabled) {
-        settings.push(Setting::Store { address, value: subject.state.enabled.into(), bytes });
+    /// The executor for a state, made when it is first needed.
+    fn executor_for(&mut self, state: &State) -> Result<&mut User, RunError> {
+        let world = state.library.map_or(0, |library| library.world);
+        if let std::collections::btree_map::Entry::Vacant(vacant) = self.executors.entry(world) {
+            vacant.insert(User::spawn(&self.options)?);
+        }
+        Ok(self.executors.get_mut(&world).expect("it was made just now"))
     }
-    settings
 }
 
 /// Copies of functions, each made once.
@@ -181,9 +197,9 @@ impl Copies<'_> {
 const LINE: usize = 64;
 const RULERS: usize = 5;
 
-/// `mov rdi, r15; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and the
-/// program's own loop goes around once. RSI, the second argument, points into a memory area.
-const CALL_LOOP: [u8; 12] = [0x4c, 0x89, 0xff, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
+/// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and
+/// the program's own loop goes around once.
+const CALL_LOOP: [u8; 15] = [0x4c, 0x89, 0xff, 0x48, 0x89, 0xde, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
 
 /// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
 fn store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
@@ -199,11 +215,22 @@ fn store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
     });
 }
 
-/// The code that runs before a loop's first reading: settings, and the loop's entry in R12.
+/// The code that runs before a loop's first reading: RSI, which points into a memory area, goes to RBX; then settings; the
+/// loop's entry goes to R12.
 fn prelude(entry: u64, settings: &[Setting]) -> Vec<u8> {
-    let mut code = Vec::new();
-    for Setting::Store { address, value, bytes } in settings {
-        store(*address, *value, *bytes, &mut code);
+    let mut code = vec![0x48, 0x89, 0xf3];
+    for setting in settings {
+        match setting {
+            Setting::Store { address, value, bytes } => store(*address, *value, *bytes, &mut code),
+            // mov edi, number; mov rax, function; call rax
+            Setting::Call { function, number } => {
+                code.push(0xbf);
+                code.extend(number.to_le_bytes());
+                code.extend([0x48, 0xb8]);
+                code.extend(function.to_le_bytes());
+                code.extend([0xff, 0xd0]);
+            }
+        }
     }
     code.extend([0x49, 0xbc]);
     code.extend(entry.to_le_bytes());
@@ -235,14 +262,14 @@ const REGISTERS: Clock = Clock {
 };
 
 /// A program whose reading is how often the counting probe was called.
-fn counting(entry: u64, settings: &[Setting]) -> Program {
+fn counting_program(entry: u64, settings: &[Setting]) -> Program {
     let mut init = Vec::new();
-    store(Probe::hits(), 0, 8, &mut init);
+    store(listener::hits(), 0, 8, &mut init);
     init.extend(prelude(entry, settings));
     let mut snippet = CALL_LOOP.to_vec();
     // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
     snippet.extend([0x48, 0xb8]);
-    snippet.extend(Probe::hits().to_le_bytes());
+    snippet.extend(listener::hits().to_le_bytes());
     snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
     Recipe { init: &init, snippet: &snippet, copies: 1, looped: true, ..Recipe::empty(&REGISTERS) }.build()
 }
@@ -267,16 +294,16 @@ fn calls(visit: &Visit, sentinel: u64) -> [Call; call::COUNT] {
 }
 
 impl UserBench {
-    /// The programs of some visits, and for each visit where its two are.
-    fn programs(&self, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
+    /// The programs of some visits to a subject, and for each visit where its two are.
+    fn programs(&self, subject: usize, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
         let mut programs = self.ruler.clone();
         let mut known = HashMap::new();
+        let state = self.subjects[subject].state;
         let mut pair = |visit: &Visit| {
             let start = programs.len();
-            *known.entry((visit.subject, visit.placement)).or_insert_with(|| {
-                let probe = self.subjects[visit.subject].state.probe;
-                let settings = self.settings(visit.subject, visit.placement, probe);
-                for entry in self.entries[visit.subject][visit.placement] {
+            *known.entry(visit.placement).or_insert_with(|| {
+                let settings = self.settings(subject, visit.placement, &state);
+                for entry in self.entries[subject][visit.placement] {
                     programs.push(program(self.clock, entry, &settings));
                 }
                 [start, start + 1]
@@ -286,15 +313,21 @@ impl UserBench {
         (programs, pairs)
     }
 
-    /// What a program sets before a subject's marker runs with this probe at a placement.
-    fn settings(&self, subject: usize, placement: usize, probe: Option<Probe>) -> Vec<Setting> {
-        let (settings, pointer) = &self.settings[subject];
-        let probe = probe.map(|probe| Setting::Store {
-            address: *pointer,
-            value: self.probes[&probe][placement],
-            bytes: 8,
-        });
-        settings.iter().copied().chain(probe).collect()
+    /// What a program does before a subject's loop, so that its marker is in a state.
+    fn settings(&self, subject: usize, placement: usize, state: &State) -> Vec<Setting> {
+        let Switches { enabled, probe, library } = self.switches[subject];
+        let mut settings = Vec::new();
+        if let (Enabling::Variable(bytes), Some(address)) = (self.subjects[subject].design.enabling, enabled)
+        {
+            settings.push(Setting::Store { address, value: state.enabled.into(), bytes });
+        }
+        if let (Some(address), Some(probe)) = (probe, state.probe) {
+            settings.push(Setting::Store { address, value: self.probes[&probe][placement], bytes: 8 });
+        }
+        if let (Some(function), Some(library)) = (library, state.library) {
+            settings.push(Setting::Call { function, number: library.number });
+        }
+        settings
     }
 
     fn touches_memory(&self, subject: usize) -> bool {
@@ -316,11 +349,11 @@ impl Bench for UserBench {
         self.step
     }
 
-    fn run(&mut self, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        let (programs, pairs) = self.programs(visits);
+    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        let (programs, pairs) = self.programs(subject, visits);
         let (rulers, end) = placement::fixed(&programs[..RULERS]);
         let numbers: Vec<usize> = (RULERS..programs.len()).collect();
-        let arena = self.executor.arena_len();
+        let arena = self.executors[&0].arena_len();
         let places = placement::random(&programs, &numbers, end, arena, None, &mut self.random)
             .expect("the arena holds some short programs");
         let mut orders = Vec::new();
@@ -340,23 +373,23 @@ impl Bench for UserBench {
             warm_up: WARM_UP,
             rounds: ROUNDS,
             element: Element::default(),
-            touches_memory: visits.iter().any(|visit| self.touches_memory(visit.subject)),
+            touches_memory: self.touches_memory(subject),
             delay: DELAY,
             deadline: DEADLINE,
         };
-        let samples = self.executor.run(&batch)?;
+        let state = self.subjects[subject].state;
+        let samples = self.executor_for(&state)?.run(&batch)?;
         let each = samples.chunks_exact(ROUNDS as usize * call::COUNT);
         Ok(each.zip(&orders).map(|(samples, order)| LayoutSamples::new(samples, order)).collect())
     }
 
     fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        if self.subjects[subject].state.probe.is_none() {
-            return Ok(None);
-        }
-        let settings = self.settings(subject, placement, Some(Probe::Count));
+        let Subject { design, state, .. } = &self.subjects[subject];
+        let Some(state) = counting(design, state) else { return Ok(None) };
+        let settings = self.settings(subject, placement, &state);
         let [_, site] = self.entries[subject][placement];
         let batch = Batch {
-            programs: vec![counting(site, &settings)],
+            programs: vec![counting_program(site, &settings)],
             warm_up: 0,
             rounds: 1,
             layouts: vec![Layout {
@@ -370,7 +403,7 @@ impl Bench for UserBench {
             delay: 1,
             deadline: DEADLINE,
         };
-        let samples = self.executor.run(&batch)?;
+        let samples = self.executor_for(&state)?.run(&batch)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
     }
 }
