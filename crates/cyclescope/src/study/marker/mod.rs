@@ -4,6 +4,7 @@
 //! loop without ([`compiled`]). [`instance`] copies them to many addresses and patches them as the real things are.
 //! What listens to those that a library makes is in [`listener`].
 
+pub mod anatomy;
 pub mod bench;
 pub mod compiled;
 pub mod estimate;

@@ -1,0 +1,261 @@
+//! Where control can go in a function: its instructions, and the edges between them.
+//!
+//! A call leads to what it calls, where that stands with the function, and on to the next instruction: no call is taken
+//! for one that never returns. What lies outside is one more node, at which the flow ends.
+
+use super::super::compiled::Site;
+use super::super::source::design::Enabling;
+use super::Function;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use std::collections::BTreeMap;
+
+/// A function's instructions and the ways between them.
+pub(super) struct Flow {
+    start: u64,
+    len: usize,
+    entry: usize,
+    instructions: Vec<Instruction>,
+    /// Of each instruction, then of each place outside.
+    edges: Vec<Vec<Edge>>,
+    outside: Vec<u64>,
+}
+
+/// One way from an instruction to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub to: usize,
+    pub kind: Kind,
+}
+
+/// How it is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// To the instruction behind.
+    Next,
+    Jump,
+    Call,
+    /// Both sides of a conditional branch.
+    Taken,
+    NotTaken,
+    /// Once the marker is enabled.
+    Patched,
+}
+
+/// An edge by where it begins; an instruction has at most one of a kind.
+pub(super) type Cut = (usize, Kind);
+
+/// What is called, or left for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Callee {
+    /// A function that stands with this one.
+    Inside,
+    Address(u64),
+    /// Through a pointer at this address.
+    Pointer(u64),
+    /// Through a register, or a pointer that a register leads to.
+    Computed,
+    /// A jump that leaves the function for good.
+    Left(u64),
+}
+
+impl Flow {
+    pub fn new(function: &Function, enabling: Enabling) -> Flow {
+        let options = DecoderOptions::NONE;
+        let decoder = Decoder::with_ip(64, function.bytes, function.start, options);
+        let instructions: Vec<Instruction> = decoder.into_iter().collect();
+        let mut flow = Flow {
+            start: function.start,
+            len: function.bytes.len(),
+            entry: 0,
+            edges: vec![Vec::new(); instructions.len()],
+            instructions,
+            outside: Vec::new(),
+        };
+        flow.entry = flow.at(function.entry).unwrap_or(0);
+        for node in 0..flow.instructions.len() {
+            flow.connect(node);
+        }
+        if matches!(enabling, Enabling::Jump | Enabling::Entry) {
+            for Site { place, target } in function.sites {
+                if let Some(node) = flow.at(*place) {
+                    flow.lead(node, *target, Kind::Patched);
+                }
+            }
+        }
+        flow
+    }
+
+    fn connect(&mut self, node: usize) {
+        let instruction = self.instructions[node];
+        let target = instruction.near_branch_target();
+        let next = match instruction.flow_control() {
+            FlowControl::Next | FlowControl::Interrupt | FlowControl::IndirectCall => Some(Kind::Next),
+            FlowControl::Call => {
+                if self.inside(target).is_some() {
+                    self.lead(node, target, Kind::Call);
+                }
+                Some(Kind::Next)
+            }
+            FlowControl::UnconditionalBranch => {
+                self.lead(node, target, Kind::Jump);
+                None
+            }
+            FlowControl::ConditionalBranch => {
+                self.lead(node, target, Kind::Taken);
+                Some(Kind::NotTaken)
+            }
+            // A transaction's start leads to its abort handler, too, which no compiler's marker has.
+            FlowControl::XbeginXabortXend => Some(Kind::Next),
+            FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => None,
+        };
+        if let Some(kind) = next.filter(|_| !instruction.is_invalid()) {
+            self.lead(node, instruction.next_ip(), kind);
+        }
+    }
+
+    fn lead(&mut self, from: usize, address: u64, kind: Kind) {
+        let to = self.inside(address).unwrap_or_else(|| {
+            let known = self.outside.iter().position(|outside| *outside == address);
+            let index = known.unwrap_or_else(|| {
+                self.outside.push(address);
+                self.edges.push(Vec::new());
+                self.outside.len() - 1
+            });
+            self.instructions.len() + index
+        });
+        self.edges[from].push(Edge { to, kind });
+    }
+
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+
+    /// The offset of an instruction from the function's start.
+    pub fn offset(&self, node: usize) -> usize {
+        (self.instructions[node].ip() - self.start) as usize
+    }
+
+    /// The instruction at an offset.
+    pub fn at(&self, offset: usize) -> Option<usize> {
+        self.inside(self.start.wrapping_add(offset as u64))
+    }
+
+    pub fn inside(&self, address: u64) -> Option<usize> {
+        let found = self.instructions.binary_search_by_key(&address, Instruction::ip).ok();
+        found.filter(|_| address.wrapping_sub(self.start) < self.len as u64)
+    }
+
+    pub fn edges(&self, node: usize) -> &[Edge] {
+        &self.edges[node]
+    }
+
+    pub fn is_conditional(&self, node: usize) -> bool {
+        self.flow_control(node) == Some(FlowControl::ConditionalBranch)
+    }
+
+    pub fn is_nop(&self, node: usize) -> bool {
+        self.instructions[node].mnemonic() == Mnemonic::Nop
+    }
+
+    pub fn is_call(&self, node: usize) -> bool {
+        matches!(self.flow_control(node), Some(FlowControl::Call | FlowControl::IndirectCall))
+    }
+
+    fn flow_control(&self, node: usize) -> Option<FlowControl> {
+        self.instructions.get(node).map(Instruction::flow_control)
+    }
+
+    /// The edges that enabling adds.
+    pub fn patched(&self) -> Vec<Cut> {
+        let patched = |node: &usize| self.edges[*node].iter().any(|edge| edge.kind == Kind::Patched);
+        (0..self.edges.len()).filter(patched).map(|node| (node, Kind::Patched)).collect()
+    }
+
+    /// What a branch or a call leads to.
+    pub fn targets(&self) -> Vec<bool> {
+        let mut targets = vec![false; self.edges.len()];
+        for edge in self.edges.iter().flatten() {
+            targets[edge.to] |= !matches!(edge.kind, Kind::Next | Kind::NotTaken);
+        }
+        targets
+    }
+
+    /// What is reached from the entry without these edges.
+    pub fn reached(&self, cuts: &[Cut]) -> Vec<bool> {
+        let mut reached = vec![false; self.edges.len()];
+        let mut open = Vec::from_iter((!self.instructions.is_empty()).then_some(self.entry));
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut reached[node], true) {
+                let edges = self.edges[node].iter().filter(|edge| !cuts.contains(&(node, edge.kind)));
+                open.extend(edges.map(|edge| edge.to));
+            }
+        }
+        reached
+    }
+
+    /// From where a return can be reached without these edges.
+    pub fn returning(&self, cuts: &[Cut]) -> Vec<bool> {
+        let leaves = |node| {
+            let control = self.flow_control(node);
+            control.is_none_or(|it| matches!(it, FlowControl::Return | FlowControl::IndirectBranch))
+        };
+        let mut returning: Vec<bool> = (0..self.edges.len()).map(leaves).collect();
+        let mut news = true;
+        while news {
+            news = false;
+            for node in (0..self.edges.len()).rev() {
+                let leads = |edge: &Edge| returning[edge.to] && !cuts.contains(&(node, edge.kind));
+                if !returning[node] && self.edges[node].iter().any(leads) {
+                    returning[node] = true;
+                    news = true;
+                }
+            }
+        }
+        returning
+    }
+
+    /// The calls among these instructions, and the places outside.
+    pub fn calls(&self, among: &[bool]) -> BTreeMap<Callee, Vec<usize>> {
+        let mut calls: BTreeMap<Callee, Vec<usize>> = BTreeMap::new();
+        for node in (0..self.edges.len()).filter(|node| among[*node]) {
+            let callee = match self.instructions.get(node) {
+                None => Some(Callee::Left(self.outside[node - self.instructions.len()])),
+                Some(instruction) => self.callee(instruction),
+            };
+            if let Some(callee) = callee {
+                calls.entry(callee).or_default().push(node);
+            }
+        }
+        calls
+    }
+
+    fn callee(&self, instruction: &Instruction) -> Option<Callee> {
+        match instruction.flow_control() {
+            FlowControl::Call if self.inside(instruction.near_branch_target()).is_some() => {
+                Some(Callee::Inside)
+            }
+            FlowControl::Call => Some(Callee::Address(instruction.near_branch_target())),
+            FlowControl::IndirectCall => {
+                Some(fixed_address(instruction).map_or(Callee::Computed, Callee::Pointer))
+            }
+            _ => None,
+        }
+    }
+
+    /// How many conditional branches are among these instructions.
+    pub fn branches(&self, among: &[bool]) -> usize {
+        (0..self.edges.len()).filter(|node| among[*node] && self.is_conditional(*node)).count()
+    }
+}
+
+/// The address of a memory operand that no register and no segment has a part in.
+pub(super) fn fixed_address(instruction: &Instruction) -> Option<u64> {
+    if instruction.is_ip_rel_memory_operand() {
+        return Some(instruction.ip_rel_memory_address());
+    }
+    let memory = (0..instruction.op_count()).any(|n| instruction.op_kind(n) == OpKind::Memory);
+    let none = instruction.memory_base() == Register::None
+        && instruction.memory_index() == Register::None
+        && instruction.segment_prefix() == Register::None;
+    (memory && none).then(|| instruction.memory_displacement64())
+}

@@ -1,0 +1,167 @@
+//! What a marker adds to the code: which instructions are on which path, and how many bytes.
+//!
+//! **Paths.** Control flow is followed from the function's entry: through both sides of conditional branches, through
+//! calls into functions that stand with it, and, where enabling patches a NOP into a jump, to the jump's target. What
+//! is reached by nothing is *padding*. A *gate* is an edge that only an enabled marker goes; what is reached without
+//! gates is *likely*, what is only reached through one *unlikely*. Gates are found so:
+//!
+//! - Where enabling patches a jump, the jump is the gate.
+//! - Where enabling changes a value, a gate is a side of a conditional branch. Without it the dormant function is whole:
+//!   a return can be reached from wherever it could be, every call that the base has is there as often, and one more
+//!   conditional branch than the base has, the gate's own (so a loop's guard is none: without it the loop is lost).
+//!   Of such sides on the way to a call that the base does not have, the first is the gate: several tests in a row are
+//!   one gate and unlikely code. Where there is no such call, gates are those whose code comes back to the rest, the
+//!   outermost of each, if the base has no code alike that a branch leads around.
+//! - An indirect call, a tracer's NOP and a NOP at a function's entry have no gate: all is likely.
+//!
+//! **The site's own bytes.** Likely: the gate's branch, what sets the flags that it reads and what loads the value for
+//! that, backwards within the block; the NOP that enabling replaces; of an indirect call the call and what sets up its
+//! arguments. Unlikely: all of the unlikely path, the jump back included. The document on Linux kernel markers counts
+//! the likely bytes so (2 + 2 + 2 = 6 with an immediate value, 7 + 2 + 2 = 11 with a load); of unlikely bytes it counts
+//! 32, where its listing has 51 from +0x13 through the jump back at +0x44, and it leaves out what the marker does to
+//! the function's prologue.
+//!
+//! **The difference of the whole function** has the rest: registers that are saved, moves between them, guards that an
+//! indirect call has on the likely path. NOPs that only align are left out of all counts: padding, and those that are
+//! run through in front of a branch's target that is a multiple of 8.
+//!
+//! Limits: one stretch of bytes, so an unlikely path in another section is not counted; indirect jumps lead nowhere; a
+//! call is taken to return; a slice stops at its block's start, and what a test needs from outside of the loop counts in
+//! the difference only; two tests of which either leads to the marker (`a || b`) have no first gate. Where the loops
+//! with and without the marker differ in shape, so that no side keeps all of the base, the branch nearest to the call is
+//! taken for the gate.
+
+mod flow;
+mod gate;
+mod listing;
+mod slice;
+#[cfg(test)]
+mod tests;
+
+pub use listing::{Line, Path, names};
+
+use super::compiled::{Code, Site};
+use super::source::design::Enabling;
+use flow::{Cut, Flow};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The bytes of a line of the cache (Intel SDM vol. 2, CPUID leaf 4; the same on AMD's).
+const LINE: usize = 64;
+
+/// A function: the compiler's, or of any other origin.
+#[derive(Debug, Clone, Copy)]
+pub struct Function<'a> {
+    /// The address of its first byte.
+    pub start: u64,
+    /// Its bytes while the marker is dormant, and those of functions that stand with it.
+    pub bytes: &'a [u8],
+    /// Where it is entered, from its start.
+    pub entry: usize,
+    /// The places that enabling patches, or where a tracer sets its breakpoint if that is known.
+    pub sites: &'a [Site],
+}
+
+impl<'a> From<&'a Code> for Function<'a> {
+    fn from(code: &'a Code) -> Function<'a> {
+        Function { start: code.start, bytes: code.bytes, entry: code.entry, sites: &code.sites }
+    }
+}
+
+/// What a marker adds to a function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Anatomy {
+    /// Bytes of the marker's own instructions on the likely path.
+    pub likely_bytes: usize,
+    /// Bytes of the unlikely path.
+    pub unlikely_bytes: usize,
+    /// Bytes on the likely path, less those of the function without the marker.
+    pub function_likely_bytes: i64,
+    /// Bytes on the unlikely path, less those of the function without the marker.
+    pub function_unlikely_bytes: i64,
+    /// The offsets of the branches and NOPs that lead to the unlikely path.
+    pub gates: Vec<usize>,
+    /// The function.
+    pub assembly: Vec<Line>,
+    /// The function without the marker.
+    pub base_assembly: Vec<Line>,
+}
+
+/// How many lines of the cache a function's instructions lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheLines {
+    /// The function without the marker.
+    pub base: usize,
+    /// The likely path.
+    pub likely: usize,
+    /// Both paths.
+    pub both: usize,
+}
+
+/// Compares a function that has a marker with the same function without it. `names` names addresses outside of them.
+pub fn anatomy<'a>(
+    base: impl Into<Function<'a>>,
+    site: impl Into<Function<'a>>,
+    enabling: Enabling,
+    names: &dyn Fn(u64) -> Option<String>,
+) -> Anatomy {
+    let (base, site) = (base.into(), site.into());
+    let (base_flow, flow) = (Flow::new(&base, enabling), Flow::new(&site, enabling));
+    let gates = match enabling {
+        Enabling::Jump | Enabling::Entry => flow.patched(),
+        Enabling::Variable(_) | Enabling::Immediate => gate::gates(&base_flow, &flow),
+        Enabling::Probe | Enabling::Tracer => Vec::new(),
+    };
+    let own = slice::own(&base_flow, &flow, &site, enabling, &gates);
+    let base_lines = lines(&base_flow, &base, &[], BTreeSet::new(), names);
+    let lines = lines(&flow, &site, &gates, own, names);
+    let own_bytes = |path| bytes(lines.iter().filter(|line| line.site), path);
+    let difference = |path| bytes(lines.iter(), path) as i64 - bytes(base_lines.iter(), path) as i64;
+    Anatomy {
+        likely_bytes: own_bytes(Path::Likely),
+        unlikely_bytes: own_bytes(Path::Unlikely),
+        function_likely_bytes: difference(Path::Likely),
+        function_unlikely_bytes: difference(Path::Unlikely),
+        gates: gates.iter().map(|(node, _)| flow.offset(*node)).collect(),
+        assembly: lines,
+        base_assembly: base_lines,
+    }
+}
+
+impl Anatomy {
+    /// The lines of the cache that are touched where both functions start so many bytes behind a line's start.
+    pub fn cache_lines(&self, offset: usize) -> CacheLines {
+        CacheLines {
+            base: touched(&self.base_assembly, offset, &[Path::Likely, Path::Unlikely]),
+            likely: touched(&self.assembly, offset, &[Path::Likely]),
+            both: touched(&self.assembly, offset, &[Path::Likely, Path::Unlikely]),
+        }
+    }
+}
+
+fn lines(
+    flow: &Flow,
+    function: &Function,
+    gates: &[Cut],
+    site: BTreeSet<usize>,
+    names: &dyn Fn(u64) -> Option<String>,
+) -> Vec<Line> {
+    let likely = flow.reached(gates);
+    let aligning = slice::aligning(flow, &likely).difference(&site).copied().collect();
+    let paths = listing::Paths { likely, whole: flow.reached(&[]), site, aligning };
+    listing::lines(flow, function.bytes, &paths, names)
+}
+
+fn bytes<'a>(lines: impl Iterator<Item = &'a Line>, path: Path) -> usize {
+    lines.filter(|line| line.path == path && !line.aligning).map(Line::len).sum()
+}
+
+/// NOPs that are run through are fetched, too.
+fn touched(lines: &[Line], offset: usize, paths: &[Path]) -> usize {
+    let on_path = lines.iter().filter(|line| paths.contains(&line.path));
+    let touched = on_path.flat_map(|line| {
+        let first = offset + line.offset;
+        first / LINE..=(first + line.len() - 1) / LINE
+    });
+    touched.collect::<BTreeSet<usize>>().len()
+}

@@ -1,0 +1,189 @@
+//! What exists for a marker on the likely path: backward slices within a block.
+
+use super::super::compiled::Site;
+use super::super::source::design::Enabling;
+use super::flow::{Cut, Flow, Kind};
+use super::{Function, gate};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
+use std::collections::BTreeSet;
+
+/// The registers of a function's first arguments, in their order (System V ABI for x86-64, 3.2.3).
+const ARGUMENTS: [Register; 6] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
+
+/// The longest NOP that enabling replaces by a call or a jump.
+const PATCHED: usize = 5;
+
+/// The marker's instructions on the likely path.
+pub(super) fn own(
+    base: &Flow,
+    site: &Flow,
+    function: &Function,
+    enabling: Enabling,
+    gates: &[Cut],
+) -> BTreeSet<usize> {
+    let likely = site.reached(gates);
+    let nodes: Vec<usize> = match enabling {
+        Enabling::Variable(_) | Enabling::Immediate => {
+            gates.iter().flat_map(|(branch, _)| tested(site, *branch)).collect()
+        }
+        Enabling::Jump | Enabling::Entry => {
+            function.sites.iter().flat_map(|place| nops(site, place)).collect()
+        }
+        Enabling::Probe => {
+            gate::ungated_calls(base, site).into_iter().flat_map(|call| called(site, call)).collect()
+        }
+        Enabling::Tracer if !function.sites.is_empty() => {
+            function.sites.iter().filter_map(|place| site.at(place.place)).collect()
+        }
+        Enabling::Tracer => traced(site, &likely),
+    };
+    nodes.into_iter().filter(|node| likely[*node]).collect()
+}
+
+/// NOPs that only bring what follows to an aligned address, and that are run through.
+///
+/// A compiler aligns the targets of branches, to 8 bytes at least.
+pub(super) fn aligning(flow: &Flow, reached: &[bool]) -> BTreeSet<usize> {
+    let targets = flow.targets();
+    let mut found = BTreeSet::new();
+    let mut ahead = false;
+    for (node, instruction) in flow.instructions().iter().enumerate().rev() {
+        let aligns = ahead && reached[node] && flow.is_nop(node) && !targets[node];
+        if aligns {
+            found.insert(node);
+        }
+        ahead = aligns || (targets[node] && instruction.ip() % 8 == 0);
+    }
+    found
+}
+
+/// The NOPs at a place that is patched.
+fn nops(flow: &Flow, site: &Site) -> Vec<usize> {
+    let Some(first) = flow.at(site.place) else { return Vec::new() };
+    let near = |node: &usize| *node == first || flow.offset(*node) < site.place + PATCHED;
+    // One NOP of several bytes is the whole site; of one byte there are as many as a call has bytes.
+    let single = flow.instructions()[first].len() > 1;
+    let last = if single { first + 1 } else { flow.instructions().len() };
+    (first..last).take_while(near).take_while(|node| flow.is_nop(*node)).collect()
+}
+
+/// NOPs of one byte: a tracer's breakpoint replaces one byte.
+fn traced(flow: &Flow, likely: &[bool]) -> Vec<usize> {
+    let aligning = aligning(flow, likely);
+    let one_byte =
+        |node: &usize| likely[*node] && flow.is_nop(*node) && flow.instructions()[*node].len() == 1;
+    let all: Vec<usize> = (0..flow.instructions().len()).filter(one_byte).collect();
+    let working: Vec<usize> = all.iter().copied().filter(|node| !aligning.contains(node)).collect();
+    if working.is_empty() { all } else { working }
+}
+
+/// A branch, what sets the flags that it reads, and what that reads.
+fn tested(flow: &Flow, branch: usize) -> Vec<usize> {
+    let mut slice = vec![branch];
+    let mut factory = InstructionInfoFactory::new();
+    let instruction = &flow.instructions()[branch];
+    let mut flags = instruction.rflags_read();
+    let mut registers: BTreeSet<Register> = read(&mut factory, instruction).collect();
+    for node in block(flow, branch) {
+        let instruction = &flow.instructions()[node];
+        let sets = flags & instruction.rflags_modified();
+        let written: Vec<Register> =
+            written(&mut factory, instruction).filter(|it| registers.contains(it)).collect();
+        if sets == 0 && written.is_empty() {
+            continue;
+        }
+        slice.push(node);
+        flags = flags & !sets | instruction.rflags_read();
+        written.iter().for_each(|register| _ = registers.remove(register));
+        registers.extend(read(&mut factory, instruction));
+    }
+    slice
+}
+
+/// A call and what sets up its arguments. They fill the registers in order, so one that isn't set up ends them; what a
+/// function says in `al` about its variable arguments counts as well.
+fn called(flow: &Flow, call: usize) -> Vec<usize> {
+    let mut factory = InstructionInfoFactory::new();
+    let mut set_up = ARGUMENTS.map(|_| None);
+    let mut slice = vec![call];
+    let target: Vec<Register> = read(&mut factory, &flow.instructions()[call]).collect();
+    let mut settled = BTreeSet::new();
+    for node in block(flow, call) {
+        let instruction = &flow.instructions()[node];
+        for register in perhaps_written(&mut factory, instruction) {
+            // Whatever wrote it last decides; the body's own work may end in a register of an argument.
+            if !settled.insert(register) || !is_set_up(instruction) {
+                continue;
+            }
+            match ARGUMENTS.iter().position(|argument| *argument == register) {
+                Some(index) => set_up[index] = Some(node),
+                None if register == Register::RAX || target.contains(&register) => slice.push(node),
+                None => {}
+            }
+        }
+    }
+    slice.extend(set_up.iter().map_while(|node| *node));
+    slice
+}
+
+/// Whether an instruction gives a register a new value, as arguments are.
+fn is_set_up(instruction: &Instruction) -> bool {
+    match instruction.mnemonic() {
+        Mnemonic::Mov | Mnemonic::Lea | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => true,
+        Mnemonic::Xor => instruction.op0_register() == instruction.op1_register(),
+        _ => false,
+    }
+}
+
+/// The instructions in front of one in its block, nearest first. A call ends a block: flags and the registers that
+/// arguments and tests are in don't outlive it.
+fn block(flow: &Flow, node: usize) -> impl Iterator<Item = usize> {
+    let targets = flow.targets();
+    let mut behind = node;
+    std::iter::from_fn(move || {
+        let before = behind.checked_sub(1).filter(|_| !targets[behind])?;
+        let goes_on = matches!(flow.edges(before), [edge] if edge.kind == Kind::Next);
+        behind = before;
+        (goes_on && !flow.is_call(before)).then_some(before)
+    })
+}
+
+fn read(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> impl Iterator<Item = Register> {
+    used(factory, instruction, |access| {
+        matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    })
+}
+
+fn written(
+    factory: &mut InstructionInfoFactory,
+    instruction: &Instruction,
+) -> impl Iterator<Item = Register> {
+    used(factory, instruction, |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite))
+}
+
+/// With those that only some executions write, as a string instruction that is repeated zero times.
+fn perhaps_written(
+    factory: &mut InstructionInfoFactory,
+    instruction: &Instruction,
+) -> impl Iterator<Item = Register> {
+    used(factory, instruction, |access| {
+        matches!(
+            access,
+            OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite
+        )
+    })
+}
+
+/// General registers but the stack pointer, which the whole function goes by.
+fn used(
+    factory: &mut InstructionInfoFactory,
+    instruction: &Instruction,
+    wanted: impl Fn(OpAccess) -> bool,
+) -> impl Iterator<Item = Register> {
+    let registers = factory.info(instruction).used_registers().iter();
+    let registers = registers.filter(|used| wanted(used.access())).map(|used| used.register());
+    let general = registers.filter(|register| register.is_gpr()).map(|register| register.full_register());
+    let found: BTreeSet<Register> = general.filter(|register| *register != Register::RSP).collect();
+    found.into_iter()
+}
