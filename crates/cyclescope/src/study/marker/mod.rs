@@ -1,8 +1,10 @@
 //! What instrumentation costs: markers of several designs, off and on, in loops.
 //!
 //! A [`source::design`] is text; the build compiles it into functions, each a loop with the marker in it and the same
-//! loop without ([`compiled`]). [`instance`] copies them to many addresses and patches them as the real things are.
-//! What listens to those that a library makes is in [`listener`].
+//! loop without ([`compiled`]). [`anatomy`] tells which instructions the marker is, and on which path they are.
+//! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
+//! a library makes is in [`listener`]. A [`bench`], such as the one in [`user`] mode, runs them in the [`state`]s that
+//! a marker can be in; a [`survey`] visits all of them until their costs are known ([`estimate`]).
 
 pub mod anatomy;
 pub mod bench;
