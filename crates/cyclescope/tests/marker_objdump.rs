@@ -2,7 +2,7 @@
 
 use cyclescope::study::marker::anatomy::{Line, anatomy};
 use cyclescope::study::marker::compiled::{Code, Compiled};
-use cyclescope::study::marker::source::design::Enabling;
+use cyclescope::study::marker::source::design::{Enabling, Language};
 use object::{Object, ObjectSection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -120,7 +120,18 @@ fn the_objects_came_from_the_compiler() {
         Err(error) => return eprintln!("skipped: the build's folder {folder} is gone: {error}"),
     };
     let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    for compiled in Compiled::built() {
+    let designs = Compiled::built();
+    let (own, c): (Vec<_>, Vec<_>) =
+        designs.into_iter().partition(|compiled| compiled.design.language == Language::Rust);
+    let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let program = object::File::parse(&*program).unwrap();
+    let comment = program.section_by_name(".comment").expect("compilers leave their name in a program");
+    let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
+    for compiled in own {
+        let version = compiled.compiler.split(' ').nth(1).expect("rustc has a version");
+        assert!(comment.contains(&format!("rustc version {version}")), "{comment:?} is not of {version}");
+    }
+    for compiled in c {
         let end = format!("-{}.o", compiled.design.identifier());
         let path = paths.iter().find(|path| path.to_string_lossy().ends_with(&end));
         let bytes = std::fs::read(path.unwrap_or_else(|| panic!("there is no object {end}"))).unwrap();

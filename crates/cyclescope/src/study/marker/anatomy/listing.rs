@@ -137,7 +137,7 @@ pub fn names(compiled: &Compiled) -> impl Fn(u64) -> Option<String> {
     let grace_period = &raw const marker_grace_period as u64;
     move |address| match address {
         _ if Some(address) == enabled => Some("enabled".to_string()),
-        _ if address == probe => Some("probe".to_string()),
+        _ if Some(address) == probe => Some("probe".to_string()),
         _ if address == grace_period => Some("grace_period".to_string()),
         _ => None,
     }

@@ -109,7 +109,7 @@ pub fn anatomy<'a>(
     let (base_flow, flow) = (Flow::new(&base, enabling), Flow::new(&site, enabling));
     let gates = match enabling {
         Enabling::Jump | Enabling::Entry => flow.patched(),
-        Enabling::Variable(_) | Enabling::Immediate => gate::gates(&base_flow, &flow),
+        Enabling::Variable(_) | Enabling::Immediate | Enabling::Switch(_) => gate::gates(&base_flow, &flow),
         Enabling::Probe | Enabling::Tracer => Vec::new(),
     };
     let own = slice::own(&base_flow, &flow, &site, enabling, &gates);

@@ -24,7 +24,7 @@ pub(super) fn own(
 ) -> BTreeSet<usize> {
     let likely = site.reached(gates);
     let nodes: Vec<usize> = match enabling {
-        Enabling::Variable(_) | Enabling::Immediate => {
+        Enabling::Variable(_) | Enabling::Immediate | Enabling::Switch(_) => {
             gates.iter().flat_map(|(branch, _)| tested(site, *branch)).collect()
         }
         Enabling::Jump | Enabling::Entry => {

@@ -326,6 +326,10 @@ fn the_compiled_markers_have_what_their_designs_say() {
                     assert_eq!(it.unlikely_bytes, 0, "{place}");
                     assert!(own(&it).ends_with("call"), "{place}: {}", own(&it));
                 }
+                "log" | "tracing" => {
+                    assert!(own(&it).contains("cmp"), "{place}: {}", own(&it));
+                    assert_eq!((it.gates.len(), calls > 0, back > 0), (1, true, true), "{place}");
+                }
                 other => panic!("{other} has no line here"),
             }
         }
