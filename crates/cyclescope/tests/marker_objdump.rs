@@ -86,7 +86,10 @@ fn instructions_are_those_that_objdump_shows() {
 /// What enabling patches is the instruction that `objdump` shows there.
 fn patched_where_shown<'a>(compiled: &Compiled, code: &Code, at: &dyn Fn(usize) -> Option<&'a Shown>) {
     let name = section(compiled, code);
-    let patches = matches!(compiled.design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Entry);
+    let patches = matches!(
+        compiled.design.enabling,
+        Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer
+    );
     assert_eq!(code.sites.len(), usize::from(patches && code.guard.is_some()), "{name}");
     for site in &code.sites {
         let text = |offset| at(offset).map_or("nothing begins there", |shown| shown.text.as_str());
@@ -107,6 +110,7 @@ fn patched_where_shown<'a>(compiled: &Compiled, code: &Code, at: &dyn Fn(usize) 
                     assert_eq!(text(offset).trim(), "nop", "{name}");
                 }
             }
+            Enabling::Tracer => assert_eq!(text(site.place).trim(), "nop", "{name}"),
             other => panic!("{name}: {other:?} patches nothing"),
         }
     }

@@ -1,6 +1,7 @@
 //! What a survey measures with: something that runs loops with and without a marker side by side, and returns their
 //! durations. It knows nothing of statistics.
 
+use super::anatomy::Anatomy;
 use super::source::design::Design;
 use super::state::State;
 use crate::error::RunError;
@@ -56,6 +57,12 @@ pub struct Visit {
 pub trait Bench {
     /// What it can measure.
     fn subjects(&self) -> &[Subject];
+
+    /// What a subject's marker adds to its function.
+    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError>;
+
+    /// The compiler that made a subject's functions.
+    fn compiler(&self, subject: usize) -> &str;
 
     /// How many bytes each placement's functions stand behind the start of a cache line.
     fn placements(&self) -> &[usize];

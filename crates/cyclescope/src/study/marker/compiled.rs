@@ -167,7 +167,7 @@ impl Compiled {
 /// Where `probes.c` has none of this name.
 pub fn probe(name: &str) -> Code {
     // SAFETY: a table of the build's own.
-    let probes = unsafe { &*(&raw const cyclescope_probes) };
+    let probes = unsafe { &cyclescope_probes };
     let codes = probes.iter().map(|probe| probe.read(&[]));
     codes.into_iter().find(|code| code.guard.as_deref() == Some(name)).expect("probes.c has it")
 }
@@ -243,7 +243,7 @@ mod tests {
                     let code = compiled.code(context.name, Some(guard.name)).expect("there is one with it");
                     let patched = matches!(
                         compiled.design.enabling,
-                        Enabling::Immediate | Enabling::Jump | Enabling::Entry
+                        Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer
                     );
                     assert_eq!(code.sites.len(), usize::from(patched), "{} {code:?}", compiled.design.name);
                 }

@@ -4,7 +4,8 @@
 //! loop without ([`compiled`]). [`anatomy`] tells which instructions the marker is, and on which path they are.
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
 //! a library makes is in [`listener`]. A [`bench`], such as the one in [`user`] mode, runs them in the [`state`]s that
-//! a marker can be in; a [`survey`] visits all of them until their costs are known ([`estimate`]).
+//! a marker can be in; a [`survey`] visits all of them until their costs are known ([`estimate`]), which [`record`]
+//! tells.
 
 pub mod anatomy;
 pub mod bench;
@@ -12,6 +13,7 @@ pub mod compiled;
 pub mod estimate;
 pub mod instance;
 pub mod listener;
+pub mod record;
 pub mod source;
 pub mod state;
 pub mod survey;

@@ -1,5 +1,6 @@
 //! Markers in user mode: compiled functions, copied and patched in this process, run by its worker.
 
+use super::anatomy::{Anatomy, anatomy, names};
 use super::bench::{Bench, Subject, Visit, call};
 use super::compiled::{Code, Compiled, probe as probe_code};
 use super::instance::{Misfit, Region, bytes};
@@ -39,6 +40,7 @@ pub struct UserBench {
     clock: &'static Clock,
     step: f64,
     ruler: Vec<Program>,
+    designs: Vec<Compiled>,
     subjects: Vec<Subject>,
     /// Of each subject, at each placement: the loop without the marker and the one with it.
     entries: Vec<Vec<[u64; 2]>>,
@@ -124,6 +126,7 @@ impl UserBench {
             clock,
             step,
             ruler,
+            designs: designs.to_vec(),
             subjects,
             entries,
             switches,
@@ -330,6 +333,11 @@ impl UserBench {
         settings
     }
 
+    fn compiled(&self, subject: usize) -> &Compiled {
+        let design = self.subjects[subject].design;
+        self.designs.iter().find(|one| one.design == design).expect("subjects are made from the designs")
+    }
+
     fn touches_memory(&self, subject: usize) -> bool {
         let name = &self.subjects[subject].context;
         context::ALL.iter().find(|one| one.name == name).is_none_or(|one| one.touches_memory)
@@ -339,6 +347,18 @@ impl UserBench {
 impl Bench for UserBench {
     fn subjects(&self) -> &[Subject] {
         &self.subjects
+    }
+
+    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
+        let (compiled, Subject { design, state, context }) =
+            (self.compiled(subject), &self.subjects[subject]);
+        let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
+        let (base, site) = codes.expect("each context has all functions");
+        Ok(anatomy(base, site, design.enabling, &names(compiled)))
+    }
+
+    fn compiler(&self, subject: usize) -> &str {
+        &self.compiled(subject).compiler
     }
 
     fn placements(&self) -> &[usize] {

@@ -110,7 +110,7 @@ pub fn anatomy<'a>(
     let gates = match enabling {
         Enabling::Jump | Enabling::Entry => flow.patched(),
         Enabling::Variable(_) | Enabling::Immediate | Enabling::Switch(_) => gate::gates(&base_flow, &flow),
-        Enabling::Probe | Enabling::Tracer => Vec::new(),
+        Enabling::Never | Enabling::Probe | Enabling::Tracer => Vec::new(),
     };
     let own = slice::own(&base_flow, &flow, &site, enabling, &gates);
     let base_lines = lines(&base_flow, &base, &[], BTreeSet::new(), names);

@@ -33,6 +33,7 @@ pub(super) fn own(
         Enabling::Probe => {
             gate::ungated_calls(base, site).into_iter().flat_map(|call| called(site, call)).collect()
         }
+        Enabling::Never => Vec::new(),
         Enabling::Tracer if !function.sites.is_empty() => {
             function.sites.iter().filter_map(|place| site.at(place.place)).collect()
         }

@@ -71,7 +71,7 @@ pub fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
             count += 1;
         }
     }
-    let records = matches!(design.enabling, Enabling::Immediate | Enabling::Jump);
+    let records = matches!(design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Tracer);
     let entries = design.enabling == Enabling::Entry;
     if records {
         text.push_str("RECORDS\n");

@@ -58,4 +58,75 @@ pub const ALL: &[Context] = &[
             after: "",
         },
     },
+    Context {
+        name: "branchy",
+        about: "a loop with four branches that a predictor can learn, by bytes of a table that repeats",
+        usual: false,
+        aim: 0.1,
+        touches_memory: true,
+        // Each branch leads over a NOP, so that compilers have nothing to make two of.
+        c: Text {
+            before: "unsigned long at = 0;",
+            body: "unsigned long bits = memory[at] ^ at; barrier();\n\
+                   if (bits & 1) asm volatile(\"nop\"); barrier();\n\
+                   if (bits & 2) asm volatile(\"nop\"); barrier();\n\
+                   if (bits & 4) asm volatile(\"nop\"); barrier();\n\
+                   if (bits & 8) asm volatile(\"nop\"); barrier();\n\
+                   at = (at + 1) & 15; barrier();",
+            after: "",
+        },
+        rust: Text {
+            before: "let mut at = 0u64;",
+            body: "let bits = u64::from(*memory.add(at as usize)) ^ at; barrier();\n\
+                   if bits & 1 != 0 { nop() } barrier();\n\
+                   if bits & 2 != 0 { nop() } barrier();\n\
+                   if bits & 4 != 0 { nop() } barrier();\n\
+                   if bits & 8 != 0 { nop() } barrier();\n\
+                   at = (at + 1) & 15; barrier();",
+            after: "",
+        },
+    },
+    Context {
+        name: "l1",
+        about: "a loop that is bound by loads from the level 1 cache: eight of them, 2 KiB in all",
+        usual: false,
+        aim: 0.1,
+        touches_memory: true,
+        c: Text {
+            before: "unsigned long at = 0;",
+            body: "const volatile unsigned long *word = (void *)(memory + at);\n\
+                   word[0]; word[1]; word[2]; word[3]; word[4]; word[5]; word[6]; word[7];\n\
+                   at = (at + 64) & 2047; barrier();",
+            after: "",
+        },
+        rust: Text {
+            before: "let mut at = 0usize;",
+            body: "let word = memory.add(at).cast::<u64>();\n\
+                   for index in 0..8 { word.add(index).read_volatile(); }\n\
+                   at = (at + 64) & 2047; barrier();",
+            after: "",
+        },
+    },
+    Context {
+        name: "l2",
+        // No level 1 cache of data is larger than 128 KiB, and no level 2 cache of the last ten years below 256 KiB.
+        about: "a loop that is bound by loads from the level 2 cache: four lines of 192 KiB, one after the other",
+        usual: false,
+        aim: 0.1,
+        touches_memory: true,
+        c: Text {
+            before: "unsigned long at = 0;",
+            body: "const volatile unsigned long *word = (void *)(memory + at);\n\
+                   word[0]; word[8]; word[16]; word[24];\n\
+                   at += 256; if (at == 192 * 1024) at = 0; barrier();",
+            after: "",
+        },
+        rust: Text {
+            before: "let mut at = 0usize;",
+            body: "let word = memory.add(at).cast::<u64>();\n\
+                   for index in [0, 8, 16, 24] { word.add(index).read_volatile(); }\n\
+                   at += 256; if at == 192 * 1024 { at = 0 } barrier();",
+            after: "",
+        },
+    },
 ];

@@ -20,6 +20,10 @@ const HEAD: &str = "\
     fn barrier() {
         unsafe { core::arch::asm!(\"\", options(nostack, preserves_flags)) }
     }
+    #[inline(always)]
+    fn nop() {
+        unsafe { core::arch::asm!(\"nop\", options(nostack, preserves_flags)) }
+    }
 ";
 
 /// The Rust module of a design, and the compiler's name that its table tells.

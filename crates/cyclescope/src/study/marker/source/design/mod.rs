@@ -7,6 +7,7 @@ mod function_entry;
 mod immediate;
 mod indirect_call;
 pub mod log;
+mod none;
 mod static_key_2;
 mod static_key_5;
 pub mod tracing;
@@ -22,6 +23,7 @@ pub const ALL: &[Design] = &[
     immediate::DESIGN,
     indirect_call::DESIGN,
     log::DESIGN,
+    none::DESIGN,
     static_key_2::DESIGN,
     static_key_5::DESIGN,
     tracing::DESIGN,
@@ -63,6 +65,8 @@ pub enum Language {
 /// What enables a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enabling {
+    /// Nothing: there is no marker.
+    Never,
     /// A variable of so many bytes becomes 1.
     Variable(usize),
     /// The byte at each recorded place becomes 1.

@@ -1,0 +1,274 @@
+//! What a survey says, as JSON: one line of kind `marker` for each design, state and context.
+
+use super::anatomy::{Anatomy, CacheLines, Line};
+use super::bench::Bench;
+use super::estimate::PlacementCost;
+use super::survey::{Finding, PROOF_LOOPS, Plan, Progress, aim, prove, survey};
+use crate::caveat::{Caveat, Code};
+use crate::error::RunError;
+use crate::record::{ModeRecord, Quantity};
+use crate::statistics::Interval;
+use crate::unit::Unit;
+use serde::Serialize;
+
+/// One marker in one state and loop.
+#[derive(Debug, Clone, Serialize)]
+pub struct MarkerRecord {
+    /// The design's name.
+    pub design: &'static str,
+    /// The state's name.
+    pub state: String,
+    /// The guard around the call of its probe.
+    pub guard: String,
+    /// The loop's name.
+    pub context: String,
+    /// Core cycles that the marker adds to once around the loop: the median over placements. Signed.
+    pub cost: Quantity,
+    /// What its state adds to the one that it is over.
+    pub step: Step,
+    /// Core cycles of once around the loop without the marker.
+    pub base: Quantity,
+    /// Core cycles of once around the loop with it.
+    pub site: Quantity,
+    /// The cost at the placement where it is least; null where none is known.
+    pub best: Option<f64>,
+    /// The cost at the placement where it is most.
+    pub worst: Option<f64>,
+    /// Each placement's cost.
+    pub placements: Vec<Placement>,
+    /// Bytes, lines of the cache and instructions.
+    #[serde(flatten)]
+    pub code: CodeRecord,
+    /// How often the marker's probe was called in a run of the same bytes with one that counts; null where it calls none.
+    pub calls: Option<Calls>,
+    /// The compiler that made the functions.
+    pub compiler: String,
+    /// Where it ran: `user` or `kernel`.
+    pub executor: &'static str,
+    /// The timing method.
+    pub clock: &'static str,
+    /// The level of confidence of all intervals.
+    pub confidence: f64,
+    /// Visits that were used, over all placements.
+    pub visits: usize,
+    /// Core cycles of one link of the `add` chain, which is 1 where the rulers agree.
+    pub add_link: Option<f64>,
+    /// The CPU's number.
+    pub cpu: u32,
+    /// The CPU's model.
+    pub cpu_model: String,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// What to know before believing the numbers.
+    pub caveats: Vec<Caveat>,
+    /// The command that repeats it.
+    pub repro: String,
+}
+
+/// The price of one thing more.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// The state that has all but that; null is the loop without the marker.
+    pub over: Option<&'static str>,
+    /// Core cycles.
+    pub cost: Quantity,
+}
+
+/// The cost at one placement.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Placement {
+    /// Bytes from the start of a cache line to the functions.
+    pub offset: usize,
+    /// Core cycles; where there are modes, in the one that most visits are in.
+    pub cost: Quantity,
+    /// Core cycles of once around the loop without the marker.
+    pub base: Option<f64>,
+    /// The modes, where visits do not agree.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<ModeRecord>,
+    /// Visits used.
+    pub visits: usize,
+}
+
+/// What the marker adds to the code.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodeRecord {
+    /// Bytes of the marker's own instructions on the likely path.
+    pub likely_bytes: usize,
+    /// Bytes of the unlikely path.
+    pub unlikely_bytes: usize,
+    /// Bytes of the whole function on the likely path, less those of the function without the marker.
+    pub function_likely_bytes: i64,
+    /// The same on the unlikely path.
+    pub function_unlikely_bytes: i64,
+    /// Lines of the cache that the functions lie in where they start with one.
+    pub cache_lines: CacheLines,
+    /// The function with the marker.
+    pub assembly: Vec<Line>,
+}
+
+impl From<Anatomy> for CodeRecord {
+    fn from(anatomy: Anatomy) -> CodeRecord {
+        CodeRecord {
+            likely_bytes: anatomy.likely_bytes,
+            unlikely_bytes: anatomy.unlikely_bytes,
+            function_likely_bytes: anatomy.function_likely_bytes,
+            function_unlikely_bytes: anatomy.function_unlikely_bytes,
+            cache_lines: anatomy.cache_lines(0),
+            assembly: anatomy.assembly,
+        }
+    }
+}
+
+/// A proof that a marker calls, or does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Calls {
+    /// How often the loop went around.
+    pub loops: u64,
+    /// How often the probe was called.
+    pub counted: u64,
+}
+
+/// What all records of a survey share.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// See [`MarkerRecord::executor`].
+    pub executor: &'static str,
+    /// See [`MarkerRecord::clock`].
+    pub clock: &'static str,
+    /// See [`MarkerRecord::confidence`].
+    pub confidence: f64,
+    /// See [`MarkerRecord::cpu`].
+    pub cpu: u32,
+    /// See [`MarkerRecord::cpu_model`].
+    pub cpu_model: String,
+    /// See [`MarkerRecord::seed`].
+    pub seed: u64,
+    /// See [`MarkerRecord::repro`].
+    pub repro: String,
+    /// Whether the machine is emulated, so that it has no cycles.
+    pub emulated: bool,
+}
+
+fn quantity(interval: Option<Interval>) -> Quantity {
+    let cycles = Unit::CoreCycles;
+    interval.map_or(Quantity::refused(cycles), |interval| Quantity::new(interval, cycles))
+}
+
+impl MarkerRecord {
+    /// The record of a finding.
+    pub fn new(
+        finding: &Finding,
+        offsets: &[usize],
+        code: CodeRecord,
+        compiler: &str,
+        around: &Surroundings,
+    ) -> MarkerRecord {
+        let state = &finding.subject.state;
+        let costs = || finding.placements.iter().flatten().map(|placement| placement.cost.value);
+        MarkerRecord {
+            design: finding.subject.design.name,
+            state: state.name.to_string(),
+            guard: state.guard.to_string(),
+            context: finding.subject.context.clone(),
+            cost: quantity(finding.cost),
+            step: Step { over: state.over, cost: quantity(finding.step) },
+            base: quantity(finding.base),
+            site: quantity(finding.site),
+            best: costs().min_by(f64::total_cmp),
+            worst: costs().max_by(f64::total_cmp),
+            placements: finding.placements.iter().zip(offsets).map(placement).collect(),
+            code,
+            calls: finding.hits.map(|counted| Calls { loops: PROOF_LOOPS, counted }),
+            compiler: compiler.to_string(),
+            executor: around.executor,
+            clock: around.clock,
+            confidence: around.confidence,
+            visits: finding.visits,
+            add_link: finding.add_link.is_finite().then_some(finding.add_link),
+            cpu: around.cpu,
+            cpu_model: around.cpu_model.clone(),
+            seed: around.seed,
+            caveats: caveats(finding, around),
+            repro: around.repro.clone(),
+        }
+    }
+}
+
+/// Surveys all subjects of a bench, or on an emulated machine only counts calls.
+pub fn records(
+    bench: &mut dyn Bench,
+    plan: &Plan,
+    around: &Surroundings,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<MarkerRecord>, RunError> {
+    let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, progress)? };
+    let record = |(subject, finding): (usize, &Finding)| {
+        let code = CodeRecord::from(bench.anatomy(subject)?);
+        Ok(MarkerRecord::new(finding, bench.placements(), code, bench.compiler(subject), around))
+    };
+    findings.iter().enumerate().map(record).collect()
+}
+
+fn placement((placement, offset): (&Option<PlacementCost>, &usize)) -> Placement {
+    let mode = |mode: &crate::estimate::Mode| ModeRecord {
+        cost: Quantity::new(mode.cost, Unit::CoreCycles),
+        share: mode.share,
+    };
+    Placement {
+        offset: *offset,
+        cost: quantity(placement.as_ref().map(|placement| placement.cost)),
+        base: placement.as_ref().map(|placement| placement.base),
+        modes: placement.iter().flat_map(|placement| placement.modes.iter().map(mode)).collect(),
+        visits: placement.as_ref().map_or(0, |placement| placement.visits),
+    }
+}
+
+/// The rulers disagree when their ratio is off by more than this share, as in [`crate::caveat`].
+const RULER_SHARE: f64 = 0.01;
+/// A survey whose core was shared for more than this share of its visits was beside a busy sibling.
+const SHARED_SHARE: f64 = 0.2;
+
+fn caveats(finding: &Finding, around: &Surroundings) -> Vec<Caveat> {
+    if around.emulated {
+        return vec![Caveat::emulated()];
+    }
+    let caveat = |code, text| Some(Caveat { code, text });
+    let all = finding.placements.len();
+    let known: Vec<&PlacementCost> = finding.placements.iter().flatten().collect();
+    let wide = known
+        .iter()
+        .filter(|placement| placement.cost.half_width() > aim(&finding.subject, &placement.cost))
+        .count()
+        + (all - known.len());
+    let widest = known.iter().map(|placement| placement.cost.half_width()).fold(0.0, f64::max);
+    let moded = known.iter().filter(|placement| !placement.modes.is_empty()).count();
+    let visits = finding.visits + finding.shared;
+    let found = [
+        (wide > 0).then(|| {
+            let text = format!(
+                "at {wide} of {all} placements the half width is above what was asked for, at most {widest:.2} \
+                 core cycles"
+            );
+            caveat(Code::IntervalNotReached, text)
+        }),
+        (moded > 0).then(|| {
+            let text = format!(
+                "at {moded} of {all} placements visits fall into modes, of which the most frequent counts"
+            );
+            caveat(Code::TwoModes, text)
+        }),
+        ((finding.add_link - 1.0).abs() > RULER_SHARE).then(|| {
+            let text = format!("an add takes {:.3} cycles by the ruler, not 1", finding.add_link);
+            caveat(Code::RulersDisagree, text)
+        }),
+        (finding.shared as f64 > SHARED_SHARE * visits as f64).then(|| {
+            let text = format!(
+                "{} of {visits} visits were beside a busy sibling and are left out",
+                finding.shared
+            );
+            caveat(Code::SiblingBusy, text)
+        }),
+    ];
+    found.into_iter().flatten().flatten().collect()
+}
