@@ -22,6 +22,8 @@ use crate::statistics::{
 
 /// Modes closer than this, in core cycles, are not told apart: it is what a single visit may be wrong by.
 const MODE_CYCLES: f64 = 0.05;
+/// Nor are those closer than so many steps of the clock, on whose multiples costs lie that are not multiples.
+const MODE_STEPS: f64 = 2.0;
 
 /// What one visit says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,6 +40,8 @@ pub struct Reading {
     pub width: f64,
     /// Times around by which the two lengths differ.
     pub span: f64,
+    /// The clock's step, in core cycles of once around.
+    pub step: f64,
 }
 
 impl Reading {
@@ -63,6 +67,7 @@ pub fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64
         add_link: link / rate,
         width: sentinel_adds(sentinel_loops(step)) / (round[call::SENTINEL] / link - overhead),
         span,
+        step: step / rate / span,
     };
     (rate > 0.0 && reading.cost().is_finite()).then_some(reading)
 }
@@ -85,7 +90,8 @@ pub struct PlacementCost {
 /// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
 pub fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost> {
     let costs: Vec<f64> = readings.iter().map(Reading::cost).collect();
-    let groups = clusters(&costs, MODE_CYCLES);
+    let steps: Vec<f64> = readings.iter().map(|reading| MODE_STEPS * reading.step).collect();
+    let groups = clusters(&costs, MODE_CYCLES.max(mean(&steps)));
     let interval = |group: &[usize]| {
         let costs: Vec<f64> = group.iter().map(|index| costs[*index]).collect();
         let spans: Vec<f64> = group.iter().map(|index| readings[*index].span).collect();

@@ -154,6 +154,8 @@ struct Survey<'a> {
     readings: Vec<Vec<Vec<Reading>>>,
     attempts: Vec<Vec<usize>>,
     hits: Vec<Option<u64>>,
+    /// A visit that saw fewer additions a cycle was beside a busy sibling, as far as is known.
+    least_width: f64,
     random: Random,
 }
 
@@ -167,6 +169,7 @@ impl Survey<'_> {
             readings: vec![vec![Vec::new(); placements]; count],
             attempts: vec![vec![0; placements]; count],
             hits: vec![None; count],
+            least_width: 0.0,
             random: Random::new(plan.seed),
             bench,
             subjects,
@@ -215,8 +218,23 @@ impl Survey<'_> {
         Visit { placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
     }
 
+    /// The readings of a placement that were not beside a busy sibling.
+    fn alone(&self, subject: usize, placement: usize) -> Vec<Reading> {
+        let readings = self.readings[subject][placement].iter();
+        readings.filter(|reading| reading.width >= self.least_width).copied().collect()
+    }
+
+    /// Finds out how many additions a cycle a visit sees that has the core to itself.
+    fn look_for_siblings(&mut self) {
+        let all = self.readings.iter().flatten().flatten();
+        let mut widths: Vec<f64> = all.map(|reading| reading.width).collect();
+        widths.sort_by(f64::total_cmp);
+        self.least_width = if widths.is_empty() { 0.0 } else { ALONE_SHARE * quantile(&widths, 0.9) };
+    }
+
     /// The subjects with a placement that needs more visits, in random order.
     fn wanting(&mut self) -> Vec<usize> {
+        self.look_for_siblings();
         let mut wanting: Vec<usize> = (0..self.subjects.len())
             .filter(|subject| !self.placements_wanting(*subject).is_empty())
             .collect();
@@ -230,7 +248,7 @@ impl Survey<'_> {
             if attempts >= *self.plan.each.end() || attempts < *self.plan.each.start() {
                 return attempts < *self.plan.each.start();
             }
-            let cost = self::placement(&self.readings[subject][*placement], self.plan.confidence);
+            let cost = self::placement(&self.alone(subject, *placement), self.plan.confidence);
             cost.is_none_or(|cost| {
                 let share = cost.cost.half_width() / aim(&self.subjects[subject], &cost.cost);
                 // Intervals narrow with the root of the number of visits: where that doesn't help, it isn't tried.
@@ -258,24 +276,19 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn findings(self) -> Vec<Finding> {
-        let widths = self.readings.iter().flatten().flatten().map(|reading| reading.width);
-        let mut widths: Vec<f64> = widths.collect();
-        widths.sort_by(f64::total_cmp);
-        let least = if widths.is_empty() { 0.0 } else { ALONE_SHARE * quantile(&widths, 0.9) };
+    fn findings(mut self) -> Vec<Finding> {
+        self.look_for_siblings();
         let mut findings: Vec<Finding> =
-            (0..self.subjects.len()).map(|subject| self.finding(subject, least)).collect();
+            (0..self.subjects.len()).map(|subject| self.finding(subject)).collect();
         for index in 0..findings.len() {
             findings[index].step = step(&findings[index], &findings, self.plan.confidence);
         }
         findings
     }
 
-    fn finding(&self, subject: usize, least: f64) -> Finding {
-        let alone = |readings: &Vec<Reading>| -> Vec<Reading> {
-            readings.iter().filter(|reading| reading.width >= least).copied().collect()
-        };
-        let all: Vec<Vec<Reading>> = self.readings[subject].iter().map(alone).collect();
+    fn finding(&self, subject: usize) -> Finding {
+        let placements = 0..self.readings[subject].len();
+        let all: Vec<Vec<Reading>> = placements.map(|placement| self.alone(subject, placement)).collect();
         let used = all.iter().map(Vec::len).sum::<usize>();
         let visits = self.readings[subject].iter().map(Vec::len).sum::<usize>();
         let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
@@ -319,3 +332,6 @@ fn step(finding: &Finding, all: &[Finding], confidence: f64) -> Option<Interval>
         .collect();
     over_placements(&differences, confidence)
 }
+
+#[cfg(test)]
+mod tests;
