@@ -35,7 +35,7 @@ impl Plan {
         Plan {
             confidence: 0.95,
             visits: 32,
-            each: 96..=800,
+            each: 96..=3000,
             budget: Duration::from_secs(45),
             imul_latency,
             seed,
@@ -91,7 +91,7 @@ const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
 /// A visit that saw fewer additions a cycle than this share of what most see was beside a busy sibling.
 const ALONE_SHARE: f64 = 0.85;
 /// Placements that seem to need this many times the most visits get none beyond the least.
-const HOPE: f64 = 1.5;
+const HOPE: f64 = 1.2;
 /// Of costs above this many cycles the aim is this share.
 const AIM_SHARE: f64 = 0.002;
 
