@@ -1,5 +1,5 @@
 //! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, timing methods,
-//! tables of instructions, rivals.
+//! tables of instructions, markers, rivals.
 //!
 //! Each section is a file with a demand and a function that prints what was found. It measures with the library
 //! as `cyclescope run` does. Nothing here asserts: a demand that is missed is printed as missed.
@@ -11,6 +11,7 @@ mod coverage;
 mod evaluate;
 mod instr;
 mod lab;
+mod marker;
 mod report;
 mod rivals;
 mod speed;
@@ -62,6 +63,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
     Section { name: "evaluate", proves: "timing methods are judged the same each time", run: evaluate::run },
     Section { name: "instr", proves: "tables of instructions say the same each time", run: instr::run },
+    Section { name: "marker", proves: "surveys of markers say the same each time", run: marker::run },
     Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },
 ];
 

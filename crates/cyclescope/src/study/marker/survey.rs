@@ -42,6 +42,11 @@ impl Plan {
         }
     }
 
+    /// For all loops: more time.
+    pub fn all(imul_latency: f64, seed: u64) -> Plan {
+        Plan { budget: Duration::from_secs(240), ..Plan::new(imul_latency, seed) }
+    }
+
     /// Fewer visits.
     pub fn quick(imul_latency: f64, seed: u64) -> Plan {
         Plan { each: 32..=32, ..Plan::new(imul_latency, seed) }
