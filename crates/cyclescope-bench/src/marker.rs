@@ -5,8 +5,9 @@ use cyclescope::executor::user::UserOptions;
 use cyclescope::measure::measure;
 use cyclescope::run::Request;
 use cyclescope::study::marker::compiled::Compiled;
+use cyclescope::study::marker::ledger::{Finding, aim};
 use cyclescope::study::marker::source::context;
-use cyclescope::study::marker::survey::{Finding, PROOF_LOOPS, Plan, aim, survey};
+use cyclescope::study::marker::survey::{PROOF_LOOPS, Plan, survey};
 use cyclescope::study::marker::user::UserBench;
 use std::time::Instant;
 

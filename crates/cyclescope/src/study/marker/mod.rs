@@ -12,6 +12,7 @@ pub mod bench;
 pub mod compiled;
 pub mod estimate;
 pub mod instance;
+pub mod ledger;
 pub mod listener;
 pub mod record;
 pub mod source;

@@ -3,7 +3,8 @@
 use super::anatomy::{Anatomy, CacheLines, Line};
 use super::bench::Bench;
 use super::estimate::PlacementCost;
-use super::survey::{Finding, PROOF_LOOPS, Plan, Progress, aim, prove, survey};
+use super::ledger::{Finding, aim};
+use super::survey::{PROOF_LOOPS, Plan, Progress, prove, survey};
 use crate::caveat::{Caveat, Code};
 use crate::error::RunError;
 use crate::record::{ModeRecord, Quantity};

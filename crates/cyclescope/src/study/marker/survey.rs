@@ -3,12 +3,12 @@
 //! Every pass goes through the subjects in another order, so that what changes slowly (the clock, neighbours) is spread
 //! over all of them; later passes go to placements that need more.
 
-use super::bench::{Bench, Subject, Visit};
-use super::estimate::{PlacementCost, Reading, over_placements, placement, read};
-use super::source::context;
+use super::bench::{Bench, Visit};
+use super::estimate::{Reading, read};
+use super::ledger::{Finding, Ledger};
 use crate::error::RunError;
 use crate::random::Random;
-use crate::statistics::{Interval, median, quantile};
+use crate::statistics::median;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -53,31 +53,6 @@ impl Plan {
     }
 }
 
-/// What a survey says of one subject.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    /// What it is about.
-    pub subject: Subject,
-    /// Core cycles that the marker adds to once around: the median over placements.
-    pub cost: Option<Interval>,
-    /// What its state adds to the one that it is over.
-    pub step: Option<Interval>,
-    /// Core cycles of once around without the marker.
-    pub base: Option<Interval>,
-    /// Core cycles of once around with it.
-    pub site: Option<Interval>,
-    /// Each placement's cost, in the order of the placements.
-    pub placements: Vec<Option<PlacementCost>>,
-    /// Visits that were used.
-    pub visits: usize,
-    /// Visits left out because a busy sibling shared the core.
-    pub shared: usize,
-    /// Core cycles of one link of the `add` chain, as the median of all visits.
-    pub add_link: f64,
-    /// How often the marker called its probe in [`PROOF_LOOPS`] loops; none where it calls none.
-    pub hits: Option<u64>,
-}
-
 /// How often a loop goes around in the run that proves whether its marker calls.
 pub const PROOF_LOOPS: u64 = 1000;
 
@@ -93,13 +68,8 @@ const SPAN_LEAST: f64 = 16.0;
 const SETTLING: usize = 60;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
-/// A visit that saw fewer additions a cycle than this share of what most see was beside a busy sibling.
-const ALONE_SHARE: f64 = 0.85;
 /// Placements that seem to need this many times the most visits get none beyond the least.
 const HOPE: f64 = 1.2;
-/// Of costs above this many cycles the aim is this share.
-const AIM_SHARE: f64 = 0.002;
-
 /// How far a survey has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
@@ -115,7 +85,7 @@ pub struct Progress {
 pub fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, RunError> {
     let mut survey = Survey::new(bench, plan);
     survey.prove()?;
-    Ok(survey.findings())
+    Ok(survey.ledger.findings(plan.confidence))
 }
 
 /// Surveys all subjects of a bench.
@@ -136,31 +106,25 @@ pub fn survey(
         let count = wanting.len();
         for (index, subject) in wanting.into_iter().enumerate() {
             if pass > plan.each.start().div_ceil(plan.visits) && began.elapsed() > plan.budget {
-                return Ok(survey.findings());
+                return Ok(survey.ledger.findings(plan.confidence));
             }
             survey.visit(subject)?;
             let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
             let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
-            let subjects = survey.subjects.len();
+            let subjects = survey.ledger.subjects().len();
             progress(Progress { settled: subjects - count, subjects, done: done.min(1.0) });
         }
     }
-    Ok(survey.findings())
+    Ok(survey.ledger.findings(plan.confidence))
 }
 
 /// What is known so far.
 struct Survey<'a> {
     bench: &'a mut dyn Bench,
     plan: &'a Plan,
-    subjects: Vec<Subject>,
+    ledger: Ledger,
     /// Times around by which the lengths differ, of each subject.
     spans: Vec<usize>,
-    /// By subject and placement.
-    readings: Vec<Vec<Vec<Reading>>>,
-    attempts: Vec<Vec<usize>>,
-    hits: Vec<Option<u64>>,
-    /// A visit that saw fewer additions a cycle was beside a busy sibling, as far as is known.
-    least_width: f64,
     random: Random,
 }
 
@@ -171,28 +135,24 @@ impl Survey<'_> {
         Survey {
             plan,
             spans: vec![*SPAN.start() as usize; count],
-            readings: vec![vec![Vec::new(); placements]; count],
-            attempts: vec![vec![0; placements]; count],
-            hits: vec![None; count],
-            least_width: 0.0,
             random: Random::new(plan.seed),
+            ledger: Ledger::new(subjects, placements),
             bench,
-            subjects,
         }
     }
 
     /// Counts the calls of each subject's probe.
     fn prove(&mut self) -> Result<(), RunError> {
-        for subject in 0..self.subjects.len() {
+        for subject in 0..self.ledger.subjects().len() {
             let placement = self.random.below(self.bench.placements().len());
-            self.hits[subject] = self.bench.hits(subject, placement, PROOF_LOOPS)?;
+            self.ledger.hits[subject] = self.bench.hits(subject, placement, PROOF_LOOPS)?;
         }
         Ok(())
     }
 
     /// Finds out about how long each subject's loops take.
     fn pilot(&mut self) -> Result<(), RunError> {
-        for subject in 0..self.subjects.len() {
+        for subject in 0..self.ledger.subjects().len() {
             let placements = self.bench.placements().len();
             let visits: Vec<Visit> = (0..2).map(|_| self.draw(subject, subject % placements)).collect();
             let all = self.bench.run(subject, &visits)?;
@@ -223,24 +183,10 @@ impl Survey<'_> {
         Visit { placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
     }
 
-    /// The readings of a placement that were not beside a busy sibling.
-    fn alone(&self, subject: usize, placement: usize) -> Vec<Reading> {
-        let readings = self.readings[subject][placement].iter();
-        readings.filter(|reading| reading.width >= self.least_width).copied().collect()
-    }
-
-    /// Finds out how many additions a cycle a visit sees that has the core to itself.
-    fn look_for_siblings(&mut self) {
-        let all = self.readings.iter().flatten().flatten();
-        let mut widths: Vec<f64> = all.map(|reading| reading.width).collect();
-        widths.sort_by(f64::total_cmp);
-        self.least_width = if widths.is_empty() { 0.0 } else { ALONE_SHARE * quantile(&widths, 0.9) };
-    }
-
     /// The subjects with a placement that needs more visits, in random order.
     fn wanting(&mut self) -> Vec<usize> {
-        self.look_for_siblings();
-        let mut wanting: Vec<usize> = (0..self.subjects.len())
+        self.ledger.look_for_siblings();
+        let mut wanting: Vec<usize> = (0..self.ledger.subjects().len())
             .filter(|subject| !self.placements_wanting(*subject).is_empty())
             .collect();
         self.random.shuffle(&mut wanting);
@@ -249,18 +195,16 @@ impl Survey<'_> {
 
     fn placements_wanting(&self, subject: usize) -> Vec<usize> {
         let wants = |placement: &usize| {
-            let attempts = self.attempts[subject][*placement];
+            let attempts = self.ledger.attempts(subject, *placement);
             if attempts >= *self.plan.each.end() || attempts < *self.plan.each.start() {
                 return attempts < *self.plan.each.start();
             }
-            let cost = self::placement(&self.alone(subject, *placement), self.plan.confidence);
-            cost.is_none_or(|cost| {
-                let share = cost.cost.half_width() / aim(&self.subjects[subject], &cost.cost);
+            self.ledger.narrowness(subject, *placement, self.plan.confidence).is_none_or(|share| {
                 // Intervals narrow with the root of the number of visits: where that doesn't help, it isn't tried.
                 share > 1.0 && attempts as f64 * share.powi(2) <= HOPE * *self.plan.each.end() as f64
             })
         };
-        (0..self.attempts[subject].len()).filter(wants).collect()
+        (0..self.bench.placements().len()).filter(wants).collect()
     }
 
     /// Visits a subject's placements that need it.
@@ -274,68 +218,11 @@ impl Survey<'_> {
         self.random.shuffle(&mut visits);
         let all = self.bench.run(subject, &visits)?;
         for (samples, visit) in all.iter().zip(&visits) {
-            self.attempts[subject][visit.placement] += 1;
             let reading = self.read(samples, visit);
-            self.readings[subject][visit.placement].extend(reading);
+            self.ledger.note(subject, visit.placement, reading);
         }
         Ok(())
     }
-
-    fn findings(mut self) -> Vec<Finding> {
-        self.look_for_siblings();
-        let mut findings: Vec<Finding> =
-            (0..self.subjects.len()).map(|subject| self.finding(subject)).collect();
-        for index in 0..findings.len() {
-            findings[index].step = step(&findings[index], &findings, self.plan.confidence);
-        }
-        findings
-    }
-
-    fn finding(&self, subject: usize) -> Finding {
-        let placements = 0..self.readings[subject].len();
-        let all: Vec<Vec<Reading>> = placements.map(|placement| self.alone(subject, placement)).collect();
-        let used = all.iter().map(Vec::len).sum::<usize>();
-        let visits = self.readings[subject].iter().map(Vec::len).sum::<usize>();
-        let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
-        let placements: Vec<_> =
-            all.iter().map(|readings| placement(readings, self.plan.confidence)).collect();
-        let over = |of: fn(&PlacementCost) -> f64| {
-            let values: Vec<f64> = placements.iter().flatten().map(of).collect();
-            over_placements(&values, self.plan.confidence)
-        };
-        Finding {
-            subject: self.subjects[subject].clone(),
-            cost: over(|placement| placement.cost.value),
-            step: None,
-            base: over(|placement| placement.base),
-            site: over(|placement| placement.site),
-            visits: used,
-            shared: visits - used,
-            add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },
-            hits: self.hits[subject],
-            placements,
-        }
-    }
-}
-
-/// The half width that a cost at one placement shall have.
-pub fn aim(subject: &Subject, cost: &Interval) -> f64 {
-    let named = context::ALL.iter().find(|context| context.name == subject.context);
-    named.map_or(context::AIM, |context| context.aim).max(AIM_SHARE * cost.value.abs())
-}
-
-/// What a finding's state adds to the one that it is over, placement by placement.
-fn step(finding: &Finding, all: &[Finding], confidence: f64) -> Option<Interval> {
-    let Some(over) = finding.subject.state.over else { return finding.cost };
-    let before = all.iter().find(|other| {
-        let (own, others) = (&finding.subject, &other.subject);
-        others.design == own.design && others.context == own.context && others.state.name == over
-    })?;
-    let pairs = finding.placements.iter().zip(&before.placements);
-    let differences: Vec<f64> = pairs
-        .filter_map(|(own, before)| Some(own.as_ref()?.cost.value - before.as_ref()?.cost.value))
-        .collect();
-    over_placements(&differences, confidence)
 }
 
 #[cfg(test)]

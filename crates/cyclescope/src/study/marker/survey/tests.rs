@@ -5,7 +5,9 @@ use crate::executor::Sample;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds, sentinel_loops};
 use crate::samples::LayoutSamples;
 use crate::study::marker::anatomy::Anatomy;
+use crate::study::marker::bench::Subject;
 use crate::study::marker::bench::call;
+use crate::study::marker::ledger::aim;
 use crate::study::marker::source::design;
 use crate::study::marker::state::{State, states};
 
@@ -251,7 +253,9 @@ fn visits_beside_a_busy_sibling_are_left_out() {
     let mut fake = Fake::new(stairs);
     let plan = plan(1);
     let mut survey = Survey::new(&mut fake, &plan);
-    survey.readings[0][0] = (0..20).map(|index| reading(if index < 5 { 2.0 } else { 4.0 })).collect();
-    let findings = survey.findings();
+    for index in 0..20 {
+        survey.ledger.note(0, 0, Some(reading(if index < 5 { 2.0 } else { 4.0 })));
+    }
+    let findings = survey.ledger.findings(0.95);
     assert_eq!((findings[0].visits, findings[0].shared), (15, 5));
 }

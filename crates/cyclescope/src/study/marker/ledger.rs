@@ -1,0 +1,155 @@
+//! What visits have told so far, and what follows from it for each marker.
+
+use super::bench::Subject;
+use super::estimate::{PlacementCost, Reading, over_placements, placement};
+use super::source::context;
+use crate::statistics::{Interval, median, quantile};
+
+/// What is known of one subject.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// What it is about.
+    pub subject: Subject,
+    /// Core cycles that the marker adds to once around: the median over placements.
+    pub cost: Option<Interval>,
+    /// What its state adds to the one that it is over.
+    pub step: Option<Interval>,
+    /// Core cycles of once around without the marker.
+    pub base: Option<Interval>,
+    /// Core cycles of once around with it.
+    pub site: Option<Interval>,
+    /// Each placement's cost, in the order of the placements.
+    pub placements: Vec<Option<PlacementCost>>,
+    /// Visits that were used.
+    pub visits: usize,
+    /// Visits left out because a busy sibling shared the core.
+    pub shared: usize,
+    /// Core cycles of one link of the `add` chain, as the median of all visits.
+    pub add_link: f64,
+    /// How often the marker called its probe in [`PROOF_LOOPS`](super::survey::PROOF_LOOPS) loops; none where it calls none.
+    pub hits: Option<u64>,
+}
+
+/// A visit that saw fewer additions a cycle than this share of what most see was beside a busy sibling.
+const ALONE_SHARE: f64 = 0.85;
+/// Of costs above this many cycles the aim is this share.
+const AIM_SHARE: f64 = 0.002;
+
+/// The readings of all subjects at all placements.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    subjects: Vec<Subject>,
+    /// By subject and placement.
+    readings: Vec<Vec<Vec<Reading>>>,
+    attempts: Vec<Vec<usize>>,
+    /// See [`Finding::hits`].
+    pub hits: Vec<Option<u64>>,
+    /// A visit that saw fewer additions a cycle was beside a busy sibling, as far as is known.
+    least_width: f64,
+}
+
+impl Ledger {
+    /// With nothing in it yet.
+    pub fn new(subjects: Vec<Subject>, placements: usize) -> Ledger {
+        let count = subjects.len();
+        Ledger {
+            subjects,
+            readings: vec![vec![Vec::new(); placements]; count],
+            attempts: vec![vec![0; placements]; count],
+            hits: vec![None; count],
+            least_width: 0.0,
+        }
+    }
+
+    /// What it is about.
+    pub fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    /// Notes a visit, which may have told nothing.
+    pub fn note(&mut self, subject: usize, placement: usize, reading: Option<Reading>) {
+        self.attempts[subject][placement] += 1;
+        self.readings[subject][placement].extend(reading);
+    }
+
+    /// How many visits a placement has had.
+    pub fn attempts(&self, subject: usize, placement: usize) -> usize {
+        self.attempts[subject][placement]
+    }
+
+    /// The half width of the cost at a placement, as a share of what it shall be at most; none where there is no cost.
+    pub fn narrowness(&self, subject: usize, placement: usize, confidence: f64) -> Option<f64> {
+        let cost = self::placement(&self.alone(subject, placement), confidence)?.cost;
+        Some(cost.half_width() / aim(&self.subjects[subject], &cost))
+    }
+
+    /// The readings of a placement that were not beside a busy sibling.
+    fn alone(&self, subject: usize, placement: usize) -> Vec<Reading> {
+        let readings = self.readings[subject][placement].iter();
+        readings.filter(|reading| reading.width >= self.least_width).copied().collect()
+    }
+
+    /// Finds out how many additions a cycle a visit sees that has the core to itself.
+    pub fn look_for_siblings(&mut self) {
+        let all = self.readings.iter().flatten().flatten();
+        let mut widths: Vec<f64> = all.map(|reading| reading.width).collect();
+        widths.sort_by(f64::total_cmp);
+        self.least_width = if widths.is_empty() { 0.0 } else { ALONE_SHARE * quantile(&widths, 0.9) };
+    }
+
+    /// What all of it says, at one level of confidence such as 0.95.
+    pub fn findings(mut self, confidence: f64) -> Vec<Finding> {
+        self.look_for_siblings();
+        let mut findings: Vec<Finding> =
+            (0..self.subjects.len()).map(|subject| self.finding(subject, confidence)).collect();
+        for index in 0..findings.len() {
+            findings[index].step = step(&findings[index], &findings, confidence);
+        }
+        findings
+    }
+
+    fn finding(&self, subject: usize, confidence: f64) -> Finding {
+        let placements = 0..self.readings[subject].len();
+        let all: Vec<Vec<Reading>> = placements.map(|placement| self.alone(subject, placement)).collect();
+        let used = all.iter().map(Vec::len).sum::<usize>();
+        let visits = self.readings[subject].iter().map(Vec::len).sum::<usize>();
+        let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
+        let placements: Vec<_> = all.iter().map(|readings| placement(readings, confidence)).collect();
+        let over = |of: fn(&PlacementCost) -> f64| {
+            let values: Vec<f64> = placements.iter().flatten().map(of).collect();
+            over_placements(&values, confidence)
+        };
+        Finding {
+            subject: self.subjects[subject].clone(),
+            cost: over(|placement| placement.cost.value),
+            step: None,
+            base: over(|placement| placement.base),
+            site: over(|placement| placement.site),
+            visits: used,
+            shared: visits - used,
+            add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },
+            hits: self.hits[subject],
+            placements,
+        }
+    }
+}
+
+/// The half width that a cost at one placement shall have.
+pub fn aim(subject: &Subject, cost: &Interval) -> f64 {
+    let named = context::ALL.iter().find(|context| context.name == subject.context);
+    named.map_or(context::AIM, |context| context.aim).max(AIM_SHARE * cost.value.abs())
+}
+
+/// What a finding's state adds to the one that it is over, placement by placement.
+fn step(finding: &Finding, all: &[Finding], confidence: f64) -> Option<Interval> {
+    let Some(over) = finding.subject.state.over else { return finding.cost };
+    let before = all.iter().find(|other| {
+        let (own, others) = (&finding.subject, &other.subject);
+        others.design == own.design && others.context == own.context && others.state.name == over
+    })?;
+    let pairs = finding.placements.iter().zip(&before.placements);
+    let differences: Vec<f64> = pairs
+        .filter_map(|(own, before)| Some(own.as_ref()?.cost.value - before.as_ref()?.cost.value))
+        .collect();
+    over_placements(&differences, confidence)
+}
