@@ -11,6 +11,7 @@ pub mod anatomy;
 pub mod bench;
 pub mod compiled;
 pub mod estimate;
+pub mod evidence;
 pub mod instance;
 pub mod ledger;
 pub mod listener;

@@ -4,7 +4,7 @@ use super::anatomy::{Anatomy, CacheLines, Line};
 use super::bench::Bench;
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
-use super::survey::{PROOF_LOOPS, Plan, Progress, prove, survey};
+use super::survey::{Event, PROOF_LOOPS, Plan, prove, survey};
 use crate::caveat::{Caveat, Code};
 use crate::error::RunError;
 use crate::record::{ModeRecord, Quantity};
@@ -201,9 +201,9 @@ pub fn records(
     bench: &mut dyn Bench,
     plan: &Plan,
     around: &Surroundings,
-    progress: &mut dyn FnMut(Progress),
+    tell: &mut dyn FnMut(Event),
 ) -> Result<Vec<MarkerRecord>, RunError> {
-    let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, progress)? };
+    let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, tell)? };
     let record = |(subject, finding): (usize, &Finding)| {
         let code = CodeRecord::from(bench.anatomy(subject)?);
         Ok(MarkerRecord::new(finding, bench.placements(), code, bench.compiler(subject), around))

@@ -8,6 +8,7 @@ use super::estimate::{Reading, read};
 use super::ledger::{Finding, Ledger};
 use crate::error::RunError;
 use crate::random::Random;
+use crate::samples::LayoutSamples;
 use crate::statistics::median;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -70,6 +71,21 @@ const SETTLING: usize = 60;
 const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
 /// Placements that seem to need this many times the most visits get none beyond the least.
 const HOPE: f64 = 1.2;
+/// What a survey tells while it goes on.
+pub enum Event<'a> {
+    /// How far it has come.
+    Progress(Progress),
+    /// The durations of a visit.
+    Visited {
+        /// Which subject.
+        subject: usize,
+        /// The visit.
+        visit: &'a Visit,
+        /// A column for each of [`call`](super::bench::call).
+        samples: &'a LayoutSamples,
+    },
+}
+
 /// How far a survey has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
@@ -92,7 +108,7 @@ pub fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, RunErro
 pub fn survey(
     bench: &mut dyn Bench,
     plan: &Plan,
-    progress: &mut dyn FnMut(Progress),
+    tell: &mut dyn FnMut(Event),
 ) -> Result<Vec<Finding>, RunError> {
     let began = Instant::now();
     let mut survey = Survey::new(bench, plan);
@@ -108,11 +124,12 @@ pub fn survey(
             if pass > plan.each.start().div_ceil(plan.visits) && began.elapsed() > plan.budget {
                 return Ok(survey.ledger.findings(plan.confidence));
             }
-            survey.visit(subject)?;
+            survey.visit(subject, tell)?;
             let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
             let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
             let subjects = survey.ledger.subjects().len();
-            progress(Progress { settled: subjects - count, subjects, done: done.min(1.0) });
+            let progress = Progress { settled: subjects - count, subjects, done: done.min(1.0) };
+            tell(Event::Progress(progress));
         }
     }
     Ok(survey.ledger.findings(plan.confidence))
@@ -171,7 +188,7 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn read(&self, samples: &crate::samples::LayoutSamples, visit: &Visit) -> Option<Reading> {
+    fn read(&self, samples: &LayoutSamples, visit: &Visit) -> Option<Reading> {
         read(samples, visit, self.plan.imul_latency, self.bench.step())
     }
 
@@ -208,7 +225,7 @@ impl Survey<'_> {
     }
 
     /// Visits a subject's placements that need it.
-    fn visit(&mut self, subject: usize) -> Result<(), RunError> {
+    fn visit(&mut self, subject: usize, tell: &mut dyn FnMut(Event)) -> Result<(), RunError> {
         let mut visits = Vec::new();
         for placement in self.placements_wanting(subject) {
             for _ in 0..self.plan.visits {
@@ -220,6 +237,7 @@ impl Survey<'_> {
         for (samples, visit) in all.iter().zip(&visits) {
             let reading = self.read(samples, visit);
             self.ledger.note(subject, visit.placement, reading);
+            tell(Event::Visited { subject, visit, samples });
         }
         Ok(())
     }

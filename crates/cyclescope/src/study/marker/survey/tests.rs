@@ -221,7 +221,12 @@ fn a_budget_ends_the_search_for_more_but_no_placement_goes_without() {
     let mut fake = Fake { luck, ..Fake::new(stairs) };
     let plan = Plan { budget: Duration::ZERO, ..plan(5) };
     let mut done = 0.0;
-    let findings = survey(&mut fake, &plan, &mut |progress| done = progress.done).unwrap();
+    let findings = survey(&mut fake, &plan, &mut |event| {
+        if let Event::Progress(progress) = event {
+            done = progress.done;
+        }
+    })
+    .unwrap();
     assert_eq!(done, 1.0);
     assert!(findings.iter().all(|finding| finding.placements.iter().flatten().count() == 16));
     assert!(
@@ -258,4 +263,52 @@ fn visits_beside_a_busy_sibling_are_left_out() {
     }
     let findings = survey.ledger.findings(0.95);
     assert_eq!((findings[0].visits, findings[0].shared), (15, 5));
+}
+
+#[test]
+fn evidence_gives_the_same_findings_again() {
+    use crate::study::marker::evidence::{Manifest, Writer};
+    use crate::study::marker::record::{CodeRecord, MarkerRecord, Surroundings};
+    let directory = std::env::temp_dir().join(format!("cyclescope-marker-{}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    let mut fake = Fake { interrupts: 0.01, luck: |random| 0.2 * random.normal(), ..Fake::new(stairs) };
+    let plan = Plan { each: 32..=32, ..plan(8) };
+    let mut writer = Writer::new(&directory).unwrap();
+    let findings = survey(&mut fake, &plan, &mut |event| {
+        if let Event::Visited { subject, visit, samples } = event {
+            writer.visited(subject, visit, samples);
+        }
+    })
+    .unwrap();
+    let around = Surroundings {
+        executor: "user",
+        clock: "rdtscp",
+        confidence: plan.confidence,
+        cpu: 0,
+        cpu_model: String::new(),
+        seed: 8,
+        repro: String::new(),
+        emulated: false,
+    };
+    let code = CodeRecord {
+        likely_bytes: 0,
+        unlikely_bytes: 0,
+        function_likely_bytes: 0,
+        function_unlikely_bytes: 0,
+        cache_lines: crate::study::marker::anatomy::CacheLines { base: 1, likely: 1, both: 1 },
+        assembly: Vec::new(),
+    };
+    let record = |finding| MarkerRecord::new(finding, &fake.offsets, code.clone(), "gcc", &around);
+    let records: Vec<MarkerRecord> = findings.iter().map(record).collect();
+    let facts = (plan.confidence, plan.imul_latency, fake.step);
+    let manifest = Manifest::new(serde_json::Value::Null, facts, fake.offsets.len(), &records);
+    writer.finish(&directory, &manifest).unwrap();
+    let named = |name: &str| design::ALL.iter().find(|design| design.name == name);
+    let read = Manifest::read(&directory).unwrap();
+    assert_eq!(read.replay(&directory, named).unwrap(), findings);
+    // A visit cut short, as by a full disk, is an error and no other result.
+    let visits = std::fs::read(directory.join("visits")).unwrap();
+    std::fs::write(directory.join("visits"), &visits[..visits.len() - 7]).unwrap();
+    assert_eq!(read.replay(&directory, named).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+    std::fs::remove_dir_all(&directory).unwrap();
 }
