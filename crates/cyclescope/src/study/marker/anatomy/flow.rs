@@ -214,6 +214,36 @@ impl Flow {
         returning
     }
 
+    /// From where every way leads to one of these, in a finite number of steps.
+    pub fn bound_for(&self, nodes: &[usize]) -> Vec<bool> {
+        let mut bound = vec![false; self.edges.len()];
+        nodes.iter().for_each(|node| bound[*node] = true);
+        let mut news = true;
+        while news {
+            news = false;
+            for node in (0..self.edges.len()).rev().filter(|node| !self.edges[*node].is_empty()) {
+                if !bound[node] && self.edges[node].iter().all(|edge| bound[edge.to]) {
+                    bound[node] = true;
+                    news = true;
+                }
+            }
+        }
+        bound
+    }
+
+    /// Whether among these there is a loop without these edges.
+    pub fn goes_around(&self, among: &[bool], cuts: &[Cut]) -> bool {
+        // What leads on to nothing that is left is taken away, until nothing is left or only loops and ways to them.
+        let mut left = among.to_vec();
+        let leads = |left: &[bool], node: usize| {
+            self.edges[node].iter().any(|edge| left[edge.to] && !cuts.contains(&(node, edge.kind)))
+        };
+        while let Some(node) = (0..left.len()).find(|node| left[*node] && !leads(&left, *node)) {
+            left[node] = false;
+        }
+        left.contains(&true)
+    }
+
     /// The calls among these instructions, and the places outside.
     pub fn calls(&self, among: &[bool]) -> BTreeMap<Callee, Vec<usize>> {
         let mut calls: BTreeMap<Callee, Vec<usize>> = BTreeMap::new();

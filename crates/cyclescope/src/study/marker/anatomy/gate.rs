@@ -19,6 +19,11 @@ pub(super) fn gates(base: &Flow, site: &Flow) -> Vec<Cut> {
     let calls = own_calls(base, site, &candidates);
     let found = if calls.is_empty() { quiet(base, site, &candidates) } else { before(&calls, &candidates) };
     let mut cuts: Vec<Cut> = found.iter().map(|candidate| candidate.cut).collect();
+    // A guard's own call may have a gate where the probe's has none.
+    if found.len() < calls.len() {
+        let leading = leading(base, site, &calls);
+        cuts = if leading.is_empty() { cuts } else { leading };
+    }
     cuts.sort_by_key(|(node, _)| *node);
     cuts.dedup();
     cuts
@@ -80,12 +85,31 @@ pub(super) fn ungated_calls(base: &Flow, site: &Flow) -> Vec<usize> {
 fn before<'a>(calls: &[usize], candidates: &'a [Candidate]) -> Vec<&'a Candidate> {
     let ahead = |call: usize| candidates.iter().filter(move |candidate| !candidate.remains[call]);
     let first = |call: &usize| ahead(*call).filter(|it| it.keeps_base).max_by_key(|it| it.lost);
-    let gates: Vec<&Candidate> = calls.iter().filter_map(first).collect();
-    if !gates.is_empty() {
-        return gates;
-    }
-    // Compilers may shape the two loops differently; then the branch that is nearest to the call.
-    calls.iter().filter_map(|call| ahead(*call).min_by_key(|it| it.lost)).collect()
+    calls.iter().filter_map(first).collect()
+}
+
+/// Where no single edge is the gate, since a compiler made several of one test: all sides of branches from which every
+/// way leads through a call of the marker's before it comes to a return or around. None where without them the dormant
+/// function would not be whole: a return, a call of the base or the loop would be lost.
+fn leading(base: &Flow, site: &Flow, calls: &[usize]) -> Vec<Cut> {
+    let whole = site.reached(&[]);
+    let bound = site.bound_for(calls);
+    let sides = |node: usize| site.edges(node).iter().filter(|edge| bound[edge.to]);
+    let branches =
+        (0..whole.len()).filter(|node| whole[*node] && site.is_conditional(*node) && !bound[*node]);
+    let mut cuts: Vec<Cut> =
+        branches.flat_map(|node| sides(node).map(move |edge| (node, edge.kind))).collect();
+    let remains = site.reached(&cuts);
+    // Those behind others are unlikely code.
+    cuts.retain(|(node, _)| remains[*node]);
+    let (returning, still) = (site.returning(&[]), site.returning(&cuts));
+    let left = site.calls(&remains);
+    let keeps_calls = base.calls(&base.reached(&[])).into_iter().all(|(callee, nodes)| {
+        matches!(callee, Callee::Left(_)) || left.get(&callee).is_some_and(|left| left.len() >= nodes.len())
+    });
+    let keeps_returns = (0..whole.len()).all(|node| !remains[node] || !returning[node] || still[node]);
+    let keeps_loop = !site.goes_around(&whole, &[]) || site.goes_around(&remains, &cuts);
+    if keeps_calls && keeps_returns && keeps_loop { cuts } else { Vec::new() }
 }
 
 /// Gates in front of code without calls of its own: it comes back to the rest, and the base has nothing like it.

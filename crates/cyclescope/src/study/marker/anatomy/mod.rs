@@ -27,9 +27,10 @@
 //!
 //! Limits: one stretch of bytes, so an unlikely path in another section is not counted; indirect jumps lead nowhere; a
 //! call is taken to return; a slice stops at its block's start, and what a test needs from outside of the loop counts in
-//! the difference only; two tests of which either leads to the marker (`a || b`) have no first gate. Where the loops
-//! with and without the marker differ in shape, so that no side keeps all of the base, the branch nearest to the call is
-//! taken for the gate.
+//! the difference only. Where compilers made several tests of one (or the loops with and without the marker differ in
+//! shape), no side keeps all of the base; then gates are all sides from which every way leads through a call of the
+//! marker's before a return or once around, if without all of them returns, the base's calls and the loop are still
+//! there. If they are not, no gate is named, and nothing is called unlikely.
 
 mod flow;
 mod gate;

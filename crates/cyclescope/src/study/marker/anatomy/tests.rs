@@ -148,6 +148,47 @@ fn a_loop_that_was_made_two_has_its_gate_in_front() {
 }
 
 #[test]
+fn a_test_that_was_made_two_has_two_gates() {
+    // The loop's first turn was taken out of it; both turns share the marker's code.
+    let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
+        cmp byte ptr [rip+0x1000], 0; jne on
+        back: dec rbx; je done
+        top: cmp byte ptr [rip+0x1000], 0; je back
+        on: mov rax, qword ptr [rip+0x2000]; xor edx, edx; call rax; jmp back
+        done: pop rbx
+        out: ret";
+    let it = compared(BASE, site, VARIABLE, &[]);
+    assert_eq!((own(&it).as_str(), unlikely(&it).as_str()), ("cmp jne cmp je", "mov xor call jmp"));
+    assert_eq!(it.gates.len(), 2);
+    assert_eq!(it.function_unlikely_bytes, it.unlikely_bytes as i64);
+}
+
+#[test]
+fn a_guards_own_call_is_behind_a_gate_that_was_made_two() {
+    let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
+        cmp byte ptr [rip+0x1000], 0; jne on
+        back: dec rbx; je done
+        cmp byte ptr [rip+0x1000], 0; je back
+        on: inc dword ptr [rip+0x3000]; call rax; dec dword ptr [rip+0x3000]; jne back
+        call qword ptr [0x9000]; jmp back
+        done: pop rbx
+        out: ret";
+    let it = compared(BASE, site, VARIABLE, &[]);
+    assert_eq!((own(&it).as_str(), it.gates.len()), ("cmp jne cmp je", 2));
+    assert_eq!(unlikely(&it), "inc call dec jne call jmp");
+}
+
+#[test]
+fn where_no_side_is_the_gate_nothing_is_unlikely() {
+    // The call is made in every turn: the loop's guard is not its gate.
+    let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
+        top: call qword ptr [0x9000]; dec rbx; jne top; pop rbx
+        out: ret";
+    let it = compared(BASE, site, VARIABLE, &[]);
+    assert_eq!((it.gates.len(), it.likely_bytes, it.unlikely_bytes), (0, 0, 0), "{it:?}");
+}
+
+#[test]
 fn a_static_keys_jump_is_the_gate() {
     for nop in ["xchg ax, ax", "nop dword ptr [rax+rax+1]"] {
         let site = |nop| {
