@@ -14,7 +14,8 @@ static marker_probe *probe __read_mostly;
 
 static int connect(u32 number)
 {
-	probe = marker_probes[number];
+	if (number != CYCLESCOPE_PROBE_DORMANT)
+		probe = marker_probes[number];
 	WRITE_ONCE(enabled, number != CYCLESCOPE_PROBE_DORMANT);
 	return 0;
 }

@@ -101,12 +101,12 @@ static int connect(u32 number)
 {
 	int bad;
 
-	probe = marker_probes[number];
 	if (number == CYCLESCOPE_PROBE_DORMANT) {
 		write_constants(0);
 		vunmap(writable.pages);
 		return 0;
 	}
+	probe = marker_probes[number];
 	bad = map_text();
 	if (!bad)
 		write_constants(1);

@@ -24,7 +24,9 @@ struct marker_design {
 	const struct marker_code *codes;
 	u32 count;
 	/* Puts a probe behind all sites, or takes the last one away where it is CYCLESCOPE_PROBE_DORMANT. Not called for
-	 * a second probe before that. May sleep; taking away can't fail. NULL where there is nothing to switch. */
+	 * a second probe before that. May sleep; taking away can't fail. NULL where there is nothing to switch.
+	 * Where sites find their probe through a pointer, the last one stays behind sites that are off: that one which
+	 * counts counts nothing then proves that they don't call. */
 	int (*connect)(u32 probe);
 };
 

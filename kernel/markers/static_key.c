@@ -15,11 +15,12 @@ static marker_probe *probe __read_mostly;
 
 static int connect(u32 number)
 {
-	probe = marker_probes[number];
-	if (number != CYCLESCOPE_PROBE_DORMANT)
-		static_branch_enable(&enabled);
-	else
+	if (number == CYCLESCOPE_PROBE_DORMANT) {
 		static_branch_disable(&enabled);
+		return 0;
+	}
+	probe = marker_probes[number];
+	static_branch_enable(&enabled);
 	return 0;
 }
 
