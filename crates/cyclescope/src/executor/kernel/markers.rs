@@ -315,6 +315,20 @@ fn decode(answer: &MarkerCode) -> Result<Code, RunError> {
     })
 }
 
+/// A code such as the module tells of, for tests of what takes it.
+#[cfg(test)]
+pub(crate) fn code(
+    number: u32,
+    (design, name): (u32, &str),
+    (guard, around): (Guard, Around),
+    placement: u32,
+    len: usize,
+) -> Code {
+    let address = 0xffff_ffff_c000_0000 + 0x1000 * u64::from(number);
+    let (design, name) = (Design(design), name.to_string());
+    Code { number, design, name, guard, around, placement, len, address }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -70,6 +70,11 @@ pub trait Bench {
     /// The step of its readings.
     fn step(&self) -> f64;
 
+    /// How often the longer of a subject's loops can go around in a visit; a survey keeps below it.
+    fn most_loops(&self, _subject: usize) -> u64 {
+        u64::MAX
+    }
+
     /// Runs visits to a subject, and returns the durations of each: a column for each of [`call`].
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
 

@@ -135,6 +135,12 @@ pub fn survey(
     Ok(survey.ledger.findings(plan.confidence))
 }
 
+/// The longest span that a bench can go around, behind as many times as the shorter loop may.
+fn longest(bench: &dyn Bench, subject: usize) -> usize {
+    let most = usize::try_from(bench.most_loops(subject)).unwrap_or(usize::MAX);
+    most.saturating_sub(2 * SETTLING).max(1)
+}
+
 /// What is known so far.
 struct Survey<'a> {
     bench: &'a mut dyn Bench,
@@ -151,7 +157,7 @@ impl Survey<'_> {
         let (count, placements) = (subjects.len(), bench.placements().len());
         Survey {
             plan,
-            spans: vec![*SPAN.start() as usize; count],
+            spans: (0..count).map(|subject| longest(bench, subject).min(*SPAN.start() as usize)).collect(),
             random: Random::new(plan.seed),
             ledger: Ledger::new(subjects, placements),
             bench,
@@ -182,7 +188,8 @@ impl Survey<'_> {
             if !loops.is_empty() {
                 let cycles = median(&mut loops).max(0.5);
                 let span = (SPAN_CYCLES / cycles).clamp(*SPAN.start(), *SPAN.end());
-                self.spans[subject] = span.min(SPAN_MOST_CYCLES / cycles).max(SPAN_LEAST) as usize;
+                let span = span.min(SPAN_MOST_CYCLES / cycles).max(SPAN_LEAST) as usize;
+                self.spans[subject] = span.min(longest(self.bench, subject));
             }
         }
         Ok(())
