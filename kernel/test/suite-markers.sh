@@ -1,7 +1,7 @@
 # Markers: sites in the module's own code are off, on and off again, by their counts and by their bytes.
 # boot: --smp 2
 . ./tap.sh
-plan 13
+plan 15
 
 kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
 # Freed ones wait to be taken out together.
@@ -38,6 +38,9 @@ if [ -s /modules/lengths ]; then
 else
 	skip "each code is as long as objdump says" "there is no objdump"
 fi
+check "the study has calls and bytes of each, and no time" cyclescope-guest marker-study
+note "$(cat /tmp/output)"
+check "and leaves all sites off" cyclescope-guest marker-bytes
 check "wrong values" hostile-markers values
 check "bounds" hostile-markers bounds
 check "sites belong to one file" hostile-markers owners

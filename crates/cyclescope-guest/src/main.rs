@@ -8,6 +8,7 @@
 //! cyclescope-guest marker-counts       each marker calls its probe when it is on
 //! cyclescope-guest marker-bytes        what of each marker's code changes with that
 //! cyclescope-guest marker-lengths FILE the length of each, as another program counts it
+//! cyclescope-guest marker-study        what the study of markers says of them
 //! ```
 
 mod draw;
@@ -16,9 +17,12 @@ mod fuzz;
 mod markers;
 mod memory;
 mod ring0;
+mod study;
 
 use std::error::Error;
 use std::process::ExitCode;
+
+const COMMANDS: &str = "exact|row|runs|fuzz|marker-counts|marker-bytes|marker-lengths|marker-study";
 
 /// A command's end, and why it failed.
 type Outcome = Result<(), Box<dyn Error>>;
@@ -34,8 +38,8 @@ fn main() -> ExitCode {
         Some("marker-counts") => markers::counts(),
         Some("marker-bytes") => markers::bytes(),
         Some("marker-lengths") => markers::lengths(words.get(1).map_or("", String::as_str)),
-        _ => Err("usage: cyclescope-guest exact|row|runs|fuzz|marker-counts|marker-bytes|marker-lengths ..."
-            .into()),
+        Some("marker-study") => study::study(),
+        _ => Err(format!("usage: cyclescope-guest {COMMANDS} ...").into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

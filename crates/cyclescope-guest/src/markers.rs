@@ -17,7 +17,7 @@ const LINE: u64 = 64;
 const PLACEMENTS: usize = 16;
 
 /// The last CPU: where there are two, the first one takes the devices' interrupts.
-fn open() -> Result<Markers, Box<dyn Error>> {
+pub fn open() -> Result<Markers, Box<dyn Error>> {
     let cpu = std::thread::available_parallelism()?.get() - 1;
     Markers::open(cpu, Duration::from_secs(10)).map_err(|error| error.to_string().into())
 }
