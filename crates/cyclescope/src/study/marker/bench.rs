@@ -61,6 +61,12 @@ pub trait Bench {
     /// What a subject's marker adds to its function.
     fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError>;
 
+    /// How many bytes behind the start of a cache line a subject's functions are taken to begin, to count the lines that
+    /// they lie in.
+    fn line_offset(&self, _subject: usize) -> usize {
+        0
+    }
+
     /// The compiler that made a subject's functions.
     fn compiler(&self, subject: usize) -> &str;
 

@@ -102,7 +102,7 @@ pub struct CodeRecord {
     pub function_likely_bytes: i64,
     /// The same on the unlikely path.
     pub function_unlikely_bytes: i64,
-    /// Lines of the cache that the functions lie in where they start with one.
+    /// Lines of the cache that the functions lie in where they start with one; the kernel's as they lie.
     pub cache_lines: CacheLines,
     /// The function with the marker.
     pub assembly: Vec<Line>,
@@ -205,7 +205,9 @@ pub fn records(
 ) -> Result<Vec<MarkerRecord>, RunError> {
     let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, tell)? };
     let record = |(subject, finding): (usize, &Finding)| {
-        let code = CodeRecord::from(bench.anatomy(subject)?);
+        let anatomy = bench.anatomy(subject)?;
+        let cache_lines = anatomy.cache_lines(bench.line_offset(subject));
+        let code = CodeRecord { cache_lines, ..CodeRecord::from(anatomy) };
         Ok(MarkerRecord::new(finding, bench.placements(), code, bench.compiler(subject), around))
     };
     findings.iter().enumerate().map(record).collect()

@@ -4,10 +4,11 @@
 use super::flow::{Flow, fixed_address};
 use crate::asm;
 use crate::study::marker::compiled::Compiled;
-use iced_x86::{FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// What stands for a place outside that has no name.
 const ELSEWHERE: &str = "elsewhere";
@@ -71,7 +72,7 @@ impl fmt::Display for Line {
             (Path::Likely, false) => "likely",
         };
         let offset = format!("+{:#x}", self.offset);
-        write!(out, "{offset:<7}{:<24}{:<44}{note}", self.bytes, self.text)
+        write!(out, "{offset:<7}{:<24}{:<43} {note}", self.bytes, self.text)
     }
 }
 
@@ -109,6 +110,15 @@ pub(super) fn lines(
     flow.instructions().iter().enumerate().map(line).collect()
 }
 
+/// Where the kernel has its code, and that of modules (Linux: Documentation/arch/x86/x86_64/mm.rst).
+const KERNEL: RangeInclusive<u64> = 0xffff_ffff_8000_0000..=0xffff_ffff_feff_ffff;
+
+/// The address that an instruction gives a register as a constant: the kernel's code lies where 32 bits can say it.
+pub(in super::super) fn kernel_address(instruction: &Instruction) -> Option<u64> {
+    let moves = instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate32to64;
+    moves.then(|| instruction.immediate(1)).filter(|value| KERNEL.contains(value))
+}
+
 fn text(flow: &Flow, instruction: &Instruction, names: &dyn Fn(u64) -> Option<String>) -> String {
     let name = |address: u64| match flow.inside(address) {
         Some(node) => format!("+{:#x}", flow.offset(node)),
@@ -122,6 +132,9 @@ fn text(flow: &Flow, instruction: &Instruction, names: &dyn Fn(u64) -> Option<St
     if branch {
         let mnemonic = text.rsplit_once(' ').map_or(text.as_str(), |(mnemonic, _)| mnemonic);
         return format!("{mnemonic} {}", name(instruction.near_branch_target()));
+    }
+    if let (Some(address), Some((before, _))) = (kernel_address(instruction), text.rsplit_once(", ")) {
+        return format!("{before}, {}", name(address));
     }
     match (fixed_address(instruction), text.split_once('['), text.rsplit_once(']')) {
         (Some(address), Some((before, _)), Some((_, behind))) => {

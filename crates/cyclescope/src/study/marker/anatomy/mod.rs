@@ -39,6 +39,7 @@ mod slice;
 #[cfg(test)]
 mod tests;
 
+pub(super) use listing::kernel_address;
 pub use listing::{Line, Path, names};
 
 use super::compiled::{Code, Site};

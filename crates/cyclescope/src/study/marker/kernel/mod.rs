@@ -9,13 +9,14 @@
 
 mod code;
 pub mod design;
+mod inventory;
+mod symbols;
 #[cfg(test)]
 mod tests;
 
 use super::anatomy::{Anatomy, anatomy};
 use super::bench::{Bench, Subject, Visit, call};
-use super::source::design::Design;
-use super::state::{Probe, State};
+use super::state::State;
 use crate::error::{RunError, Unavailable};
 use crate::executor::DELAY;
 use crate::executor::kernel::markers::{
@@ -25,8 +26,10 @@ use crate::random::Random;
 use crate::ruler::sentinel_loops;
 use crate::samples::LayoutSamples;
 use code::Bytes;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use inventory::{Found, Places, designs, kind, look, strange, unswitchable};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
+use symbols::Symbols;
 
 /// The timing method that the module reads its markers with.
 pub const CLOCK: &str = "lfence-rdtsc-lfence";
@@ -92,16 +95,10 @@ pub struct KernelBench<D: Device = Markers> {
     /// Of each subject, at each placement, by the codes' indexes: the loop without the marker and the one with it.
     pairs: Vec<Vec<[usize; 2]>>,
     bytes: Vec<Bytes>,
+    symbols: Symbols,
     /// What is behind each design's sites, where that is known; none where they are off.
     behind: HashMap<markers::Design, Option<markers::Probe>>,
     random: Random,
-}
-
-/// One design of the module.
-struct Found {
-    design: &'static Design,
-    number: markers::Design,
-    probes: Vec<Probe>,
 }
 
 impl<D: Device> KernelBench<D> {
@@ -123,9 +120,11 @@ impl<D: Device> KernelBench<D> {
         }
         let bytes = codes.iter().zip(dormant).zip(&enabled);
         let bytes = bytes.map(|((code, dormant), enabled)| Bytes::new(code.address, dormant, enabled));
+        let bytes: Vec<Bytes> = bytes.collect();
         let offsets: BTreeSet<u32> = codes.iter().map(|code| code.placement).collect();
         let mut bench = KernelBench {
-            bytes: bytes.collect(),
+            symbols: names(&bytes),
+            bytes,
             step,
             compiler: compiler(),
             offsets: offsets.iter().map(|offset| *offset as usize).collect(),
@@ -171,7 +170,7 @@ impl<D: Device> KernelBench<D> {
     /// is not the marker's.
     pub fn anatomy_at(&self, subject: usize, placement: usize) -> Anatomy {
         let [base, site] = self.pairs[subject][placement].map(|code| self.bytes[code].function());
-        anatomy(base, site, self.subjects[subject].design.enabling, &|_| None)
+        anatomy(base, site, self.subjects[subject].design.enabling, &|address| self.symbols.name(address))
     }
 
     fn code(&self, subject: usize, placement: usize, of: usize) -> &Code {
@@ -240,6 +239,9 @@ impl<D: Device> KernelBench<D> {
     }
 }
 
+/// The bytes of a line of the cache.
+const LINE: u64 = 64;
+
 /// Which of a subject's two codes.
 const BASE: usize = 0;
 const SITE: usize = 1;
@@ -252,65 +254,6 @@ fn rounds(calls: Vec<Call>, seed: u64) -> Rounds {
     Rounds { calls, warm_up: 0, rounds: 1, delay: DELAY, seed, deadline: DEADLINE }
 }
 
-fn strange() -> RunError {
-    RunError::System { doing: "understanding the module's markers", errno: libc::EPROTO }
-}
-
-/// What has nothing to switch is off.
-fn unswitchable(error: RunError) -> Result<(), RunError> {
-    match error {
-        RunError::System { errno: libc::EOPNOTSUPP, .. } => Ok(()),
-        error => Err(error),
-    }
-}
-
-fn designs(codes: &[Code]) -> Vec<markers::Design> {
-    let mut designs: Vec<markers::Design> = codes.iter().map(|code| code.design).collect();
-    designs.dedup();
-    designs
-}
-
-/// Finds out which probes a design takes, and how its codes' bytes change. It is off afterwards.
-fn look(
-    device: &mut impl Device,
-    number: markers::Design,
-    codes: &[Code],
-    enabled: &mut [Vec<u8>],
-) -> Result<Found, RunError> {
-    let own = || codes.iter().enumerate().filter(move |(_, code)| code.design == number);
-    let name = own().next().map_or("", |(_, code)| code.name.as_str());
-    let design = design::ALL.iter().find(|design| design.name == name).ok_or_else(strange)?;
-    let mut probes = Vec::new();
-    for probe in Probe::ALL {
-        match device.switch(number, Some(kind(probe))) {
-            Ok(()) if probes.is_empty() => {
-                for (index, code) in own() {
-                    enabled[index] = device.bytes(code)?;
-                }
-            }
-            Ok(()) => {}
-            Err(error) => {
-                unswitchable(error)?;
-                continue;
-            }
-        }
-        probes.push(probe);
-    }
-    device.switch(number, None).or_else(unswitchable)?;
-    Ok(Found { design, number, probes })
-}
-
-/// The module's probe of this kind.
-fn kind(probe: Probe) -> markers::Probe {
-    match probe {
-        Probe::Empty => markers::Probe::Empty,
-        Probe::Direct => markers::Probe::Direct,
-        Probe::Varargs => markers::Probe::Varargs,
-        Probe::Format => markers::Probe::Format,
-        Probe::Count => markers::Probe::Counting,
-    }
-}
-
 /// The probe that a state needs behind its design's sites.
 fn probe(state: &State) -> Option<markers::Probe> {
     state.probe.filter(|_| state.enabled).map(kind)
@@ -321,20 +264,13 @@ fn compiler() -> String {
     code::compiler(&version).unwrap_or_else(|| "the kernel's".to_string())
 }
 
-/// Codes by what they are.
-struct Places<'a>(BTreeMap<(&'a str, u32, u32, u32), usize>);
-
-impl<'a> Places<'a> {
-    fn new(codes: &'a [Code]) -> Places<'a> {
-        let key =
-            |code: &'a Code| (code.name.as_str(), code.guard as u32, code.around as u32, code.placement);
-        Places(codes.iter().enumerate().map(|(index, code)| (key(code), index)).collect())
-    }
-
-    /// The codes of a design at all placements; none where one is missing.
-    fn of(&self, name: &str, guard: Guard, around: Around, offsets: &[usize]) -> Option<Vec<usize>> {
-        let one = |offset: &usize| self.0.get(&(name, guard as u32, around as u32, *offset as u32)).copied();
-        offsets.iter().map(one).collect()
+/// Names of what the codes refer to; none where the kernel does not tell.
+fn names(codes: &[Bytes]) -> Symbols {
+    let addresses: BTreeSet<u64> =
+        codes.iter().flat_map(|code| symbols::references(code.address, &code.dormant)).collect();
+    match std::fs::File::open(symbols::LIST) {
+        Ok(list) => Symbols::find(&addresses, std::io::BufReader::new(list)),
+        Err(_) => Symbols::default(),
     }
 }
 
@@ -346,6 +282,10 @@ impl<D: Device> Bench for KernelBench<D> {
     /// At the first placement, where the loop begins with a line of the cache and all NOPs before it only align.
     fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
         Ok(self.anatomy_at(subject, 0))
+    }
+
+    fn line_offset(&self, subject: usize) -> usize {
+        (self.code(subject, 0, SITE).address % LINE) as usize
     }
 
     fn compiler(&self, _subject: usize) -> &str {
