@@ -3,9 +3,9 @@
 //! A [`source::design`] is text; the build compiles it into functions, each a loop with the marker in it and the same
 //! loop without ([`compiled`]). [`anatomy`] tells which instructions the marker is, and on which path they are.
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
-//! a library makes is in [`listener`]. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0 ([`kernel`]), runs them in the [`state`]s that
-//! a marker can be in; a [`survey`] visits all of them until their costs are known ([`estimate`]), which [`record`]
-//! tells.
+//! a library makes is in [`listener`]. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
+//! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
+//! are known ([`estimate`]), which [`record`] tells.
 
 pub mod anatomy;
 pub mod bench;
