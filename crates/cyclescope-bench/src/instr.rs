@@ -2,7 +2,7 @@
 
 use crate::lab::{Lab, Load, Outcome};
 use cyclescope::asm::forms;
-use cyclescope::measure::measure;
+use cyclescope::measure::imul_latency;
 use cyclescope::run::Request;
 use cyclescope::study::instr::compare::{Comparison, Kind, Tolerance, against_results};
 use cyclescope::study::instr::row::Row;
@@ -42,13 +42,7 @@ fn table(lab: &mut Lab, name: &str, effort: Effort, limit: f64) -> Outcome<Vec<R
     let started = Instant::now();
     let plan = lab.plan(&Request::default())?;
     let mut executor = lab.executor()?;
-    let imul_latency = match plan.imul_latency {
-        Some(latency) => latency,
-        None => {
-            let nop = lab.snippet("nop", "")?.ok_or("no CPU lacks a NOP")?;
-            measure(&mut executor, &nop, &plan)?.acquisition.shape.imul_latency
-        }
-    };
+    let imul_latency = imul_latency(&mut executor, &plan)?;
     let subjects: Vec<Subject> = forms::all().map(Subject::from).collect();
     let method = (plan.clock, plan.step, imul_latency);
     let aim = (effort, plan.seed, plan.confidence);

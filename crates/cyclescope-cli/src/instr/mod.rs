@@ -19,7 +19,6 @@ use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::record::exit;
 use cyclescope::run::Request;
-use cyclescope::snippet::Snippet;
 use cyclescope::study::instr::row::Row;
 use cyclescope::study::instr::summary::Summary;
 use cyclescope::study::instr::survey::{Effort, Known, Subject, Survey};
@@ -137,14 +136,7 @@ impl<'a> Bench<'a> {
             let method = (clock, self.plan.step, f64::NAN);
             return Ok(Survey::emulated(method, executor.mode(), features, subjects, plan));
         }
-        let imul_latency = match self.plan.imul_latency {
-            Some(latency) => latency,
-            // Measuring anything finds it.
-            None => {
-                let snippet = Snippet::new(vec![0x90], Vec::new(), "nop");
-                cyclescope::measure::measure(executor, &snippet, &self.plan)?.acquisition.shape.imul_latency
-            }
-        };
+        let imul_latency = cyclescope::measure::imul_latency(executor, &self.plan)?;
         let method = (clock, self.plan.step, imul_latency);
         Ok(Survey::new(method, executor, features, subjects, plan)?)
     }

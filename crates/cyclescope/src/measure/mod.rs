@@ -138,3 +138,14 @@ pub fn most_copies(arena_len: usize, snippet: &Snippet) -> usize {
 pub fn measure(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> Result<Measurement, RunError> {
     Session::new(executor, snippet, plan).run()
 }
+
+/// The latency of `imul` in core cycles: the plan's, or found by measuring a NOP.
+pub fn imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
+    match plan.imul_latency {
+        Some(latency) => Ok(latency),
+        None => {
+            let nop = Snippet::new(vec![0x90], Vec::new(), "nop");
+            Ok(measure(executor, &nop, plan)?.acquisition.shape.imul_latency)
+        }
+    }
+}

@@ -17,6 +17,7 @@ pub mod kernel;
 pub mod ledger;
 pub mod listener;
 pub mod record;
+pub mod selection;
 pub mod source;
 pub mod state;
 pub mod survey;

@@ -5,6 +5,7 @@ use super::bench::Bench;
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
 use super::survey::{Event, PROOF_LOOPS, Plan, prove, survey};
+use super::state::State;
 use crate::caveat::{Caveat, Code};
 use crate::error::RunError;
 use crate::record::{ModeRecord, Quantity};
@@ -106,6 +107,8 @@ pub struct CodeRecord {
     pub cache_lines: CacheLines,
     /// The function with the marker.
     pub assembly: Vec<Line>,
+    /// The function without it.
+    pub base_assembly: Vec<Line>,
 }
 
 impl From<Anatomy> for CodeRecord {
@@ -117,6 +120,7 @@ impl From<Anatomy> for CodeRecord {
             function_unlikely_bytes: anatomy.function_unlikely_bytes,
             cache_lines: anatomy.cache_lines(0),
             assembly: anatomy.assembly,
+            base_assembly: anatomy.base_assembly,
         }
     }
 }
@@ -128,6 +132,22 @@ pub struct Calls {
     pub loops: u64,
     /// How often the probe was called.
     pub counted: u64,
+    /// How often it has to be: never while the marker is dormant.
+    pub expected: u64,
+}
+
+impl Calls {
+    /// The proof of a state, from how often its probe was called in [`PROOF_LOOPS`] loops.
+    fn new(state: &State, counted: u64) -> Calls {
+        let each = state.library.and_then(|library| library.hits).unwrap_or(1);
+        let expected = if state.enabled { each * PROOF_LOOPS } else { 0 };
+        Calls { loops: PROOF_LOOPS, counted, expected }
+    }
+
+    /// Whether the marker is what its state says.
+    pub fn holds(&self) -> bool {
+        self.counted == self.expected
+    }
 }
 
 /// What all records of a survey share.
@@ -180,7 +200,7 @@ impl MarkerRecord {
             worst: costs().max_by(f64::total_cmp),
             placements: finding.placements.iter().zip(offsets).map(placement).collect(),
             code,
-            calls: finding.hits.map(|counted| Calls { loops: PROOF_LOOPS, counted }),
+            calls: finding.hits.map(|counted| Calls::new(state, counted)),
             compiler: compiler.to_string(),
             executor: around.executor,
             clock: around.clock,

@@ -43,9 +43,10 @@ impl Plan {
         }
     }
 
-    /// For all loops: more time.
-    pub fn all(imul_latency: f64, seed: u64) -> Plan {
-        Plan { budget: Duration::from_secs(240), ..Plan::new(imul_latency, seed) }
+    /// The same with the time that so many contexts take, where two are usual.
+    pub fn over(self, contexts: usize) -> Plan {
+        let factor = (contexts as f64 / USUAL_CONTEXTS).max(1.0);
+        Plan { budget: self.budget.mul_f64(factor), ..self }
     }
 
     /// Fewer visits.
@@ -53,6 +54,9 @@ impl Plan {
         Plan { each: 32..=32, ..Plan::new(imul_latency, seed) }
     }
 }
+
+/// Contexts that the usual budget is for.
+const USUAL_CONTEXTS: f64 = 2.0;
 
 /// How often a loop goes around in the run that proves whether its marker calls.
 pub const PROOF_LOOPS: u64 = 1000;

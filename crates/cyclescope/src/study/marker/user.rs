@@ -138,6 +138,14 @@ impl UserBench {
         Ok((bench, skipped))
     }
 
+    /// Leaves out the subjects that are not wanted.
+    pub fn retain(&mut self, wanted: impl Fn(&Subject) -> bool) {
+        let keep: Vec<bool> = self.subjects.iter().map(wanted).collect();
+        retain(&mut self.subjects, &keep);
+        retain(&mut self.entries, &keep);
+        retain(&mut self.switches, &keep);
+    }
+
     /// The executor of most subjects, for what it knows of its surroundings.
     pub fn executor(&self) -> &dyn Executor {
         &self.executors[&0]
@@ -151,6 +159,11 @@ impl UserBench {
         }
         Ok(self.executors.get_mut(&world).expect("it was made just now"))
     }
+}
+
+fn retain<T>(all: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    all.retain(|_| *keep.next().expect("there is one for each"));
 }
 
 /// Copies of functions, each made once.
