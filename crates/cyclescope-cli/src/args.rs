@@ -1,8 +1,10 @@
 //! The command line's grammar.
 
 mod instr;
+mod marker;
 
 pub use instr::InstrArgs;
+pub use marker::MarkerArgs;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cyclescope::executor::Mode;
@@ -36,6 +38,8 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Measure latency and reciprocal throughput of instructions
     Instr(Box<InstrArgs>),
+    /// Measure what instrumentation costs: markers of several designs, off and on
+    Marker(MarkerArgs),
     /// Hold two result files, or one and a published table, against each other
     Compare(CompareArgs),
     /// Compute a number again from its evidence

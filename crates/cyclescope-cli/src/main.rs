@@ -12,8 +12,11 @@ mod function;
 mod instr;
 mod interrupt;
 mod isolated;
+mod marker;
+mod notes;
 mod output;
 mod page;
+mod plots;
 mod progress;
 mod replay;
 mod report;
@@ -62,6 +65,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
         Some(Command::Run(args)) => run::run(&cli.common, args, output),
         Some(Command::Evaluate(args)) => evaluate::evaluate(&cli.common, args, output),
         Some(Command::Instr(args)) => instr::instr(&cli.common, args, output),
+        Some(Command::Marker(args)) => marker::marker(&cli.common, args, output),
         Some(Command::Compare(args)) => compare::compare(&cli.common, args, output),
         Some(Command::Replay(args)) => replay::replay(&cli.common, args, output),
     }

@@ -1,6 +1,6 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
 
-use crate::args::{Common, EvaluateArgs, InstrArgs, RunArgs};
+use crate::args::{Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
 use clap::ValueEnum;
 use cyclescope::executor::Mode;
 use cyclescope::measure::Precision;
@@ -82,6 +82,21 @@ pub fn instr_form(common: &Common, args: &InstrArgs, name: &str, seed: u64) -> S
     line.quoted()
 }
 
+/// The command that surveys the same markers with this seed.
+pub fn marker(common: &Common, args: &MarkerArgs, seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), "marker".to_string()]);
+    let joined = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
+    line.option("--context", &joined(&args.context));
+    line.option("--state", &joined(&args.state));
+    line.flag("--all", args.all);
+    line.common(common, seed);
+    if !args.designs.is_empty() {
+        line.0.push("--".to_string());
+        line.0.extend(args.designs.iter().cloned());
+    }
+    line.quoted()
+}
+
 /// The command that measures again what evidence holds.
 pub fn replay(common: &Common, directory: &Path, seed: u64) -> String {
     let words = ["cyclescope", "replay", "--measure"];
@@ -141,6 +156,7 @@ mod tests {
             Some(Command::Evaluate(args)) => super::evaluate(&cli.common, args, 7),
             Some(Command::Doctor) => super::doctor(&cli.common, 7),
             Some(Command::Instr(args)) => super::instr(&cli.common, args, 7),
+            Some(Command::Marker(args)) => super::marker(&cli.common, args, 7),
             other => panic!("{other:?} is no run"),
         }
     }
@@ -167,6 +183,8 @@ mod tests {
             vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
             vec!["instr", "--from", "a list.csv", "--all"],
             vec!["instr", "--explain", "Vaddps_zmm{k}{z}"],
+            vec!["marker", "usdt*", "flag", "--context", "l1,empty", "--state", "dormant", "--quick"],
+            vec!["marker", "--all", "--clock", "rdtscp"],
             vec!["evaluate", "--clock", "rdtsc,rdtscp", "rdpru", "--ensembles", "10", "--budget", "2.5"],
         ];
         for line in lines {

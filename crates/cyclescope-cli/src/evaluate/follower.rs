@@ -1,11 +1,11 @@
 //! Follows an evaluation: prints what is complete, keeps evidence, draws.
 
 use super::evidence::Evidence;
-use super::plots::Plots;
 use super::{rows, sections, tables};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
 use crate::page::Page;
+use crate::plots::Plots;
 use crate::progress::Progress;
 use cyclescope::machine::Machine;
 use cyclescope::study::evaluate::Candidate;

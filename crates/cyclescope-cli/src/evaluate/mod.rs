@@ -13,6 +13,7 @@ pub use replay::{is_evidence, replay};
 use crate::args::{Common, EvaluateArgs};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::plots::Plots;
 use crate::{repro, run};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::RunError;
@@ -51,7 +52,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     };
     let mut executor = spawn(cpu, false)?;
     let plots = args.plots.as_deref();
-    let mut plots = plots.map(|directory| plots::Plots::new(directory, &machine.cpu.name())).transpose()?;
+    let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
     let evidence = common.evidence.as_deref().map(|directory| evidence::Evidence::new(directory, &machine));
     let evidence = evidence.transpose()?;
     let repro = repro::evaluate(common, args, plan.seed);

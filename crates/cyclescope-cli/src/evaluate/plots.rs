@@ -3,6 +3,7 @@
 
 use super::rows;
 use crate::failure::Failure;
+use crate::plots::Plots;
 use cyclescope::executor::Mode;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::study::evaluate::Candidate;
@@ -10,59 +11,21 @@ use cyclescope::study::evaluate::ensemble::{Ensemble, Fraction};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::resolution::{Body, Resolution, Staircase};
 use cyclescope::unit::Unit;
-use std::path::{Path, PathBuf};
-
-/// Where graphs go.
-pub struct Plots {
-    directory: PathBuf,
-    /// The line under each title: the machine.
-    machine: String,
-    drawn: usize,
-}
 
 impl Plots {
-    /// Into a directory, which is made where there is none.
-    pub fn new(directory: &Path, machine: &str) -> Result<Plots, Failure> {
-        std::fs::create_dir_all(directory).map_err(|error| {
-            let text = format!("no graphs can go to {}: {error}", directory.display());
-            Failure::usage(text, Some("name a directory where you may write"))
-        })?;
-        // Whether it can be written to shall not be found out when everything is measured.
-        tempfile::tempfile_in(directory).map_err(|error| {
-            let text = format!("no graphs can go to {}: {error}", directory.display());
-            Failure::usage(text, Some("name a directory where you may write"))
-        })?;
-        Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string(), drawn: 0 })
-    }
-
-    /// How many were drawn.
-    pub fn drawn(&self) -> usize {
-        self.drawn
-    }
-
-    fn draw(&mut self, name: &str, chart: &Chart) -> Result<(), Failure> {
-        let path = self.directory.join(format!("{name}.svg"));
-        std::fs::write(&path, chart.svg()).map_err(|error| {
-            Failure::internal(format!("{} can't be written: {error}", path.display()))
-                .with_remedy("leave --plots out, or name another directory")
-        })?;
-        self.drawn += 1;
-        Ok(())
-    }
-
     /// Minimum and variance of each ensemble.
     pub fn method(&mut self, method: &Method<'static>) -> Result<(), Failure> {
         let candidate = method.subject.candidate();
         let (clock, file) = (rows::named(candidate), file(candidate));
         let unit = unit(method.subject.clock.counts);
         let samples = method.sampled.shape.size.samples;
-        let note = format!("{}: {} samples in each ensemble", self.machine, samples);
+        let note = format!("{}: {} samples in each ensemble", self.machine(), samples);
         let by_ensemble = |figure: &dyn Fn(&Ensemble) -> f64| {
             let ensembles = method.sampled.ensembles.iter().enumerate();
             ensembles.map(|(number, ensemble)| Point::new(number as f64, figure(ensemble))).collect()
         };
         let minima = by_ensemble(&|ensemble| ensemble.minimum.map_or(f64::NAN, |least| least as f64));
-        self.draw(
+        self.draw_chart(
             &format!("minimum-{file}"),
             &Chart {
                 title: format!("Minimum of each ensemble: {clock}"),
@@ -76,7 +39,7 @@ impl Plots {
         let trimmed = method.sampled.trimmed.iter().enumerate();
         let trimmed =
             trimmed.map(|(number, ensemble)| Point::new(number as f64, ensemble.variance)).collect();
-        self.draw(
+        self.draw_chart(
             &format!("variance-{file}"),
             &Chart {
                 title: format!("Variance of each ensemble: {clock}"),
@@ -101,11 +64,11 @@ impl Plots {
         let rungs = |figure: fn(&cyclescope::study::evaluate::resolution::Rung) -> f64| {
             by.rungs.iter().map(|rung| Point::new(rung.readings as f64, figure(rung))).collect()
         };
-        self.draw(
+        self.draw_chart(
             &format!("resolution-{file}"),
             &Chart {
                 title: format!("What so many readings tell apart: {clock}"),
-                note: format!("{}: at 95 %", self.machine),
+                note: format!("{}: at 95 %", self.machine()),
                 x: Axis { label: "readings of each program".to_string(), scale: Scale::Log },
                 y: Axis { label: "difference (core cycles)".to_string(), scale: Scale::Log },
                 series: vec![
@@ -122,10 +85,10 @@ impl Plots {
             Body::Adds => ("adds", "dependent add instructions", "add instructions"),
             Body::Iterations => ("loop", "iterations of the loop", "the paper's loop"),
         };
-        let note = format!("{}: {} readings of each length", self.machine, stairs.readings);
+        let note = format!("{}: {} readings of each length", self.machine(), stairs.readings);
         let minima =
             stairs.points.iter().map(|point| Point::new(point.length.into(), point.raw.minimum as f64));
-        self.draw(
+        self.draw_chart(
             &format!("minimum-by-{what}-{file}"),
             &Chart {
                 title: format!("Minimum by length, {words}: {clock}"),
@@ -136,7 +99,7 @@ impl Plots {
             },
         )?;
         let variances = stairs.points.iter().map(|point| Point::new(point.length.into(), point.raw.variance));
-        self.draw(
+        self.draw_chart(
             &format!("variance-by-{what}-{file}"),
             &Chart {
                 title: format!("Variance by length, {words}: {clock}"),
@@ -146,6 +109,12 @@ impl Plots {
                 series: vec![series("variance", Style::Dots, variances.collect())],
             },
         )
+    }
+}
+
+impl Plots {
+    fn draw_chart(&mut self, name: &str, chart: &Chart) -> Result<(), Failure> {
+        self.draw(name, &chart.svg())
     }
 }
 

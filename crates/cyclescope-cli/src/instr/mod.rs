@@ -6,7 +6,7 @@ mod file;
 mod follower;
 mod listing;
 mod session;
-mod tables;
+pub mod tables;
 
 use crate::args::{Common, InstrArgs};
 use crate::executor;

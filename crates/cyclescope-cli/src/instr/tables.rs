@@ -2,6 +2,7 @@
 
 use crate::compare::one_line;
 use crate::failure::Failure;
+use crate::notes::Notes;
 use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
@@ -60,7 +61,7 @@ pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
         note(&mut page, &text)?;
     }
     legend(&mut page, &shown)?;
-    notes.print(&mut page)
+    notes.print(&mut page, (NOTES, "--out and --json keep them all"))
 }
 
 fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {
@@ -153,31 +154,6 @@ fn cell(text: &str, width: usize) -> String {
     wrapped(&one_line(text), width).join("\n")
 }
 
-/// Footnotes, each text once.
-#[derive(Default)]
-struct Notes(Vec<String>);
-
-impl Notes {
-    fn mark(&mut self, text: &str) -> String {
-        let known = self.0.iter().position(|known| known == text);
-        let index = known.unwrap_or_else(|| {
-            self.0.push(text.to_string());
-            self.0.len() - 1
-        });
-        format!("[{}]", index + 1)
-    }
-
-    fn print(&self, page: &mut Page) -> Result<(), Failure> {
-        for (index, text) in self.0.iter().enumerate().take(NOTES) {
-            note(page, &format!("[{}] {}", index + 1, one_line(text)))?;
-        }
-        if self.0.len() > NOTES {
-            note(page, &format!("{} more: --out and --json keep them all.", self.0.len() - NOTES))?;
-        }
-        Ok(())
-    }
-}
-
 /// Prints what came of a survey.
 pub fn summary(summary: &Summary, seconds: f64, output: &mut Output) -> Result<(), Failure> {
     output.line("")?;
@@ -261,11 +237,5 @@ mod tests {
         assert_eq!([text(0.25, 0.001), text(99.994, 0.012)], ["0.250 ± 0.001", "99.99 ± 0.01"]);
         assert_eq!([text(123.44, 5.0), text(45678.4, 1234.0)], ["123.4 ± 5.0", "45678 ± 1234"]);
         assert_eq!(text(2.0, f64::INFINITY), "2.000 ± ?");
-    }
-
-    #[test]
-    fn equal_footnotes_are_one() {
-        let mut notes = Notes::default();
-        assert_eq!(["a", "b", "a"].map(|text| notes.mark(text)), ["[1]", "[2]", "[1]"]);
     }
 }

@@ -8,6 +8,7 @@ mod evidence;
 mod functions;
 mod instr;
 mod json;
+mod marker;
 mod refusals;
 mod resume;
 mod snippets;

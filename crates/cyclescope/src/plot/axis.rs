@@ -4,6 +4,8 @@
 //! places, both are linear. Ticks stand at 1, 2 or 5 times a power of ten, and labels have just the decimals that
 //! tell the ticks apart.
 
+use std::f64::consts::LN_10;
+
 use super::Scale;
 
 /// Values further from zero have no place, and values nearer to zero than its inverse count as zero: differences and
@@ -13,6 +15,9 @@ const FARTHEST: f64 = 1e250;
 /// Values closer together than this, relative to their size, count as equal: labels would need more digits than
 /// they have.
 const EQUAL: f64 = 1e-12;
+
+/// Where an axis for values of either sign turns from linear to logarithmic.
+const BEND: f64 = 0.1;
 
 /// How far an axis reaches and what is written beside it, in places.
 #[derive(Debug)]
@@ -41,6 +46,7 @@ impl Scale {
             Self::Linear if size < 1.0 / FARTHEST => Some(0.0),
             Self::Linear => (size <= FARTHEST).then_some(value),
             Self::Log => (1.0 / FARTHEST..=FARTHEST).contains(&value).then(|| value.log10()),
+            Self::SignedLog => (size <= FARTHEST).then(|| (value / (2.0 * BEND)).asinh() / LN_10),
         }
     }
 }
@@ -53,6 +59,7 @@ impl Span {
         let (ticks, minor) = match scale {
             Scale::Linear => (linear_ticks(low, high, most), Vec::new()),
             Scale::Log => log_ticks(low, high, most),
+            Scale::SignedLog => signed_ticks(low, high, most),
         };
         Self { low, high, ticks, minor }
     }
@@ -71,7 +78,7 @@ fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f
     let Some((low, high)) = extremes else { return (0.0, 1.0) };
     let equal = match scale {
         Scale::Linear => EQUAL * low.abs().max(high.abs()),
-        Scale::Log => EQUAL,
+        Scale::Log | Scale::SignedLog => EQUAL,
     };
     if high - low > equal {
         let room = room * (high - low);
@@ -81,7 +88,7 @@ fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f
     let reach = match scale {
         Scale::Linear if middle == 0.0 => 1.0,
         Scale::Linear => 10f64.powf(middle.abs().log10().floor() - 1.0),
-        Scale::Log => 0.5,
+        Scale::Log | Scale::SignedLog => 0.5,
     };
     (middle - reach, middle + reach)
 }
@@ -121,6 +128,40 @@ fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     }
     let values = linear_ticks(10f64.powf(low), 10f64.powf(high), most.min(5));
     (values.into_iter().map(|tick| Tick { at: tick.at.log10(), ..tick }).collect(), minor)
+}
+
+/// Zero and the powers of ten on both sides of it, with twos and fives where there is room; linear ticks where there is
+/// little more than zero.
+fn signed_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
+    let place = |value: f64| Scale::SignedLog.place(value).filter(|at| (low..=high).contains(at));
+    let last = low.abs().max(high.abs()).ceil() as i32;
+    let places = |digits: &'static [i64], every: usize| -> Vec<(f64, String)> {
+        let powers = (BEND.log10() as i32..=last).filter(|power| power.rem_euclid(every as i32) == 0);
+        let all = powers.flat_map(|power| digits.iter().map(move |&digit| (digit, power)));
+        let signed = all.flat_map(|(digit, power)| {
+            let (value, label) = (scaled(digit, power), power_label(digit, power));
+            [(-value, format!("−{label}")), (value, label)]
+        });
+        let zero = (0.0, "0".to_owned());
+        let all = signed.chain([zero]).filter_map(|(value, label)| Some((place(value)?, label)));
+        let mut found: Vec<_> = all.collect();
+        found.sort_by(|one, other| one.0.total_cmp(&other.0));
+        found
+    };
+    let room = |digits| places(digits, 1).len() <= most;
+    let labelled = match [&[1, 2, 5][..], &[1, 3], &[1]].into_iter().find(|digits| room(digits)) {
+        Some(digits) => places(digits, 1),
+        None => places(&[1], places(&[1], 1).len().div_ceil(most)),
+    };
+    let minor = if room(&[1]) { places(&[2, 3, 4, 5, 6, 7, 8, 9], 1) } else { Vec::new() };
+    let minor = minor.into_iter().map(|(at, _)| at).collect();
+    if labelled.len() >= 3 {
+        return (labelled.into_iter().map(|(at, label)| Tick { at, label }).collect(), minor);
+    }
+    let value = |at: f64| 2.0 * BEND * (at * LN_10).sinh();
+    let ticks = linear_ticks(value(low), value(high), most.min(5)).into_iter();
+    let ticks = ticks.filter_map(|tick| Some(Tick { at: place(tick.at)?, ..tick }));
+    (ticks.collect(), minor)
 }
 
 /// The digits times the powers of ten that `every` divides, with their places, from `low` to `high`.

@@ -14,28 +14,28 @@ use super::axis::Span;
 use super::{Chart, Point, Series, Style};
 
 /// Size of the picture in pixels.
-const SIZE: (i32, i32) = (800, 480);
+pub(super) const SIZE: (i32, i32) = (800, 480);
 /// Units drawn per pixel shown.
 const FINE: i32 = 10;
 /// Empty border in pixels.
-const MARGIN: i32 = 14;
+pub(super) const MARGIN: i32 = 14;
 
 /// Sizes of text in pixels.
 const TITLE: f64 = 19.0;
-const LABEL: f64 = 14.0;
-const SMALL: f64 = 12.0;
+pub(super) const LABEL: f64 = 14.0;
+pub(super) const SMALL: f64 = 12.0;
 /// Estimated width of a character, as a share of the text's size; 0.6 is the mean of wide fonts such as DejaVu
 /// Sans and Verdana.
 const CHARACTER: f64 = 0.6;
 const FONTS: &str = "DejaVu Sans, Verdana, Liberation Sans, Arial, sans-serif";
 
-const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-const PALE: RGBColor = RGBColor(0x66, 0x66, 0x66);
-const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
-const FINE_GRID: RGBColor = RGBColor(0xf2, 0xf2, 0xf2);
+pub(super) const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub(super) const PALE: RGBColor = RGBColor(0x66, 0x66, 0x66);
+pub(super) const GRID: RGBColor = RGBColor(0xdd, 0xdd, 0xdd);
+pub(super) const FINE_GRID: RGBColor = RGBColor(0xf2, 0xf2, 0xf2);
 
 /// Okabe and Ito, Color Universal Design (2008), without the yellow that is lost on white.
-const PALETTE: [RGBColor; 7] = [
+pub(super) const PALETTE: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
     RGBColor(0x00, 0x9e, 0x73),
@@ -45,9 +45,9 @@ const PALETTE: [RGBColor; 7] = [
     RGBColor(0x00, 0x00, 0x00),
 ];
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Frame<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<Span, Span>>;
-type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
+pub(super) type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<std::io::Error>>;
 
 /// A point in places, with the ends of its error bar; infinite where an end has no place.
 struct Spot {
@@ -56,20 +56,29 @@ struct Spot {
 }
 
 pub(super) fn svg(chart: &Chart) -> String {
-    let mut text = String::new();
-    draw(chart, &mut text).expect("text in memory cannot fail to be written");
-    let attributes = |size: (i32, i32)| format!(r#"width="{}" height="{}""#, size.0, size.1);
-    text.replacen(&attributes((fine(SIZE.0), fine(SIZE.1))), &attributes(SIZE), 1)
+    page(SIZE, |page| draw(chart, page))
 }
 
-fn draw(chart: &Chart, text: &mut String) -> Drawn {
-    let size = (fine(SIZE.0) as u32, fine(SIZE.1) as u32);
-    let page = SVGBackend::with_string(text, size).into_drawing_area();
-    page.fill(&WHITE)?;
+/// A page of this size in pixels, white before it is drawn on.
+pub(super) fn page(size: (i32, i32), draw: impl FnOnce(&Area) -> Drawn) -> String {
+    let mut text = String::new();
+    let whole = (fine(size.0) as u32, fine(size.1) as u32);
+    let drawn = || {
+        let page = SVGBackend::with_string(&mut text, whole).into_drawing_area();
+        page.fill(&WHITE)?;
+        draw(&page)?;
+        page.present()
+    };
+    drawn().expect("text in memory cannot fail to be written");
+    let attributes = |size: (i32, i32)| format!(r#"width="{}" height="{}""#, size.0, size.1);
+    text.replacen(&attributes((fine(size.0), fine(size.1))), &attributes(size), 1)
+}
+
+fn draw(chart: &Chart, page: &Area) -> Drawn {
     let series: Vec<Vec<Option<Spot>>> = chart.series.iter().map(|series| spots(chart, series)).collect();
-    let top = heading(&page, chart)?;
-    missing(&page, series.iter().flatten().filter(|spot| spot.is_none()).count())?;
-    let right = if chart.series.len() > 1 { legend(&page, &chart.series, top)? } else { SIZE.0 - MARGIN };
+    let top = heading(page, &chart.title, &chart.note)?;
+    missing(page, series.iter().flatten().filter(|spot| spot.is_none()).count())?;
+    let right = if chart.series.len() > 1 { legend(page, &chart.series, top)? } else { SIZE.0 - MARGIN };
 
     let shown = || series.iter().flatten().flatten();
     // One label for every 90 pixels: the widest usual one, 1 000 000, takes 65.
@@ -81,16 +90,16 @@ fn draw(chart: &Chart, text: &mut String) -> Drawn {
         ends.into_iter().chain([spot.at.1]).filter(|place| place.is_finite())
     });
     let y = Span::over(chart.y.scale, tall, 0.06, 7);
-    let mut frame = frame(&page, (chart, top, right), x, y)?;
+    let mut frame = frame(page, (chart, top, right), x, y)?;
     if shown().next().is_none() {
         let middle = ((MARGIN + right) / 2, (top + SIZE.1) / 2);
-        write(&page, "no points to show", LABEL, PALE, Pos::new(HPos::Center, VPos::Center), middle)?;
+        write(page, "no points to show", LABEL, PALE, Pos::new(HPos::Center, VPos::Center), middle)?;
     }
     let aside = asides(&series);
     for (index, (series, spots)) in chart.series.iter().zip(&series).enumerate() {
         draw_series(&mut frame, series.style, &Look::of(index), aside(index), spots)?;
     }
-    page.present()
+    Ok(())
 }
 
 /// The points of a series in places; `None` where one has no place.
@@ -105,14 +114,14 @@ fn spots(chart: &Chart, series: &Series) -> Vec<Option<Spot>> {
 }
 
 /// Title and note; where they end.
-fn heading(page: &Area, chart: &Chart) -> Drawn<i32> {
+pub(super) fn heading(page: &Area, title: &str, note: &str) -> Drawn<i32> {
     let (middle, top) = (SIZE.0 / 2, Pos::new(HPos::Center, VPos::Top));
     let room = f64::from(SIZE.0 - 2 * MARGIN);
-    let (title, size) = fitted(&chart.title, TITLE, room);
+    let (title, size) = fitted(title, TITLE, room);
     write(page, &title, size, INK, top, (middle, MARGIN))?;
-    let (note, size) = fitted(&chart.note, SMALL, room);
-    write(page, &note, size, PALE, top, (middle, MARGIN + 25))?;
-    Ok(if chart.note.is_empty() { MARGIN + 32 } else { MARGIN + 48 })
+    let (shown, size) = fitted(note, SMALL, room);
+    write(page, &shown, size, PALE, top, (middle, MARGIN + 25))?;
+    Ok(if note.is_empty() { MARGIN + 32 } else { MARGIN + 48 })
 }
 
 /// How many points have no place, in the corner.
@@ -263,27 +272,34 @@ fn staircase(run: &[Spot]) -> Vec<(f64, f64)> {
 }
 
 /// Pixels in the units that are drawn.
-fn fine(pixels: i32) -> i32 {
+pub(super) fn fine(pixels: i32) -> i32 {
     pixels * FINE
 }
 
-fn font(pixels: f64, color: RGBColor) -> TextStyle<'static> {
+pub(super) fn font(pixels: f64, color: RGBColor) -> TextStyle<'static> {
     // The SVG writer of plotters divides every size by this.
     const SHRUNK: f64 = 1.24;
     (FONTS, pixels * SHRUNK * f64::from(FINE)).into_font().color(&color)
 }
 
-fn write(page: &Area, text: &str, size: f64, color: RGBColor, anchor: Pos, (x, y): (i32, i32)) -> Drawn {
+pub(super) fn write(
+    page: &Area,
+    text: &str,
+    size: f64,
+    color: RGBColor,
+    anchor: Pos,
+    (x, y): (i32, i32),
+) -> Drawn {
     page.draw_text(text, &font(size, color).pos(anchor), (fine(x), fine(y)))
 }
 
 /// Estimated width in pixels.
-fn width(text: &str, size: f64) -> f64 {
+pub(super) fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER
 }
 
 /// The text, and the size at which it fits into `room` pixels: smaller if need be, cut if that is not enough.
-fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
+pub(super) fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     const SMALLEST: f64 = 0.75;
     // XML has no place for these, not even escaped.
     let no_text = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');

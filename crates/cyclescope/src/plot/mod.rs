@@ -4,8 +4,11 @@
 //! the same bytes for the same chart, with no script and no font inside. Axes fit the points, with a little room;
 //! several series get a legend and colours that the colour-blind can tell apart.
 //!
+//! [`Bars`] are a picture of their own, as tall as they are many.
+//!
 //! Drawn with `plotters`, of which nothing is seen from outside. (`kuva` draws as well, but is so large that a
-//! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw` puts it all on the page.
+//! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw` and `bars`
+//! put it all on the page.
 //!
 //! Limits: a point without a place on its axis (not a number, infinite, beyond ±1e250, or not above zero on a
 //! logarithmic axis) is left out, and the chart says how many were. Text widths are estimated, since only the
@@ -30,9 +33,12 @@
 //! ```
 
 mod axis;
+mod bars;
 mod draw;
 #[cfg(test)]
 mod tests;
+
+pub use bars::{Bar, Bars, Group};
 
 /// One picture: a title, two axes, and what is drawn between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +71,8 @@ pub enum Scale {
     Linear,
     /// Equal ratios are equally far apart; only values above zero have a place.
     Log,
+    /// For values of either sign: logarithmic beyond ±0.1, and linear between.
+    SignedLog,
 }
 
 /// Points that belong together.

@@ -19,13 +19,13 @@ fn linear(style: Style, points: impl IntoIterator<Item = (f64, f64)>) -> String 
     chart((Scale::Linear, Scale::Linear), vec![series(style, points)]).svg()
 }
 
-fn texts(svg: &str) -> Vec<String> {
+pub(super) fn texts(svg: &str) -> Vec<String> {
     let document = Document::parse(svg).unwrap();
     let texts = document.descendants().filter(|node| node.has_tag_name("text"));
     texts.map(|node| node.text().unwrap_or_default().trim().to_owned()).collect()
 }
 
-fn number(node: Node, name: &str) -> f64 {
+pub(super) fn number(node: Node, name: &str) -> f64 {
     node.attribute(name).unwrap_or_else(|| panic!("{name} in {node:?}")).parse().unwrap()
 }
 
@@ -51,7 +51,7 @@ fn dots(svg: &str) -> Vec<(f64, f64)> {
 }
 
 /// The height at which a text stands.
-fn height_of(svg: &str, text: &str) -> f64 {
+pub(super) fn height_of(svg: &str, text: &str) -> f64 {
     let document = Document::parse(svg).unwrap();
     let node = document.descendants().find(|node| node.text().is_some_and(|found| found.trim() == text));
     number(node.unwrap_or_else(|| panic!("no {text}")), "y")
@@ -130,6 +130,19 @@ fn log_labels_fit_the_number_of_decades() {
     assert_eq!(labels(Scale::Log, &[0.0, 16.0]), ["1", "1 000", "10⁶", "10⁹", "10¹²", "10¹⁵"]);
     // From 1.2 to 1.9 there is no power of ten.
     assert_eq!(labels(Scale::Log, &[1.2f64.log10(), 1.9f64.log10()]), ["1.2", "1.4", "1.6", "1.8"]);
+}
+
+#[test]
+fn a_signed_log_axis_has_zero_and_both_signs() {
+    let labels = |values: [f64; 2]| {
+        labels(Scale::SignedLog, &values.map(|value| Scale::SignedLog.place(value).unwrap()))
+    };
+    assert_eq!(labels([-0.2, 1000.0]), ["−0.1", "0", "0.1", "1", "10", "100", "1 000"]);
+    assert_eq!(labels([-1.0, 2.0]), ["−1", "−0.5", "−0.2", "−0.1", "0", "0.1", "0.2", "0.5", "1", "2"]);
+    assert_eq!(labels([-0.02, 0.06]), ["−0.02", "0.00", "0.02", "0.04", "0.06"]);
+    let place = |value| Scale::SignedLog.place(value).unwrap();
+    assert!((place(-40.0) + place(40.0)).abs() < 1e-12);
+    assert!((place(1000.0) - place(100.0) - 1.0).abs() < 1e-3);
 }
 
 #[test]
@@ -222,7 +235,7 @@ fn error_bars_of_several_series_do_not_cover_each_other() {
 }
 
 /// Numbers of every kind: ordinary ones, huge, tiny, equal, and none at all.
-fn value() -> impl Strategy<Value = f64> {
+pub(super) fn value() -> impl Strategy<Value = f64> {
     prop_oneof![4 => -1e4..1e4, 2 => 1e-3..1e6, 1 => Just(44.0), 1 => Just(0.0), 1 => prop::num::f64::ANY]
 }
 
@@ -242,7 +255,7 @@ fn any_chart() -> impl Strategy<Value = Chart> {
 }
 
 /// Left and right or top and bottom end of what an element covers, for a text as wide as the module estimates.
-fn covers(node: Node) -> Vec<(f64, f64)> {
+pub(super) fn covers(node: Node) -> Vec<(f64, f64)> {
     match node.tag_name().name() {
         "polyline" => corners(node),
         "line" => vec![(number(node, "x1"), number(node, "y1")), (number(node, "x2"), number(node, "y2"))],
@@ -288,9 +301,8 @@ proptest! {
     #[test]
     fn any_span_holds_its_places_and_has_telling_labels(
         places in prop::collection::vec(value(), 1..8),
-        log in any::<bool>(),
+        scale in prop_oneof![Just(Scale::Linear), Just(Scale::Log), Just(Scale::SignedLog)],
     ) {
-        let scale = if log { Scale::Log } else { Scale::Linear };
         let places: Vec<f64> = places.into_iter().filter_map(|value| scale.place(value)).collect();
         let span = Span::over(scale, places.iter().copied(), 0.05, 7);
         prop_assert!(places.iter().all(|place| (span.low..=span.high).contains(place)));

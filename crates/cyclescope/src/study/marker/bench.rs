@@ -5,6 +5,7 @@ use super::anatomy::Anatomy;
 use super::source::design::Design;
 use super::state::State;
 use crate::error::RunError;
+use crate::executor::Executor;
 use crate::samples::LayoutSamples;
 
 /// The calls of a round, in the order of their columns.
@@ -79,6 +80,11 @@ pub trait Bench {
     /// How often the longer of a subject's loops can go around in a visit; a survey keeps below it.
     fn most_loops(&self, _subject: usize) -> u64 {
         u64::MAX
+    }
+
+    /// The executor of most subjects, for what it knows of its surroundings; none where no executor runs them.
+    fn executor(&self) -> Option<&dyn Executor> {
+        None
     }
 
     /// Runs visits to a subject, and returns the durations of each: a column for each of [`call`].

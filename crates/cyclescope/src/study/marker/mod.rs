@@ -5,10 +5,12 @@
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
 //! a library makes is in [`listener`]. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
 //! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
-//! are known ([`estimate`]), which [`record`] tells.
+//! are known ([`estimate`]), which [`record`] tells. What the document that all this comes from has measured is
+//! [`published`]; a [`comparison`] of markers says whether its conclusions hold.
 
 pub mod anatomy;
 pub mod bench;
+pub mod comparison;
 pub mod compiled;
 pub mod estimate;
 pub mod evidence;
@@ -16,6 +18,7 @@ pub mod instance;
 pub mod kernel;
 pub mod ledger;
 pub mod listener;
+pub mod published;
 pub mod record;
 pub mod selection;
 pub mod source;

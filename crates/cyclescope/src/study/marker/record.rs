@@ -1,11 +1,11 @@
 //! What a survey says, as JSON: one line of kind `marker` for each design, state and context.
 
 use super::anatomy::{Anatomy, CacheLines, Line};
-use super::bench::Bench;
+use super::bench::{Bench, Subject};
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
 use super::survey::{Event, PROOF_LOOPS, Plan, prove, survey};
-use super::state::State;
+use super::source::design::Enabling;
 use crate::caveat::{Caveat, Code};
 use crate::error::RunError;
 use crate::record::{ModeRecord, Quantity};
@@ -132,16 +132,17 @@ pub struct Calls {
     pub loops: u64,
     /// How often the probe was called.
     pub counted: u64,
-    /// How often it has to be: never while the marker is dormant.
+    /// How often it has to be: never while the marker is dormant, unless its design calls an empty probe then.
     pub expected: u64,
 }
 
 impl Calls {
-    /// The proof of a state, from how often its probe was called in [`PROOF_LOOPS`] loops.
-    fn new(state: &State, counted: u64) -> Calls {
+    /// The proof of a subject, from how often its probe was called in [`PROOF_LOOPS`] loops.
+    fn new(subject: &Subject, counted: u64) -> Calls {
+        let Subject { design, state, .. } = subject;
         let each = state.library.and_then(|library| library.hits).unwrap_or(1);
-        let expected = if state.enabled { each * PROOF_LOOPS } else { 0 };
-        Calls { loops: PROOF_LOOPS, counted, expected }
+        let calls = state.enabled || design.enabling == Enabling::Probe;
+        Calls { loops: PROOF_LOOPS, counted, expected: if calls { each * PROOF_LOOPS } else { 0 } }
     }
 
     /// Whether the marker is what its state says.
@@ -200,7 +201,7 @@ impl MarkerRecord {
             worst: costs().max_by(f64::total_cmp),
             placements: finding.placements.iter().zip(offsets).map(placement).collect(),
             code,
-            calls: finding.hits.map(|counted| Calls::new(state, counted)),
+            calls: finding.hits.map(|counted| Calls::new(&finding.subject, counted)),
             compiler: compiler.to_string(),
             executor: around.executor,
             clock: around.clock,

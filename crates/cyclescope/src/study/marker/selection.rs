@@ -134,8 +134,7 @@ mod tests {
     #[test]
     fn a_state_is_one_of_the_designs() {
         let require = |names: &[&str], designs: &[&str]| {
-            let criteria =
-                Criteria { designs: words(designs), states: words(names), ..Criteria::default() };
+            let criteria = Criteria { designs: words(designs), states: words(names), ..Criteria::default() };
             criteria.require_states(&criteria.designs().unwrap())
         };
         assert_eq!(require(&["dormant", "sink"], &[]), Ok(()));

@@ -146,11 +146,6 @@ impl UserBench {
         retain(&mut self.switches, &keep);
     }
 
-    /// The executor of most subjects, for what it knows of its surroundings.
-    pub fn executor(&self) -> &dyn Executor {
-        &self.executors[&0]
-    }
-
     /// The executor for a state, made when it is first needed.
     fn executor_for(&mut self, state: &State) -> Result<&mut User, RunError> {
         let world = state.library.map_or(0, |library| library.world);
@@ -380,6 +375,10 @@ impl Bench for UserBench {
 
     fn step(&self) -> f64 {
         self.step
+    }
+
+    fn executor(&self) -> Option<&dyn Executor> {
+        Some(&self.executors[&0])
     }
 
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {

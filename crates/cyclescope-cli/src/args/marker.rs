@@ -1,0 +1,39 @@
+//! Options of `marker`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+const WHICH: &str = "What to measure";
+const WHAT: &str = "What to print";
+
+/// Options of `marker`.
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "A marker is a tracing site in a loop. What it costs is the loop with it less the loop without it, \
+    in turn, at 16 places in a cache line. Without names all designs are measured in all their states, in an empty \
+    loop and in a loop of memcpy of 4096 bytes, which takes less than a minute; --quick takes less than ten seconds, \
+    --all less than five minutes."
+)]
+pub struct MarkerArgs {
+    /// Measure designs that a glob matches, such as `flag` or `static-key-*`; several are a union [default: all]
+    #[arg(value_name = "DESIGN")]
+    pub designs: Vec<String>,
+    /// The loops that markers are in [default: empty,memcpy]
+    #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
+    pub context: Vec<String>,
+    /// The states that markers are in; what a state adds is told where the one before it is measured too [default: all]
+    #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
+    pub state: Vec<String>,
+    /// Measure in all loops
+    #[arg(help_heading = WHICH, long, conflicts_with = "context")]
+    pub all: bool,
+    /// Measure nothing, and list designs, states and contexts
+    #[arg(help_heading = WHICH, long, conflicts_with_all = ["plots", "assembly"])]
+    pub list: bool,
+    /// Print what each design was compiled to, with and without the marker, and which instructions are on which path
+    #[arg(help_heading = WHAT, long)]
+    pub assembly: bool,
+    /// Draw the costs in each context as an SVG file in this directory
+    #[arg(help_heading = WHAT, long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+}

@@ -1,0 +1,43 @@
+//! From the command line to the markers that are meant.
+
+use crate::args::MarkerArgs;
+use crate::failure::Failure;
+use cyclescope::study::marker::selection::{Criteria, Unmatched};
+use cyclescope::study::marker::source::context::Context;
+use cyclescope::study::marker::source::design::Design;
+
+/// What was asked for.
+pub struct Choice {
+    /// Designs.
+    pub designs: Vec<&'static Design>,
+    /// Loops that they are in.
+    pub contexts: Vec<&'static Context>,
+    /// Which of their states.
+    pub criteria: Criteria,
+}
+
+impl Choice {
+    /// The choice of some options.
+    pub fn new(args: &MarkerArgs) -> Result<Choice, Failure> {
+        let criteria = Criteria {
+            designs: args.designs.clone(),
+            states: args.state.clone(),
+            contexts: args.context.clone(),
+            all: args.all,
+        };
+        let designs = criteria.designs().map_err(refused)?;
+        let contexts = criteria.contexts().map_err(refused)?;
+        criteria.require_states(&designs).map_err(refused)?;
+        Ok(Choice { designs, contexts, criteria })
+    }
+}
+
+fn refused(unmatched: Unmatched) -> Failure {
+    let Unmatched { what, word, near, known } = unmatched;
+    let all = format!("there are {}; `cyclescope marker --list` tells what they are", known.join(", "));
+    let remedy = match near.as_slice() {
+        [] => all,
+        near => format!("did you mean {}? {all}", near.join(", ")),
+    };
+    Failure::usage(format!("there is no {what} `{word}`"), Some(&remedy))
+}

@@ -1,0 +1,175 @@
+//! `cyclescope marker`: what instrumentation costs when it is off, and when it is on.
+
+mod assembly;
+mod bench;
+mod beside;
+mod choose;
+mod listing;
+#[cfg(test)]
+mod made_up;
+mod plots;
+mod tables;
+
+use crate::args::{Common, MarkerArgs};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::page::Page;
+use crate::plots::Plots;
+use crate::progress::Progress;
+use crate::{executor, repro, run};
+use bench::Chosen;
+use choose::Choice;
+use cyclescope::machine::Machine;
+use cyclescope::measure;
+use cyclescope::record::exit;
+use cyclescope::run::{Request, emulated};
+use cyclescope::study::marker::comparison::{Conclusion, conclusions};
+use cyclescope::study::marker::published::{self, Beside};
+use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
+use cyclescope::study::marker::survey::{Plan, Progress as Standing};
+use cyclescope::study::marker::user::Skipped;
+use serde::Serialize;
+
+/// Parts of the bar.
+const PARTS: u64 = 1000;
+
+/// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
+/// says.
+pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
+    if common.evidence.is_some() {
+        let remedy = "leave --evidence out; --json has each placement's cost and the code";
+        return Err(Failure::usage("marker keeps no evidence", Some(remedy)));
+    }
+    let clock = run::one_clock(common)?;
+    let choice = Choice::new(args)?;
+    if args.list {
+        listing::list(&choice, output)?;
+        return Ok(exit::DONE);
+    }
+    let machine = run::machine(common)?;
+    machine.tsc.require()?;
+    let request = Request {
+        clock,
+        quick: common.quick,
+        mode: common.mode(),
+        seed: common.seed.unwrap_or_else(run::seed),
+        ..Request::default()
+    };
+    let plan = request.plan(&machine)?;
+    let plots = args.plots.as_deref();
+    let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
+    let mut chosen = bench::choose(common, &choice, &machine, &plan)?;
+    let surveyed = survey(common, args, &mut chosen, (&machine, &plan))?;
+    if let Some(executor) = chosen.bench.executor() {
+        executor::warn_of_neighbours(executor, cpu(&machine));
+    }
+    let report = Report::new(&machine, surveyed, chosen.skipped);
+    report.print(args, output)?;
+    if let Some(plots) = &mut plots {
+        plots::draw(plots, &report.records)?;
+    }
+    let false_proof = report.records.iter().any(|record| record.calls.is_some_and(|calls| !calls.holds()));
+    Ok(if false_proof { exit::INTERNAL } else { exit::DONE })
+}
+
+/// Measures all that was chosen.
+fn survey(
+    common: &Common,
+    args: &MarkerArgs,
+    chosen: &mut Chosen,
+    (machine, plan): (&Machine, &measure::Plan),
+) -> Result<Vec<MarkerRecord>, Failure> {
+    let emulated = emulated(machine);
+    // No cycles are told there.
+    let imul_latency = if emulated { f64::NAN } else { bench::imul_latency(common, machine, plan)? };
+    let survey = match common.quick {
+        true => Plan::quick(imul_latency, plan.seed),
+        false => Plan::new(imul_latency, plan.seed).over(chosen.contexts),
+    };
+    let surroundings = Surroundings {
+        executor: common.mode().name(),
+        clock: plan.clock.name,
+        confidence: survey.confidence,
+        cpu: cpu(machine),
+        cpu_model: machine.cpu.name(),
+        seed: plan.seed,
+        repro: repro::marker(common, args, plan.seed),
+        emulated,
+    };
+    let progress = Progress::new("calls are counted");
+    let mut follow = |standing: Standing| {
+        let Standing { settled, subjects, done } = standing;
+        let message = format!("{settled} of {subjects} markers known well enough");
+        progress.tell((done * PARTS as f64) as u64, PARTS, message);
+    };
+    Ok(records(chosen.bench.as_mut(), &survey, &surroundings, &mut follow)?)
+}
+
+/// The CPU to measure on; the first where the system does not tell which are allowed.
+fn cpu(machine: &Machine) -> u32 {
+    machine.target.as_ref().map_or(0, |target| target.cpu)
+}
+
+/// All that there is to say.
+struct Report<'a> {
+    machine: &'a Machine,
+    records: Vec<MarkerRecord>,
+    skipped: Vec<SkippedRecord>,
+    published: PublishedRecord,
+}
+
+/// A marker that was not measured, kind `marker.skipped`.
+#[derive(Serialize)]
+struct SkippedRecord {
+    design: &'static str,
+    state: &'static str,
+    context: String,
+    reason: String,
+}
+
+/// The document's figures beside ours, and its conclusions tested, kind `marker.conclusions`.
+#[derive(Serialize)]
+struct PublishedRecord {
+    source: &'static str,
+    machine: &'static str,
+    figures: Vec<Beside>,
+    conclusions: Vec<Conclusion>,
+}
+
+impl<'a> Report<'a> {
+    fn new(machine: &'a Machine, records: Vec<MarkerRecord>, skipped: Vec<Skipped>) -> Report<'a> {
+        let skipped = skipped.into_iter().map(|(subject, misfit)| SkippedRecord {
+            design: subject.design.name,
+            state: subject.state.name,
+            context: subject.context,
+            reason: misfit.to_string(),
+        });
+        let published = PublishedRecord {
+            source: published::SOURCE,
+            machine: published::MACHINE,
+            figures: published::beside(&records),
+            conclusions: conclusions(&records),
+        };
+        Report { machine, skipped: skipped.collect(), published, records }
+    }
+
+    fn print(&self, args: &MarkerArgs, output: &mut Output) -> Result<(), Failure> {
+        if output.is_json() {
+            output.record("machine", self.machine)?;
+            self.records.iter().try_for_each(|record| output.record("marker", record))?;
+            self.skipped.iter().try_for_each(|skipped| output.record("marker.skipped", skipped))?;
+            return output.record("marker.conclusions", &self.published);
+        }
+        let mut page = Page::new(output);
+        tables::head(&mut page, &self.records)?;
+        tables::contexts(&mut page, &self.records)?;
+        tables::skipped(&mut page, &self.skipped)?;
+        tables::calls(&mut page, &self.records)?;
+        beside::figures(&mut page, &self.published)?;
+        beside::conclusions(&mut page, &self.published.conclusions)?;
+        if args.assembly {
+            assembly::assembly(&mut page, &self.records)?;
+        }
+        output.finish()
+    }
+}

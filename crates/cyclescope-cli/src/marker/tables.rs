@@ -1,0 +1,247 @@
+//! What markers cost, 80 columns wide: a table for each context.
+
+use super::SkippedRecord;
+use crate::failure::{Failure, warn};
+use crate::instr::tables::{plural, quantity};
+use crate::notes::Notes;
+use crate::output::Output;
+use crate::page::{Page, note, print, table};
+use comfy_table::{CellAlignment, Table};
+use cyclescope::caveat::{Caveat, Code};
+use cyclescope::study::marker::record::MarkerRecord;
+use cyclescope::study::marker::source::context;
+
+/// Footnotes that are shown at most.
+const NOTES: usize = 12;
+/// The design that is no marker.
+const CONTROL: &str = "none";
+
+/// The machine, and how much was measured.
+pub fn head(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
+    let Some(first) = records.first() else { return Ok(()) };
+    page.section("Markers")?;
+    page.row("processor", &first.cpu_model)?;
+    let text =
+        format!("{}, executor {}, clock {}, seed {}", first.cpu, first.executor, first.clock, first.seed);
+    page.row("CPU", &text)?;
+    if first.caveats.iter().any(|caveat| caveat.code == Code::Emulated) {
+        page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
+    }
+    let visits: usize = records.iter().map(|record| record.visits).sum();
+    let each = || records.iter().flat_map(|record| &record.placements).map(|placement| placement.visits);
+    let (least, most) = (each().min().unwrap_or(0), each().max().unwrap_or(0));
+    let text = format!(
+        "{} in a cache line; {least} to {most} visits to each, {visits} in all",
+        first.placements.len()
+    );
+    page.row("placements", &text)?;
+    let mut compilers: Vec<&str> = records.iter().map(|record| record.compiler.as_str()).collect();
+    compilers.sort_unstable();
+    compilers.dedup();
+    compilers.iter().try_for_each(|compiler| page.row("compiler", compiler))
+}
+
+/// A table for each context.
+pub fn contexts(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
+    let mut notes = Notes::default();
+    for name in names(records) {
+        let about = context::ALL.iter().find(|context| context.name == name).map(|context| context.about);
+        page.section(&match about {
+            Some(about) => format!("{name}: {about}; in core cycles a loop"),
+            None => format!("{name}, in core cycles a loop"),
+        })?;
+        let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
+        print(page, &rows(&of, &mut notes))?;
+    }
+    legend(page, records)?;
+    notes.print(page, (NOTES, "--json has them all"))
+}
+
+/// The contexts, in their order.
+pub fn names(records: &[MarkerRecord]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for record in records {
+        if !names.contains(&record.context.as_str()) {
+            names.push(&record.context);
+        }
+    }
+    names
+}
+
+fn rows(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
+    let mut rows = table(&["", "marker", "step", "best..worst", "bytes", "function", ""]);
+    rows.column_mut(6).expect("there are seven").set_cell_alignment(CellAlignment::Left);
+    let mut last = "";
+    for record in records {
+        if record.design != last {
+            last = record.design;
+            let base = record.base.value.map_or("-".to_string(), |base| format!("({base:.3})"));
+            rows.add_row([last.to_string(), base]);
+        }
+        let code = &record.code;
+        rows.add_row([
+            format!(" {}", record.state),
+            quantity(&record.cost),
+            record.step.over.and(record.step.cost.value).map_or("-".to_string(), signed),
+            extremes(record),
+            format!("{}/{}", code.likely_bytes, code.unlikely_bytes),
+            format!("{:+}/{:+}", code.function_likely_bytes, code.function_unlikely_bytes),
+            notes.marks(record.caveats.iter().map(kind)),
+        ]);
+    }
+    rows
+}
+
+/// A number with its sign, in at most seven characters where it is below a hundred thousand.
+fn signed(value: f64) -> String {
+    let decimals = decimals(value);
+    format!("{value:+.decimals$}")
+}
+
+fn decimals(value: f64) -> usize {
+    match value.abs() {
+        size if size >= 1000.0 => 0,
+        size if size >= 100.0 => 1,
+        size if size >= 10.0 => 2,
+        _ => 3,
+    }
+}
+
+fn extremes(record: &MarkerRecord) -> String {
+    let Some((best, worst)) = record.best.zip(record.worst) else { return "-".to_string() };
+    let decimals = decimals(best.abs().max(worst.abs())).min(2);
+    format!("{best:.decimals$}..{worst:.decimals$}")
+}
+
+/// What caveats of a kind have in common: their figures are in the JSON.
+fn kind(caveat: &Caveat) -> &str {
+    match caveat.code {
+        Code::IntervalNotReached => "at some placements the interval is wider than was asked for",
+        Code::TwoModes => "at some placements visits fall into modes, of which the most frequent counts",
+        Code::RulersDisagree => "the rulers disagree, so that all costs may be off by as much",
+        Code::SiblingBusy => "many visits were beside a busy sibling and are left out",
+        Code::Emulated => "the machine is emulated and has no core cycles",
+        _ => &caveat.text,
+    }
+}
+
+fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
+    page.output.line("")?;
+    note(
+        page,
+        "marker: the loop with the marker less the loop without it, which stands in brackets; the median over placements \
+         with its interval. step: what a state adds to the one that it goes further than. best..worst: placements. \
+         bytes: the marker's own, on the likely and on the unlikely path. function: by how many bytes the whole \
+         functions differ.",
+    )?;
+    if records.iter().any(|record| record.design == CONTROL) {
+        note(
+            page,
+            "none/base is the control: a loop against a copy of itself. What it has other than 0 is the measurement's \
+             own error.",
+        )?;
+    }
+    Ok(())
+}
+
+/// What was not measured.
+pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure> {
+    let mut groups: Vec<(&SkippedRecord, Vec<&str>)> = Vec::new();
+    for one in skipped {
+        let alike = |other: &SkippedRecord| {
+            (other.design, &other.context, &other.reason) == (one.design, &one.context, &one.reason)
+        };
+        match groups.iter_mut().find(|(first, _)| alike(first)) {
+            Some((_, states)) => states.push(one.state),
+            None => groups.push((one, vec![one.state])),
+        }
+    }
+    if !groups.is_empty() {
+        page.section("Not measured")?;
+    }
+    for (one, states) in groups {
+        let text = format!("{} in {}: {}", states.join(", "), one.context, one.reason);
+        page.row(one.design, &text)?;
+    }
+    Ok(())
+}
+
+/// Whether dormant markers called nothing, and enabled ones each time.
+pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
+    let proved = || records.iter().filter_map(|record| Some((record, record.calls?)));
+    let Some((_, first)) = proved().next() else { return Ok(()) };
+    page.section("Calls, counted in a run of their own")?;
+    let false_ones: Vec<String> = proved()
+        .filter(|(_, calls)| !calls.holds())
+        .map(|(record, calls)| {
+            format!(
+                "{}/{} in {} called its probe {} times in {} loops, not {}",
+                record.design, record.state, record.context, calls.counted, calls.loops, calls.expected
+            )
+        })
+        .collect();
+    for text in &false_ones {
+        page.painted_row("VIOLATED", text, Output::yellow)?;
+        warn(text);
+    }
+    if !false_ones.is_empty() {
+        return Ok(());
+    }
+    let silent = proved().filter(|(_, calls)| calls.expected == 0).count() as u64;
+    let calling = proved().count() as u64 - silent;
+    let loops = first.loops;
+    let off = format!("{} called nothing in {loops} loops", plural(silent, "dormant marker"));
+    let on = format!("{} called their probe each time", plural(calling, "enabled one"));
+    let always = proved().any(|(record, calls)| calls.expected > 0 && record.state == "dormant");
+    let note = if always {
+        " (an indirect call that is dormant among them: it calls an empty function)"
+    } else {
+        ""
+    };
+    let text = match (silent, calling) {
+        (_, 0) => off,
+        (0, _) => format!("{} called their probe in each of {loops} loops{note}", plural(calling, "marker")),
+        _ => format!("{off}, {on}{note}"),
+    };
+    page.row("proved", &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::record;
+    use super::*;
+
+    fn lines(records: &[MarkerRecord]) -> Vec<String> {
+        let mut notes = Notes::default();
+        let table = rows(&records.iter().collect::<Vec<_>>(), &mut notes);
+        table.lines().map(|line| format!(" {}", line.trim_end())).collect()
+    }
+
+    #[test]
+    fn rows_are_grouped_by_design_and_keep_their_signs() {
+        let lines = lines(&[
+            record("flag", "dormant", -0.0021, None),
+            record("flag", "empty", 4.25, Some("dormant")),
+            record("usdt", "dormant", 0.5, None),
+        ]);
+        let words = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
+        assert_eq!(words(1), ["flag", "(1.000)"]);
+        assert_eq!(words(2), ["dormant", "-0.002", "±", "0.010", "-", "-0.10..0.10", "6/51", "+9/-2", "[1]"]);
+        assert_eq!(words(3)[..5], ["empty", "4.250", "±", "0.010", "+4.250"]);
+        assert_eq!(words(4)[0], "usdt");
+    }
+
+    #[test]
+    fn the_widest_row_fits() {
+        let mut wide = record("usdt-semaphore", "guarded-varargs", -1234.567, Some("empty"));
+        (wide.best, wide.worst) = (Some(-1240.0), Some(-1230.0));
+        (wide.code.likely_bytes, wide.code.unlikely_bytes) = (123, 456);
+        (wide.code.function_likely_bytes, wide.code.function_unlikely_bytes) = (-123, 456);
+        wide.caveats.push(Caveat::emulated());
+        let mut tracing = record("tracing", "dormant-filtered", -12.345, Some("dormant"));
+        (tracing.best, tracing.worst) = (Some(-12.5), Some(-12.25));
+        for line in lines(&[wide, tracing]) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

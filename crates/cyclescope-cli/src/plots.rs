@@ -1,0 +1,49 @@
+//! Where `--plots` writes pictures.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+
+/// Where graphs go.
+pub struct Plots {
+    directory: PathBuf,
+    /// The line under each title: the machine.
+    machine: String,
+    drawn: usize,
+}
+
+impl Plots {
+    /// Into a directory, which is made where there is none.
+    pub fn new(directory: &Path, machine: &str) -> Result<Plots, Failure> {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            let text = format!("no graphs can go to {}: {error}", directory.display());
+            Failure::usage(text, Some("name a directory where you may write"))
+        })?;
+        // Whether it can be written to shall not be found out when everything is measured.
+        tempfile::tempfile_in(directory).map_err(|error| {
+            let text = format!("no graphs can go to {}: {error}", directory.display());
+            Failure::usage(text, Some("name a directory where you may write"))
+        })?;
+        Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string(), drawn: 0 })
+    }
+
+    /// How many were drawn.
+    pub fn drawn(&self) -> usize {
+        self.drawn
+    }
+
+    /// Writes one.
+    pub fn draw(&mut self, name: &str, svg: &str) -> Result<(), Failure> {
+        let path = self.directory.join(format!("{name}.svg"));
+        std::fs::write(&path, svg).map_err(|error| {
+            Failure::internal(format!("{} can't be written: {error}", path.display()))
+                .with_remedy("leave --plots out, or name another directory")
+        })?;
+        self.drawn += 1;
+        Ok(())
+    }
+
+    /// The machine, for the line under a title.
+    pub fn machine(&self) -> &str {
+        &self.machine
+    }
+}

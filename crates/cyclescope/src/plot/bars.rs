@@ -1,0 +1,261 @@
+//! Horizontal bars with error bars, in groups, one below the other; what each stands for is written at its left, its
+//! figure at its right. The axis reaches zero, from where bars go to either side.
+
+use plotters::coord::ranged1d::Ranged;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::Axis;
+use super::axis::Span;
+use super::draw::{
+    Area, Drawn, FINE_GRID, GRID, INK, LABEL, MARGIN, PALE, PALETTE, SIZE, SMALL, fine, fitted, heading,
+    page, width, write,
+};
+
+/// Pixels of a row, of a bar in it, of the space before a group, and of the axis' numbers and name.
+const ROW: i32 = 16;
+const THICK: i32 = 10;
+const GAP: i32 = 6;
+const NUMBERS: i32 = 20;
+const NAME: i32 = 22;
+/// Pixels that a bar's name stands further in than its group's.
+const INDENT: i32 = 12;
+/// Names and figures get no more pixels than this.
+const WIDEST: f64 = 220.0;
+/// The least pixels from one number of the axis to the next, roughly.
+const APART: i32 = 60;
+
+/// One picture of bars.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// What is seen, in a few words.
+    pub title: String,
+    /// One line under the title. May be empty.
+    pub note: String,
+    /// What the bars' lengths mean.
+    pub axis: Axis,
+    /// The bars, from top to bottom.
+    pub groups: Vec<Group>,
+}
+
+/// Bars that belong together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What they have in common.
+    pub name: String,
+    /// The bars.
+    pub bars: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it stands for.
+    pub name: String,
+    /// How far it reaches from zero, on either side. One without a place on the axis is not drawn.
+    pub value: f64,
+    /// The ends of its error bar, the lower first. An end without a place reaches the edge of the picture.
+    pub interval: Option<(f64, f64)>,
+    /// What is written at its right.
+    pub figure: String,
+}
+
+impl Bars {
+    /// The picture as the text of an SVG file of 800 pixels' width on white ground.
+    pub fn svg(&self) -> String {
+        let rows: usize = self.groups.iter().map(|group| group.bars.len() + 1).sum();
+        let tall = rows as i32 * ROW + self.groups.len() as i32 * GAP;
+        let head = if self.note.is_empty() { 32 } else { 48 };
+        page((SIZE.0, MARGIN + head + NUMBERS + tall + NUMBERS + NAME + MARGIN), |page| self.draw(page, tall))
+    }
+
+    fn draw(&self, page: &Area, tall: i32) -> Drawn {
+        let top = heading(page, &self.title, &self.note)? + NUMBERS;
+        let bars = || self.groups.iter().flat_map(|group| &group.bars);
+        let widest = |text: fn(&Bar) -> &str| bars().map(|bar| width(text(bar), SMALL)).fold(0.0, f64::max);
+        let names = self.groups.iter().map(|group| width(&group.name, SMALL)).fold(0.0, f64::max);
+        let names = names.max(widest(|bar| &bar.name) + f64::from(INDENT)).min(WIDEST);
+        let figures = widest(|bar| &bar.figure).min(WIDEST);
+        let frame = Frame {
+            left: MARGIN + names as i32 + 10,
+            right: SIZE.0 - MARGIN - figures as i32 - 10,
+            top,
+            bottom: top + tall,
+        };
+        let place = |value: f64| self.axis.scale.place(value);
+        let ends = bars().flat_map(|bar| {
+            let (low, high) = bar.interval.unwrap_or((bar.value, bar.value));
+            [place(bar.value), place(low), place(high)]
+        });
+        let most = (frame.right - frame.left) / APART;
+        let span = Span::over(self.axis.scale, ends.flatten().chain(place(0.0)), 0.03, most.max(2) as usize);
+        frame.axis(page, &span, &self.axis.label)?;
+        let mut y = top;
+        for group in &self.groups {
+            y += GAP;
+            let (name, size) = fitted(&group.name, SMALL, names);
+            let left = Pos::new(HPos::Left, VPos::Center);
+            write(page, &name, size, INK, left, (MARGIN, y + ROW / 2))?;
+            y += ROW;
+            for bar in &group.bars {
+                let (name, size) = fitted(&bar.name, SMALL, names - f64::from(INDENT));
+                write(page, &name, size, PALE, left, (MARGIN + INDENT, y + ROW / 2))?;
+                let (figure, size) = fitted(&bar.figure, SMALL, figures);
+                let right = Pos::new(HPos::Right, VPos::Center);
+                write(page, &figure, size, INK, right, (SIZE.0 - MARGIN, y + ROW / 2))?;
+                self.bar(page, (&frame, &span), bar, y + ROW / 2)?;
+                y += ROW;
+            }
+        }
+        Ok(())
+    }
+
+    fn bar(&self, page: &Area, (frame, span): (&Frame, &Span), bar: &Bar, y: i32) -> Drawn {
+        let place = |value: f64| self.axis.scale.place(value);
+        let Some((value, zero)) = place(bar.value).zip(place(0.0)) else { return Ok(()) };
+        let (zero, end, half) = (frame.x(span, zero), frame.x(span, value), fine(THICK) / 2);
+        let corners = [(zero.min(end), fine(y) - half), (zero.max(end), fine(y) + half)];
+        page.draw(&Rectangle::new(corners, PALETTE[0].mix(0.6).filled()))?;
+        let Some((low, high)) = bar.interval else { return Ok(()) };
+        let low = place(low).map_or(fine(frame.left), |low| frame.x(span, low));
+        let high = place(high).map_or(fine(frame.right), |high| frame.x(span, high));
+        let pen = INK.stroke_width(fine(1) as u32);
+        page.draw(&PathElement::new([(low, fine(y)), (high, fine(y))], pen))?;
+        for end in [low, high] {
+            page.draw(&PathElement::new([(end, fine(y) - half / 2), (end, fine(y) + half / 2)], pen))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where the bars are, in pixels.
+struct Frame {
+    left: i32,
+    right: i32,
+    top: i32,
+    bottom: i32,
+}
+
+impl Frame {
+    /// Where a place of the axis is, in the units that are drawn.
+    fn x(&self, span: &Span, place: f64) -> i32 {
+        span.map(&place, (fine(self.left), fine(self.right)))
+    }
+
+    /// Lines across, numbers above and below, a name.
+    fn axis(&self, page: &Area, span: &Span, label: &str) -> Drawn {
+        let line = |page: &Area, place: f64, colour: RGBColor| {
+            let x = self.x(span, place);
+            let ends = [(x, fine(self.top)), (x, fine(self.bottom))];
+            page.draw(&PathElement::new(ends, colour.stroke_width(fine(1) as u32)))
+        };
+        for place in &span.minor {
+            line(page, *place, FINE_GRID)?;
+        }
+        for tick in &span.ticks {
+            line(page, tick.at, if tick.at == 0.0 { PALE } else { GRID })?;
+            let x = self.x(span, tick.at) / fine(1);
+            for (y, edge) in [(self.top - 4, VPos::Bottom), (self.bottom + 4, VPos::Top)] {
+                write(page, &tick.label, SMALL, INK, Pos::new(HPos::Center, edge), (x, y))?;
+            }
+        }
+        let middle = (SIZE.0 / 2, self.bottom + NUMBERS);
+        let (label, size) = fitted(label, LABEL, f64::from(SIZE.0 - 2 * MARGIN));
+        write(page, &label, size, INK, Pos::new(HPos::Center, VPos::Top), middle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Scale;
+    use super::super::tests::{covers, number, texts, value};
+    use super::*;
+    use proptest::prelude::*;
+    use roxmltree::Document;
+
+    fn bar(value: f64, reach: f64) -> Bar {
+        let figure = format!("{value:.3} ± {reach:.3}");
+        Bar { name: "dormant".to_owned(), value, interval: Some((value - reach, value + reach)), figure }
+    }
+
+    fn bars(bars: Vec<Bar>, scale: Scale) -> Bars {
+        let axis = Axis { label: "core cycles a loop".to_owned(), scale };
+        let groups = vec![Group { name: "flag".to_owned(), bars }];
+        Bars { title: "What markers cost".to_owned(), note: "a machine".to_owned(), axis, groups }
+    }
+
+    /// Left and right ends of what is drawn as a bar, and of the error bars.
+    fn spans(svg: &str) -> (Vec<[f64; 2]>, Vec<[f64; 2]>) {
+        let document = Document::parse(svg).unwrap();
+        let drawn = document.descendants().filter(|node| node.attribute("fill") == Some("#0072B2"));
+        let drawn =
+            drawn.map(|node| [number(node, "x"), number(node, "x") + number(node, "width")]).collect();
+        let errors = document
+            .descendants()
+            .filter(|node| node.has_tag_name("polyline") && node.attribute("stroke") == Some("#222222"))
+            .map(covers)
+            .filter(|ends| ends[0].1 == ends[1].1);
+        (drawn, errors.map(|ends| [ends[0].0, ends[1].0]).collect())
+    }
+
+    #[test]
+    fn bars_reach_from_zero_to_either_side() {
+        let svg = bars(vec![bar(2.0, 0.5), bar(-1.0, 0.5), bar(f64::NAN, 1.0)], Scale::Linear).svg();
+        let (drawn, errors) = spans(&svg);
+        let [right, left] = drawn[..] else { panic!("{drawn:?}") };
+        assert_eq!(right[0], left[1], "both begin at zero");
+        let unit = left[1] - left[0];
+        assert!((right[1] - right[0] - 2.0 * unit).abs() <= 2.0 && unit > 100.0);
+        for (bar, error) in [(right[1], errors[0]), (left[0], errors[1])] {
+            assert!((bar - error[0] - unit / 2.0).abs() <= 2.0 && (error[1] - bar - unit / 2.0).abs() <= 2.0);
+        }
+        let found = texts(&svg);
+        for text in [
+            "What markers cost",
+            "a machine",
+            "core cycles a loop",
+            "flag",
+            "dormant",
+            "−1.0",
+            "2.000 ± 0.500",
+        ] {
+            assert!(found.iter().any(|found| found == text), "{text} in {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_page_is_as_tall_as_its_bars_are_many() {
+        let tall = |count: usize| {
+            let svg = bars(vec![bar(1.0, 0.1); count], Scale::SignedLog).svg();
+            let document = Document::parse(&svg).unwrap();
+            assert_eq!(document.root_element().attribute("width"), Some("800"));
+            number(document.root_element(), "height")
+        };
+        assert_eq!(tall(30) - tall(10), f64::from(20 * ROW));
+        assert!(tall(0) > 100.0);
+    }
+
+    fn any_bars() -> impl Strategy<Value = Bars> {
+        let scale = prop_oneof![Just(Scale::Linear), Just(Scale::Log), Just(Scale::SignedLog)];
+        let bar = (".{0,60}", value(), prop::option::of((value(), value())), ".{0,60}");
+        let bar = bar.prop_map(|(name, value, interval, figure)| Bar { name, value, interval, figure });
+        let group = (".{0,60}", prop::collection::vec(bar, 0..8));
+        let groups = prop::collection::vec(group.prop_map(|(name, bars)| Group { name, bars }), 0..6);
+        (".{0,120}", ".{0,120}", ".{0,80}", scale, groups).prop_map(|(title, note, label, scale, groups)| {
+            Bars { title, note, axis: Axis { label, scale }, groups }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_bars_are_well_formed_and_stay_on_their_page(bars in any_bars()) {
+            let svg = bars.svg();
+            let document = Document::parse(&svg).unwrap();
+            let (wide, tall) = (8000.0, 10.0 * number(document.root_element(), "height"));
+            for node in document.descendants() {
+                let on_page = |&(x, y): &(f64, f64)| (0.0..=wide).contains(&x) && (0.0..=tall).contains(&y);
+                prop_assert!(covers(node).iter().all(on_page), "{:?}", node);
+            }
+        }
+    }
+}
