@@ -46,10 +46,8 @@ pub fn contexts(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure
     let mut notes = Notes::default();
     for name in names(records) {
         let about = context::ALL.iter().find(|context| context.name == name).map(|context| context.about);
-        page.section(&match about {
-            Some(about) => format!("{name}: {about}; in core cycles a loop"),
-            None => format!("{name}, in core cycles a loop"),
-        })?;
+        page.section(&format!("Context {name}, in core cycles a loop"))?;
+        about.map_or(Ok(()), |about| note(page, about))?;
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
         print(page, &rows(&of, &mut notes))?;
     }

@@ -128,8 +128,8 @@ fn a_report_fits_its_page_and_tells_all() {
     let answer = said(&["none", "flag", "immediate", "--quick", "--assembly"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for part in [
-        "empty: an empty loop",
-        "memcpy: a loop of memcpy",
+        "Context empty, in core cycles a loop",
+        "a loop of memcpy of 4096 bytes",
         "guarded-format",
         "none/base is the control",
         "4 dormant markers called nothing in 1000 loops",

@@ -138,8 +138,8 @@ fn a_signed_log_axis_has_zero_and_both_signs() {
         labels(Scale::SignedLog, &values.map(|value| Scale::SignedLog.place(value).unwrap()))
     };
     assert_eq!(labels([-0.2, 1000.0]), ["−0.1", "0", "0.1", "1", "10", "100", "1 000"]);
-    assert_eq!(labels([-1.0, 2.0]), ["−1", "−0.5", "−0.2", "−0.1", "0", "0.1", "0.2", "0.5", "1", "2"]);
-    assert_eq!(labels([-0.02, 0.06]), ["−0.02", "0.00", "0.02", "0.04", "0.06"]);
+    assert_eq!(labels([-1.0, 2.0]), ["−1", "−0.3", "−0.1", "0", "0.1", "0.3", "1"]);
+    assert_eq!(labels([-0.025, 0.065]), ["−0.02", "0.00", "0.02", "0.04", "0.06"]);
     let place = |value| Scale::SignedLog.place(value).unwrap();
     assert!((place(-40.0) + place(40.0)).abs() < 1e-12);
     assert!((place(1000.0) - place(100.0) - 1.0).abs() < 1e-3);

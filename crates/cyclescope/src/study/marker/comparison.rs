@@ -86,6 +86,9 @@ impl Relation {
 /// A cost of ours: design, state and context.
 type Cost = (&'static str, &'static str, &'static str);
 
+/// A weighted sum of costs.
+type Sum = &'static [(f64, Cost)];
+
 /// How a conclusion is put as numbers.
 struct Claim {
     name: &'static str,
@@ -93,7 +96,7 @@ struct Claim {
     relation: Relation,
     margin: Margin,
     /// What each figure is, the document's value, and ours as a weighted sum.
-    figures: &'static [(&'static str, f64, &'static [(f64, Cost)])],
+    figures: &'static [(&'static str, f64, Sum)],
     /// The weight of each figure in the difference.
     weights: &'static [f64],
 }
