@@ -29,7 +29,7 @@ pub fn choose(common: &Common, choice: &Choice, machine: &Machine, plan: &Plan) 
     match common.mode() {
         Mode::User => user(choice, machine, plan),
         Mode::Kernel => Err(Failure::from(Unavailable {
-            what: "markers in ring 0".to_string(),
+            what: "the kernel executor for markers".to_string(),
             why: "the module's markers are not yet measured from here".to_string(),
             remedy: "leave --executor kernel out".to_string(),
         })),
