@@ -23,6 +23,16 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
         }
         return crate::evaluate::replay(&args.dir, output).map(|()| exit::DONE);
     }
+    if crate::marker::is_evidence(&args.dir) {
+        if args.measure {
+            let remedy = "its records in marker.json name the command that repeats it";
+            return Err(Failure::usage(
+                "the evidence of markers can't be measured again this way",
+                Some(remedy),
+            ));
+        }
+        return crate::marker::replay(&args.dir, output).map(|()| exit::DONE);
+    }
     let replay = evidence::read(&args.dir).map_err(unreadable)?;
     if args.measure && args.dir.join(evidence::EMPTY_CALL).exists() {
         let remedy = "run the command in its run.json again";

@@ -4,6 +4,7 @@ mod assembly;
 mod bench;
 mod beside;
 mod choose;
+mod evidence;
 mod listing;
 #[cfg(test)]
 mod made_up;
@@ -26,9 +27,12 @@ use cyclescope::run::{Request, emulated};
 use cyclescope::study::marker::comparison::{Conclusion, conclusions};
 use cyclescope::study::marker::published::{self, Beside};
 use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
-use cyclescope::study::marker::survey::{Plan, Progress as Standing};
+use cyclescope::study::marker::survey::{Event, Plan, Progress as Standing};
 use cyclescope::study::marker::user::Skipped;
+use evidence::Evidence;
 use serde::Serialize;
+
+pub use evidence::{is_evidence, replay};
 
 /// Parts of the bar.
 const PARTS: u64 = 1000;
@@ -36,10 +40,6 @@ const PARTS: u64 = 1000;
 /// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
 /// says.
 pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
-    if common.evidence.is_some() {
-        let remedy = "leave --evidence out; --json has each placement's cost and the code";
-        return Err(Failure::usage("marker keeps no evidence", Some(remedy)));
-    }
     let clock = run::one_clock(common)?;
     let choice = Choice::new(args)?;
     if args.list {
@@ -59,14 +59,18 @@ pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result
     let plots = args.plots.as_deref();
     let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
     let mut chosen = bench::choose(common, &choice, &machine, &plan)?;
-    let surveyed = survey(common, args, &mut chosen, (&machine, &plan))?;
+    let mut evidence = common.evidence.as_deref().map(Evidence::new).transpose()?;
+    let (surveyed, survey) = survey(common, args, &mut chosen, (&machine, &plan), evidence.as_mut())?;
     if let Some(executor) = chosen.bench.executor() {
         executor::warn_of_neighbours(executor, cpu(&machine));
     }
-    let report = Report::new(&machine, surveyed, chosen.skipped);
+    let report = Report::new(&machine, surveyed, std::mem::take(&mut chosen.skipped));
     report.print(args, output)?;
     if let Some(plots) = &mut plots {
         plots::draw(plots, &report.records)?;
+    }
+    if let Some(evidence) = evidence {
+        evidence.finish(&machine, &survey, chosen.bench.step(), &report.records)?;
     }
     let false_proof = report.records.iter().any(|record| record.calls.is_some_and(|calls| !calls.holds()));
     Ok(if false_proof { exit::INTERNAL } else { exit::DONE })
@@ -78,7 +82,8 @@ fn survey(
     args: &MarkerArgs,
     chosen: &mut Chosen,
     (machine, plan): (&Machine, &measure::Plan),
-) -> Result<Vec<MarkerRecord>, Failure> {
+    mut evidence: Option<&mut Evidence>,
+) -> Result<(Vec<MarkerRecord>, Plan), Failure> {
     let emulated = emulated(machine);
     // No cycles are told there.
     let imul_latency = if emulated { f64::NAN } else { bench::imul_latency(common, machine, plan)? };
@@ -97,12 +102,17 @@ fn survey(
         emulated,
     };
     let progress = Progress::new("calls are counted");
-    let mut follow = |standing: Standing| {
-        let Standing { settled, subjects, done } = standing;
-        let message = format!("{settled} of {subjects} markers known well enough");
-        progress.tell((done * PARTS as f64) as u64, PARTS, message);
+    let mut follow = |event: Event| {
+        if let Some(evidence) = &mut evidence {
+            evidence.take(&event);
+        }
+        if let Event::Progress(Standing { settled, subjects, done }) = event {
+            let message = format!("{settled} of {subjects} markers known well enough");
+            progress.tell((done * PARTS as f64) as u64, PARTS, message);
+        }
     };
-    Ok(records(chosen.bench.as_mut(), &survey, &surroundings, &mut follow)?)
+    let records = records(chosen.bench.as_mut(), &survey, &surroundings, &mut follow)?;
+    Ok((records, survey))
 }
 
 /// The CPU to measure on; the first where the system does not tell which are allowed.

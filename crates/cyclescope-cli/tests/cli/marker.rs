@@ -192,7 +192,6 @@ fn wrong_options_say_what_would_be_right() {
         (&["--context", "x", "--all"], "cannot be used"),
         (&["flag", "--state", "guarded-emty"], "did you mean guarded-empty?"),
         (&["flag", "--state", "sink"], "there is no state `sink`"),
-        (&["--evidence", "x"], "marker keeps no evidence"),
         (&["--list", "--plots", "x"], "cannot be used"),
         (&["usdt", "--plots", blocked.to_str().expect("text")], "name a directory where you may write"),
         (&["--clock", "rdtsc,rdtscp"], "one clock"),

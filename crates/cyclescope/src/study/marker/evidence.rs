@@ -8,10 +8,12 @@
 
 use super::bench::{Subject, Visit, call};
 use super::estimate::read;
+use super::kernel;
 use super::ledger::{Finding, Ledger};
 use super::record::MarkerRecord;
-use super::source::design::Design;
+use super::source::design;
 use super::state::states;
+use crate::executor::Mode;
 use crate::samples::LayoutSamples;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,6 +45,8 @@ pub struct Manifest {
     pub step: f64,
     /// How many placements there are.
     pub placements: usize,
+    /// Where it ran.
+    pub executor: Mode,
     /// The subjects, in the order of their numbers.
     pub subjects: Vec<Key>,
     /// The records as they were printed, in the same order.
@@ -132,6 +136,11 @@ impl Manifest {
             imul_latency,
             step,
             placements,
+            executor: if records.iter().any(|record| record.executor == Mode::Kernel.name()) {
+                Mode::Kernel
+            } else {
+                Mode::User
+            },
             subjects: records.iter().map(key).collect(),
             records: records.iter().map(value).collect(),
         }
@@ -144,15 +153,19 @@ impl Manifest {
         serde_json::from_reader(text).map_err(|error| damaged(&format!("{MANIFEST}: {error}")))
     }
 
-    /// What the visits in a directory say; `named` finds designs.
-    pub fn replay(
-        &self,
-        directory: &Path,
-        named: impl Fn(&str) -> Option<&'static Design>,
-    ) -> io::Result<Vec<Finding>> {
+    /// What the visits in a directory say.
+    pub fn replay(&self, directory: &Path) -> io::Result<Vec<Finding>> {
+        let designs = match self.executor {
+            Mode::User => design::ALL,
+            Mode::Kernel => kernel::design::ALL,
+        };
         let subject = |key: &Key| {
-            let design = named(&key.design)?;
-            let state = states(design).into_iter().find(|state| state.name == key.state)?;
+            let design = designs.iter().find(|design| design.name == key.design)?;
+            let states = match self.executor {
+                Mode::User => states(design),
+                Mode::Kernel => kernel::design::possible(design),
+            };
+            let state = states.into_iter().find(|state| state.name == key.state)?;
             Some(Subject { design, state, context: key.context.clone() })
         };
         let subjects: Option<Vec<Subject>> = self.subjects.iter().map(subject).collect();

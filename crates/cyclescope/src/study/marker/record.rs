@@ -4,8 +4,8 @@ use super::anatomy::{Anatomy, CacheLines, Line};
 use super::bench::{Bench, Subject};
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
-use super::survey::{Event, PROOF_LOOPS, Plan, prove, survey};
 use super::source::design::Enabling;
+use super::survey::{Event, PROOF_LOOPS, Plan, prove, survey};
 use crate::caveat::{Caveat, Code};
 use crate::error::RunError;
 use crate::record::{ModeRecord, Quantity};
@@ -172,7 +172,8 @@ pub struct Surroundings {
     pub emulated: bool,
 }
 
-fn quantity(interval: Option<Interval>) -> Quantity {
+/// An interval in core cycles as records have it; refused where there is none.
+pub fn quantity(interval: Option<Interval>) -> Quantity {
     let cycles = Unit::CoreCycles;
     interval.map_or(Quantity::refused(cycles), |interval| Quantity::new(interval, cycles))
 }

@@ -126,6 +126,12 @@ pub(super) fn states(design: &Design, guards: &[Guard], probes: &[Probe]) -> Vec
     all.iter().filter(|state| taken(state)).map(over).collect()
 }
 
+/// All states that a design may be in, whatever guards and probes the module that is loaded has for it.
+pub fn possible(design: &Design) -> Vec<State> {
+    const PROBES: [Probe; 4] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format];
+    states(design, &[Guard::Bare, Guard::Preemption], &PROBES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -297,18 +297,18 @@ fn evidence_gives_the_same_findings_again() {
         function_unlikely_bytes: 0,
         cache_lines: crate::study::marker::anatomy::CacheLines { base: 1, likely: 1, both: 1 },
         assembly: Vec::new(),
+        base_assembly: Vec::new(),
     };
     let record = |finding| MarkerRecord::new(finding, &fake.offsets, code.clone(), "gcc", &around);
     let records: Vec<MarkerRecord> = findings.iter().map(record).collect();
     let facts = (plan.confidence, plan.imul_latency, fake.step);
     let manifest = Manifest::new(serde_json::Value::Null, facts, fake.offsets.len(), &records);
     writer.finish(&directory, &manifest).unwrap();
-    let named = |name: &str| design::ALL.iter().find(|design| design.name == name);
     let read = Manifest::read(&directory).unwrap();
-    assert_eq!(read.replay(&directory, named).unwrap(), findings);
+    assert_eq!(read.replay(&directory).unwrap(), findings);
     // A visit cut short, as by a full disk, is an error and no other result.
     let visits = std::fs::read(directory.join("visits")).unwrap();
     std::fs::write(directory.join("visits"), &visits[..visits.len() - 7]).unwrap();
-    assert_eq!(read.replay(&directory, named).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+    assert_eq!(read.replay(&directory).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
     std::fs::remove_dir_all(&directory).unwrap();
 }
