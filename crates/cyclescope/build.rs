@@ -30,7 +30,7 @@ fn main() {
                 let file = out.join(format!("{identifier}.c"));
                 write(&file, &unit);
                 build.file(file);
-                let symbol = format!("cyclescope_marker_{identifier}");
+                let symbol = source::c::symbol(design);
                 let name = symbol.to_uppercase();
                 text.push_str(&format!(
                     "unsafe extern \"C\" {{\n    #[link_name = \"{symbol}\"]\n    static {name}: RawDesign;\n}}\n"

@@ -31,6 +31,7 @@ pub struct RawDesign {
     enabled: *const u8,
     probe: *const u8,
     switch_to: *const u8,
+    grace_period: *const u8,
     records: *const RawRecord,
     records_end: *const RawRecord,
     entries: *const u64,
@@ -51,6 +52,7 @@ impl RawDesign {
         enabled: ptr::null(),
         probe: ptr::null(),
         switch_to: ptr::null(),
+        grace_period: ptr::null(),
         records: ptr::null(),
         records_end: ptr::null(),
         entries: ptr::null(),
@@ -90,6 +92,8 @@ pub struct Compiled {
     /// The address of the function `extern "C" fn(state: u32)` that puts the marker's library into a state, where
     /// [`Enabling::Switch`](design::Enabling::Switch) says so: [`listener`](super::listener) tells how to use it.
     pub switch: Option<u64>,
+    /// The address of what its read-side lock takes over, where a guard is one.
+    pub grace_period: Option<u64>,
     /// Its functions.
     pub codes: Vec<Code>,
 }
@@ -150,6 +154,7 @@ impl Compiled {
             enabled: address(design.enabled),
             probe: address(design.probe),
             switch: address(design.switch_to),
+            grace_period: address(design.grace_period),
             codes: codes.iter().map(|code| code.read(&design.places(code))).collect(),
         }
     }

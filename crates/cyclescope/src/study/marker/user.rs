@@ -87,16 +87,20 @@ impl UserBench {
         let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * APART).collect();
         let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
         ruler.truncate(RULERS);
-        let mut copies = Copies { offsets: &offsets, entries: HashMap::new(), region: None };
+        let mut copies = Copies { offsets: &offsets, entries: HashMap::new(), regions: Vec::new() };
         let (mut subjects, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
-        for (compiled, context) in
-            designs.iter().flat_map(|one| contexts.iter().map(move |context| (one, context)))
-        {
-            copies.reserve(compiled, designs)?;
-            for state in states(compiled.design) {
+        for compiled in designs {
+            copies.reserve(&compiled.codes)?;
+            let states = states(compiled.design);
+            let of_state = |state: &State, context: &str| {
+                compiled.code(context, None).zip(compiled.code(context, Some(state.guard)))
+            };
+            for (context, state) in
+                contexts.iter().flat_map(|context| states.iter().map(move |state| (*context, *state)))
+            {
+                // What is compiled at run time has not all contexts.
+                let Some((base, site)) = of_state(&state, context) else { continue };
                 let subject = Subject { design: compiled.design, state, context: context.to_string() };
-                let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
-                let (base, site) = codes.expect("each context has all functions");
                 let enabling = compiled.design.enabling;
                 let copied = copies.of(base, enabling, false).and_then(|base| {
                     let site = copies.of(site, enabling, state.enabled)?;
@@ -113,11 +117,13 @@ impl UserBench {
                 }
             }
         }
-        let mut probes = HashMap::new();
-        for probe in Probe::ALL {
-            let entries = copies.of(&probe_code(probe.name()), Enabling::Probe, false);
-            probes.insert(probe, entries.expect("probes refer to nothing but the counter"));
-        }
+        let probe_codes = Probe::ALL.map(|probe| probe_code(probe.name()));
+        copies.reserve(&probe_codes)?;
+        let copied = probe_codes.iter().map(|code| {
+            let entries = copies.of(code, Enabling::Probe, false);
+            entries.expect("probes refer to nothing but the counter")
+        });
+        let probes = Probe::ALL.into_iter().zip(copied).collect();
         copies.close()?;
         listener::prepare();
         let bench = UserBench {
@@ -165,20 +171,16 @@ fn retain<T>(all: &mut Vec<T>, keep: &[bool]) {
 struct Copies<'a> {
     offsets: &'a [usize],
     entries: HashMap<(u64, bool), Vec<u64>>,
-    region: Option<Region>,
+    /// The last is for the functions that are copied now.
+    regions: Vec<Region>,
 }
 
 impl Copies<'_> {
-    /// Makes room for the copies of these designs, where there is none.
-    fn reserve(&mut self, first: &Compiled, designs: &[Compiled]) -> Result<(), RunError> {
-        if self.region.is_some() {
-            return Ok(());
-        }
+    /// Makes room for the copies of functions of one origin, near them: of others that may be too far away.
+    fn reserve(&mut self, codes: &[Code]) -> Result<(), RunError> {
+        let Some(first) = codes.first() else { return Ok(()) };
         let each = |code: &Code| 2 * self.offsets.len() * (code.bytes.len() + 2 * LINE);
-        let probes: usize = Probe::ALL.iter().map(|probe| each(&probe_code(probe.name()))).sum();
-        let bytes = probes + designs.iter().flat_map(|design| &design.codes).map(each).sum::<usize>();
-        let near = first.codes.first().map_or(0, |code| code.start);
-        self.region = Some(Region::near(near, bytes)?);
+        self.regions.push(Region::near(first.start, codes.iter().map(each).sum())?);
         Ok(())
     }
 
@@ -188,7 +190,7 @@ impl Copies<'_> {
         if let Some(entries) = self.entries.get(&(code.start, patched)) {
             return Ok(entries.clone());
         }
-        let region = self.region.as_mut().expect("room is made before");
+        let region = self.regions.last_mut().expect("room is made before");
         let mut entries = Vec::new();
         for offset in self.offsets {
             // What stands at the offset is the loop's function, not one that stands before it.
@@ -201,7 +203,7 @@ impl Copies<'_> {
     }
 
     fn close(self) -> Result<(), RunError> {
-        self.region.map_or(Ok(()), Region::close)
+        self.regions.into_iter().try_for_each(Region::close)
     }
 }
 
@@ -342,8 +344,9 @@ impl UserBench {
     }
 
     fn compiled(&self, subject: usize) -> &Compiled {
-        let design = self.subjects[subject].design;
-        self.designs.iter().find(|one| one.design == design).expect("subjects are made from the designs")
+        let Subject { design, context, .. } = &self.subjects[subject];
+        let of = |one: &&Compiled| one.design == *design && one.code(context, None).is_some();
+        self.designs.iter().find(of).expect("subjects are made from the designs")
     }
 
     fn touches_memory(&self, subject: usize) -> bool {

@@ -13,11 +13,6 @@ use std::ops::RangeInclusive;
 /// What stands for a place outside that has no name.
 const ELSEWHERE: &str = "elsewhere";
 
-unsafe extern "C" {
-    /// What readers take over from, see `probes.c`.
-    static marker_grace_period: u64;
-}
-
 /// When an instruction is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -146,12 +141,11 @@ fn text(flow: &Flow, instruction: &Instruction, names: &dyn Fn(u64) -> Option<St
 
 /// Names for what the functions of a design refer to.
 pub fn names(compiled: &Compiled) -> impl Fn(u64) -> Option<String> {
-    let (enabled, probe) = (compiled.enabled, compiled.probe);
-    let grace_period = &raw const marker_grace_period as u64;
+    let Compiled { enabled, probe, grace_period, .. } = *compiled;
     move |address| match address {
         _ if Some(address) == enabled => Some("enabled".to_string()),
         _ if Some(address) == probe => Some("probe".to_string()),
-        _ if address == grace_period => Some("grace_period".to_string()),
+        _ if Some(address) == grace_period => Some("grace_period".to_string()),
         _ => None,
     }
 }

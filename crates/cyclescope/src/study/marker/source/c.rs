@@ -12,69 +12,137 @@ extern void *const __start___patchable_function_entries[] __attribute__((visibil
 extern void *const __stop___patchable_function_entries[] __attribute__((visibility(\"hidden\")));
 ";
 
+/// The name of a design's table.
+pub fn symbol(design: &Design) -> String {
+    format!("cyclescope_marker_{}", design.identifier())
+}
+
 /// The C file of a design.
 pub fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
+    let functions = functions(design, guards, contexts);
+    let mut text = opening(design);
+    for function in &functions {
+        text.push_str(&function.before());
+        text.push_str(&function.text());
+    }
+    text.push_str(&table(design, &functions));
+    text
+}
+
+/// One function: a loop with the design's marker and a guard, or without a marker.
+pub(super) struct Function<'a> {
+    design: &'a Design,
+    guard: Option<&'a Guard>,
+    context: &'a Context<'a>,
+}
+
+/// All functions of a design.
+pub(super) fn functions<'a>(
+    design: &'a Design,
+    guards: &'a [Guard],
+    contexts: &'a [Context<'a>],
+) -> Vec<Function<'a>> {
+    let each = |context| {
+        let guards = std::iter::once(None).chain(guards.iter().map(Some));
+        guards.map(move |guard| Function { design, guard, context })
+    };
+    contexts.iter().flat_map(each).collect()
+}
+
+/// What a design's file begins with.
+pub(super) fn opening(design: &Design) -> String {
     let mut text = String::from(super::HEADER);
-    let identifier = design.identifier();
     text.push_str("\nvoid marker_probe_empty(const char *format, ...);\n");
     text.push_str(
         "static marker_probe marker_probe_now __attribute__((aligned(64))) = marker_probe_empty;\n",
     );
-    let enabled = matches!(design.enabling, Enabling::Variable(_));
-    let mut table = String::new();
-    let mut count = 0;
-    if enabled {
+    if declared_once(design) {
         writeln!(text, "{}", design.declarations.replace("ENABLED", "marker_enabled")).expect("a string");
     }
-    for context in contexts {
-        let base = std::iter::once((BASE, design.base, None));
-        let sites = guards.iter().map(|guard| (guard.name, design.site, Some(guard)));
-        for (name, site, guard) in base.chain(sites) {
-            let function = format!("cyclescope_{identifier}_{}_{}", name.replace('-', "_"), context.name);
-            let (enter, leave) = guard.map_or(("", ""), |guard| (guard.enter, guard.leave));
-            let probe = format!("{enter} marker_probe_now(\"%d %p\", 1, NULL); {leave}");
-            let fill = |text: &str| {
-                let attributes = format!("__attribute__((section(\"in_{function}\"), noipa, used))");
-                let traced = match guard {
-                    Some(_) => format!("__attribute__((patchable_function_entry(5))) {attributes}"),
-                    None => attributes,
-                };
-                text.replace("TRACED", &traced)
-                    .replace("PROBE", &probe)
-                    .replace("ENABLED", "marker_enabled")
-                    .replace("NAME", &function)
-            };
-            writeln!(text, "\nSECTION(in_{function})").expect("a string");
-            if !enabled {
-                writeln!(text, "{}", fill(design.declarations)).expect("a string");
-            }
-            writeln!(
-                text,
-                "static __attribute__((section(\"in_{function}\"), noipa, used)) void {function}(long loops, char *memory)\n\
-                 {{\n\t{before}\n\tfor (long loop = 0; loop < loops; loop++) {{\n\t\t{body}\n\t\t{site}\n\t}}\n\t{after}\n}}",
-                before = context.c.before,
-                body = context.c.body,
-                site = fill(site),
-                after = context.c.after,
-            )
-            .expect("a string");
-            let target = match (design.enabling, guard) {
-                (Enabling::Entry, Some(_)) => format!("{function}_target"),
-                _ => "NULL".to_string(),
-            };
-            writeln!(
-                table,
-                "\t\t{{ \"{name}\", \"{}\", __start_in_{function}, __stop_in_{function}, {function}, {target} }},",
-                context.name
-            )
-            .expect("a string");
-            count += 1;
+    text
+}
+
+/// Whether a design's declarations are for the file, and not for each function.
+fn declared_once(design: &Design) -> bool {
+    matches!(design.enabling, Enabling::Variable(_))
+}
+
+impl Function<'_> {
+    fn guard_name(&self) -> &str {
+        self.guard.map_or(BASE, |guard| guard.name)
+    }
+
+    fn name(&self) -> String {
+        let guard = self.guard_name().replace('-', "_");
+        format!("cyclescope_{}_{guard}_{}", self.design.identifier(), self.context.name)
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let function = self.name();
+        let (enter, leave) = self.guard.map_or(("", ""), |guard| (guard.enter, guard.leave));
+        let attributes = format!("__attribute__((section(\"in_{function}\"), noipa, used))");
+        let traced = match self.guard {
+            Some(_) => format!("__attribute__((patchable_function_entry(5))) {attributes}"),
+            None => attributes,
+        };
+        text.replace("TRACED", &traced)
+            .replace("PROBE", &format!("{enter} marker_probe_now(\"%d %p\", 1, NULL); {leave}"))
+            .replace("ENABLED", "marker_enabled")
+            .replace("NAME", &function)
+    }
+
+    /// What stands in the marker's place.
+    pub(super) fn site(&self) -> String {
+        self.fill(if self.guard.is_some() { self.design.site } else { self.design.base })
+    }
+
+    /// What stands before the function.
+    pub(super) fn before(&self) -> String {
+        let section = format!("\nMARKER_SECTION(in_{})\n", self.name());
+        match declared_once(self.design) {
+            true => section,
+            false => format!("{section}{}\n", self.fill(self.design.declarations)),
         }
     }
+
+    /// The function itself.
+    pub(super) fn text(&self) -> String {
+        self.with(self.context.c.body, &self.site())
+    }
+
+    /// The function with another body of its loop, and with this in its marker's place.
+    pub(super) fn with(&self, body: &str, site: &str) -> String {
+        format!(
+            "static __attribute__((section(\"in_{function}\"), noipa, used)) void {function}(long loops, char *memory)\n\
+             {{\n\t{before}\n\tfor (long loop = 0; loop < loops; loop++) {{\n\t\t{body}\n\t\t{site}\n\t}}\n\t{after}\n}}\n",
+            function = self.name(),
+            before = self.context.c.before,
+            after = self.context.c.after,
+        )
+    }
+
+    /// Its entry in the table.
+    fn row(&self) -> String {
+        let function = self.name();
+        let target = match (self.design.enabling, self.guard) {
+            (Enabling::Entry, Some(_)) => format!("{function}_target"),
+            _ => "NULL".to_string(),
+        };
+        format!(
+            "\t\t{{ \"{}\", \"{}\", __start_in_{function}, __stop_in_{function}, {function}, {target} }},\n",
+            self.guard_name(),
+            self.context.name
+        )
+    }
+}
+
+/// The table of a design's functions, which its file ends with.
+pub(super) fn table(design: &Design, functions: &[Function]) -> String {
+    let mut text = String::new();
     let records = matches!(design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Tracer);
     let entries = design.enabling == Enabling::Entry;
     if records {
-        text.push_str("RECORDS\n");
+        text.push_str("MARKER_RECORDS\n");
     }
     if entries {
         text.push_str(ENTRIES);
@@ -83,14 +151,20 @@ pub fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
         true => format!("{start}, {end}"),
         false => "NULL, NULL".to_string(),
     };
+    let guarded =
+        functions.iter().any(|function| function.guard.is_some_and(|guard| !guard.enter.is_empty()));
     writeln!(
         text,
-        "\nconst struct marker_design cyclescope_marker_{identifier} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now, NULL,\n\
-         \t{}, {}, {count},\n\t{{\n{table}\t}},\n}};",
+        "\nconst struct marker_design {} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now, NULL, {},\n\
+         \t{}, {}, {},\n\t{{\n{}\t}},\n}};",
+        symbol(design),
         design.name,
-        if enabled { "&marker_enabled" } else { "NULL" },
+        if declared_once(design) { "&marker_enabled" } else { "NULL" },
+        if guarded { "&marker_grace_period" } else { "NULL" },
         range(records, "marker_records_start", "marker_records_end"),
         range(entries, "__start___patchable_function_entries", "__stop___patchable_function_entries"),
+        functions.len(),
+        functions.iter().map(Function::row).collect::<String>(),
     )
     .expect("a string");
     text

@@ -2,11 +2,11 @@
 
 /// One loop, in each language.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Context {
+pub struct Context<'a> {
     /// Its name in records and on the command line.
-    pub name: &'static str,
+    pub name: &'a str,
     /// One line on it.
-    pub about: &'static str,
+    pub about: &'a str,
     /// Whether it is measured without being asked for: the two that the document on Linux kernel markers has.
     pub usual: bool,
     /// The half width, in core cycles, that a difference at one placement shall have.
@@ -14,20 +14,20 @@ pub struct Context {
     /// Whether it touches the memory that it is given.
     pub touches_memory: bool,
     /// Its text in C.
-    pub c: Text,
+    pub c: Text<'a>,
     /// Its text in Rust.
-    pub rust: Text,
+    pub rust: Text<'a>,
 }
 
 /// What stands around and in a loop, in one language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Text {
+pub struct Text<'a> {
     /// Before the loop.
-    pub before: &'static str,
+    pub before: &'a str,
     /// The loop's body. `memory` points to at least 256 KiB.
-    pub body: &'static str,
+    pub body: &'a str,
     /// After the loop.
-    pub after: &'static str,
+    pub after: &'a str,
 }
 
 /// The aim in a loop of the user's own.

@@ -1,8 +1,11 @@
-/* What the functions of all designs share. */
+/*
+ * What the functions of all designs share. A loop of the user's may stand in the same file: all names but that of
+ * barrier() begin with "marker".
+ */
 #include <stddef.h>
 #include <string.h>
 
-#define unlikely(condition) __builtin_expect(!!(condition), 0)
+#define marker_unlikely(condition) __builtin_expect(!!(condition), 0)
 #define barrier() asm volatile("" : : : "memory")
 
 typedef void (*marker_probe)(const char *format, ...);
@@ -32,6 +35,8 @@ struct marker_design {
 	marker_probe *probe;
 	/* What puts the marker's library into a state, where the marker is a library's. */
 	void (*switch_to)(unsigned int state);
+	/* What readers take over from: markers name it where they show their code. */
+	const unsigned long *grace_period;
 	const struct marker_record *records;
 	const struct marker_record *records_end;
 	/* Addresses of entries that can be patched. */
@@ -42,19 +47,19 @@ struct marker_design {
 };
 
 /* Records lie between their two bounds, which are subsections of the same section: so no linker drops them. */
-#define RECORD(place, target)                                                      \
+#define MARKER_RECORD(place, target)                                               \
 	".pushsection marker_records, 1, \"aw\"\n\t"                               \
 	".quad " place " - .\n\t.quad " target " - .\n\t.popsection"
 
-#define RECORDS                                                                    \
-	asm(".pushsection marker_records, 0, \"aw\"\n\t.balign 8\n"               \
+#define MARKER_RECORDS                                                             \
+	asm(".pushsection marker_records, 0, \"aw\"\n\t.balign 8\n"                \
 	    "marker_records_start:\n\t.popsection\n\t"                             \
-	    ".pushsection marker_records, 2, \"aw\"\n"                              \
-	    "marker_records_end:\n\t.popsection");                                  \
-	extern const struct marker_record marker_records_start[] __attribute__((visibility("hidden")));\
+	    ".pushsection marker_records, 2, \"aw\"\n"                             \
+	    "marker_records_end:\n\t.popsection");                                 \
+	extern const struct marker_record marker_records_start[] __attribute__((visibility("hidden"))); \
 	extern const struct marker_record marker_records_end[] __attribute__((visibility("hidden")));
 
-#define SECTION(name)                                                              \
+#define MARKER_SECTION(name)                                                       \
 	extern const char __start_##name[] __attribute__((visibility("hidden")));  \
 	extern const char __stop_##name[] __attribute__((visibility("hidden")));
 
@@ -68,7 +73,7 @@ static inline void marker_read_lock(void)
 	unsigned long nesting = *(volatile unsigned long *)&marker_reader;
 
 	barrier();
-	if (!unlikely(nesting & MARKER_NESTING))
+	if (!marker_unlikely(nesting & MARKER_NESTING))
 		*(volatile unsigned long *)&marker_reader = *(volatile unsigned long *)&marker_grace_period;
 	else
 		*(volatile unsigned long *)&marker_reader = nesting + 1;
@@ -83,7 +88,7 @@ static inline void marker_read_unlock(void)
 }
 
 /* A probe site as SystemTap's <sys/sdt.h> lays it down: a NOP, and a note of version 3. */
-#define USDT(semaphore)                                                            \
+#define MARKER_USDT(semaphore)                                                     \
 	"990: nop\n\t"                                                             \
 	".pushsection .note.stapsdt, \"\", \"note\"\n\t"                           \
 	".balign 4\n\t.4byte 992f - 991f, 994f - 993f, 3\n"                        \

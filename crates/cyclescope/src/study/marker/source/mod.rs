@@ -4,6 +4,7 @@ pub mod c;
 pub mod context;
 pub mod design;
 pub mod guard;
+pub mod library;
 pub mod rust;
 
 /// What all C files begin with.

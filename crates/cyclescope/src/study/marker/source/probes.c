@@ -10,7 +10,7 @@ unsigned long marker_hits;
 
 /* A section of its own: probes are copied as the functions that call them are. */
 #define PROBE(name)                                                                \
-	SECTION(in_cyclescope_probe_##name)                                        \
+	MARKER_SECTION(in_cyclescope_probe_##name)                                        \
 	__attribute__((section("in_cyclescope_probe_" #name), noipa, used))
 
 /* The value is needed, and nothing else is done. */

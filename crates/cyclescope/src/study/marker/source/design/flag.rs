@@ -13,6 +13,6 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: "static volatile unsigned char ENABLED __attribute__((aligned(64)));",
     base: "",
-    site: "if (unlikely(ENABLED)) { PROBE }",
+    site: "if (marker_unlikely(ENABLED)) { PROBE }",
     enabling: Enabling::Variable(1),
 };

@@ -16,8 +16,8 @@ pub(super) const DESIGN: Design = Design {
     // Of the registers a to d, so that the immediate is the instruction's second byte.
     site: r#"{
         unsigned char enabled;
-        asm volatile("1: movb $0, %0\n\t" RECORD("1b + 1", "1b + 1") : "=Q"(enabled));
-        if (unlikely(enabled)) { PROBE }
+        asm volatile("1: movb $0, %0\n\t" MARKER_RECORD("1b + 1", "1b + 1") : "=Q"(enabled));
+        if (marker_unlikely(enabled)) { PROBE }
     }"#,
     enabling: Enabling::Immediate,
 };

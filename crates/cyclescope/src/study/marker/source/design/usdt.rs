@@ -11,6 +11,6 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: "",
     base: "",
-    site: r#"asm volatile(USDT("0") "\n\t" RECORD("990b", "990b") : : "nor"(1), "nor"((void *)0));"#,
+    site: r#"asm volatile(MARKER_USDT("0") "\n\t" MARKER_RECORD("990b", "990b") : : "nor"(1), "nor"((void *)0));"#,
     enabling: Enabling::Tracer,
 };

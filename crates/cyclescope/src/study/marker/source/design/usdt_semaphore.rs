@@ -13,6 +13,6 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: r#"volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned(64)));"#,
     base: "",
-    site: r#"if (unlikely(ENABLED)) { asm volatile(USDT("marker_enabled") : : "nor"(1), "nor"((void *)0)); }"#,
+    site: r#"if (marker_unlikely(ENABLED)) { asm volatile(MARKER_USDT("marker_enabled") : : "nor"(1), "nor"((void *)0)); }"#,
     enabling: Enabling::Variable(2),
 };
