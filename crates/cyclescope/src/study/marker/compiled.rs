@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn every_design_has_a_function_for_each_guard_and_context() {
         let built = Compiled::built();
-        assert_eq!(built.len(), design::ALL.len());
+        let packaged = design::ALL.iter().filter(|design| design.package.is_some()).count();
+        assert_eq!(built.len(), design::ALL.len() - packaged);
         for compiled in &built {
             assert_eq!(compiled.codes.len(), context::ALL.len() * (compiled.design.guards().len() + 1));
             assert!(!compiled.compiler.is_empty());

@@ -2,6 +2,7 @@
 //!
 //! A [`source::design`] is text; the build compiles it into functions, each a loop with the marker in it and the same
 //! loop without ([`compiled`]). [`anatomy`] tells which instructions the marker is, and on which path they are.
+//! What a user's own loop and what packages need is compiled at run time ([`around`]).
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
 //! a library makes is in [`listener`]. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
 //! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
@@ -9,9 +10,11 @@
 //! [`published`]; a [`comparison`] of markers says whether its conclusions hold.
 
 pub mod anatomy;
+pub mod around;
 pub mod bench;
 pub mod comparison;
 pub mod compiled;
+mod copies;
 pub mod estimate;
 pub mod evidence;
 pub mod instance;

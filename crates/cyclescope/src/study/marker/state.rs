@@ -172,7 +172,8 @@ mod tests {
                 let over = |over| before.iter().any(|other| other.name == over);
                 assert!(state.over.is_none_or(over), "{} of {}", state.name, design.name);
                 let counting = counting(design, state);
-                let calls = design.calls() || matches!(design.enabling, Enabling::Switch(_));
+                let switched = matches!(design.enabling, Enabling::Switch(_)) && design.package.is_none();
+                let calls = design.calls() || switched;
                 assert_eq!(counting.is_some(), calls, "{} of {}", state.name, design.name);
                 assert!(counting.is_none_or(|one| one.enabled == state.enabled));
             }

@@ -2,8 +2,9 @@
 
 use super::anatomy::{Anatomy, anatomy, names};
 use super::bench::{Bench, Subject, Visit, call};
-use super::compiled::{Code, Compiled, probe as probe_code};
-use super::instance::{Misfit, Region, bytes};
+use super::compiled::{Compiled, probe as probe_code};
+use super::copies::Copies;
+use super::instance::Misfit;
 use super::listener;
 use super::source::context;
 use super::source::design::Enabling;
@@ -87,7 +88,7 @@ impl UserBench {
         let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * APART).collect();
         let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
         ruler.truncate(RULERS);
-        let mut copies = Copies { offsets: &offsets, entries: HashMap::new(), regions: Vec::new() };
+        let mut copies = Copies::new(&offsets);
         let (mut subjects, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
         for compiled in designs {
             copies.reserve(&compiled.codes)?;
@@ -167,47 +168,6 @@ fn retain<T>(all: &mut Vec<T>, keep: &[bool]) {
     all.retain(|_| *keep.next().expect("there is one for each"));
 }
 
-/// Copies of functions, each made once.
-struct Copies<'a> {
-    offsets: &'a [usize],
-    entries: HashMap<(u64, bool), Vec<u64>>,
-    /// The last is for the functions that are copied now.
-    regions: Vec<Region>,
-}
-
-impl Copies<'_> {
-    /// Makes room for the copies of functions of one origin, near them: of others that may be too far away.
-    fn reserve(&mut self, codes: &[Code]) -> Result<(), RunError> {
-        let Some(first) = codes.first() else { return Ok(()) };
-        let each = |code: &Code| 2 * self.offsets.len() * (code.bytes.len() + 2 * LINE);
-        self.regions.push(Region::near(first.start, codes.iter().map(each).sum())?);
-        Ok(())
-    }
-
-    /// The entries of a function's copies, one for each placement.
-    fn of(&mut self, code: &Code, enabling: Enabling, enabled: bool) -> Result<Vec<u64>, Misfit> {
-        let patched = enabled && !code.sites.is_empty();
-        if let Some(entries) = self.entries.get(&(code.start, patched)) {
-            return Ok(entries.clone());
-        }
-        let region = self.regions.last_mut().expect("room is made before");
-        let mut entries = Vec::new();
-        for offset in self.offsets {
-            // What stands at the offset is the loop's function, not one that stands before it.
-            let at = region.next((offset + LINE - code.entry % LINE) % LINE);
-            region.put(at, &bytes(code, at, enabling, enabled)?);
-            entries.push(at + code.entry as u64);
-        }
-        self.entries.insert((code.start, patched), entries.clone());
-        Ok(entries)
-    }
-
-    fn close(self) -> Result<(), RunError> {
-        self.regions.into_iter().try_for_each(Region::close)
-    }
-}
-
-const LINE: usize = 64;
 const RULERS: usize = 5;
 
 /// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and

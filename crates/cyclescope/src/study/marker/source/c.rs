@@ -64,7 +64,7 @@ pub(super) fn opening(design: &Design) -> String {
 
 /// Whether a design's declarations are for the file, and not for each function.
 fn declared_once(design: &Design) -> bool {
-    matches!(design.enabling, Enabling::Variable(_))
+    matches!(design.enabling, Enabling::Variable(_)) || design.package.is_some()
 }
 
 impl Function<'_> {
@@ -86,7 +86,7 @@ impl Function<'_> {
             None => attributes,
         };
         text.replace("TRACED", &traced)
-            .replace("PROBE", &format!("{enter} marker_probe_now(\"%d %p\", 1, NULL); {leave}"))
+            .replace("CALL_PROBE", &format!("{enter} marker_probe_now(\"%d %p\", 1, NULL); {leave}"))
             .replace("ENABLED", "marker_enabled")
             .replace("NAME", &function)
     }
@@ -155,11 +155,11 @@ pub(super) fn table(design: &Design, functions: &[Function]) -> String {
         functions.iter().any(|function| function.guard.is_some_and(|guard| !guard.enter.is_empty()));
     writeln!(
         text,
-        "\nconst struct marker_design {} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now, NULL, {},\n\
+        "\n__attribute__((visibility(\"default\")))\nconst struct marker_design {} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now, NULL, {},\n\
          \t{}, {}, {},\n\t{{\n{}\t}},\n}};",
         symbol(design),
         design.name,
-        if declared_once(design) { "&marker_enabled" } else { "NULL" },
+        if matches!(design.enabling, Enabling::Variable(_)) { "&marker_enabled" } else { "NULL" },
         if guarded { "&marker_grace_period" } else { "NULL" },
         range(records, "marker_records_start", "marker_records_end"),
         range(entries, "__start___patchable_function_entries", "__stop___patchable_function_entries"),

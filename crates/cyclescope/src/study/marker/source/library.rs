@@ -26,9 +26,12 @@ const BEFORE: &str = "
 #pragma push_macro(\"MARKER_PLACED\")
 #undef MARKER_PLACED
 #define MARKER_PLACED 0
-#define around(...) __attribute__((always_inline)) marker_around(__VA_ARGS__, const int marker_which)
+#define around(...) __attribute__((always_inline)) marker_around(__VA_ARGS__, const int marker_in_around)
 #undef barrier
 ";
+
+/// The beginning of what MARKER() expands to.
+const MARKER: &str = "#define MARKER() do { _Pragma(\"pop_macro(\\\"MARKER_PLACED\\\")\")";
 
 /// Behind it. What is expanded from here on is this file's own.
 const BEHIND: &str = "
@@ -41,6 +44,12 @@ const BEHIND: &str = "
 /// A design's library with these contexts.
 pub fn unit(design: &Design, contexts: &[Context]) -> String {
     format!("{}{OWN}", c::unit(design, design.guards(), contexts))
+}
+
+/// What a user's file can be compiled behind by itself, so that what is wrong with it is told with its own lines and no
+/// others.
+pub fn alone() -> String {
+    format!("{}{BEFORE}{MARKER} (void)marker_in_around; }} while (0)\n", super::HEADER)
 }
 
 /// A design's library with a user's file, which is included once.
@@ -62,11 +71,11 @@ pub fn around(design: &Design, include: &str) -> String {
     let mut text = c::opening(design);
     text.extend(functions.iter().map(Function::before));
     text.push_str(BEFORE);
-    text.push_str("#define MARKER() do { _Pragma(\"pop_macro(\\\"MARKER_PLACED\\\")\")");
+    text.push_str(MARKER);
     for (which, function) in functions.iter().enumerate() {
         // A macro is one line.
         let site = function.site().replace('\n', " ");
-        text.push_str(&format!(" if (marker_which == {which}) {{ {site} }}"));
+        text.push_str(&format!(" if (marker_in_around == {which}) {{ {site} }}"));
     }
     text.push_str(&format!(" }} while (0)\n#include \"{include}\"\n{BEHIND}"));
     for (which, function) in functions.iter().enumerate() {

@@ -13,6 +13,7 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: "static volatile unsigned char ENABLED __attribute__((aligned(64)));",
     base: "",
-    site: "if (marker_unlikely(ENABLED)) { PROBE }",
+    site: "if (marker_unlikely(ENABLED)) { CALL_PROBE }",
     enabling: Enabling::Variable(1),
+    package: None,
 };

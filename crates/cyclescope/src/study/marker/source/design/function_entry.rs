@@ -17,7 +17,7 @@ pub(super) const DESIGN: Design = Design {
     // The trampoline keeps what a function's arguments may be in, as ftrace's does.
     declarations: r#"
 TRACED static void NAME_traced(long number, void *pointer) { }
-static __attribute__((used, noinline)) void NAME_hit(void) { PROBE }
+static __attribute__((used, noinline)) void NAME_hit(void) { CALL_PROBE }
 void NAME_target(void);
 asm(".text\n\t.p2align 4\nNAME_target:\n\t"
     "push %rax; push %rcx; push %rdx; push %rsi; push %rdi; push %r8; push %r9; sub $8, %rsp\n\t"
@@ -27,4 +27,5 @@ asm(".text\n\t.p2align 4\nNAME_target:\n\t"
     base: "NAME_traced(1, NULL);",
     site: "NAME_traced(1, NULL);",
     enabling: Enabling::Entry,
+    package: None,
 };

@@ -17,7 +17,8 @@ pub(super) const DESIGN: Design = Design {
     site: r#"{
         unsigned char enabled;
         asm volatile("1: movb $0, %0\n\t" MARKER_RECORD("1b + 1", "1b + 1") : "=Q"(enabled));
-        if (marker_unlikely(enabled)) { PROBE }
+        if (marker_unlikely(enabled)) { CALL_PROBE }
     }"#,
     enabling: Enabling::Immediate,
+    package: None,
 };

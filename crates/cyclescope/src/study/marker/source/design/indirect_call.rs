@@ -12,6 +12,7 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: "",
     base: "",
-    site: "{ PROBE }",
+    site: "{ CALL_PROBE }",
     enabling: Enabling::Probe,
+    package: None,
 };

@@ -17,6 +17,7 @@ pub(super) const DESIGN: Design = Design {
     base: "",
     site: r#"::log::debug!(target: "cyclescope::marker", "{} {:p}", NUMBER, POINTER);"#,
     enabling: Enabling::Switch(STATES),
+    package: None,
 };
 
 /// The states of `log`.

@@ -7,7 +7,10 @@ mod function_entry;
 mod immediate;
 mod indirect_call;
 pub mod log;
+mod lttng_ust;
 mod none;
+mod sdt;
+mod sdt_semaphore;
 mod static_key_2;
 mod static_key_5;
 pub mod tracing;
@@ -23,7 +26,10 @@ pub const ALL: &[Design] = &[
     immediate::DESIGN,
     indirect_call::DESIGN,
     log::DESIGN,
+    lttng_ust::DESIGN,
     none::DESIGN,
+    sdt::DESIGN,
+    sdt_semaphore::DESIGN,
     static_key_2::DESIGN,
     static_key_5::DESIGN,
     tracing::DESIGN,
@@ -46,11 +52,26 @@ pub struct Design {
     pub declarations: &'static str,
     /// What the loop without the marker has in the marker's place: mostly nothing.
     pub base: &'static str,
-    /// The marker. In C `PROBE` stands for the guarded call of the probe, and `ENABLED` for the variable that enables
+    /// The marker. In C `CALL_PROBE` stands for the guarded call of the probe, and `ENABLED` for the variable that enables
     /// it; in Rust `NUMBER` and `POINTER` are its arguments.
     pub site: &'static str,
     /// How it is enabled.
     pub enabling: Enabling,
+    /// What it is made with, where that is not always there. Such a design is compiled at run time.
+    pub package: Option<Package>,
+}
+
+/// A package of the distribution's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package {
+    /// The header that users include.
+    pub header: &'static str,
+    /// What the linker is told.
+    pub libraries: &'static [&'static str],
+    /// Files that its headers include by themselves, beside the text that is compiled: their names, and what is in them.
+    pub files: &'static [(&'static str, &'static str)],
+    /// Debian's name of the package.
+    pub debian: &'static str,
 }
 
 /// What a design is written in.
@@ -79,7 +100,7 @@ pub enum Enabling {
     Probe,
     /// A tracer's breakpoint, which only it can set.
     Tracer,
-    /// Its library, which is put into one of these states.
+    /// Its library, which is put into one of these states; or which stays in the only one.
     Switch(&'static [State]),
 }
 
@@ -105,7 +126,7 @@ pub struct State {
 impl Design {
     /// Whether it calls a probe.
     pub fn calls(&self) -> bool {
-        self.site.contains("PROBE") || self.declarations.contains("PROBE")
+        self.site.contains("CALL_PROBE") || self.declarations.contains("CALL_PROBE")
     }
 
     /// Its name as an identifier.

@@ -11,4 +11,5 @@ pub(super) const DESIGN: Design = Design {
     base: "",
     site: "",
     enabling: Enabling::Never,
+    package: None,
 };

@@ -15,8 +15,9 @@ pub(super) const DESIGN: Design = Design {
         __label__ enabled, disabled;
         asm goto("1: .byte 0x66, 0x90\n\t" MARKER_RECORD("1b", "%l[enabled]") : : : : enabled);
         goto disabled;
-        enabled: __attribute__((cold)); { PROBE }
+        enabled: __attribute__((cold)); { CALL_PROBE }
         disabled:;
     }"#,
     enabling: Enabling::Jump,
+    package: None,
 };

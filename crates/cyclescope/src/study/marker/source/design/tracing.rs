@@ -17,6 +17,7 @@ pub(super) const DESIGN: Design = Design {
     base: "",
     site: r#"::tracing::debug!(target: "cyclescope::marker", number = NUMBER, pointer = ?POINTER);"#,
     enabling: Enabling::Switch(STATES),
+    package: None,
 };
 
 /// The states of `tracing`.

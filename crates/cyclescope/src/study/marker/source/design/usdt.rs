@@ -13,4 +13,5 @@ pub(super) const DESIGN: Design = Design {
     base: "",
     site: r#"asm volatile(MARKER_USDT("0") "\n\t" MARKER_RECORD("990b", "990b") : : "nor"(1), "nor"((void *)0));"#,
     enabling: Enabling::Tracer,
+    package: None,
 };

@@ -11,8 +11,12 @@ pub(super) const DESIGN: Design = Design {
     about: "the same behind a semaphore, which a tracer raises first",
     source: "user-level statically defined tracing of SystemTap, with semaphores",
     language: Language::C,
-    declarations: r#"volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned(64)));"#,
+    // Hidden, as good as static, which the note's text could not name: no detour through a table of addresses.
+    declarations: r#"
+volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned(64), visibility("hidden")));
+"#,
     base: "",
     site: r#"if (marker_unlikely(ENABLED)) { asm volatile(MARKER_USDT("marker_enabled") : : "nor"(1), "nor"((void *)0)); }"#,
     enabling: Enabling::Variable(2),
+    package: None,
 };

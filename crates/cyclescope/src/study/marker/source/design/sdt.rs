@@ -1,0 +1,24 @@
+//! ```text
+//! nop              ; a note in the ELF file says where it is, and where the arguments are
+//! ```
+//!
+//! What its macro leaves is what `usdt` has, but for the names in the note.
+
+use super::{Design, Enabling, Language, Package};
+
+/// The package of both designs.
+pub(super) const PACKAGE: Package =
+    Package { header: "sys/sdt.h", libraries: &[], files: &[], debian: "systemtap-sdt-dev" };
+
+pub(super) const DESIGN: Design = Design {
+    name: "sdt",
+    about: "SystemTap's <sys/sdt.h>: DTRACE_PROBE2, a NOP of 1 byte and an ELF note",
+    source: "user-level statically defined tracing, SystemTap's header",
+    language: Language::C,
+    declarations: "#include <sys/sdt.h>",
+    base: "",
+    // The header's macro has the label 990 on its NOP, as `usdt` has.
+    site: r#"DTRACE_PROBE2(cyclescope, sdt, 1, (void *)0); asm volatile(MARKER_RECORD("990b", "990b"));"#,
+    enabling: Enabling::Tracer,
+    package: Some(PACKAGE),
+};

@@ -1,0 +1,25 @@
+//! ```text
+//! cmp word ptr [semaphore], 0
+//! jne …
+//! …: nop           ; a note in the ELF file says where it is, and where the semaphore is
+//! ```
+
+use super::{Design, Enabling, Language, sdt};
+
+pub(super) const DESIGN: Design = Design {
+    name: "sdt-semaphore",
+    about: "the same behind a semaphore, which a tracer raises first: _SDT_HAS_SEMAPHORES",
+    source: "user-level statically defined tracing, SystemTap's header",
+    language: Language::C,
+    // The header looks for this name of it. It is as far from other data as `usdt-semaphore`'s is.
+    declarations: r#"
+#define _SDT_HAS_SEMAPHORES 1
+#include <sys/sdt.h>
+__extension__ volatile unsigned short cyclescope_sdt_semaphore __attribute__((section(".probes"), used, aligned(64)));
+#define ENABLED cyclescope_sdt_semaphore
+"#,
+    base: "",
+    site: "if (marker_unlikely(ENABLED)) { DTRACE_PROBE2(cyclescope, sdt, 1, (void *)0); }",
+    enabling: Enabling::Variable(2),
+    package: Some(sdt::PACKAGE),
+};
