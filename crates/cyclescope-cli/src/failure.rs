@@ -44,6 +44,14 @@ impl Failure {
         self
     }
 
+    /// What it says.
+    pub fn text(&self) -> &str {
+        match self {
+            Failure::Error(record) => &record.text,
+            Failure::ClosedPipe => "",
+        }
+    }
+
     /// The failure with a name in its text replaced.
     pub fn renamed(mut self, from: &str, to: &str) -> Failure {
         if let Failure::Error(record) = &mut self {

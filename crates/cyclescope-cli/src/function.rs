@@ -1,16 +1,15 @@
 //! Functions of C and C++ code: compiled or loaded, called by a snippet, the cost of the call excluded.
 
 use crate::args::RunArgs;
+use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
-use crate::tool;
 use cyclescope::error::RunError;
 use cyclescope::executor::FaultReport;
 use cyclescope::snippet::Snippet;
 use std::ffi::{CStr, CString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A library with a function to measure, not yet loaded.
 pub struct Library {
@@ -144,33 +143,18 @@ fn call(address: u64, text: &str) -> Snippet {
 }
 
 fn compile(source: &Path, flags: Option<&str>, folder: &Scratch) -> Result<PathBuf, Failure> {
-    let opened = std::fs::metadata(source).map_err(|error| error.to_string());
-    if let Err(error) =
-        opened.and_then(|found| if found.is_dir() { Err("it is a directory".into()) } else { Ok(()) })
-    {
-        return Err(Failure::usage(format!("opening {} failed: {error}", source.display()), None));
-    }
+    compiler::readable(source)?;
     let plus_plus =
         source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp));
-    let (variable, default) = if plus_plus { ("CXX", "c++") } else { ("CC", "cc") };
-    let compiler = std::env::var(variable).ok().and_then(|words| shlex::split(&words)).unwrap_or_default();
-    let (compiler, first_flags) =
-        compiler.split_first().map_or((default, &[][..]), |(name, flags)| (name.as_str(), flags));
-    let flags = shlex::split(flags.unwrap_or_default())
-        .ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
+    let compiler = if plus_plus { Compiler::cxx() } else { Compiler::c() };
     let library = folder.path(COMPILED);
-    let mut command = Command::new(compiler);
-    command.args(first_flags).args(["-O2", "-fPIC", "-shared"]).args(flags);
-    command.arg("-o").arg(&library);
-    // A name that begins with a dash would be taken for an option.
-    command.arg(if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) });
-    let remedy = format!("install gcc or clang, or name a compiler in ${variable}");
-    tool::run(command, &format!("compiler {compiler}"), &remedy)?;
+    let flags = compiler::flags(&["-O2", "-fPIC", "-shared"], flags)?;
+    compiler.compile(source, &flags, &library, &[])?;
     Ok(library)
 }
 
-/// Loads a library and finds a function in it.
-fn find(library: &Path, source: &Path, name: &str) -> Result<u64, Failure> {
+/// Loads a library and finds a function or constant in it.
+pub fn find(library: &Path, source: &Path, name: &str) -> Result<u64, Failure> {
     // A bare name would be looked for in the system's folders instead of here.
     let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| bad_name(source))?;
@@ -207,12 +191,13 @@ fn linker_error() -> String {
 }
 
 /// While it lives, what foreign code prints goes to stderr: stdout is for results.
-struct StdoutAside {
+pub struct StdoutAside {
     stdout: libc::c_int,
 }
 
 impl StdoutAside {
-    fn new() -> StdoutAside {
+    /// From now on.
+    pub fn new() -> StdoutAside {
         // SAFETY: takes and makes file descriptors; the copy is not used by anything else.
         unsafe {
             let stdout = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);

@@ -4,7 +4,7 @@
 //! process of its own, which tells this one over a pipe how far it came.
 
 use crate::failure::Failure;
-use crate::function::{Function, Library};
+use crate::interrupt::Scratch;
 use cyclescope::executor::user::signal_name;
 use cyclescope::record::{ErrorRecord, exit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -13,10 +13,12 @@ use std::time::Duration;
 /// How long a library's constructors may take.
 const LOADING: Duration = Duration::from_secs(10);
 
-/// Loads a library and does something with its function in a process of its own; returns that one's exit code.
-pub fn isolated(
-    library: Library,
-    work: impl FnOnce(&Function) -> Result<u8, Failure>,
+/// Loads libraries and does something with what is in them in a process of its own; returns that one's exit code. The
+/// folder that they were compiled in goes as soon as they are loaded.
+pub fn isolated<Loaded>(
+    load: impl FnOnce() -> Result<Loaded, Failure>,
+    folder: Option<Scratch>,
+    work: impl FnOnce(&Loaded) -> Result<u8, Failure>,
     report: impl FnOnce(Failure) -> u8,
 ) -> Result<u8, Failure> {
     let (reader, writer) = pipe()?;
@@ -34,9 +36,9 @@ pub fn isolated(
                     libc::_exit(1);
                 }
             }
-            let function = library.load();
+            let loaded = load();
             tell(&writer, LOADED);
-            let code = function.and_then(|function| work(&function)).unwrap_or_else(report);
+            let code = loaded.and_then(|loaded| work(&loaded)).unwrap_or_else(report);
             tell(&writer, code);
             // SAFETY: ends the process at once: a library's destructors are nobody's business.
             unsafe { libc::_exit(code.into()) }
@@ -45,7 +47,7 @@ pub fn isolated(
             drop(writer);
             let loaded = hear(&reader, Some(LOADING));
             // The compiled file is no longer needed.
-            drop(library.folder);
+            drop(folder);
             let code = if loaded == Heard::Byte(LOADED) { hear(&reader, None) } else { loaded };
             if code == Heard::Nothing {
                 // SAFETY: takes no pointers; the child is this process's own and not yet reaped.

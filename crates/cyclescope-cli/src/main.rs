@@ -4,6 +4,7 @@ mod args;
 mod assembler;
 mod clocks;
 mod compare;
+mod compiler;
 mod doctor;
 mod evaluate;
 mod executor;

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
-    if let Some(library) = Library::find(args)? {
+    if let Some(mut library) = Library::find(args)? {
         if common.mode() == Mode::Kernel {
             return Err(Failure::from(Unavailable {
                 what: "a function in ring 0".to_string(),
@@ -36,8 +36,10 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         }
         let _directory = prepare_evidence(common)?;
         let json = common.json;
+        let folder = library.folder.take();
         return isolated(
-            library,
+            || library.load(),
+            folder,
             |function| call(common, args, function, &request, output),
             |failure| failure.report(json),
         );

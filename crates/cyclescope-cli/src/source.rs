@@ -77,6 +77,14 @@ pub fn snippet(
     Ok((snippet, machine))
 }
 
+/// The instructions of a text that this machine has.
+pub fn checked(text: &str, machine: &Machine) -> Result<Listing, Failure> {
+    let listing = asm::parse(text).map_err(|error| Failure::snippet(&error, text))?;
+    let code = Code { listing, has_places: true };
+    code.check_features(text, machine)?;
+    Ok(code.listing)
+}
+
 /// Code, and whether its instructions have places in a text.
 struct Code {
     listing: Listing,

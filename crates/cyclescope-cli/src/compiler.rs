@@ -1,0 +1,65 @@
+//! The compilers of C and C++ that the environment names.
+
+use crate::failure::Failure;
+use crate::tool;
+use std::path::Path;
+use std::process::Command;
+
+/// A compiler: its name, and what is always said to it.
+pub struct Compiler {
+    variable: &'static str,
+    words: Vec<String>,
+}
+
+impl Compiler {
+    /// That of C.
+    pub fn c() -> Compiler {
+        Compiler::named("CC", "cc")
+    }
+
+    /// That of C++.
+    pub fn cxx() -> Compiler {
+        Compiler::named("CXX", "c++")
+    }
+
+    fn named(variable: &'static str, default: &str) -> Compiler {
+        let words = std::env::var(variable).ok().and_then(|words| shlex::split(&words)).unwrap_or_default();
+        let words = if words.is_empty() { vec![default.to_string()] } else { words };
+        Compiler { variable, words }
+    }
+
+    /// Compiles a file; libraries are named behind it. An error is what the compiler said, or why it could not run.
+    pub fn compile(
+        &self,
+        source: &Path,
+        flags: &[String],
+        output: &Path,
+        libraries: &[&str],
+    ) -> Result<(), Failure> {
+        let (name, first) = self.words.split_first().expect("a compiler has a name");
+        let mut command = Command::new(name);
+        command.args(first);
+        // A name that begins with a dash would be taken for an option.
+        let source = if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) };
+        command.args(flags).arg("-o").arg(output).arg(source).args(libraries);
+        let remedy = format!("install gcc or clang, or name a compiler in ${}", self.variable);
+        tool::run(command, &format!("compiler {name}"), &remedy)
+    }
+}
+
+/// These flags, and behind them the words of `--cflags`.
+pub fn flags(first: &[&str], more: Option<&str>) -> Result<Vec<String>, Failure> {
+    let more = shlex::split(more.unwrap_or_default())
+        .ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
+    Ok(first.iter().map(|flag| flag.to_string()).chain(more).collect())
+}
+
+/// Fails where there is no such file. It may be a pipe, which can be read but one time.
+pub fn readable(source: &Path) -> Result<(), Failure> {
+    let why = match std::fs::metadata(source) {
+        Ok(found) if !found.is_dir() => return Ok(()),
+        Ok(_) => "it is a directory".to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(Failure::usage(format!("opening {} failed: {why}", source.display()), None))
+}
