@@ -50,6 +50,7 @@ const NONE: Design = Design {
     about: "no marker: the loop against itself",
     source: "",
     language: Language::C,
+    package: None,
     declarations: "",
     base: "",
     site: "",
