@@ -89,6 +89,9 @@ pub fn marker(common: &Common, args: &MarkerArgs, seed: u64) -> String {
     line.option("--context", &joined(&args.context));
     line.option("--state", &joined(&args.state));
     line.flag("--all", args.all);
+    line.option("--around", &args.around.as_ref().map(|file| file.display().to_string()));
+    line.option("--around-snippet", &args.around_snippet);
+    line.option("--cflags", &args.cflags);
     line.common(common, seed);
     if !args.designs.is_empty() {
         line.0.push("--".to_string());

@@ -27,6 +27,17 @@ pub struct MarkerArgs {
     /// Measure in all loops
     #[arg(help_heading = WHICH, long, conflicts_with = "context")]
     pub all: bool,
+    /// A C file that defines `static inline void around(void *memory)`, the body of the loop that markers are in; they stand
+    /// behind it, or where MARKER() is in it
+    #[arg(help_heading = WHICH, long, value_name = "FILE", conflicts_with_all = ["context", "all"])]
+    pub around: Option<PathBuf>,
+    /// Intel-syntax assembly as the body of the loop that markers are in
+    #[arg(help_heading = WHICH, long, value_name = "CODE", allow_hyphen_values = true,
+        conflicts_with_all = ["context", "all", "around"])]
+    pub around_snippet: Option<String>,
+    /// More words for the C compiler, in one argument
+    #[arg(help_heading = WHICH, long, value_name = "WORDS", allow_hyphen_values = true)]
+    pub cflags: Option<String>,
     /// Measure nothing, and list designs, states and contexts
     #[arg(help_heading = WHICH, long, conflicts_with_all = ["plots", "assembly"])]
     pub list: bool,

@@ -74,9 +74,14 @@ struct Library {
 }
 
 impl Libraries {
+    /// None.
+    pub fn none() -> Libraries {
+        Libraries { compiled: Vec::new(), absent: Vec::new(), folder: None }
+    }
+
     /// Compiles what the request needs compiled: nothing where no loop is asked for and no design is a package's.
     pub fn compile(request: &Request, machine: &Machine) -> Result<Libraries, Failure> {
-        let mut libraries = Libraries { compiled: Vec::new(), absent: Vec::new(), folder: None };
+        let mut libraries = Libraries::none();
         let body = request.around.map(|around| user_loop(around, machine)).transpose()?;
         let wanted: Vec<&'static Design> =
             request.designs.iter().copied().filter(|it| body.is_some() || it.package.is_some()).collect();

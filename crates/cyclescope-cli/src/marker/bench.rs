@@ -1,17 +1,22 @@
 //! What markers are measured with: one bench for each place where code can run.
 
+use super::around::Loaded;
 use super::choose::Choice;
 use super::cpu;
 use crate::args::Common;
 use crate::executor;
 use crate::failure::Failure;
+use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
 use cyclescope::executor::Mode;
+use cyclescope::executor::kernel::markers::Markers;
 use cyclescope::executor::user::UserOptions;
 use cyclescope::machine::Machine;
 use cyclescope::measure::{self, Plan};
-use cyclescope::study::marker::bench::Bench;
+use cyclescope::study::marker::around::AROUND;
+use cyclescope::study::marker::bench::{Bench, Selected, Subject};
 use cyclescope::study::marker::compiled::Compiled;
+use cyclescope::study::marker::kernel::{self, KernelBench};
 use cyclescope::study::marker::user::{Skipped, UserBench};
 
 /// A bench, and what it can't measure.
@@ -25,13 +30,29 @@ pub struct Chosen {
 }
 
 /// Makes the bench that was asked for.
-pub fn choose(common: &Common, choice: &Choice, machine: &Machine, plan: &Plan) -> Result<Chosen, Failure> {
-    match common.mode() {
-        Mode::User => user(choice, machine, plan),
-        Mode::Kernel => Err(Failure::from(Unavailable {
-            what: "the kernel executor for markers".to_string(),
-            why: "the module's markers are not yet measured from here".to_string(),
-            remedy: "leave --executor kernel out".to_string(),
+pub fn choose(
+    choice: &Choice,
+    machine: &Machine,
+    plan: &Plan,
+    mode: Mode,
+    loaded: &Loaded,
+) -> Result<Chosen, Failure> {
+    match mode {
+        Mode::User => user(choice, machine, plan, loaded),
+        Mode::Kernel => ring_0(choice, machine, plan),
+    }
+}
+
+/// The timing method that markers are measured with, where none is named.
+pub fn clock(named: Option<&'static Clock>, mode: Mode) -> Result<Option<&'static Clock>, Failure> {
+    match (mode, named) {
+        (Mode::User, named) => Ok(named),
+        (Mode::Kernel, None) => Ok(Clock::named(kernel::CLOCK)),
+        (Mode::Kernel, Some(clock)) if clock.name == kernel::CLOCK => Ok(named),
+        (Mode::Kernel, Some(clock)) => Err(Failure::from(Unavailable {
+            what: format!("the clock {} for the module's markers", clock.name),
+            why: format!("the module reads {}", kernel::CLOCK),
+            remedy: "leave --clock out".to_string(),
         })),
     }
 }
@@ -47,15 +68,38 @@ pub fn imul_latency(common: &Common, machine: &Machine, plan: &Plan) -> Result<f
     }
 }
 
-fn user(choice: &Choice, machine: &Machine, plan: &Plan) -> Result<Chosen, Failure> {
+fn user(choice: &Choice, machine: &Machine, plan: &Plan, loaded: &Loaded) -> Result<Chosen, Failure> {
     let cpu = cpu(machine) as usize;
     let options = UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() };
-    let mut designs = Compiled::built();
+    let around = loaded.compiled.iter().any(|compiled| compiled.code(AROUND, None).is_some());
+    let mut designs = if around { Vec::new() } else { Compiled::built() };
     designs.retain(|compiled| choice.designs.contains(&compiled.design));
-    let contexts: Vec<&str> = choice.contexts.iter().map(|context| context.name).collect();
-    let (mut bench, mut skipped) =
+    designs.extend(loaded.compiled.iter().cloned());
+    let contexts: Vec<&str> = match around {
+        true => vec![AROUND],
+        false => choice.contexts.iter().map(|context| context.name).collect(),
+    };
+    let (bench, mut skipped) =
         UserBench::new(&options, (plan.clock, plan.step), &designs, &contexts, plan.seed)?;
-    bench.retain(|subject| choice.criteria.wants(subject));
+    let bench = Selected::new(bench, |subject| choice.criteria.wants(subject));
     skipped.retain(|(subject, _)| choice.criteria.wants(subject));
     Ok(Chosen { bench: Box::new(bench), skipped, contexts: contexts.len() })
+}
+
+fn ring_0(choice: &Choice, machine: &Machine, plan: &Plan) -> Result<Chosen, Failure> {
+    let criteria = &choice.criteria;
+    let arounds = match criteria.all {
+        true => kernel::CONTEXTS.iter().map(|(_, around)| *around).collect(),
+        false => {
+            let named = choice.contexts.iter().map(|context| kernel::context(context.name));
+            named.collect::<Result<Vec<_>, Unavailable>>()?
+        }
+    };
+    let markers = Markers::open(cpu(machine) as usize, UserOptions::default().patience)?;
+    let bench = KernelBench::new(markers, &arounds, plan.step, plan.seed)?;
+    let wanted = |subject: &Subject| {
+        choice.designs.iter().any(|design| design.name == subject.design.name) && criteria.wants(subject)
+    };
+    let bench = Selected::new(bench, wanted);
+    Ok(Chosen { bench: Box::new(bench), skipped: Vec::new(), contexts: arounds.len() })
 }

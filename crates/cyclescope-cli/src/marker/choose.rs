@@ -2,33 +2,48 @@
 
 use crate::args::MarkerArgs;
 use crate::failure::Failure;
+use cyclescope::executor::Mode;
+use cyclescope::study::marker::kernel;
 use cyclescope::study::marker::selection::{Criteria, Unmatched};
 use cyclescope::study::marker::source::context::Context;
-use cyclescope::study::marker::source::design::Design;
+use cyclescope::study::marker::source::design::{self, Design};
+use cyclescope::study::marker::state::{self, State};
 
 /// What was asked for.
 pub struct Choice {
     /// Designs.
     pub designs: Vec<&'static Design>,
     /// Loops that they are in.
-    pub contexts: Vec<&'static Context>,
+    pub contexts: Vec<&'static Context<'static>>,
     /// Which of their states.
     pub criteria: Criteria,
 }
 
 impl Choice {
     /// The choice of some options.
-    pub fn new(args: &MarkerArgs) -> Result<Choice, Failure> {
+    pub fn new(args: &MarkerArgs, mode: Mode) -> Result<Choice, Failure> {
         let criteria = Criteria {
             designs: args.designs.clone(),
             states: args.state.clone(),
             contexts: args.context.clone(),
             all: args.all,
         };
-        let designs = criteria.designs().map_err(refused)?;
+        let all = match mode {
+            Mode::User => design::ALL,
+            Mode::Kernel => kernel::design::ALL,
+        };
+        let designs = criteria.designs(all).map_err(refused)?;
         let contexts = criteria.contexts().map_err(refused)?;
-        criteria.require_states(&designs).map_err(refused)?;
+        criteria.require_states(&designs, states(mode)).map_err(refused)?;
         Ok(Choice { designs, contexts, criteria })
+    }
+}
+
+/// What tells the states of a design.
+pub fn states(mode: Mode) -> fn(&Design) -> Vec<State> {
+    match mode {
+        Mode::User => state::states,
+        Mode::Kernel => kernel::design::possible,
     }
 }
 

@@ -1,5 +1,6 @@
 //! `cyclescope marker`: what instrumentation costs when it is off, and when it is on.
 
+mod around;
 mod assembly;
 mod bench;
 mod beside;
@@ -13,13 +14,18 @@ mod tables;
 
 use crate::args::{Common, MarkerArgs};
 use crate::failure::Failure;
+use crate::isolated::isolated;
 use crate::output::Output;
 use crate::page::Page;
 use crate::plots::Plots;
 use crate::progress::Progress;
 use crate::{executor, repro, run};
+use around::{Absent, Around, Libraries, Loaded};
 use bench::Chosen;
 use choose::Choice;
+use cyclescope::clock::Clock;
+use cyclescope::error::Unavailable;
+use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::measure;
 use cyclescope::record::exit;
@@ -27,6 +33,7 @@ use cyclescope::run::{Request, emulated};
 use cyclescope::study::marker::comparison::{Conclusion, conclusions};
 use cyclescope::study::marker::published::{self, Beside};
 use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
+use cyclescope::study::marker::source::context::Context;
 use cyclescope::study::marker::survey::{Event, Plan, Progress as Standing};
 use cyclescope::study::marker::user::Skipped;
 use evidence::Evidence;
@@ -40,40 +47,94 @@ const PARTS: u64 = 1000;
 /// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
 /// says.
 pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
-    let clock = run::one_clock(common)?;
-    let choice = Choice::new(args)?;
+    let mode = common.mode();
+    let clock = bench::clock(run::one_clock(common)?, mode)?;
+    let choice = Choice::new(args, mode)?;
     if args.list {
-        listing::list(&choice, output)?;
+        listing::list(&choice, mode, output)?;
         return Ok(exit::DONE);
     }
     let machine = run::machine(common)?;
     machine.tsc.require()?;
-    let request = Request {
-        clock,
-        quick: common.quick,
-        mode: common.mode(),
-        seed: common.seed.unwrap_or_else(run::seed),
-        ..Request::default()
+    let mut libraries = compile(args, &choice, &machine, mode)?;
+    let ask = Ask { common, args, clock, choice: &choice, machine: &machine };
+    match libraries.folder.take() {
+        None => ask.answer(&libraries.load()?, output),
+        folder => isolated(
+            || libraries.load(),
+            folder,
+            |loaded| ask.answer(loaded, output),
+            |failure| failure.report(common.json),
+        ),
+    }
+}
+
+/// Compiles what the build has not: loops of the user's, and designs of packages.
+fn compile(args: &MarkerArgs, choice: &Choice, machine: &Machine, mode: Mode) -> Result<Libraries, Failure> {
+    let around = match (&args.around, &args.around_snippet) {
+        (Some(file), _) => Some(Around::File(file)),
+        (None, Some(text)) => Some(Around::Snippet(text)),
+        (None, None) => None,
     };
-    let plan = request.plan(&machine)?;
-    let plots = args.plots.as_deref();
-    let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
-    let mut chosen = bench::choose(common, &choice, &machine, &plan)?;
-    let mut evidence = common.evidence.as_deref().map(Evidence::new).transpose()?;
-    let (surveyed, survey) = survey(common, args, &mut chosen, (&machine, &plan), evidence.as_mut())?;
-    if let Some(executor) = chosen.bench.executor() {
-        executor::warn_of_neighbours(executor, cpu(&machine));
+    if mode == Mode::Kernel {
+        return match around {
+            None => Ok(Libraries::none()),
+            Some(_) => Err(Failure::from(Unavailable {
+                what: "a loop of your own in ring 0".to_string(),
+                why: "the module's markers are compiled with it, in loops of its own".to_string(),
+                remedy: "leave --executor kernel out".to_string(),
+            })),
+        };
     }
-    let report = Report::new(&machine, surveyed, std::mem::take(&mut chosen.skipped));
-    report.print(args, output)?;
-    if let Some(plots) = &mut plots {
-        plots::draw(plots, &report.records)?;
+    let contexts: Vec<Context> = choice.contexts.iter().map(|context| **context).collect();
+    let cflags = args.cflags.as_deref();
+    Libraries::compile(
+        &around::Request { designs: &choice.designs, contexts: &contexts, around, cflags },
+        machine,
+    )
+}
+
+/// What was asked for.
+struct Ask<'a> {
+    common: &'a Common,
+    args: &'a MarkerArgs,
+    clock: Option<&'static Clock>,
+    choice: &'a Choice,
+    machine: &'a Machine,
+}
+
+impl Ask<'_> {
+    /// Measures and reports.
+    fn answer(&self, loaded: &Loaded, output: &mut Output) -> Result<u8, Failure> {
+        let Ask { common, args, clock, choice, machine } = *self;
+        let request = Request {
+            clock,
+            quick: common.quick,
+            mode: common.mode(),
+            seed: common.seed.unwrap_or_else(run::seed),
+            ..Request::default()
+        };
+        let plan = request.plan(machine)?;
+        let plots = args.plots.as_deref();
+        let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
+        let mut chosen = bench::choose(choice, machine, &plan, common.mode(), loaded)?;
+        let mut evidence = common.evidence.as_deref().map(Evidence::new).transpose()?;
+        let (surveyed, survey) = survey(common, args, &mut chosen, (machine, &plan), evidence.as_mut())?;
+        if let Some(executor) = chosen.bench.executor() {
+            executor::warn_of_neighbours(executor, cpu(machine));
+        }
+        let skipped = std::mem::take(&mut chosen.skipped);
+        let report = Report::new(machine, surveyed, skipped, &loaded.absent);
+        report.print(args, output)?;
+        if let Some(plots) = &mut plots {
+            plots::draw(plots, &report.records)?;
+        }
+        if let Some(evidence) = evidence {
+            evidence.finish(machine, &survey, chosen.bench.step(), &report.records)?;
+        }
+        let refuted = |record: &MarkerRecord| record.calls.is_some_and(|calls| !calls.holds());
+        Ok(if report.records.iter().any(refuted) { exit::INTERNAL } else { exit::DONE })
     }
-    if let Some(evidence) = evidence {
-        evidence.finish(&machine, &survey, chosen.bench.step(), &report.records)?;
-    }
-    let false_proof = report.records.iter().any(|record| record.calls.is_some_and(|calls| !calls.holds()));
-    Ok(if false_proof { exit::INTERNAL } else { exit::DONE })
 }
 
 /// Measures all that was chosen.
@@ -132,9 +193,11 @@ struct Report<'a> {
 #[derive(Serialize)]
 struct SkippedRecord {
     design: &'static str,
-    state: &'static str,
-    context: String,
+    /// Null where all of the design is.
+    state: Option<&'static str>,
+    context: Option<String>,
     reason: String,
+    remedy: Option<String>,
 }
 
 /// The document's figures beside ours, and its conclusions tested, kind `marker.conclusions`.
@@ -147,12 +210,25 @@ struct PublishedRecord {
 }
 
 impl<'a> Report<'a> {
-    fn new(machine: &'a Machine, records: Vec<MarkerRecord>, skipped: Vec<Skipped>) -> Report<'a> {
+    fn new(
+        machine: &'a Machine,
+        records: Vec<MarkerRecord>,
+        skipped: Vec<Skipped>,
+        absent: &[Absent],
+    ) -> Report<'a> {
+        let absent = absent.iter().map(|absent| SkippedRecord {
+            design: absent.design.name,
+            state: None,
+            context: None,
+            reason: absent.why.clone(),
+            remedy: absent.remedy.clone(),
+        });
         let skipped = skipped.into_iter().map(|(subject, misfit)| SkippedRecord {
             design: subject.design.name,
-            state: subject.state.name,
-            context: subject.context,
+            state: Some(subject.state.name),
+            context: Some(subject.context),
             reason: misfit.to_string(),
+            remedy: None,
         });
         let published = PublishedRecord {
             source: published::SOURCE,
@@ -160,7 +236,7 @@ impl<'a> Report<'a> {
             figures: published::beside(&records),
             conclusions: conclusions(&records),
         };
-        Report { machine, skipped: skipped.collect(), published, records }
+        Report { machine, skipped: skipped.chain(absent).collect(), published, records }
     }
 
     fn print(&self, args: &MarkerArgs, output: &mut Output) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use crate::output::Output;
 use crate::page::{Page, note, print, table};
 use comfy_table::{CellAlignment, Table};
 use cyclescope::caveat::{Caveat, Code};
-use cyclescope::study::marker::record::MarkerRecord;
+use cyclescope::study::marker::record::{Calls, MarkerRecord};
 use cyclescope::study::marker::source::context;
 
 /// Footnotes that are shown at most.
@@ -150,15 +150,17 @@ pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure
             (other.design, &other.context, &other.reason) == (one.design, &one.context, &one.reason)
         };
         match groups.iter_mut().find(|(first, _)| alike(first)) {
-            Some((_, states)) => states.push(one.state),
-            None => groups.push((one, vec![one.state])),
+            Some((_, states)) => states.extend(one.state),
+            None => groups.push((one, one.state.into_iter().collect())),
         }
     }
     if !groups.is_empty() {
         page.section("Not measured")?;
     }
     for (one, states) in groups {
-        let text = format!("{} in {}: {}", states.join(", "), one.context, one.reason);
+        let of = one.context.as_ref().map(|context| format!("{} in {context}: ", states.join(", ")));
+        let remedy = one.remedy.as_ref().map(|remedy| format!("; {remedy}"));
+        let text = format!("{}{}{}", of.unwrap_or_default(), one.reason, remedy.unwrap_or_default());
         page.row(one.design, &text)?;
     }
     Ok(())
@@ -174,7 +176,12 @@ pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
         .map(|(record, calls)| {
             format!(
                 "{}/{} in {} called its probe {} times in {} loops, not {}",
-                record.design, record.state, record.context, calls.counted, calls.loops, calls.expected
+                record.design,
+                record.state,
+                record.context,
+                calls.counted,
+                calls.loops,
+                calls.expected.unwrap_or_default()
             )
         })
         .collect();
@@ -185,12 +192,15 @@ pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
     if !false_ones.is_empty() {
         return Ok(());
     }
-    let silent = proved().filter(|(_, calls)| calls.expected == 0).count() as u64;
-    let calling = proved().count() as u64 - silent;
+    let silent = proved().filter(|(_, calls)| calls.expected == Some(0)).count() as u64;
+    let calls_each_time = |calls: &Calls| calls.expected.is_some_and(|expected| expected > 0);
+    let calling = proved().filter(|(_, calls)| calls_each_time(calls)).count() as u64;
     let loops = first.loops;
     let off = format!("{} called nothing in {loops} loops", plural(silent, "dormant marker"));
     let on = format!("{} called their probe each time", plural(calling, "enabled one"));
-    let always = proved().any(|(record, calls)| calls.expected > 0 && record.state == "dormant");
+    let always = proved().any(|(record, calls)| {
+        calls.expected.is_some_and(|expected| expected > 0) && record.state == "dormant"
+    });
     let note = if always {
         " (an indirect call that is dormant among them: it calls an empty function)"
     } else {

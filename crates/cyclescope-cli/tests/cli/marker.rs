@@ -185,7 +185,7 @@ fn wrong_options_say_what_would_be_right() {
     let files = folder();
     let blocked = files.path().join("file");
     std::fs::write(&blocked, "").expect("a file");
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["imediate"], "did you mean immediate?"),
         (&["zzzzzz*"], "there are flag, function-entry"),
         (&["--context", "empty,memcopy"], "did you mean memcpy?"),

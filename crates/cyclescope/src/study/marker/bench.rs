@@ -94,3 +94,62 @@ pub trait Bench {
     /// counts. None where it calls none.
     fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }
+
+/// Some of a bench's subjects.
+pub struct Selected<B> {
+    bench: B,
+    subjects: Vec<Subject>,
+    numbers: Vec<usize>,
+}
+
+impl<B: Bench> Selected<B> {
+    /// Those that are wanted.
+    pub fn new(bench: B, wanted: impl Fn(&Subject) -> bool) -> Selected<B> {
+        let numbers: Vec<usize> =
+            (0..bench.subjects().len()).filter(|number| wanted(&bench.subjects()[*number])).collect();
+        let subjects = numbers.iter().map(|number| bench.subjects()[*number].clone()).collect();
+        Selected { bench, subjects, numbers }
+    }
+}
+
+impl<B: Bench> Bench for Selected<B> {
+    fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
+        self.bench.anatomy(self.numbers[subject])
+    }
+
+    fn line_offset(&self, subject: usize) -> usize {
+        self.bench.line_offset(self.numbers[subject])
+    }
+
+    fn compiler(&self, subject: usize) -> &str {
+        self.bench.compiler(self.numbers[subject])
+    }
+
+    fn placements(&self) -> &[usize] {
+        self.bench.placements()
+    }
+
+    fn step(&self) -> f64 {
+        self.bench.step()
+    }
+
+    fn most_loops(&self, subject: usize) -> u64 {
+        self.bench.most_loops(self.numbers[subject])
+    }
+
+    fn executor(&self) -> Option<&dyn Executor> {
+        self.bench.executor()
+    }
+
+    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.bench.run(self.numbers[subject], visits)
+    }
+
+    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.bench.hits(self.numbers[subject], placement, loops)
+    }
+}

@@ -1,6 +1,7 @@
 //! What a survey says, as JSON: one line of kind `marker` for each design, state and context.
 
 use super::anatomy::{Anatomy, CacheLines, Line};
+use super::around::AROUND;
 use super::bench::{Bench, Subject};
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
@@ -132,22 +133,28 @@ pub struct Calls {
     pub loops: u64,
     /// How often the probe was called.
     pub counted: u64,
-    /// How often it has to be: never while the marker is dormant, unless its design calls an empty probe then.
-    pub expected: u64,
+    /// How often it has to be: never while the marker is dormant, unless its design calls an empty probe then; null where
+    /// it stands in a loop of the user's, who says how often it is come by.
+    pub expected: Option<u64>,
 }
 
 impl Calls {
     /// The proof of a subject, from how often its probe was called in [`PROOF_LOOPS`] loops.
     fn new(subject: &Subject, counted: u64) -> Calls {
-        let Subject { design, state, .. } = subject;
+        let Subject { design, state, context } = subject;
         let each = state.library.and_then(|library| library.hits).unwrap_or(1);
         let calls = state.enabled || design.enabling == Enabling::Probe;
-        Calls { loops: PROOF_LOOPS, counted, expected: if calls { each * PROOF_LOOPS } else { 0 } }
+        let expected = match calls {
+            true if context == AROUND => None,
+            true => Some(each * PROOF_LOOPS),
+            false => Some(0),
+        };
+        Calls { loops: PROOF_LOOPS, counted, expected }
     }
 
     /// Whether the marker is what its state says.
     pub fn holds(&self) -> bool {
-        self.counted == self.expected
+        self.expected.is_none_or(|expected| self.counted == expected)
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::bench::Subject;
 use super::source::context::{self, Context};
-use super::source::design::{self, Design};
-use super::state::states;
+use super::source::design::Design;
+use super::state::State;
 use crate::asm::nearest;
 use crate::study::glob::glob;
 
@@ -35,20 +35,20 @@ pub struct Unmatched {
 }
 
 impl Criteria {
-    /// The designs that are wanted, in their order.
-    pub fn designs(&self) -> Result<Vec<&'static Design>, Unmatched> {
+    /// Those of some designs that are wanted, in their order.
+    pub fn designs(&self, all: &'static [Design]) -> Result<Vec<&'static Design>, Unmatched> {
         let matches = |word: &String, design: &Design| glob(&word.to_lowercase(), design.name);
-        let known = || design::ALL.iter().map(|design| design.name).collect();
-        let hit = |word: &&String| design::ALL.iter().any(|design| matches(word, design));
+        let known = || all.iter().map(|design| design.name).collect();
+        let hit = |word: &&String| all.iter().any(|design| matches(word, design));
         all_hit("design", &self.designs, hit, known)?;
         let wanted = |design: &&Design| {
             self.designs.is_empty() || self.designs.iter().any(|word| matches(word, design))
         };
-        Ok(design::ALL.iter().filter(wanted).collect())
+        Ok(all.iter().filter(wanted).collect())
     }
 
     /// The contexts that are wanted, in their order.
-    pub fn contexts(&self) -> Result<Vec<&'static Context>, Unmatched> {
+    pub fn contexts(&self) -> Result<Vec<&'static Context<'static>>, Unmatched> {
         let named = |word: &String, context: &Context| word.eq_ignore_ascii_case(context.name);
         let known = || context::ALL.iter().map(|context| context.name).collect();
         let hit = |word: &&String| context::ALL.iter().any(|context| named(word, context));
@@ -61,7 +61,11 @@ impl Criteria {
     }
 
     /// Fails where a state is wanted that none of these designs has.
-    pub fn require_states(&self, designs: &[&Design]) -> Result<(), Unmatched> {
+    pub fn require_states(
+        &self,
+        designs: &[&Design],
+        states: fn(&Design) -> Vec<State>,
+    ) -> Result<(), Unmatched> {
         let known = || {
             let mut names = Vec::new();
             for state in designs.iter().flat_map(|design| states(design)) {
@@ -101,6 +105,8 @@ fn all_hit(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::marker::source::design;
+    use crate::study::marker::state::states;
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| word.to_string()).collect()
@@ -110,7 +116,9 @@ mod tests {
     fn designs_are_named_by_globs() {
         let names = |globs: &[&str]| {
             let criteria = Criteria { designs: words(globs), ..Criteria::default() };
-            criteria.designs().map(|found| found.iter().map(|design| design.name).collect::<Vec<_>>())
+            criteria
+                .designs(design::ALL)
+                .map(|found| found.iter().map(|design| design.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&[]).unwrap().len(), design::ALL.len());
         assert_eq!(names(&["usdt*", "FLAG"]).unwrap(), ["flag", "usdt", "usdt-semaphore"]);
@@ -135,7 +143,7 @@ mod tests {
     fn a_state_is_one_of_the_designs() {
         let require = |names: &[&str], designs: &[&str]| {
             let criteria = Criteria { designs: words(designs), states: words(names), ..Criteria::default() };
-            criteria.require_states(&criteria.designs().unwrap())
+            criteria.require_states(&criteria.designs(design::ALL).unwrap(), states)
         };
         assert_eq!(require(&["dormant", "sink"], &[]), Ok(()));
         assert_eq!(require(&["sink"], &["flag"]).unwrap_err().what, "state");
