@@ -12,29 +12,37 @@ const LINE: usize = 64;
 /// Copies of functions, each made once.
 pub(super) struct Copies<'a> {
     offsets: &'a [usize],
-    entries: HashMap<(u64, bool), Vec<u64>>,
+    entries: HashMap<(u64, bool, bool), Vec<u64>>,
     /// The last is for the functions that are copied now.
     regions: Vec<Region>,
+    failed: Option<RunError>,
 }
 
 impl Copies<'_> {
     /// None yet; each function is to stand so many bytes behind the start of a cache line.
     pub(super) fn new(offsets: &[usize]) -> Copies<'_> {
-        Copies { offsets, entries: HashMap::new(), regions: Vec::new() }
+        Copies { offsets, entries: HashMap::new(), regions: Vec::new(), failed: None }
     }
 
     /// Makes room for the copies of functions of one origin, near them: of others that may be too far away.
     pub(super) fn reserve(&mut self, codes: &[Code]) -> Result<(), RunError> {
         let Some(first) = codes.first() else { return Ok(()) };
+        // Dormant, and enabled or with a tracer.
         let each = |code: &Code| 2 * self.offsets.len() * (code.bytes.len() + 2 * LINE);
         self.regions.push(Region::near(first.start, codes.iter().map(each).sum())?);
         Ok(())
     }
 
-    /// The entries of a function's copies, one for each placement.
-    pub(super) fn of(&mut self, code: &Code, enabling: Enabling, enabled: bool) -> Result<Vec<u64>, Misfit> {
-        let patched = enabled && !code.sites.is_empty();
-        if let Some(entries) = self.entries.get(&(code.start, patched)) {
+    /// The entries of a function's copies, one for each placement. Those that a tracer is to attach to are copies of their
+    /// own.
+    pub(super) fn of(
+        &mut self,
+        code: &Code,
+        enabling: Enabling,
+        (enabled, traced): (bool, bool),
+    ) -> Result<Vec<u64>, Misfit> {
+        let key = (code.start, enabled && !code.sites.is_empty(), traced);
+        if let Some(entries) = self.entries.get(&key) {
             return Ok(entries.clone());
         }
         let region = self.regions.last_mut().expect("room is made before");
@@ -42,15 +50,17 @@ impl Copies<'_> {
         for offset in self.offsets {
             // What stands at the offset is the loop's function, not one that stands before it.
             let at = region.next((offset + LINE - code.entry % LINE) % LINE);
-            region.put(at, &bytes(code, at, enabling, enabled)?);
+            if let Err(error) = region.put(at, &bytes(code, at, enabling, enabled)?) {
+                self.failed = Some(error);
+            }
             entries.push(at + code.entry as u64);
         }
-        self.entries.insert((code.start, patched), entries.clone());
+        self.entries.insert(key, entries.clone());
         Ok(entries)
     }
 
-    /// Makes all of them executable.
-    pub(super) fn close(self) -> Result<(), RunError> {
-        self.regions.into_iter().try_for_each(Region::close)
+    /// The memory that they are in; an error where one could not be made.
+    pub(super) fn close(self) -> Result<Vec<Region>, RunError> {
+        self.failed.map_or(Ok(self.regions), Err)
     }
 }

@@ -6,10 +6,13 @@
 
 use super::compiled::{Code, Site};
 use super::source::design::Enabling;
-use crate::error::RunError;
+use crate::error::{RunError, Unavailable};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
 use std::fmt;
+use std::os::fd::OwnedFd;
 
 /// The NOPs that static keys begin as (Linux: arch/x86/include/asm/nops.h); also Intel SDM vol. 2, NOP.
 const NOP_2: [u8; 2] = [0x66, 0x90];
@@ -39,6 +42,11 @@ pub enum Misfit {
         /// Where it is, from the function's start.
         place: usize,
     },
+    /// No tracer can be had for it.
+    Untraced {
+        /// Why.
+        why: Unavailable,
+    },
     /// The function refers to something in a way that no copy can.
     Immovable {
         /// The instruction.
@@ -55,6 +63,7 @@ impl fmt::Display for Misfit {
             Misfit::Unexpected { place } => {
                 write!(out, "at +{place:#x} the compiler left something else than what is to be patched")
             }
+            Misfit::Untraced { why } => write!(out, "{}: {}; {}", why.what, why.why, why.remedy),
             Misfit::Immovable { instruction } => write!(out, "`{instruction}` can't be moved"),
         }
     }
@@ -156,9 +165,12 @@ fn patch(
     }
 }
 
-/// Memory for copies, within reach of the functions that they are copies of. It stays until the process ends.
+/// Memory for copies, within reach of the functions that they are copies of. It is never mapped for writing, and stays
+/// until the process ends.
 #[derive(Debug)]
 pub struct Region {
+    /// What is mapped: a tracer knows code by its file.
+    file: OwnedFd,
     start: u64,
     bytes: usize,
     used: usize,
@@ -175,12 +187,20 @@ impl Region {
     /// Room for so many bytes near an address.
     pub fn near(address: u64, bytes: usize) -> Result<Region, RunError> {
         let bytes = bytes.next_multiple_of(PAGE);
+        let failed = |errno: Errno| RunError::System {
+            doing: "making memory for copies of markers",
+            errno: errno.raw_os_error(),
+        };
+        // Kernels before 6.3 do not know the flag and do not need it.
+        let file = memfd_create("cyclescope-markers", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
+            .or_else(|_| memfd_create("cyclescope-markers", MemfdFlags::CLOEXEC))
+            .map_err(failed)?;
+        rustix::fs::ftruncate(&file, bytes as u64).map_err(failed)?;
         let page = address & !(PAGE as u64 - 1);
         let above = (1..TRIES).map(|step| page + step * STRIDE);
         let below = (1..TRIES).filter_map(|step| page.checked_sub(step * STRIDE + bytes as u64));
-        let start = above.chain(below).find(|start| reserve(*start, bytes));
-        let failed = RunError::System { doing: "reserving memory near the markers", errno: libc::ENOMEM };
-        Ok(Region { start: start.ok_or(failed)?, bytes, used: 0 })
+        let start = above.chain(below).find(|start| map(*start, bytes, &file));
+        Ok(Region { file, start: start.ok_or(failed(Errno::NOMEM))?, bytes, used: 0 })
     }
 
     /// Where a function goes that shall stand so many bytes behind the start of a cache line.
@@ -193,33 +213,31 @@ impl Region {
     /// # Panics
     ///
     /// Where there is no room any more.
-    pub fn put(&mut self, at: u64, bytes: &[u8]) {
+    pub fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), RunError> {
         let offset = (at - self.start) as usize;
         assert!(self.used <= offset && offset + bytes.len() <= self.bytes, "the region has room");
         self.used = offset + bytes.len();
-        // SAFETY: in this region, which is mapped for writing and of which nothing has borrowed.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, bytes.len()) };
+        let failed = |errno| RunError::System { doing: "writing copies of markers", errno };
+        match rustix::io::pwrite(&self.file, bytes, offset as u64) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            Ok(_) => Err(failed(libc::ENOSPC)),
+            Err(errno) => Err(failed(errno.raw_os_error())),
+        }
     }
 
-    /// Makes everything executable, and nothing writable any more.
-    pub fn close(self) -> Result<(), RunError> {
-        // SAFETY: the region is this value's own.
-        unsafe {
-            rustix::mm::mprotect(self.start as *mut _, self.bytes, MprotectFlags::READ | MprotectFlags::EXEC)
-        }
-        .map_err(|errno| RunError::System {
-            doing: "making copies of markers executable",
-            errno: errno.raw_os_error(),
-        })
+    /// The file that is mapped, and an address's place in it; none where it is not in this region.
+    pub fn in_file(&self, address: u64) -> Option<(&OwnedFd, u64)> {
+        let inside = (self.start..self.start + self.bytes as u64).contains(&address);
+        inside.then(|| (&self.file, address - self.start))
     }
 }
 
-fn reserve(start: u64, bytes: usize) -> bool {
+fn map(start: u64, bytes: usize, file: &OwnedFd) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
     let wanted = start as *mut std::ffi::c_void;
     // SAFETY: replaces no mapping.
     let mapped =
-        unsafe { rustix::mm::mmap_anonymous(wanted, bytes, ProtFlags::READ | ProtFlags::WRITE, flags) };
+        unsafe { rustix::mm::mmap(wanted, bytes, ProtFlags::READ | ProtFlags::EXEC, flags, file, 0) };
     match mapped {
         Ok(at) if at == wanted => true,
         Ok(at) => {

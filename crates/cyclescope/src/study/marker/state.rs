@@ -20,6 +20,8 @@ pub struct State {
     pub enabled: bool,
     /// The state that it goes one step further than; none is the loop without the marker.
     pub over: Option<&'static str>,
+    /// Whether a tracer's breakpoint is at the site.
+    pub traced: bool,
     /// Of a library's marker: the number of the library's state, and who listens in it. A process has one listener.
     pub library: Option<Library>,
 }
@@ -73,11 +75,21 @@ const DORMANT: State = State {
     probe: Some(Probe::Empty),
     enabled: false,
     over: None,
+    traced: false,
     library: None,
 };
 
 const fn enabled(name: &'static str, about: &'static str, over: &'static str, probe: Probe) -> State {
-    State { name, about, guard: "none", probe: Some(probe), enabled: true, over: Some(over), library: None }
+    State {
+        name,
+        about,
+        guard: "none",
+        probe: Some(probe),
+        enabled: true,
+        over: Some(over),
+        traced: false,
+        library: None,
+    }
 }
 
 const fn guarded(state: State) -> State {
@@ -106,7 +118,19 @@ pub fn states(design: &Design) -> Vec<State> {
     let bare = State { guard: "none", probe: None, ..DORMANT };
     match design.enabling {
         Enabling::Never => vec![State { name: "base", about: "the loop against a copy of itself", ..bare }],
-        Enabling::Tracer => vec![bare],
+        // Where a package puts its sites, only its notes say.
+        Enabling::Tracer if design.package.is_some() => vec![bare],
+        Enabling::Tracer => vec![
+            bare,
+            State {
+                name: "attached",
+                about: "a tracer's breakpoint at the site: a uprobe that counts",
+                enabled: true,
+                traced: true,
+                over: Some("dormant"),
+                ..bare
+            },
+        ],
         Enabling::Variable(_) if !design.calls() => vec![
             bare,
             State {

@@ -5,22 +5,25 @@ use super::bench::{Bench, Subject, Visit, call};
 use super::compiled::{Compiled, probe as probe_code};
 use super::copies::Copies;
 use super::instance::Misfit;
+use super::instance::Region;
 use super::listener;
+use super::programs::{RULERS, Setting, calls, counting_program, program};
 use super::source::context;
 use super::source::design::Enabling;
 use super::state::{Probe, State, counting, states};
-use crate::clock::{Clock, Promises, Step};
+use super::tracer::Uprobe;
+use crate::clock::Clock;
 use crate::context::Element;
-use crate::error::RunError;
+use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
 use crate::placement;
-use crate::program::{Program, Recipe};
+use crate::program::Program;
 use crate::random::Random;
 use crate::ruler::{Ruler, sentinel_loops};
 use crate::samples::LayoutSamples;
-use crate::unit::Unit;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::time::Duration;
 
 /// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
@@ -49,19 +52,16 @@ pub struct UserBench {
     switches: Vec<Switches>,
     /// The entries of each probe's copies, one for each placement.
     probes: HashMap<Probe, Vec<u64>>,
+    /// The memory of all copies.
+    regions: Vec<Region>,
+    /// How far behind the entry of each subject's function its site is.
+    places: Vec<i64>,
+    /// The breakpoints of subjects, by the site's address, and the process that they are in.
+    tracers: HashMap<u64, (i32, Uprobe)>,
     offsets: Vec<usize>,
     /// Where each placement's data lie.
     data: Vec<[i32; 5]>,
     random: Random,
-}
-
-/// What a program does before its loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Setting {
-    /// Stores a value of so many bytes.
-    Store { address: u64, value: u64, bytes: usize },
-    /// Calls a function with a number.
-    Call { function: u64, number: u32 },
 }
 
 /// The addresses of what switches a marker.
@@ -90,6 +90,8 @@ impl UserBench {
         ruler.truncate(RULERS);
         let mut copies = Copies::new(&offsets);
         let (mut subjects, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
+        // Of each subject: how far behind the function's entry its site is.
+        let mut places = vec![];
         for compiled in designs {
             copies.reserve(&compiled.codes)?;
             let states = states(compiled.design);
@@ -103,8 +105,8 @@ impl UserBench {
                 let Some((base, site)) = of_state(&state, context) else { continue };
                 let subject = Subject { design: compiled.design, state, context: context.to_string() };
                 let enabling = compiled.design.enabling;
-                let copied = copies.of(base, enabling, false).and_then(|base| {
-                    let site = copies.of(site, enabling, state.enabled)?;
+                let copied = copies.of(base, enabling, (false, false)).and_then(|base| {
+                    let site = copies.of(site, enabling, (state.enabled, state.traced))?;
                     Ok(base.into_iter().zip(site).map(<[u64; 2]>::from).collect())
                 });
                 match copied {
@@ -113,6 +115,7 @@ impl UserBench {
                         switches.push(Switches { enabled, probe, library: switch });
                         subjects.push(subject);
                         entries.push(copied);
+                        places.push(site.sites.first().map_or(0, |one| one.place as i64 - site.entry as i64));
                     }
                     Err(misfit) => skipped.push((subject, misfit)),
                 }
@@ -121,13 +124,16 @@ impl UserBench {
         let probe_codes = Probe::ALL.map(|probe| probe_code(probe.name()));
         copies.reserve(&probe_codes)?;
         let copied = probe_codes.iter().map(|code| {
-            let entries = copies.of(code, Enabling::Probe, false);
+            let entries = copies.of(code, Enabling::Probe, (false, false));
             entries.expect("probes refer to nothing but the counter")
         });
         let probes = Probe::ALL.into_iter().zip(copied).collect();
-        copies.close()?;
+        let regions = copies.close()?;
         listener::prepare();
-        let bench = UserBench {
+        let mut bench = UserBench {
+            regions,
+            places,
+            tracers: HashMap::new(),
             executors: BTreeMap::from([(0, User::spawn(options)?)]),
             options: options.clone(),
             clock,
@@ -142,15 +148,80 @@ impl UserBench {
             offsets,
             random,
         };
+        for subject in (0..bench.subjects.len()).rev() {
+            if let Err(why) = bench.trace(subject) {
+                skipped.push((bench.leave_out(subject), Misfit::Untraced { why }));
+            }
+        }
         Ok((bench, skipped))
     }
 
-    /// Leaves out the subjects that are not wanted.
-    pub fn retain(&mut self, wanted: impl Fn(&Subject) -> bool) {
-        let keep: Vec<bool> = self.subjects.iter().map(wanted).collect();
-        retain(&mut self.subjects, &keep);
-        retain(&mut self.entries, &keep);
-        retain(&mut self.switches, &keep);
+    /// Leaves a subject out.
+    fn leave_out(&mut self, subject: usize) -> Subject {
+        self.entries.remove(subject);
+        self.switches.remove(subject);
+        self.places.remove(subject);
+        self.subjects.remove(subject)
+    }
+
+    /// Sees to it that a subject that has a tracer has one in the worker that there is now.
+    fn trace(&mut self, subject: usize) -> Result<(), Unavailable> {
+        if !self.subjects[subject].state.traced {
+            return Ok(());
+        }
+        let worker = self.executors[&0].worker_pid().unwrap_or(0);
+        for placement in 0..self.offsets.len() {
+            let address = self.site(subject, placement);
+            if self.tracers.get(&address).is_some_and(|(traced, _)| *traced == worker) {
+                continue;
+            }
+            let place = self.regions.iter().find_map(|region| region.in_file(address));
+            let (file, offset) = place.expect("copies are in one of the regions");
+            self.tracers.insert(address, (worker, Uprobe::attach(worker, file, offset)?));
+        }
+        Ok(())
+    }
+
+    /// The address of a subject's site at a placement.
+    fn site(&self, subject: usize, placement: usize) -> u64 {
+        self.entries[subject][placement][1].wrapping_add_signed(self.places[subject])
+    }
+
+    /// How often a subject's breakpoint was run into in so many loops.
+    fn trapped(&mut self, subject: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
+        let counted = |bench: &UserBench| {
+            let (_, uprobe) = &bench.tracers[&bench.site(subject, placement)];
+            let failed = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+            uprobe
+                .count()
+                .map_err(|error| RunError::System { doing: "reading a uprobe's count", errno: failed(error) })
+        };
+        let before = counted(self)?;
+        let state = self.subjects[subject].state;
+        let [_, site] = self.entries[subject][placement];
+        let program = program(self.clock, site, &self.settings(subject, placement, &state));
+        let batch = self.once(program, placement, loops);
+        self.executor_for(&state)?.run(&batch)?;
+        Ok(counted(self)? - before)
+    }
+
+    /// A batch of one call at a placement.
+    fn once(&self, program: Program, placement: usize, loops: u64) -> Batch {
+        Batch {
+            programs: vec![program],
+            warm_up: 0,
+            rounds: 1,
+            layouts: vec![Layout {
+                code: vec![Place { program: 0, offset: 0 }],
+                round: vec![Call { place: 0, loop_count: loops }],
+                data: self.data[placement],
+                seed: 1,
+            }],
+            element: Element::default(),
+            touches_memory: true,
+            delay: 1,
+            deadline: DEADLINE,
+        }
     }
 
     /// The executor for a state, made when it is first needed.
@@ -163,107 +234,9 @@ impl UserBench {
     }
 }
 
-fn retain<T>(all: &mut Vec<T>, keep: &[bool]) {
-    let mut keep = keep.iter();
-    all.retain(|_| *keep.next().expect("there is one for each"));
-}
-
-const RULERS: usize = 5;
-
-/// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and
-/// the program's own loop goes around once.
-const CALL_LOOP: [u8; 15] = [0x4c, 0x89, 0xff, 0x48, 0x89, 0xde, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
-
-/// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
-fn store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
-    code.extend([0x48, 0xb8]);
-    code.extend(address.to_le_bytes());
-    code.extend([0x48, 0xb9]);
-    code.extend(value.to_le_bytes());
-    code.extend(match bytes {
-        1 => &[0x88, 0x08][..],
-        2 => &[0x66, 0x89, 0x08],
-        4 => &[0x89, 0x08],
-        _ => &[0x48, 0x89, 0x08],
-    });
-}
-
-/// The code that runs before a loop's first reading: RSI, which points into a memory area, goes to RBX; then settings; the
-/// loop's entry goes to R12.
-fn prelude(entry: u64, settings: &[Setting]) -> Vec<u8> {
-    let mut code = vec![0x48, 0x89, 0xf3];
-    for setting in settings {
-        match setting {
-            Setting::Store { address, value, bytes } => store(*address, *value, *bytes, &mut code),
-            // mov edi, number; mov rax, function; call rax
-            Setting::Call { function, number } => {
-                code.push(0xbf);
-                code.extend(number.to_le_bytes());
-                code.extend([0x48, 0xb8]);
-                code.extend(function.to_le_bytes());
-                code.extend([0xff, 0xd0]);
-            }
-        }
-    }
-    code.extend([0x49, 0xbc]);
-    code.extend(entry.to_le_bytes());
-    code
-}
-
-/// A program that calls a loop as often around as it is told.
-fn program(clock: &Clock, entry: u64, settings: &[Setting]) -> Program {
-    let init = prelude(entry, settings);
-    Recipe { init: &init, snippet: &CALL_LOOP, copies: 1, looped: true, ..Recipe::empty(clock) }.build()
-}
-
-/// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
-const REGISTERS: Clock = Clock {
-    name: "registers",
-    also: &[],
-    about: "EDX:EAX as they are",
-    source: "",
-    counts: Unit::Calls,
-    promises: Promises {
-        leading_done: false,
-        body_waits: false,
-        body_done: false,
-        following_waits: false,
-        stores_drained: false,
-    },
-    start: &[Step::Store],
-    end: &[Step::Store],
-};
-
-/// A program whose reading is how often the counting probe was called.
-fn counting_program(entry: u64, settings: &[Setting]) -> Program {
-    let mut init = Vec::new();
-    store(listener::hits(), 0, 8, &mut init);
-    init.extend(prelude(entry, settings));
-    let mut snippet = CALL_LOOP.to_vec();
-    // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
-    snippet.extend([0x48, 0xb8]);
-    snippet.extend(listener::hits().to_le_bytes());
-    snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
-    Recipe { init: &init, snippet: &snippet, copies: 1, looped: true, ..Recipe::empty(&REGISTERS) }.build()
-}
-
-/// What one layout's calls are: which of its places, how often around.
-fn calls(visit: &Visit, sentinel: u64) -> [Call; call::COUNT] {
-    let [few, many] = visit.loops;
-    let mut calls = [Call { place: 0, loop_count: visit.ruler_loops }; call::COUNT];
-    for (column, call) in calls.iter_mut().enumerate().take(RULERS) {
-        call.place = column;
-    }
-    calls[call::SENTINEL].loop_count = sentinel;
-    for (column, place, loop_count) in [
-        (call::BASE_FEW, RULERS, few),
-        (call::BASE_MANY, RULERS, many),
-        (call::SITE_FEW, RULERS + 1, few),
-        (call::SITE_MANY, RULERS + 1, many),
-    ] {
-        calls[column] = Call { place, loop_count };
-    }
-    calls
+/// A tracer that was there, and can't be had again.
+fn lost(why: Unavailable) -> RunError {
+    RunError::WorkerLost { how: format!("and with it {}: {}", why.what, why.why) }
 }
 
 impl UserBench {
@@ -345,6 +318,7 @@ impl Bench for UserBench {
     }
 
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.trace(subject).map_err(lost)?;
         let (programs, pairs) = self.programs(subject, visits);
         let (rulers, end) = placement::fixed(&programs[..RULERS]);
         let numbers: Vec<usize> = (RULERS..programs.len()).collect();
@@ -379,25 +353,15 @@ impl Bench for UserBench {
     }
 
     fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.trace(subject).map_err(lost)?;
         let Subject { design, state, .. } = &self.subjects[subject];
+        if state.traced {
+            return self.trapped(subject, placement, loops).map(Some);
+        }
         let Some(state) = counting(design, state) else { return Ok(None) };
         let settings = self.settings(subject, placement, &state);
         let [_, site] = self.entries[subject][placement];
-        let batch = Batch {
-            programs: vec![counting_program(site, &settings)],
-            warm_up: 0,
-            rounds: 1,
-            layouts: vec![Layout {
-                code: vec![Place { program: 0, offset: 0 }],
-                round: vec![Call { place: 0, loop_count: loops }],
-                data: self.data[placement],
-                seed: 1,
-            }],
-            element: Element::default(),
-            touches_memory: true,
-            delay: 1,
-            deadline: DEADLINE,
-        };
+        let batch = self.once(counting_program(site, &settings), placement, loops);
         let samples = self.executor_for(&state)?.run(&batch)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
     }

@@ -64,12 +64,22 @@ const DORMANT: State = State {
     probe: Some(Probe::Empty),
     enabled: false,
     over: None,
+    traced: false,
     library: None,
 };
 
 const fn bare(name: &'static str, about: &'static str, over: &'static str, probe: Probe) -> State {
     let guard = self::name(Guard::Bare);
-    State { name, about, guard, probe: Some(probe), enabled: true, over: Some(over), library: None }
+    State {
+        name,
+        about,
+        guard,
+        probe: Some(probe),
+        enabled: true,
+        over: Some(over),
+        traced: false,
+        library: None,
+    }
 }
 
 const fn guarded(name: &'static str, about: &'static str, over: &'static str, probe: Probe) -> State {

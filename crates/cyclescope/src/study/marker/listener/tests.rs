@@ -87,8 +87,8 @@ fn switched() -> impl Iterator<Item = (Compiled, u64, &'static [State])> {
 fn copy(code: &Code, enabling: Enabling) -> u64 {
     let mut region = Region::near(code.start, 1 << 14).expect("memory near the function");
     let at = region.next(32);
-    region.put(at, &bytes(code, at, enabling, false).expect("the function can be moved"));
-    region.close().expect("memory becomes executable");
+    let copied = bytes(code, at, enabling, false).expect("the function can be moved");
+    region.put(at, &copied).expect("there is memory");
     at + code.entry as u64
 }
 
