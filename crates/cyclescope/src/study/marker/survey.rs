@@ -36,8 +36,8 @@ impl Plan {
         Plan {
             confidence: 0.95,
             visits: 32,
-            each: 96..=3000,
-            budget: Duration::from_secs(45),
+            each: 96..=6000,
+            budget: Duration::from_secs(46),
             imul_latency,
             seed,
         }
