@@ -35,7 +35,7 @@ pub struct MarkerArgs {
     #[arg(help_heading = WHICH, long, value_name = "CODE", allow_hyphen_values = true,
         conflicts_with_all = ["context", "all", "around"])]
     pub around_snippet: Option<String>,
-    /// More words for the C compiler, in one argument
+    /// More words for the C compiler that compiles a loop of yours, and designs of packages; in one argument
     #[arg(help_heading = WHICH, long, value_name = "WORDS", allow_hyphen_values = true)]
     pub cflags: Option<String>,
     /// Measure nothing, and list designs, states and contexts

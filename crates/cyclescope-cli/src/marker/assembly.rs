@@ -7,7 +7,7 @@ use cyclescope::study::marker::anatomy::{Line, Path};
 use cyclescope::study::marker::record::MarkerRecord;
 
 /// Characters of the columns: offset, path, bytes.
-const OFFSET: usize = 7;
+const OFFSET: usize = 8;
 const PATH: usize = 10;
 const BYTES: usize = 22;
 const INDENT: usize = 2;

@@ -71,11 +71,10 @@ pub fn imul_latency(common: &Common, machine: &Machine, plan: &Plan) -> Result<f
 fn user(choice: &Choice, machine: &Machine, plan: &Plan, loaded: &Loaded) -> Result<Chosen, Failure> {
     let cpu = cpu(machine) as usize;
     let options = UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() };
-    let around = loaded.compiled.iter().any(|compiled| compiled.code(AROUND, None).is_some());
-    let mut designs = if around { Vec::new() } else { Compiled::built() };
+    let mut designs = if choice.around { Vec::new() } else { Compiled::built() };
     designs.retain(|compiled| choice.designs.contains(&compiled.design));
     designs.extend(loaded.compiled.iter().cloned());
-    let contexts: Vec<&str> = match around {
+    let contexts: Vec<&str> = match choice.around {
         true => vec![AROUND],
         false => choice.contexts.iter().map(|context| context.name).collect(),
     };

@@ -1,8 +1,8 @@
 //! The figures of the document on Linux kernel markers beside ours, and its conclusions, tested here.
 
 use super::PublishedRecord;
+use super::tables::spread;
 use crate::failure::Failure;
-use crate::instr::tables::quantity;
 use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use cyclescope::study::marker::comparison::{Conclusion, Relation};
@@ -70,7 +70,7 @@ fn told(figure: &Beside, value: f64) -> String {
 
 fn ours(figure: &Beside) -> String {
     match (&figure.cycles, figure.bytes) {
-        (Some(cycles), _) => quantity(cycles),
+        (Some(cycles), _) => spread(cycles),
         (None, Some(bytes)) => bytes.to_string(),
         (None, None) => "-".to_string(),
     }
@@ -114,7 +114,7 @@ fn reasons(conclusion: &Conclusion) -> String {
             Relation::MoreThan => format!("to be above {margin:.3}"),
             Relation::Within => format!("to be within ±{margin:.3}"),
         };
-        parts.push(format!("difference {}, {relation}", quantity(&conclusion.difference)));
+        parts.push(format!("difference {}, {relation}", spread(&conclusion.difference)));
     }
     parts.join("; ")
 }

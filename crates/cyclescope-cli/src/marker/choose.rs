@@ -15,6 +15,8 @@ pub struct Choice {
     pub designs: Vec<&'static Design>,
     /// Loops that they are in.
     pub contexts: Vec<&'static Context<'static>>,
+    /// Whether they are in a loop of the user's instead.
+    pub around: bool,
     /// Which of their states.
     pub criteria: Criteria,
 }
@@ -35,7 +37,8 @@ impl Choice {
         let designs = criteria.designs(all).map_err(refused)?;
         let contexts = criteria.contexts().map_err(refused)?;
         criteria.require_states(&designs, states(mode)).map_err(refused)?;
-        Ok(Choice { designs, contexts, criteria })
+        let around = args.around.is_some() || args.around_snippet.is_some();
+        Ok(Choice { designs, contexts, around, criteria })
     }
 }
 

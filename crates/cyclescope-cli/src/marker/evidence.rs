@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 pub struct Evidence {
     directory: PathBuf,
     writer: Writer,
+    manifest: Option<Manifest>,
 }
 
 impl Evidence {
@@ -27,7 +28,11 @@ impl Evidence {
             Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
         };
         prepare(directory).map_err(refused)?;
-        Ok(Evidence { directory: directory.to_path_buf(), writer: Writer::new(directory).map_err(refused)? })
+        Ok(Evidence {
+            directory: directory.to_path_buf(),
+            writer: Writer::new(directory).map_err(refused)?,
+            manifest: None,
+        })
     }
 
     /// Keeps what a survey tells.
@@ -37,18 +42,17 @@ impl Evidence {
         }
     }
 
-    /// Writes the rest.
-    pub fn finish(
-        self,
-        machine: &Machine,
-        plan: &Plan,
-        step: f64,
-        records: &[MarkerRecord],
-    ) -> Result<(), Failure> {
+    /// Takes what is known when all is measured.
+    pub fn tell(&mut self, machine: &Machine, plan: &Plan, step: f64, records: &[MarkerRecord]) {
         let machine = serde_json::to_value(machine).expect("facts are plain data");
         let placements = records.first().map_or(0, |record| record.placements.len());
         let facts = (plan.confidence, plan.imul_latency, step);
-        let manifest = Manifest::new(machine, facts, placements, records);
+        self.manifest = Some(Manifest::new(machine, facts, placements, records));
+    }
+
+    /// Writes the rest.
+    pub fn finish(self) -> Result<(), Failure> {
+        let Some(manifest) = self.manifest else { return Ok(()) };
         self.writer.finish(&self.directory, &manifest).map_err(|error| {
             Failure::internal(format!("writing evidence failed: {error}"))
                 .with_remedy("the result itself is complete")

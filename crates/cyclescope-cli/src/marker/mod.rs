@@ -30,7 +30,9 @@ use cyclescope::machine::Machine;
 use cyclescope::measure;
 use cyclescope::record::exit;
 use cyclescope::run::{Request, emulated};
+use cyclescope::study::marker::around::AROUND;
 use cyclescope::study::marker::comparison::{Conclusion, conclusions};
+use cyclescope::study::marker::instance::Misfit;
 use cyclescope::study::marker::published::{self, Beside};
 use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
 use cyclescope::study::marker::source::context::Context;
@@ -124,13 +126,21 @@ impl Ask<'_> {
             executor::warn_of_neighbours(executor, cpu(machine));
         }
         let skipped = std::mem::take(&mut chosen.skipped);
+        let step = chosen.bench.step();
+        if let Some(evidence) = &mut evidence {
+            evidence.tell(machine, &survey, step, &surveyed);
+        }
         let report = Report::new(machine, surveyed, skipped, &loaded.absent);
         report.print(args, output)?;
         if let Some(plots) = &mut plots {
             plots::draw(plots, &report.records)?;
         }
         if let Some(evidence) = evidence {
-            evidence.finish(machine, &survey, chosen.bench.step(), &report.records)?;
+            evidence.finish()?;
+        }
+        // What was asked for, and nothing of it is here.
+        if report.records.is_empty() && !report.skipped.is_empty() {
+            return Ok(exit::UNAVAILABLE);
         }
         let refuted = |record: &MarkerRecord| record.calls.is_some_and(|calls| !calls.holds());
         Ok(if report.records.iter().any(refuted) { exit::INTERNAL } else { exit::DONE })
@@ -147,7 +157,7 @@ fn survey(
 ) -> Result<(Vec<MarkerRecord>, Plan), Failure> {
     let emulated = emulated(machine);
     // No cycles are told there.
-    let imul_latency = if emulated { f64::NAN } else { bench::imul_latency(common, machine, plan)? };
+    let imul_latency = if emulated { 0.0 } else { bench::imul_latency(common, machine, plan)? };
     let survey = match common.quick {
         true => Plan::quick(imul_latency, plan.seed),
         false => Plan::new(imul_latency, plan.seed).over(chosen.contexts),
@@ -227,7 +237,23 @@ impl<'a> Report<'a> {
             design: subject.design.name,
             state: Some(subject.state.name),
             context: Some(subject.context),
+            remedy: match &misfit {
+                Misfit::Untraced { why } => Some(why.remedy.clone()),
+                _ => None,
+            },
             reason: misfit.to_string(),
+        });
+        let removed = |record: &MarkerRecord| {
+            let code = &record.code;
+            let bytes = [code.function_likely_bytes, code.function_unlikely_bytes];
+            record.context == AROUND && record.design != "none" && code.likely_bytes == 0 && bytes == [0, 0]
+        };
+        let (gone, records): (Vec<_>, Vec<_>) = records.into_iter().partition(removed);
+        let gone = gone.into_iter().map(|record| SkippedRecord {
+            design: record.design,
+            state: None,
+            context: Some(record.context),
+            reason: format!("{}: the compiler has removed the marker, which nothing reaches", record.state),
             remedy: None,
         });
         let published = PublishedRecord {
@@ -236,7 +262,7 @@ impl<'a> Report<'a> {
             figures: published::beside(&records),
             conclusions: conclusions(&records),
         };
-        Report { machine, skipped: skipped.chain(absent).collect(), published, records }
+        Report { machine, skipped: skipped.chain(absent).chain(gone).collect(), published, records }
     }
 
     fn print(&self, args: &MarkerArgs, output: &mut Output) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use crate::output::Output;
 use crate::page::{Page, note, print, table};
 use comfy_table::{CellAlignment, Table};
 use cyclescope::caveat::{Caveat, Code};
+use cyclescope::record::Quantity;
 use cyclescope::study::marker::record::{Calls, MarkerRecord};
 use cyclescope::study::marker::source::context;
 
@@ -79,7 +80,7 @@ fn rows(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
         let code = &record.code;
         rows.add_row([
             format!(" {}", record.state),
-            quantity(&record.cost),
+            spread(&record.cost),
             record.step.over.and(record.step.cost.value).map_or("-".to_string(), signed),
             extremes(record),
             format!("{}/{}", code.likely_bytes, code.unlikely_bytes),
@@ -89,6 +90,25 @@ fn rows(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
     }
     rows
 }
+
+/// The cost with its interval: its ends where they are not about equally far away.
+pub fn spread(cost: &Quantity) -> String {
+    let Quantity { value: Some(value), low: Some(low), high: Some(high), .. } = *cost else {
+        return quantity(cost);
+    };
+    let sides = [value - low, high - value];
+    let [less, more] = [sides[0].min(sides[1]), sides[0].max(sides[1])];
+    if more <= SKEWED * less || more < ROUND {
+        return quantity(cost);
+    }
+    let ends = |end: f64| format!("{end:.0$}", decimals(end).saturating_sub(1));
+    format!("{value:.0$}, {1}..{2}", decimals(value), ends(low), ends(high))
+}
+
+/// An interval one of whose ends is this many times as far away as the other is told by its ends,
+const SKEWED: f64 = 2.0;
+/// unless both are nearer than this many cycles.
+const ROUND: f64 = 0.05;
 
 /// A number with its sign, in at most seven characters where it is below a hundred thousand.
 fn signed(value: f64) -> String {
@@ -128,9 +148,9 @@ fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
     note(
         page,
         "marker: the loop with the marker less the loop without it, which stands in brackets; the median over placements \
-         with its interval. step: what a state adds to the one that it goes further than. best..worst: placements. \
-         bytes: the marker's own, on the likely and on the unlikely path. function: by how many bytes the whole \
-         functions differ.",
+         with its interval. step: what a state adds to the one that it goes further than, placement by placement. \
+         best..worst: placements. bytes: the marker's own, on the likely and on the unlikely path. function: by how many \
+         bytes the whole functions differ.",
     )?;
     if records.iter().any(|record| record.design == CONTROL) {
         note(

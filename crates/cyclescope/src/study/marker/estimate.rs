@@ -25,6 +25,9 @@ const MODE_CYCLES: f64 = 0.05;
 /// Nor are those closer than so many steps of the clock, on whose multiples costs lie that are not multiples.
 const MODE_STEPS: f64 = 2.0;
 
+/// Two modes may be equally frequent where their numbers of visits differ by no more than so many deviations of a fair coin.
+const RIVAL_DEVIATIONS: f64 = 2.0;
+
 /// What one visit says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
@@ -69,7 +72,7 @@ pub fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64
         span,
         step: step / rate / span,
     };
-    (rate > 0.0 && reading.cost().is_finite()).then_some(reading)
+    (rate > 0.0 && rate.is_finite() && reading.cost().is_finite()).then_some(reading)
 }
 
 /// The cost at one placement.
@@ -102,7 +105,16 @@ pub fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost>
     };
     // Of two equal modes the cheaper stands for the placement.
     let largest = groups.iter().rev().max_by_key(|group| group.len())?;
-    let cost = interval(largest)?;
+    let mut cost = interval(largest)?;
+    // Which mode most visits are in may be chance: then the cost is anywhere from one to the other.
+    let rivals = groups.iter().filter(|group| {
+        let (most, count) = (largest.len() as f64, group.len() as f64);
+        most - count <= RIVAL_DEVIATIONS * (most + count).sqrt()
+    });
+    for rival in rivals.filter_map(|group| interval(group)) {
+        cost.low = cost.low.min(rival.low);
+        cost.high = cost.high.max(rival.high);
+    }
     let middle = |of: fn(&Reading) -> f64| {
         median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
     };

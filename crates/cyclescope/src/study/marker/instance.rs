@@ -63,7 +63,7 @@ impl fmt::Display for Misfit {
             Misfit::Unexpected { place } => {
                 write!(out, "at +{place:#x} the compiler left something else than what is to be patched")
             }
-            Misfit::Untraced { why } => write!(out, "{}: {}; {}", why.what, why.why, why.remedy),
+            Misfit::Untraced { why } => write!(out, "{}: {}", why.what, why.why),
             Misfit::Immovable { instruction } => write!(out, "`{instruction}` can't be moved"),
         }
     }

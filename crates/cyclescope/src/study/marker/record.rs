@@ -42,7 +42,8 @@ pub struct MarkerRecord {
     /// Bytes, lines of the cache and instructions.
     #[serde(flatten)]
     pub code: CodeRecord,
-    /// How often the marker's probe was called in a run of the same bytes with one that counts; null where it calls none.
+    /// How often the marker's probe was called in a run of the same bytes, at a placement drawn at random, with a probe that
+    /// counts; null where it calls none.
     pub calls: Option<Calls>,
     /// The compiler that made the functions.
     pub compiler: String,

@@ -118,7 +118,7 @@ pub fn states(design: &Design) -> Vec<State> {
     let bare = State { guard: "none", probe: None, ..DORMANT };
     match design.enabling {
         Enabling::Never => vec![State { name: "base", about: "the loop against a copy of itself", ..bare }],
-        // Where a package puts its sites, only its notes say.
+        // It would cost what it costs in the design of ours.
         Enabling::Tracer if design.package.is_some() => vec![bare],
         Enabling::Tracer => vec![
             bare,

@@ -73,6 +73,8 @@ const SPAN_LEAST: f64 = 16.0;
 const SETTLING: usize = 60;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
+/// Visits that run together: slow loops shall not come near the time that a batch may take.
+const BATCH: usize = 64;
 /// Placements that seem to need this many times the most visits get none beyond the least.
 const HOPE: f64 = 1.2;
 /// What a survey tells while it goes on.
@@ -125,7 +127,7 @@ pub fn survey(
         }
         let count = wanting.len();
         for (index, subject) in wanting.into_iter().enumerate() {
-            if pass > plan.each.start().div_ceil(plan.visits) && began.elapsed() > plan.budget {
+            if pass > 1 && began.elapsed() > plan.budget {
                 return Ok(survey.ledger.findings(plan.confidence));
             }
             survey.visit(subject, tell)?;
@@ -244,8 +246,20 @@ impl Survey<'_> {
             }
         }
         self.random.shuffle(&mut visits);
-        let all = self.bench.run(subject, &visits)?;
-        for (samples, visit) in all.iter().zip(&visits) {
+        for visits in visits.chunks(BATCH) {
+            self.batch(subject, visits, tell)?;
+        }
+        Ok(())
+    }
+
+    fn batch(
+        &mut self,
+        subject: usize,
+        visits: &[Visit],
+        tell: &mut dyn FnMut(Event),
+    ) -> Result<(), RunError> {
+        let all = self.bench.run(subject, visits)?;
+        for (samples, visit) in all.iter().zip(visits) {
             let reading = self.read(samples, visit);
             self.ledger.note(subject, visit.placement, reading);
             tell(Event::Visited { subject, visit, samples });

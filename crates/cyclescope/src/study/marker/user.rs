@@ -2,7 +2,7 @@
 
 use super::anatomy::{Anatomy, anatomy, names};
 use super::bench::{Bench, Subject, Visit, call};
-use super::compiled::{Compiled, probe as probe_code};
+use super::compiled::{Compiled, Site, probe as probe_code};
 use super::copies::Copies;
 use super::instance::Misfit;
 use super::instance::Region;
@@ -54,8 +54,8 @@ pub struct UserBench {
     probes: HashMap<Probe, Vec<u64>>,
     /// The memory of all copies.
     regions: Vec<Region>,
-    /// How far behind the entry of each subject's function its site is.
-    places: Vec<i64>,
+    /// How far behind the entry of each subject's function its sites are: a compiler may have made several of one.
+    places: Vec<Vec<i64>>,
     /// The breakpoints of subjects, by the site's address, and the process that they are in.
     tracers: HashMap<u64, (i32, Uprobe)>,
     offsets: Vec<usize>,
@@ -90,7 +90,7 @@ impl UserBench {
         ruler.truncate(RULERS);
         let mut copies = Copies::new(&offsets);
         let (mut subjects, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
-        // Of each subject: how far behind the function's entry its site is.
+        // Of each subject: how far behind the function's entry its sites are.
         let mut places = vec![];
         for compiled in designs {
             copies.reserve(&compiled.codes)?;
@@ -115,7 +115,8 @@ impl UserBench {
                         switches.push(Switches { enabled, probe, library: switch });
                         subjects.push(subject);
                         entries.push(copied);
-                        places.push(site.sites.first().map_or(0, |one| one.place as i64 - site.entry as i64));
+                        let behind = |one: &Site| one.place as i64 - site.entry as i64;
+                        places.push(site.sites.iter().map(behind).collect());
                     }
                     Err(misfit) => skipped.push((subject, misfit)),
                 }
@@ -169,9 +170,10 @@ impl UserBench {
         if !self.subjects[subject].state.traced {
             return Ok(());
         }
-        let worker = self.executors[&0].worker_pid().unwrap_or(0);
-        for placement in 0..self.offsets.len() {
-            let address = self.site(subject, placement);
+        let Some(worker) = self.executors[&0].worker_pid() else { return Ok(()) };
+        let placements = 0..self.offsets.len();
+        let addresses: Vec<u64> = placements.flat_map(|placement| self.sites(subject, placement)).collect();
+        for address in addresses {
             if self.tracers.get(&address).is_some_and(|(traced, _)| *traced == worker) {
                 continue;
             }
@@ -182,19 +184,34 @@ impl UserBench {
         Ok(())
     }
 
-    /// The address of a subject's site at a placement.
-    fn site(&self, subject: usize, placement: usize) -> u64 {
-        self.entries[subject][placement][1].wrapping_add_signed(self.places[subject])
+    /// The addresses of a subject's sites at a placement.
+    fn sites(&self, subject: usize, placement: usize) -> Vec<u64> {
+        let [_, entry] = self.entries[subject][placement];
+        self.places[subject].iter().map(|behind| entry.wrapping_add_signed(*behind)).collect()
+    }
+
+    /// Fails where a subject that has a tracer has just run in a worker that has none.
+    fn require_traced(&self, subject: usize) -> Result<(), RunError> {
+        let worker = self.executors[&0].worker_pid();
+        let placements = 0..self.offsets.len();
+        let mut sites = placements.flat_map(|placement| self.sites(subject, placement));
+        let traced = |address| self.tracers.get(&address).is_some_and(|(traced, _)| Some(*traced) == worker);
+        if !self.subjects[subject].state.traced || sites.all(traced) {
+            return Ok(());
+        }
+        Err(RunError::WorkerLost { how: "and with it the tracer's breakpoints".to_string() })
     }
 
     /// How often a subject's breakpoint was run into in so many loops.
     fn trapped(&mut self, subject: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
+        let failed = |error: io::Error| RunError::System {
+            doing: "reading a uprobe's count",
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        };
         let counted = |bench: &UserBench| {
-            let (_, uprobe) = &bench.tracers[&bench.site(subject, placement)];
-            let failed = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-            uprobe
-                .count()
-                .map_err(|error| RunError::System { doing: "reading a uprobe's count", errno: failed(error) })
+            let sites = bench.sites(subject, placement).into_iter();
+            let probes = sites.filter_map(|site| bench.tracers.get(&site));
+            probes.map(|(_, uprobe)| uprobe.count().map_err(failed)).sum::<Result<u64, RunError>>()
         };
         let before = counted(self)?;
         let state = self.subjects[subject].state;
@@ -202,6 +219,7 @@ impl UserBench {
         let program = program(self.clock, site, &self.settings(subject, placement, &state));
         let batch = self.once(program, placement, loops);
         self.executor_for(&state)?.run(&batch)?;
+        self.require_traced(subject)?;
         Ok(counted(self)? - before)
     }
 
@@ -348,6 +366,7 @@ impl Bench for UserBench {
         };
         let state = self.subjects[subject].state;
         let samples = self.executor_for(&state)?.run(&batch)?;
+        self.require_traced(subject)?;
         let each = samples.chunks_exact(ROUNDS as usize * call::COUNT);
         Ok(each.zip(&orders).map(|(samples, order)| LayoutSamples::new(samples, order)).collect())
     }
@@ -364,5 +383,41 @@ impl Bench for UserBench {
         let batch = self.once(counting_program(site, &settings), placement, loops);
         let samples = self.executor_for(&state)?.run(&batch)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::marker::survey::PROOF_LOOPS;
+
+    /// What needs root, and a kernel with uprobes.
+    #[test]
+    fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
+        let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+        let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
+        let options = UserOptions { cpu, ..UserOptions::default() };
+        let clock = Clock::named("lfence-rdtsc-lfence").expect("there is this clock");
+        let designs: Vec<Compiled> =
+            Compiled::built().into_iter().filter(|compiled| compiled.design.name == "usdt").collect();
+        let (mut bench, skipped) = UserBench::new(&options, (clock, 1.0), &designs, &["empty"], 1).unwrap();
+        if let Some((_, why)) = skipped.first() {
+            return eprintln!("skipped: {why}");
+        }
+        let traced = bench.subjects.iter().position(|subject| subject.state.traced).expect("it is there");
+        let dormant = bench.subjects.iter().position(|subject| !subject.state.traced).expect("it too");
+        for placement in 0..PLACEMENTS {
+            assert_eq!(bench.hits(traced, placement, PROOF_LOOPS).unwrap(), Some(PROOF_LOOPS), "{placement}");
+        }
+        let counted = |bench: &UserBench| {
+            bench.tracers.values().map(|(_, uprobe)| uprobe.count().unwrap()).sum::<u64>()
+        };
+        let before = counted(&bench);
+        let visit = Visit { placement: 3, loops: [10, 20], ruler_loops: 10 };
+        bench.run(dormant, &[visit]).unwrap();
+        assert_eq!(counted(&bench), before);
+        bench.run(traced, &[visit]).unwrap();
+        // A round that counts, and one before it.
+        assert_eq!(counted(&bench), before + 2 * (10 + 20));
     }
 }

@@ -155,7 +155,7 @@ pub(super) fn table(design: &Design, functions: &[Function]) -> String {
         functions.iter().any(|function| function.guard.is_some_and(|guard| !guard.enter.is_empty()));
     writeln!(
         text,
-        "\n__attribute__((visibility(\"default\")))\nconst struct marker_design {} = {{\n\t\"{}\", __VERSION__, {}, &marker_probe_now, NULL, {},\n\
+        "\n__attribute__((visibility(\"default\")))\nconst struct marker_design {} = {{\n\t\"{}\", MARKER_COMPILER, {}, &marker_probe_now, NULL, {},\n\
          \t{}, {}, {},\n\t{{\n{}\t}},\n}};",
         symbol(design),
         design.name,

@@ -5,6 +5,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#ifdef __clang__
+#define MARKER_COMPILER __VERSION__
+#else
+#define MARKER_COMPILER "gcc " __VERSION__
+#endif
+
 #define marker_unlikely(condition) __builtin_expect(!!(condition), 0)
 #define barrier() asm volatile("" : : : "memory")
 

@@ -161,21 +161,30 @@ fn costs_and_steps_are_those_of_the_machine() {
 
 #[test]
 fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
-    let luck = |random: &mut Random| 0.3 * random.normal();
-    let mut fake = Fake { luck, interrupts: 0.01, ..Fake::new(stairs) };
-    let (mut held, mut all) = (0, 0);
-    for seed in 0..4 {
-        let plan = Plan { each: 64..=64, ..plan(seed) };
-        for finding in survey(&mut fake, &plan, &mut |_| {}).unwrap() {
-            for (placement, found) in finding.placements.iter().enumerate() {
-                let [base, site] = stairs(&finding.subject, placement);
-                held += usize::from(found.as_ref().unwrap().cost.contains(site - base));
-                all += 1;
+    // So many visits, or as many as it takes, which most placements find between the least and the most.
+    for (each, spread) in [(64..=64, 0.3), (32..=1024, 0.5)] {
+        for confidence in [0.5, 0.8, 0.95, 0.99] {
+            let luck: fn(&mut Random) -> f64 = match spread {
+                0.3 => |random| 2.0 + 0.3 * random.normal(),
+                _ => |random| 2.0 + 0.5 * random.normal(),
+            };
+            let mut fake = Fake { luck, interrupts: 0.01, ..Fake::new(stairs) };
+            let (mut held, mut all) = (0, 0);
+            for seed in 0..4 {
+                let plan = Plan { each: each.clone(), confidence, ..plan(seed) };
+                for finding in survey(&mut fake, &plan, &mut |_| {}).unwrap() {
+                    for (placement, found) in finding.placements.iter().enumerate() {
+                        let [base, site] = stairs(&finding.subject, placement);
+                        held += usize::from(found.as_ref().unwrap().cost.contains(site + 2.0 - base));
+                        all += 1;
+                    }
+                }
             }
+            let share = held as f64 / all as f64;
+            println!("{each:?}: {share:.3} for {confidence}");
+            assert!((share - confidence).abs() < 0.05, "{share} for {confidence}, {each:?}");
         }
     }
-    let share = held as f64 / all as f64;
-    assert!((0.93..=0.98).contains(&share), "{held} of {all}");
 }
 
 #[test]
