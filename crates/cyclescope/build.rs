@@ -1,6 +1,7 @@
 //! Makes the markers of `study::marker` from their text: those in C with the C compiler, those in Rust as a part of the
 //! library.
 
+// The library uses more of it.
 #[allow(dead_code)]
 #[path = "src/study/marker/source/mod.rs"]
 mod source;

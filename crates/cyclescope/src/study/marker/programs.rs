@@ -66,7 +66,7 @@ pub(super) fn program(clock: &Clock, entry: u64, settings: &[Setting]) -> Progra
 }
 
 /// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
-const REGISTERS: Clock = Clock {
+pub(super) const REGISTERS: Clock = Clock {
     name: "registers",
     also: &[],
     about: "EDX:EAX as they are",

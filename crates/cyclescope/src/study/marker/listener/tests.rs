@@ -1,6 +1,5 @@
 //! Every state in a worker, by compiled functions that were copied elsewhere: what the counting listeners count.
 
-use crate::clock::{Clock, Promises, Step};
 use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::user::{User, UserOptions};
@@ -8,31 +7,13 @@ use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place};
 use crate::program::Recipe;
 use crate::study::marker::compiled::{Code, Compiled};
 use crate::study::marker::instance::{Region, bytes};
+use crate::study::marker::programs::REGISTERS;
 use crate::study::marker::source::context;
 use crate::study::marker::source::design::{Enabling, State};
-use crate::unit::Unit;
 use std::time::Duration;
 
 const LOOPS: u32 = 2000;
 const ROUNDS: u32 = 3;
-
-/// No clock: its readings are what EAX and EDX hold.
-const NUMBER: Clock = Clock {
-    name: "number",
-    also: &[],
-    about: "",
-    source: "",
-    counts: Unit::TscTicks,
-    promises: Promises {
-        leading_done: false,
-        body_waits: false,
-        body_done: false,
-        following_waits: false,
-        stores_drained: false,
-    },
-    start: &[Step::Store],
-    end: &[Step::Store],
-};
 
 /// `mov rax, address; call rax`
 fn call(address: u64) -> Vec<u8> {
@@ -55,7 +36,7 @@ fn hits(user: &mut User, switch: u64, state: usize, function: u64) -> Result<Vec
         init: &[init.concat(), read_hits()].concat(),
         snippet: &[body.concat(), read_hits()].concat(),
         copies: 1,
-        ..Recipe::empty(&NUMBER)
+        ..Recipe::empty(&REGISTERS)
     };
     let batch = Batch {
         programs: vec![program.build()],

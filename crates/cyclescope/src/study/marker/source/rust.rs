@@ -11,7 +11,8 @@ use std::fmt::Write;
 /// What a module begins with. Unwinding goes through the functions: a guard against it would be code of its own.
 const HEAD: &str = "\
     use super::{RawCode, RawDesign, Table};
-    /// The marker's arguments. Constants and not literals, which the compiler would make part of the format.
+    /// The marker's arguments. Constants and not literals, which the compiler would make part of the format. A design may
+    /// use none.
     #[allow(dead_code)]
     const NUMBER: i32 = 1;
     #[allow(dead_code)]

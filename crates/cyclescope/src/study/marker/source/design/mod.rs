@@ -123,6 +123,24 @@ pub struct State {
     pub hits: Option<u64>,
 }
 
+/// The site of a static key: the NOP's bytes, as the assembler takes them.
+macro_rules! static_key {
+    ($nop:literal) => {
+        concat!(
+            r#"{
+        __label__ enabled, disabled;
+        asm goto("1: .byte "#,
+            $nop,
+            r#"\n\t" MARKER_RECORD("1b", "%l[enabled]") : : : : enabled);
+        goto disabled;
+        enabled: __attribute__((cold)); { CALL_PROBE }
+        disabled:;
+    }"#
+        )
+    };
+}
+use static_key;
+
 impl Design {
     /// Whether it calls a probe.
     pub fn calls(&self) -> bool {

@@ -2,7 +2,7 @@
 //! xchg ax, ax    ; 2 bytes, patched to jmp rel8
 //! ```
 
-use super::{Design, Enabling, Language};
+use super::{Design, Enabling, Language, static_key};
 
 pub(super) const DESIGN: Design = Design {
     name: "static-key-2",
@@ -11,13 +11,7 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: "",
     base: "",
-    site: r#"{
-        __label__ enabled, disabled;
-        asm goto("1: .byte 0x66, 0x90\n\t" MARKER_RECORD("1b", "%l[enabled]") : : : : enabled);
-        goto disabled;
-        enabled: __attribute__((cold)); { CALL_PROBE }
-        disabled:;
-    }"#,
+    site: static_key!("0x66, 0x90"),
     enabling: Enabling::Jump,
     package: None,
 };

@@ -2,7 +2,7 @@
 //! nop dword ptr [rax+rax]    ; 5 bytes, patched to jmp rel32
 //! ```
 
-use super::{Design, Enabling, Language};
+use super::{Design, Enabling, Language, static_key};
 
 pub(super) const DESIGN: Design = Design {
     name: "static-key-5",
@@ -11,13 +11,7 @@ pub(super) const DESIGN: Design = Design {
     language: Language::C,
     declarations: "",
     base: "",
-    site: r#"{
-        __label__ enabled, disabled;
-        asm goto("1: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\t" MARKER_RECORD("1b", "%l[enabled]") : : : : enabled);
-        goto disabled;
-        enabled: __attribute__((cold)); { CALL_PROBE }
-        disabled:;
-    }"#,
+    site: static_key!("0x0f, 0x1f, 0x44, 0x00, 0x00"),
     enabling: Enabling::Jump,
     package: None,
 };
