@@ -63,7 +63,19 @@ const CASES: &[Case] = &[
     // xor ecx, ecx; div ecx
     case("division by zero", &[0x31, 0xc9, 0xf7, 0xf1], Fault("SIGFPE", "div ecx at +0x2")),
     case("breakpoint", &[0x90, 0xcc], Fault("SIGTRAP", "int3 at +0x1 in the snippet")),
-    case("icebp", &[0x90, 0xf1], Fault("SIGTRAP", "int1 at +0x1")),
+    // Whether the saved address is that of INT1 or of what follows depends on processor and hypervisor.
+    case("icebp", &[0x90, 0xf1], Fault("SIGTRAP", "int1 at +0x1 in the snippet")),
+    // nop; int1; ud2
+    case("icebp before another instruction", &[0x90, 0xf1, 0x0f, 0x0b], Fault("SIGTRAP", "int1 at +0x1")),
+    case("icebp twice", &[0x90, 0xf1, 0xf1], Fault("SIGTRAP", "int1 at +0x1")),
+    // nop; 66 int1
+    case("icebp with a prefix", &[0x90, 0x66, 0xf1], Fault("SIGTRAP", "int1 at +0x1")),
+    // nop; int 3; nop
+    case("breakpoint by its number", &[0x90, 0xcd, 3, 0x90], Fault("SIGTRAP", "int 3 at +0x1")),
+    // nop; int 4; nop
+    case("overflow by its number", &[0x90, 0xcd, 4, 0x90], Fault("SIGSEGV", "int 4 at +0x1")),
+    // nop; int 1; nop: its gate is closed to user mode, which is a fault.
+    case("debug exception by its number", &[0x90, 0xcd, 1, 0x90], Fault("SIGSEGV", "int 1 at +0x1")),
     case("hlt", &[0xf4], Fault("SIGSEGV", "hlt")),
     case("cli", &[0xfa], Fault("SIGSEGV", "cli")),
     case("in", &[0xec], Fault("SIGSEGV", "in al, dx")),
@@ -99,6 +111,9 @@ const CASES: &[Case] = &[
     case("vsyscall", &[0x48, 0xc7, 0xc0, 0, 0, 0x60, 0xff, 0xff, 0xd0], Any),
     // pushfq; or dword [rsp], 0x100; popfq; nop
     case("TF", &[0x9c, 0x81, 0x0c, 0x24, 0, 1, 0, 0, 0x9d, 0x90], Fault("SIGTRAP", "nop at +0x9")),
+    // … nop; int1: the step ends where INT1 stands.
+    case("TF before icebp", &[0x9c, 0x81, 0x0c, 0x24, 0, 1, 0, 0, 0x9d, 0x90, 0xf1],
+        Fault("SIGTRAP", "nop at +0x9")),
     case("DF", &[0xfd], Ends),
     // pushfq; or dword [rsp], 0x40000; popfq
     case("AC", &[0x9c, 0x81, 0x0c, 0x24, 0, 0, 4, 0, 0x9d], Ends),

@@ -1,5 +1,7 @@
 //! The processor's exceptions, by vector.
 
+use crate::executor::fault::Saved;
+
 /// Mnemonic and meaning of the exceptions (Intel SDM vol. 3A, table 6-1).
 const EXCEPTIONS: [(u32, &str, &str); 16] = [
     (0, "#DE", "divide error"),
@@ -20,9 +22,16 @@ const EXCEPTIONS: [(u32, &str, &str); 16] = [
     (19, "#XM", "SIMD floating-point exception"),
 ];
 
-/// Vectors whose saved instruction pointer is behind the instruction: traps.
-pub(super) fn comes_after(vector: u32) -> bool {
-    matches!(vector, 1 | 3 | 4) || vector >= FIRST_INTERRUPT
+/// Where an exception leaves the instruction pointer (Intel SDM vol. 3A, table 6-1).
+///
+/// A debug exception may be INT1 or a single step, and the module does not say which: a step that ends at an INT1 is
+/// taken for it.
+pub(super) fn saved(vector: u32) -> Saved {
+    match vector {
+        1 => Saved::AroundInt1,
+        3 | 4 | FIRST_INTERRUPT.. => Saved::Behind,
+        _ => Saved::At,
+    }
 }
 
 /// The vector of a non-maskable interrupt.

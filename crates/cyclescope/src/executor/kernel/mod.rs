@@ -15,7 +15,7 @@ mod tests;
 
 pub use device::{DEVICE, Module};
 
-use super::fault::{describe, find};
+use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
 use super::placement::{check, middle, placed_code};
 use super::{Batch, Executor, FaultReport, Layout, Progress, Sample};
@@ -240,17 +240,16 @@ impl Kernel {
 
     fn name(&self, batch: &Batch, layout: &Layout, outcome: &Outcome) -> FaultReport {
         let arena = self.module.info.arena;
-        let after = exception::comes_after(outcome.vector);
         let layouts = std::slice::from_ref(layout);
         let at = outcome.ip.checked_sub(arena).filter(|at| *at <= self.arena_len() as u64);
-        let found = |after| at.and_then(|at| find(at as usize, after, &batch.programs, layouts));
+        let found = |saved| at.and_then(|at| find(at as usize, saved, &batch.programs, layouts));
         // INT n leaves its address behind it, whichever exception has the number.
-        let by_number = found(true).filter(|(program, code_at, at)| {
+        let by_number = found(Saved::Behind).filter(|(program, code_at, at)| {
             let code = &batch.programs[*program].code()[at - *code_at as usize..];
             code.starts_with(&[INT_N, outcome.vector as u8])
         });
         let told = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
-        let place = by_number.or_else(|| found(after));
+        let place = by_number.or_else(|| found(exception::saved(outcome.vector)));
         let start = place.map_or(outcome.ip, |(_, _, start)| arena + start as u64);
         let offset = place.map(|(_, code_at, at)| at - code_at as usize);
         let program = place.map(|(program, ..)| program);

@@ -5,7 +5,7 @@ use super::abi::{
     Run, changed,
 };
 use super::device::unavailable;
-use super::exception::{comes_after, name};
+use super::exception::{name, saved};
 use super::markers::{Around, Guard, Probe, Ruler};
 use super::*;
 use crate::machine::fact::{Fact, Files};
@@ -21,8 +21,9 @@ fn exceptions_have_names() {
     assert_eq!(name(19), "#XM (SIMD floating-point exception)");
     assert_eq!((name(2), name(128)), ("interrupt 2".to_string(), "interrupt 128".to_string()));
     // INT3, INTO and INT n leave their address behind them; faults leave it at them.
-    let after: Vec<u32> = (0..34).filter(|vector| comes_after(*vector)).collect();
-    assert_eq!(after, [1, 3, 4, 32, 33]);
+    let saved_as = |place| (0..34).filter(|vector| saved(*vector) == place).collect::<Vec<u32>>();
+    assert_eq!(saved_as(Saved::Behind), [3, 4, 32, 33]);
+    assert_eq!(saved_as(Saved::AroundInt1), [1]);
 }
 
 #[test]

@@ -69,6 +69,8 @@ pub(super) struct Status {
     /// `si_addr`; with SIGSYS the number of the system call.
     pub(super) address: u64,
     pub(super) rip: u64,
+    /// The processor's exception; of no meaning with SIGSYS.
+    pub(super) vector: u32,
 }
 
 /// Fences that hold canaries or constants, by index.

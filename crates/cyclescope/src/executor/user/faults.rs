@@ -6,7 +6,7 @@
 use super::command::{Status, outcome};
 use super::worker;
 use crate::executor::Layout;
-use crate::executor::fault::{FaultReport, describe, find};
+use crate::executor::fault::{FaultReport, Saved, describe, find};
 use crate::program::Program;
 use std::ptr;
 
@@ -17,12 +17,14 @@ pub(super) unsafe extern "C" fn report(
     ucontext: *const libc::ucontext_t,
 ) -> ! {
     // SAFETY: the kernel passes both structures on the signal stack.
-    let (code, address, rip) = unsafe {
+    let (code, address, rip, vector) = unsafe {
         let address = match signal {
             libc::SIGSYS => (*info.cast::<SigsysInfo>()).number as u64,
             _ => (*info).si_addr() as u64,
         };
-        ((*info).si_code, address, (*ucontext).uc_mcontext.gregs[libc::REG_RIP as usize] as u64)
+        let registers = &(*ucontext).uc_mcontext.gregs;
+        let vector = registers[libc::REG_TRAPNO as usize];
+        ((*info).si_code, address, registers[libc::REG_RIP as usize] as u64, vector as u32)
     };
     // SAFETY: handlers are installed after the shared memory was mapped.
     unsafe {
@@ -31,6 +33,7 @@ pub(super) unsafe extern "C" fn report(
             ptr::addr_of_mut!((*status).code).write_volatile(code);
             ptr::addr_of_mut!((*status).address).write_volatile(address);
             ptr::addr_of_mut!((*status).rip).write_volatile(rip);
+            ptr::addr_of_mut!((*status).vector).write_volatile(vector);
         })
     }
 }
@@ -52,12 +55,27 @@ const SI_KERNEL: i32 = 0x80;
 /// `si_code` of an alignment check, which has no address either.
 const BUS_ADRALN: i32 = 1;
 
+/// `si_code` of INT1; a single step has TRAP_TRACE (`get_si_code` in the kernel's `arch/x86/kernel/ptrace.c`).
+const TRAP_BRKPT: i32 = 1;
+/// The vector of the overflow exception, which INT 4 raises behind itself (Intel SDM vol. 3A, 6.15). The kernel sends
+/// SIGSEGV, as for a general protection fault.
+const OVERFLOW: u32 = 4;
+
+/// Where a signal leaves the instruction pointer.
+fn saved(signal: i32, code: i32, vector: u32) -> Saved {
+    match signal {
+        libc::SIGTRAP if code == TRAP_BRKPT => Saved::AroundInt1,
+        libc::SIGTRAP | libc::SIGSYS => Saved::Behind,
+        libc::SIGSEGV if vector == OVERFLOW => Saved::Behind,
+        _ => Saved::At,
+    }
+}
+
 /// Names a fault. Programs of the layouts do not overlap; `arena` is the arena's address in the worker.
 pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
     let Status { signal, code, rip, .. } = *status;
-    // These signals come with the address of the next instruction.
-    let after = matches!(signal, libc::SIGTRAP | libc::SIGSYS);
-    let place = rip.checked_sub(arena).and_then(|at| find(at as usize, after, programs, layouts));
+    let saved = saved(signal, code, status.vector);
+    let place = rip.checked_sub(arena).and_then(|at| find(at as usize, saved, programs, layouts));
     let start = place.map_or(rip, |(_, _, start)| arena + start as u64);
     let own_address = match signal {
         libc::SIGSEGV => code != SI_KERNEL,
@@ -99,5 +117,23 @@ pub fn signal_name(signal: i32) -> &'static str {
         libc::SIGABRT => "SIGABRT",
         libc::SIGTERM => "SIGTERM",
         _ => "another signal",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_traps_is_told_from_what_faults() {
+        let stepped = 2;
+        assert_eq!(saved(libc::SIGTRAP, TRAP_BRKPT, 1), Saved::AroundInt1);
+        assert_eq!(saved(libc::SIGTRAP, stepped, 1), Saved::Behind);
+        assert_eq!(saved(libc::SIGTRAP, SI_KERNEL, 3), Saved::Behind);
+        assert_eq!(saved(libc::SIGSEGV, SI_KERNEL, OVERFLOW), Saved::Behind);
+        assert_eq!(saved(libc::SIGSEGV, SI_KERNEL, 13), Saved::At);
+        // A refused system call raises nothing: the vector is that of whatever came before.
+        assert_eq!(saved(libc::SIGSYS, 1, 14), Saved::Behind);
+        assert_eq!(saved(libc::SIGILL, 2, 6), Saved::At);
     }
 }
