@@ -1,7 +1,7 @@
 //! Runs a trial's programs beside the ruler, for as long as they need and there is time.
 
-use super::CONFIDENCE;
 use super::trial::{Trial, Weights};
+use super::{CONFIDENCE, Conditions};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::probe::{Probe, Reading, combination, unshared};
@@ -47,10 +47,7 @@ pub(super) struct Means<'a> {
 pub(super) struct Outcome {
     /// What each of the contrasts costs, in core cycles.
     pub(super) costs: Vec<Interval>,
-    /// What the neighbour takes, in core cycles.
-    pub(super) size: f64,
-    /// Whether the core was not shared with a busy sibling, as far as can be told.
-    pub(super) alone: bool,
+    pub(super) conditions: Conditions,
 }
 
 impl<'a> Means<'a> {
@@ -83,7 +80,7 @@ impl<'a> Means<'a> {
             readings.extend(more.iter().filter_map(|layout| layout.read()));
             let outcome = self.outcome(trial, &readings);
             let narrow = |outcome: &Outcome| {
-                outcome.alone && outcome.costs.iter().all(|cost| cost.half_width() <= WANTED)
+                outcome.conditions.alone && outcome.costs.iter().all(|cost| cost.half_width() <= WANTED)
             };
             if outcome.as_ref().is_some_and(narrow) || left() < layouts * ROUNDS_LEAST {
                 return Ok(outcome);
@@ -100,7 +97,11 @@ impl<'a> Means<'a> {
         let (kept, shared) = unshared(readings.to_vec(), self.least);
         let weigh = |weights: &Weights| combination(&kept, self.imul_latency, weights, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
-        let size = if trial.size.is_empty() { 0.0 } else { weigh(&trial.size)?.value };
-        Some(Outcome { costs: costs?, size, alone: !shared })
+        let value = |weights: &Weights| match weights.is_empty() {
+            true => Some(0.0),
+            false => weigh(weights).map(|interval| interval.value),
+        };
+        let (size, overlap) = (value(&trial.size)?, value(&trial.overlap)?.max(0.0));
+        Some(Outcome { costs: costs?, conditions: Conditions { size, overlap, alone: !shared } })
     }
 }

@@ -16,9 +16,25 @@ const WIDTH: u64 = 6;
 /// Multiplications in a row that the reading of a counter takes: it can be kept waiting.
 const READING: usize = 4;
 
-pub(super) struct Core {
+/// In what one core differs from another.
+pub(super) struct Habits {
     /// Whether LFENCE waits for what comes before.
-    lfence_waits: bool,
+    pub(super) lfence_waits: bool,
+    /// Cycles that MFENCE takes once the stores before it are visible. They pass beside whatever else executes.
+    pub(super) mfence: u64,
+    /// Cycles in which a store drains that the program finds in the store buffer; none if 0.
+    pub(super) left_by_caller: u64,
+}
+
+impl Default for Habits {
+    fn default() -> Habits {
+        Habits { lfence_waits: true, mfence: 1, left_by_caller: 0 }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Core {
+    habits: Habits,
     /// Durations that were computed before.
     known: HashMap<(Vec<u8>, u64), u64>,
 }
@@ -46,16 +62,20 @@ impl Executor for Core {
 }
 
 impl Core {
-    pub(super) fn new(lfence_waits: bool) -> Core {
-        Core { lfence_waits, known: HashMap::new() }
+    pub(super) fn new(habits: Habits) -> Core {
+        Core { habits, known: HashMap::new() }
     }
 
     fn duration(&mut self, program: &Program, loops: u64) -> u64 {
         let key = (program.code().to_vec(), loops);
         *self.known.entry(key).or_insert_with(|| {
-            let mut flight = Flight::default();
+            let mut flight = Flight { mfence: self.habits.mfence, ..Flight::default() };
+            if self.habits.left_by_caller > 0 {
+                let drained = flight.add(Unit::Any, self.habits.left_by_caller, Vec::new());
+                flight.accesses.push(drained);
+            }
             for instruction in path(program.code(), loops) {
-                if self.lfence_waits || instruction.mnemonic() != Mnemonic::Lfence {
+                if self.habits.lfence_waits || instruction.mnemonic() != Mnemonic::Lfence {
                     flight.issue(&instruction);
                 }
             }
@@ -103,6 +123,7 @@ struct Operation {
 #[derive(Default)]
 struct Flight {
     operations: Vec<Operation>,
+    mfence: u64,
     instructions: u64,
     /// Who wrote each register last.
     writers: HashMap<Register, usize>,
@@ -128,7 +149,7 @@ impl Flight {
             Mnemonic::Serialize | Mnemonic::Cpuid => self.fence([&self.since[..], &self.accesses].concat()),
             Mnemonic::Mfence => {
                 let accesses = std::mem::take(&mut self.accesses);
-                let fence = self.add(Unit::Any, 1, accesses);
+                let fence = self.add(Unit::Any, self.mfence, accesses);
                 self.since.push(fence);
                 self.accesses.push(fence);
             }

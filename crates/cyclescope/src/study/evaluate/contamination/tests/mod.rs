@@ -7,7 +7,7 @@ use super::*;
 use crate::clock::{Clock, Step};
 use crate::executor::Mode;
 use crate::executor::mock::{Scenario, Simulated};
-use core::Core;
+use core::{Core, Habits};
 
 /// A side of a method, and the number of one of its steps.
 type Fence = (fn(&mut Clock) -> &mut &'static [Step], usize);
@@ -56,7 +56,7 @@ const STORES: Fault = Fault::StoresNotDrained;
 
 #[test]
 fn in_miniature_every_method_is_as_it_promises() {
-    let mut core = Core::new(true);
+    let mut core = Core::default();
     for clock in crate::clock::ALL {
         if clock.calls() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
             continue;
@@ -89,7 +89,7 @@ fn in_miniature_each_fence_holds_what_rests_on_it() {
         ("mfence-lfence-rdtsc", (end, 1), &[UNFINISHED, STORES]),
         ("mfence-lfence-rdtsc", (end, 3), &[FOLLOWING]),
     ];
-    let mut core = Core::new(true);
+    let mut core = Core::default();
     for (name, fence, expected) in fences {
         let rows = measure(&mut core, &without(name, *fence), 2);
         assert_eq!(happening(&rows), *expected, "{name} without step {}: {rows:#?}", fence.1);
@@ -98,7 +98,11 @@ fn in_miniature_each_fence_holds_what_rests_on_it() {
 
 #[test]
 fn without_a_fence_to_hold_methods_against_nothing_is_said() {
-    let rows = measure(&mut Core::new(false), Clock::named("lfence-rdtsc-lfence").unwrap(), 3);
+    let rows = measure(
+        &mut Core::new(Habits { lfence_waits: false, ..Habits::default() }),
+        Clock::named("lfence-rdtsc-lfence").unwrap(),
+        3,
+    );
     for row in rows.iter().filter(|row| [LEADING, EARLY, UNFINISHED].contains(&row.fault)) {
         assert!(row.verdict == Verdict::Unclear && row.cost.why().unwrap().contains("LFENCE"), "{row:?}");
     }
@@ -115,7 +119,8 @@ fn a_simulated_machine_has_verdicts_too() {
 #[test]
 fn verdicts_follow_the_interval() {
     let of = |fault, promised, value, margin| {
-        Verdict::of(fault, promised, &Interval::around(value, margin), 200.0, true)
+        let conditions = Conditions { size: 200.0, overlap: 0.0, alone: true };
+        Verdict::of(fault, promised, &Interval::around(value, margin), &conditions)
     };
     assert_eq!(of(LEADING, true, 0.4, 0.7), Verdict::Kept);
     assert_eq!(of(LEADING, false, 0.4, 0.7), Verdict::NotVisible);
@@ -128,13 +133,56 @@ fn verdicts_follow_the_interval() {
     assert_eq!(of(UNFINISHED, true, -50.0, 0.7), Verdict::Broken);
     assert_eq!(of(STORES, true, -5.0, 1.0), Verdict::Kept);
     assert_eq!(of(STORES, true, -15.0, 1.0), Verdict::Broken);
-    let shared = |value| Verdict::of(LEADING, false, &Interval::around(value, 1.0), 200.0, false);
+    let beside_sibling = Conditions { size: 200.0, overlap: 0.0, alone: false };
+    let shared = |value| Verdict::of(LEADING, false, &Interval::around(value, 1.0), &beside_sibling);
     assert_eq!([0.0, 5.0, 50.0].map(shared), [Verdict::Unclear, Verdict::Unclear, Verdict::Visible]);
 }
 
 #[test]
+fn what_the_end_hides_of_its_own_time_is_not_called_missed() {
+    let conditions = Conditions { size: 200.0, overlap: 20.0, alone: true };
+    let of = |value| Verdict::of(UNFINISHED, true, &Interval::around(value, 0.7), &conditions);
+    let expected = [Verdict::Kept, Verdict::Unclear, Verdict::Unclear, Verdict::Broken, Verdict::Broken];
+    assert_eq!([0.0, -5.0, -20.0, -23.0, -200.0].map(of), expected);
+}
+
+/// What MFENCE took beside other code, in core cycles (Zen 5, family 26, model 2).
+const MFENCE: u64 = 57;
+
+#[test]
+fn a_fence_that_overlaps_with_the_tail_of_the_body_keeps_its_promise() {
+    let mut core = Core::new(Habits { mfence: MFENCE, ..Habits::default() });
+    let clock = Clock::named("mfence-lfence-rdtsc").unwrap();
+    for row in measure(&mut core, clock, 7) {
+        assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
+    }
+    // Nor does it hide that a body is unfinished: RDTSC does not wait for MFENCE.
+    let broken = measure(&mut core, &without(clock.name, (end, 1)), 8);
+    assert_eq!(happening(&broken), [UNFINISHED, STORES], "{broken:#?}");
+}
+
+#[test]
+fn a_fence_longer_than_the_code_before_it_is_not_called_broken() {
+    // Six square roots of thirteen cycles: 78.
+    let mut core = Core::new(Habits { mfence: 100, ..Habits::default() });
+    let rows = measure(&mut core, Clock::named("mfence-lfence-rdtsc").unwrap(), 9);
+    let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
+    let cost = unfinished.cost.known().unwrap();
+    assert!(cost.high < -TOLERANCE_CYCLES && unfinished.verdict == Verdict::Unclear, "{unfinished:?}");
+}
+
+#[test]
+fn stores_that_the_caller_left_are_not_taken_for_a_part_of_the_body() {
+    // A line that missed the caches kept MFENCE for some 500 cycles (Zen 5, family 26, model 2).
+    let mut core = Core::new(Habits { mfence: MFENCE, left_by_caller: 500, ..Habits::default() });
+    for row in measure(&mut core, Clock::named("mfence-lfence-rdtsc").unwrap(), 10) {
+        assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
+    }
+}
+
+#[test]
 fn in_miniature_the_notes_are_wrong_and_the_paper_leaves_a_gap() {
-    let mut core = Core::new(true);
+    let mut core = Core::default();
     let rdtscp = measure(&mut core, Clock::named("rdtscp").unwrap(), 6);
     let lfence = measure(&mut core, Clock::named("lfence-rdtsc").unwrap(), 6);
     let stand_in = measure(&mut core, &STAND_IN, 6);
