@@ -1,8 +1,8 @@
 //! Other names for instructions: condition codes, pseudo-operations with a built-in immediate, and habits of
 //! common assemblers.
 
-use super::kinds::{Imm, Slot};
-use super::mnemonic::{Pattern, Target, slots};
+use super::kinds::{Imm, Slot, slots};
+use super::pattern::{Pattern, Target};
 use iced_x86::Code;
 use std::collections::HashMap;
 

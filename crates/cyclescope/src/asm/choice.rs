@@ -1,10 +1,12 @@
 //! Picks concrete registers, addresses and immediates for a form.
 
-use super::forms::{Address, Form, Masking, Rounding, Variant};
-use super::kinds::{Class, Imm, Slot};
-use super::mnemonic::slots;
+use super::form::{Address, Form, Masking, Prefix, Rounding, Variant};
+use super::kinds::{Class, Imm, Slot, slots};
 use super::place::Placing;
-use iced_x86::{Code, EncodingKind, Instruction, InstructionInfoFactory, OpKind, Register, RoundingControl};
+use iced_x86::{
+    Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, InstructionInfoFactory, OpKind, Register,
+    RoundingControl,
+};
 
 /// Which registers, addresses and immediates a form gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,35 @@ const ABSOLUTE: u64 = 0x1122_3344_5566_7788;
 /// General registers that an instruction may have; first those with no special part in the snippet's world.
 const GENERAL: [u32; 14] = [3, 8, 9, 10, 11, 12, 13, 6, 7, 0, 1, 2, 14, 5];
 
-pub(super) struct Picker<'a> {
+impl Form {
+    /// A legal instruction of this form, or none where it does not exist with that choice (a high byte
+    /// register beside an address in r14, for one).
+    ///
+    /// Registers are distinct, and distinct from the registers that the instruction implies where that is
+    /// possible. Branches go to address 0.
+    pub fn instruction(&self, choice: &Choice) -> Option<Instruction> {
+        // Some registers turn a reserved no-operation into an instruction (0F 1C /0 is CLDEMOTE).
+        let tries = if self.code.op_code().is_reserved_nop() { 8 } else { 1 };
+        (0..tries).find_map(|n| self.checked(&Choice { seed: choice.seed.wrapping_add(n), ..*choice }))
+    }
+
+    fn checked(&self, choice: &Choice) -> Option<Instruction> {
+        let mut instruction = Picker::new(self, choice).build()?;
+        match self.prefix {
+            Prefix::None => {}
+            Prefix::Lock => instruction.set_has_lock_prefix(true),
+            Prefix::Rep => instruction.set_has_rep_prefix(true),
+            Prefix::Repne => instruction.set_has_repne_prefix(true),
+        }
+        let mut encoder = Encoder::new(64);
+        encoder.encode(&instruction, 0).ok()?;
+        let bytes = encoder.take_buffer();
+        let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
+        (decoded.code() == self.code).then_some(decoded)
+    }
+}
+
+struct Picker<'a> {
     form: &'a Form,
     choice: &'a Choice,
     placing: Placing,
@@ -40,7 +70,7 @@ pub(super) struct Picker<'a> {
 }
 
 impl<'a> Picker<'a> {
-    pub(super) fn new(form: &'a Form, choice: &'a Choice) -> Picker<'a> {
+    fn new(form: &'a Form, choice: &'a Choice) -> Picker<'a> {
         let mut taken = Vec::new();
         for slot in slots(form.code) {
             if let Slot::Fixed(register) = slot {
@@ -50,7 +80,7 @@ impl<'a> Picker<'a> {
         Picker { form, choice, placing: Placing::new(form.code), taken }
     }
 
-    pub(super) fn build(mut self) -> Option<Instruction> {
+    fn build(mut self) -> Option<Instruction> {
         let slots: Vec<Slot> = slots(self.form.code).collect();
         self.avoid_implied(&slots);
         let memory = self.form.variants.iter().any(|v| matches!(v, Variant::Memory | Variant::Broadcast));
@@ -241,9 +271,4 @@ impl<'a> Picker<'a> {
         self.taken.push(found.full_register());
         Some(*found)
     }
-}
-
-/// Whether a Code is one of the three LEA.
-pub(super) fn is_lea(code: Code) -> bool {
-    matches!(code, Code::Lea_r16_m | Code::Lea_r32_m | Code::Lea_r64_m)
 }

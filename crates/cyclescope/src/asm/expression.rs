@@ -1,7 +1,7 @@
 //! Constant expressions and addresses, as linear forms.
 
+use super::cursor::Cursor;
 use super::lexer::{Kind, Position};
-use super::reader::Reader;
 use super::registers::named;
 use crate::error::BadSnippet;
 use iced_x86::Register;
@@ -78,7 +78,7 @@ impl Linear {
     }
 }
 
-impl Reader<'_> {
+impl Cursor<'_> {
     /// Reads a sum; `in_address` only words the error.
     pub(super) fn expression(&mut self, in_address: bool) -> Result<Linear, BadSnippet> {
         self.sum(in_address, 0)

@@ -3,10 +3,11 @@
 //! Whatever is chosen has been encoded, decoded again and found to be the same Code: the encoder alone accepts
 //! combinations that no processor does, such as `{z}` on a store.
 
-use super::kinds::Slot;
+use super::kinds::{Slot, slots};
 use super::lexer::Position;
-use super::mnemonic::{self, Pattern, Target, slots};
+use super::mnemonic;
 use super::operand::{Operand, Value};
+use super::pattern::{Pattern, Target};
 use super::place::{Fixup, Mismatch, Placing, Why};
 use super::reader::{Prefix, Statement};
 use super::suggest;

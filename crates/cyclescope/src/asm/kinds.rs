@@ -1,6 +1,6 @@
 //! What an operand slot of an instruction takes, in the few classes that the text can tell apart.
 
-use iced_x86::{OpCodeOperandKind as Kind, Register};
+use iced_x86::{Code, OpCodeOperandKind as Kind, Register};
 
 /// A set of registers that share an operand slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -277,6 +277,11 @@ fn immediate_slot(kind: Kind) -> Option<Slot> {
         Kind::imm64 => Imm::Bits(64),
         _ => return None,
     }))
+}
+
+/// The slots of a Code.
+pub(super) fn slots(code: Code) -> impl Iterator<Item = Slot> {
+    code.op_code().op_kinds().iter().map(|kind| slot(*kind))
 }
 
 #[cfg(test)]

@@ -5,29 +5,12 @@
 //! `blendvps`), and patterns with the operands left out that assemblers let one leave out. Aliases and
 //! pseudo-operations are derived from those.
 
-use super::kinds::{Class, Imm, Slot, slot};
+use super::kinds::{Class, Imm, Slot, slots};
+use super::pattern::{Pattern, Target};
 use super::registers::named;
 use iced_x86::{Code, Formatter, Instruction, IntelFormatter, OpKind, Register};
 use std::collections::HashMap;
 use std::sync::LazyLock;
-
-/// Where an operand as written goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
-    /// An operand of the instruction.
-    Operand(u32),
-    /// Nowhere: the instruction implies this register.
-    Implied(Register),
-}
-
-/// One way to write an instruction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern {
-    pub(super) code: Code,
-    pub(super) targets: Vec<Target>,
-    /// The immediate of a pseudo-operation such as `cmpltps`.
-    pub(super) immediate: Option<u8>,
-}
 
 /// Names of our own where the formatter's name means another instruction to assemblers, or needs a prefix.
 pub(super) const OWN_NAMES: [(Code, &str); 9] = [
@@ -52,11 +35,6 @@ pub(super) fn patterns(mnemonic: &str) -> &'static [Pattern] {
 /// All mnemonics.
 pub(super) fn all() -> impl Iterator<Item = &'static str> {
     TABLE.keys().map(String::as_str)
-}
-
-/// The slots of a Code.
-pub(super) fn slots(code: Code) -> impl Iterator<Item = Slot> {
-    code.op_code().op_kinds().iter().map(|kind| slot(*kind))
 }
 
 /// Whether an assembler for 64-bit mode should know it: it exists there, and a decoder with default options

@@ -6,8 +6,10 @@
 
 mod aliases;
 mod choice;
+mod cursor;
 mod expression;
 mod fit;
+mod form;
 pub mod forms;
 mod kinds;
 mod layout;
@@ -15,6 +17,7 @@ mod lexer;
 mod listing;
 mod mnemonic;
 mod operand;
+mod pattern;
 mod place;
 mod reader;
 pub mod registers;

@@ -3,9 +3,9 @@
 //! Every expression, in brackets or not, is read as a linear form (registers with factors, one symbol, a
 //! constant), so that `[8+rax*2+rbx]`, `8[rbx+rax*2]` and `[rbx][rax*2+8]` come out the same.
 
+use super::cursor::Cursor;
 use super::expression::{Linear, Symbol};
 use super::lexer::{Kind, Position};
-use super::reader::Reader;
 use super::registers::named;
 use crate::error::BadSnippet;
 use iced_x86::Register;
@@ -96,7 +96,7 @@ struct Keywords {
     memory: Option<Position>,
 }
 
-impl Reader<'_> {
+impl Cursor<'_> {
     /// Reads one operand with its decorators.
     pub(super) fn operand(&mut self) -> Result<Operand, BadSnippet> {
         let at = self.peek().at;

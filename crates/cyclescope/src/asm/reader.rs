@@ -1,6 +1,7 @@
 //! Tokens to statements: labels, prefixes, the mnemonic and its operands.
 
-use super::lexer::{Kind, Position, Token, tokens};
+use super::cursor::Cursor;
+use super::lexer::{Kind, Position, tokens};
 use super::operand::{Operand, Value};
 use super::registers::named;
 use crate::error::BadSnippet;
@@ -49,73 +50,35 @@ pub(super) enum Item {
     Statement(Statement),
 }
 
-/// Walks over the tokens.
-pub(super) struct Reader<'a> {
-    tokens: &'a [Token],
-    next: usize,
-}
-
 /// Reads a whole snippet.
 pub(super) fn items(text: &str) -> Result<Vec<Item>, BadSnippet> {
     let tokens = tokens(text)?;
-    let mut reader = Reader { tokens: &tokens, next: 0 };
+    let mut cursor = Cursor::new(&tokens);
     let mut items = Vec::new();
-    while reader.next < tokens.len() {
-        match reader.peek().kind {
-            Kind::End => drop(reader.take()),
-            Kind::Word if reader.peek_second().kind == Kind::Punct(':') => {
-                let label = reader.take();
-                reader.take();
+    while !cursor.at_end() {
+        match cursor.peek().kind {
+            Kind::End => drop(cursor.take()),
+            Kind::Word if cursor.peek_second().kind == Kind::Punct(':') => {
+                let label = cursor.take();
+                cursor.take();
                 if named(&label.text).is_some() {
                     return Err(label.at.error(format!("`{}` is a register, not a label", label.text)));
                 }
                 items.push(Item::Label(label.text, label.at));
             }
-            Kind::Number(number) if reader.peek_second().kind == Kind::Punct(':') => {
-                let label = reader.take();
-                reader.take();
+            Kind::Number(number) if cursor.peek_second().kind == Kind::Punct(':') => {
+                let label = cursor.take();
+                cursor.take();
                 let number = u32::try_from(number).map_err(|_| label.at.error("this label is too large"))?;
                 items.push(Item::Local(number));
             }
-            _ => items.push(Item::Statement(reader.statement()?)),
+            _ => items.push(Item::Statement(cursor.statement()?)),
         }
     }
     Ok(items)
 }
 
-impl Reader<'_> {
-    pub(super) fn peek(&self) -> &Token {
-        &self.tokens[self.next.min(self.tokens.len() - 1)]
-    }
-
-    pub(super) fn peek_second(&self) -> &Token {
-        &self.tokens[(self.next + 1).min(self.tokens.len() - 1)]
-    }
-
-    pub(super) fn take(&mut self) -> Token {
-        let token = self.peek().clone();
-        self.next += 1;
-        token
-    }
-
-    pub(super) fn at_punct(&self, punct: char) -> bool {
-        self.peek().kind == Kind::Punct(punct)
-    }
-
-    pub(super) fn at_operand_end(&self) -> bool {
-        matches!(self.peek().kind, Kind::End | Kind::Punct(','))
-    }
-
-    /// The error that something else than the next token belongs here.
-    pub(super) fn unexpected(&self, expected: &str) -> BadSnippet {
-        let token = self.peek();
-        let message = match token.kind {
-            Kind::End => String::from("the instruction ends too early"),
-            _ => format!("`{}` does not belong here", token.text),
-        };
-        token.at.error_expecting(message, format!("{expected} was expected"))
-    }
-
+impl Cursor<'_> {
     fn statement(&mut self) -> Result<Statement, BadSnippet> {
         let mut prefixes = Vec::new();
         loop {

@@ -1,9 +1,10 @@
 //! Words an error so that it tells what fits instead.
 
-use super::kinds::{Class, Imm, Slot};
+use super::kinds::{Class, Imm, Slot, slots};
 use super::lexer::Position;
-use super::mnemonic::{self, Pattern, Target, slots};
+use super::mnemonic;
 use super::operand::{Value, size_name};
+use super::pattern::{Pattern, Target};
 use super::place::{Mismatch, Why};
 use super::reader::Statement;
 use crate::error::BadSnippet;

@@ -137,7 +137,7 @@ fn encoding_hint(instruction: &Instruction) -> &'static str {
         }
         EncodingKind::EVEX if !needs_evex(instruction) && others(EncodingKind::VEX) => {
             let name = format!("{:?}", instruction.mnemonic()).to_lowercase();
-            let late = |p: &mnemonic::Pattern| super::fit::is_late_vex(p.code);
+            let late = |p: &super::pattern::Pattern| super::fit::is_late_vex(p.code);
             if mnemonic::patterns(&name).iter().any(late) { "" } else { "{evex} " }
         }
         _ => "",
