@@ -13,20 +13,8 @@
 //! Each loop is at most 64 bytes and stands in one cache line, and touches no memory.
 
 use crate::clock::Clock;
+pub use crate::program::chains::{ADD, IMUL, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
 use crate::program::{Program, Recipe};
-
-/// `add eax, eax`: register operands, for some cores fold the addition of an immediate at rename.
-pub const ADD: &[u8] = &[0x01, 0xc0];
-
-/// `imul rax, rax`: 64 bits wide, for some cores multiply 32 bits faster, and the data are for 64.
-pub const IMUL: &[u8] = &[0x48, 0x0f, 0xaf, 0xc0];
-
-/// Six additions that do not depend on each other:
-/// `add eax, ecx; add edx, ecx; add ebx, ecx; add ebp, ecx; add esi, ecx; add edi, ecx`.
-pub const SENTINEL: &[u8] = &[0x01, 0xc8, 0x01, 0xca, 0x01, 0xcb, 0x01, 0xcd, 0x01, 0xce, 0x01, 0xcf];
-
-/// Additions in one copy of [`SENTINEL`].
-pub const SENTINEL_ADDS: usize = 6;
 
 /// Copies in the sentinel's loop: as many as fit, for a short loop loses slots at its end (twelve additions
 /// and the counter took 3.0 cycles an iteration on a core with five adders, not 2.6).
@@ -59,9 +47,6 @@ pub fn sentinel_width(adders: u32) -> f64 {
 
 /// Links in the short and the long loop body of the `add` chain.
 pub const ADD_LINKS: [usize; 2] = [8, 24];
-
-/// Links in the short and the long loop body of the `imul` chain.
-pub const IMUL_LINKS: [usize; 2] = [4, 14];
 
 /// Links by which the two bodies of each chain differ.
 pub const ADD_SPAN: f64 = (ADD_LINKS[1] - ADD_LINKS[0]) as f64;

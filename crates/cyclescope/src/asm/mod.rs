@@ -7,6 +7,7 @@
 mod aliases;
 mod choice;
 mod cursor;
+mod emitter;
 mod expression;
 mod fit;
 mod form;
@@ -24,6 +25,8 @@ pub mod registers;
 mod suggest;
 mod text;
 
+pub use emitter::Emitter;
+pub(crate) use emitter::NOMINAL_CONTEXT;
 pub use layout::parse;
 pub use lexer::Position;
 pub use listing::{Listing, features, hex};

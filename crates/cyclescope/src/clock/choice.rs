@@ -1,8 +1,9 @@
 //! Which timing method suits this machine, and whether one that was asked for can be used.
 
-use super::{ALL, Clock};
+use super::ALL;
+use super::method::Clock;
+use crate::context::Mode;
 use crate::error::Unavailable;
-use crate::executor::Mode;
 use crate::machine::Machine;
 use crate::unit::Unit;
 

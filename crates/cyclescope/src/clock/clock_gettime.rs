@@ -1,6 +1,7 @@
 //! CLOCK_MONOTONIC_RAW: the system's clock, as the thing to beat.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

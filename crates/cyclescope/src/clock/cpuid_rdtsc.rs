@@ -2,7 +2,8 @@
 //!
 //! CPUID also drains the store buffer. Its own, varying time is part of the sample.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -3,7 +3,8 @@
 //! Writing CR0 serialises without the variance of CPUID, in ring 0 only. The paper puts nothing after the
 //! second reading.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -1,6 +1,7 @@
 //! CPUID, RDTSC before; RDTSCP, CPUID after: the improved method of Intel's paper.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

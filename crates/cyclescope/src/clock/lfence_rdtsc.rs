@@ -3,7 +3,8 @@
 //! What the notes hold to be about the same as RDTSCP: earlier instructions have executed when the counter is read,
 //! later ones may begin before.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

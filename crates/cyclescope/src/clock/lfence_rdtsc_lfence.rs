@@ -3,7 +3,8 @@
 //! The fence before orders earlier instructions before the reading, the fence after keeps later ones from
 //! starting early. Neither waits for the store buffer.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

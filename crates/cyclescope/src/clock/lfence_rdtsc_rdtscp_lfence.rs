@@ -2,7 +2,8 @@
 //!
 //! Nothing stands between the first reading and the body, so the body's first instructions may begin early.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -2,7 +2,8 @@
 //!
 //! MFENCE makes the end wait for the store buffer, LFENCE for everything else.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -12,6 +12,7 @@ mod cpuid_rdtsc_rdtscp_cpuid;
 mod lfence_rdtsc;
 mod lfence_rdtsc_lfence;
 mod lfence_rdtsc_rdtscp_lfence;
+mod method;
 mod mfence_lfence_rdtsc;
 mod rdpmc;
 mod rdpru;
@@ -23,12 +24,8 @@ mod serialize_rdtsc;
 mod step;
 
 pub use choice::{choose, find, rank, require};
+pub use method::{Clock, Promises};
 pub use step::Step;
-
-use crate::machine::reading::Reading;
-use crate::program::Emitter;
-use crate::unit::Unit;
-use iced_x86::{CpuidFeature, Register};
 
 /// Every timing method, sorted by name.
 pub const ALL: &[Clock] = &[
@@ -49,107 +46,10 @@ pub const ALL: &[Clock] = &[
     serialize_rdtsc::CLOCK,
 ];
 
-/// What a method promises about the code around its readings, the five faults of which
-/// `docs/how-it-measures.md` speaks. What a method does not promise may still not happen on a given core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Promises {
-    /// Code before the pair has executed when the start is read.
-    pub leading_done: bool,
-    /// No instruction of the body executes before the start is read.
-    pub body_waits: bool,
-    /// The body has executed when the end is read.
-    pub body_done: bool,
-    /// No instruction after the pair executes before the end is read.
-    pub following_waits: bool,
-    /// Stores of the body are globally visible when the end is read.
-    pub stores_drained: bool,
-}
-
-/// A timing method.
-#[derive(Debug, Clone, Copy)]
-pub struct Clock {
-    /// Its name: the instructions of its start and, where they differ, of its end.
-    pub name: &'static str,
-    /// Names that the documents it comes from suggest, `paper-` for Intel's paper and `notes-` for the notes on
-    /// RDTSC(P).
-    pub also: &'static [&'static str],
-    /// One line on what it is good for, and what it does not order.
-    pub about: &'static str,
-    /// Where it was described.
-    pub source: &'static str,
-    /// The unit of its readings.
-    pub counts: Unit,
-    /// What it orders.
-    pub promises: Promises,
-    /// The steps before the body. Exactly one of them is [`Step::Store`].
-    pub start: &'static [Step],
-    /// The steps after the body. Exactly one of them is [`Step::Store`].
-    pub end: &'static [Step],
-}
-
 impl Clock {
     /// Finds a method by its name, or by one that a document suggests.
     pub fn named(name: &str) -> Option<&'static Clock> {
         ALL.iter().find(|clock| clock.name == name || clock.also.contains(&name))
-    }
-
-    fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.start.iter().chain(self.end)
-    }
-
-    /// The CPU features that its instructions need.
-    pub fn features(&self) -> Vec<CpuidFeature> {
-        let mut features: Vec<_> = self.steps().filter_map(|step| step.feature()).collect();
-        features.sort();
-        features.dedup();
-        features
-    }
-
-    /// The general purpose registers that its start changes. They are saved and restored around it.
-    pub fn clobbers(&self) -> Vec<Register> {
-        let mut clobbers: Vec<_> = self.start.iter().flat_map(|step| step.clobbers()).copied().collect();
-        clobbers.sort();
-        clobbers.dedup();
-        clobbers
-    }
-
-    /// Whether one of its instructions faults in user mode.
-    pub fn needs_ring0(&self) -> bool {
-        self.steps().any(|step| *step == Step::RewriteCr0)
-    }
-
-    /// Whether it reads a hardware counter with RDPMC, which an executor has to open first.
-    pub fn reads_counter(&self) -> bool {
-        self.steps().any(|step| *step == Step::Rdpmc)
-    }
-
-    /// Whether a step calls a function of the system, on the caller's stack and with its calling convention.
-    pub fn calls(&self) -> bool {
-        self.steps().any(|step| *step == Step::ClockGettime)
-    }
-
-    /// How its end reads the TSC, as far as the step of its readings goes.
-    pub fn reading(&self) -> Reading {
-        if self.end.contains(&Step::Rdtscp) { Reading::Rdtscp } else { Reading::LfenceRdtsc }
-    }
-
-    /// Whether it executes CPUID, which leaves the guest in a virtual machine.
-    pub fn executes_cpuid(&self) -> bool {
-        self.steps().any(|step| *step == Step::Cpuid)
-    }
-
-    /// Emits the reading before the body.
-    pub fn emit_start(&self, emitter: &mut Emitter) {
-        for step in self.start {
-            step.emit(emitter, std::mem::offset_of!(crate::context::Context, start));
-        }
-    }
-
-    /// Emits the reading after the body.
-    pub fn emit_end(&self, emitter: &mut Emitter) {
-        for step in self.end {
-            step.emit(emitter, std::mem::offset_of!(crate::context::Context, end));
-        }
     }
 }
 

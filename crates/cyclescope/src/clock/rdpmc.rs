@@ -1,6 +1,7 @@
 //! The core cycles counter by RDPMC, between LFENCEs.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -1,6 +1,7 @@
 //! Bare RDTSC: the two reads may move into, or out of, the measured body.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

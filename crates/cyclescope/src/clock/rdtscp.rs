@@ -1,6 +1,7 @@
 //! Bare RDTSCP: waits for earlier instructions, holds no later one back.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

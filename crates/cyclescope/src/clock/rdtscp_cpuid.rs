@@ -2,7 +2,8 @@
 //!
 //! The cost of the first CPUID is part of every sample; in a virtual machine that is thousands of ticks.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -1,6 +1,7 @@
 //! SERIALIZE before RDTSC, LFENCE after it.
 
-use super::{Clock, Promises, Step};
+use super::method::{Clock, Promises};
+use super::step::Step;
 use crate::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {

@@ -1,7 +1,7 @@
 //! The steps that timing methods are made of.
 
+use crate::asm::Emitter;
 use crate::context::Context;
-use crate::program::Emitter;
 use iced_x86::{Code, CpuidFeature, Register};
 use std::mem::offset_of;
 

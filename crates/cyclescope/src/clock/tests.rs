@@ -1,7 +1,8 @@
 //! Pins the machine code of every timing method.
 
 use super::*;
-use crate::program::{Emitter, Recipe};
+use crate::asm::Emitter;
+use crate::program::Recipe;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
 /// The instructions that a clock puts around an empty body, one a line.

@@ -1,6 +1,6 @@
 //! Faults: which instruction of which program it was.
 
-use super::Layout;
+use super::layout::Layout;
 use crate::program::Program;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter, Mnemonic};
 

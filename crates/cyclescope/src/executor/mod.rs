@@ -2,50 +2,22 @@
 
 mod fault;
 pub mod kernel;
+mod layout;
 mod lock;
 pub mod mock;
 mod placement;
 pub mod user;
 
 pub use fault::FaultReport;
+pub use layout::{Call, Layout, Place};
 pub use lock::LockState;
 
 use crate::context::Element;
+pub use crate::context::Mode;
 use crate::error::RunError;
 use crate::machine::fact::Fact;
 use crate::program::Program;
 use std::time::Duration;
-
-/// A program's place in a layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Place {
-    /// Which program of the batch.
-    pub program: usize,
-    /// Its offset in the executor's code arena.
-    pub offset: u32,
-}
-
-/// Where one layout puts code and data, and in which order it calls.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Layout {
-    /// The programs that this layout uses.
-    pub code: Vec<Place>,
-    /// One round: the calls that follow each other.
-    pub round: Vec<Call>,
-    /// By how many bytes each area's register is moved from the middle of its area.
-    pub data: [i32; 5],
-    /// Seeds the delays between calls.
-    pub seed: u64,
-}
-
-/// One call of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Call {
-    /// Which of the layout's places.
-    pub place: usize,
-    /// R15 at the entry of a looped body.
-    pub loop_count: u64,
-}
 
 /// Programs to run together, interleaved, in several layouts.
 #[derive(Debug, Clone)]
@@ -117,27 +89,6 @@ impl Progress {
             tsc: self.tsc.wrapping_add(other.tsc),
             aperf: self.aperf.wrapping_add(other.aperf),
             mperf: self.mperf.wrapping_add(other.mperf),
-        }
-    }
-}
-
-/// Where code runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// In a sandboxed process.
-    #[default]
-    User,
-    /// In ring 0, with interrupts off, through the kernel module.
-    Kernel,
-}
-
-impl Mode {
-    /// Its name in records and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::User => "user",
-            Mode::Kernel => "kernel",
         }
     }
 }

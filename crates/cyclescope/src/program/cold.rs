@@ -1,6 +1,6 @@
 //! Cold starts: what a program throws out of caches and translation buffers before its first reading.
 
-use super::Emitter;
+use crate::asm::Emitter;
 use crate::context::{AREA_REGISTERS, Context, EVICTION_PAGES};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 use std::mem::offset_of;

@@ -4,17 +4,16 @@
 //! in the [`Context`] beside it. It knows no address; [`Program::place`] fills in the one thing that depends
 //! on where it runs, the distance to its context.
 
+pub mod chains;
 mod cold;
-mod emitter;
 mod world;
 
 pub use cold::Cold;
-pub use emitter::Emitter;
 pub use world::{Vectors, World};
 
+use crate::asm::{Emitter, NOMINAL_CONTEXT};
 use crate::clock::Clock;
 use crate::context::Context;
-use emitter::NOMINAL_CONTEXT;
 use iced_x86::{Code, Register};
 use std::mem::offset_of;
 

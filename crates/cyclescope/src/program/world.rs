@@ -1,6 +1,6 @@
 //! The processor state that a snippet finds beside its general purpose registers.
 
-use super::Emitter;
+use crate::asm::Emitter;
 use crate::context::{Context, Element};
 use iced_x86::{Code, Register};
 use std::mem::offset_of;

@@ -4,8 +4,8 @@ use super::scenario::{Mode, Scenario};
 use super::timeline::Kind;
 use crate::executor::{Batch, Layout};
 use crate::program::Program;
+use crate::program::chains;
 use crate::random::{Random, mix};
-use crate::ruler;
 
 /// What an iteration of the width sentinel's loop costs beside its additions, in core cycles: `nop`, `dec`
 /// and `jnz` take two of five places in a cycle.
@@ -70,7 +70,7 @@ fn placed(scenario: &Scenario, program: &Program, place: u64) -> Body {
     // Lengths of one snippet share its effect, different snippets in the same layout do not.
     let by_snippet = program.snippet().iter().fold(place, |hash, byte| mix(hash, u64::from(*byte)));
     let by_program = mix(by_snippet, program.copies() as u64);
-    if body.kind == Kind::Imul && program.copies() == ruler::IMUL_LINKS[1] {
+    if body.kind == Kind::Imul && program.copies() == chains::IMUL_LINKS[1] {
         body.boundary += scenario.ruler_boundary;
     }
     if body.kind == Kind::Snippet {
@@ -98,9 +98,9 @@ pub(super) fn fingerprint(machine: u64, layout: &Layout) -> u64 {
 
 pub(super) fn kind(snippet: &[u8]) -> Kind {
     match snippet {
-        ruler::ADD => Kind::Add,
-        ruler::IMUL => Kind::Imul,
-        ruler::SENTINEL => Kind::Sentinel,
+        chains::ADD => Kind::Add,
+        chains::IMUL => Kind::Imul,
+        chains::SENTINEL => Kind::Sentinel,
         _ => Kind::Snippet,
     }
 }
@@ -112,7 +112,7 @@ impl Scenario {
         match kind(snippet) {
             Kind::Add => 1.0,
             Kind::Imul => 3.0,
-            Kind::Sentinel => ruler::SENTINEL_ADDS as f64 / self.adds_per_cycle,
+            Kind::Sentinel => chains::SENTINEL_ADDS as f64 / self.adds_per_cycle,
             Kind::Fixed | Kind::Snippet => {
                 let planted = self.costs.iter().find(|(known, _)| known == snippet);
                 planted.map_or(self.cost, |(_, cost)| *cost)

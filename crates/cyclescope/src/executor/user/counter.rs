@@ -5,8 +5,8 @@
 //! mode only, so that an interrupt's own cycles are not in the readings.
 
 use super::memory::view;
+use super::setup::Setup;
 use super::stub;
-use super::worker::Setup;
 use perf_event_open_sys::bindings as abi;
 use std::mem::{offset_of, size_of};
 use std::ptr;

@@ -4,13 +4,28 @@
 //! written in it, and a new worker takes well under a millisecond.
 
 use super::command::{Status, outcome};
-use super::worker;
+use super::ending;
 use crate::executor::Layout;
 use crate::executor::fault::{FaultReport, Saved, describe, find};
 use crate::program::Program;
+use std::arch::naked_asm;
 use std::ptr;
 
-/// Runs on the signal stack, after [`super::stub::signal_entry`].
+/// Where a signal handler starts. The kernel leaves AC set: the first misaligned access would fault again,
+/// for ever.
+#[unsafe(naked)]
+pub(super) unsafe extern "C" fn signal_entry() {
+    naked_asm!(
+        "push 0x202",
+        "popfq",
+        "sub rsp, 8",
+        "call {handler}",
+        "ud2",
+        handler = sym report,
+    )
+}
+
+/// Runs on the signal stack, after [`signal_entry`].
 pub(super) unsafe extern "C" fn report(
     signal: i32,
     info: *const libc::siginfo_t,
@@ -28,7 +43,7 @@ pub(super) unsafe extern "C" fn report(
     };
     // SAFETY: handlers are installed after the shared memory was mapped.
     unsafe {
-        worker::give_up(outcome::FAULT, |status| {
+        ending::give_up(outcome::FAULT, |status| {
             ptr::addr_of_mut!((*status).signal).write_volatile(signal);
             ptr::addr_of_mut!((*status).code).write_volatile(code);
             ptr::addr_of_mut!((*status).address).write_volatile(address);

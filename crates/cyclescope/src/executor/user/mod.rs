@@ -16,10 +16,13 @@
 mod batch;
 mod command;
 mod counter;
+mod ending;
 mod faults;
 mod memory;
+mod options;
 mod process;
 mod sandbox;
+mod setup;
 mod stub;
 mod worker;
 
@@ -27,6 +30,8 @@ mod worker;
 mod tests;
 
 pub use faults::signal_name;
+pub(crate) use options::MAX_CPUS;
+pub use options::UserOptions;
 
 use super::lock::{CpuLock, LockState, until};
 use super::{Batch, Executor, FaultReport, Mode, Sample, random};
@@ -39,27 +44,8 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// CPUs that can be named.
-pub(crate) const MAX_CPUS: usize = 1024;
 /// How long a worker may take to set itself up.
 const SETUP_TIME: Duration = Duration::from_secs(10);
-
-/// How to make a [`User`] executor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserOptions {
-    /// The CPU that measured code runs on.
-    pub cpu: usize,
-    /// Whether programs read the core-cycles counter with RDPMC.
-    pub counter: bool,
-    /// How long batches wait for another run on that CPU before they run beside it.
-    pub patience: Duration,
-}
-
-impl Default for UserOptions {
-    fn default() -> UserOptions {
-        UserOptions { cpu: 0, counter: false, patience: Duration::from_secs(30) }
-    }
-}
 
 /// Runs batches in a child process of its own.
 pub struct User {

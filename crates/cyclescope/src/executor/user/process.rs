@@ -2,8 +2,10 @@
 
 use super::command::Status;
 use super::memory::Memory;
-use super::worker::{self, Setup};
-use super::{UserOptions, counter, faults, sandbox};
+use super::options::UserOptions;
+use super::setup::Setup;
+use super::worker;
+use super::{counter, faults, sandbox};
 use crate::error::RunError;
 use rustix::io::Errno;
 use rustix::process::Signal;

@@ -5,8 +5,9 @@
 //! SIGSYS, 32-bit and x32 calls too, and is reported like any other fault.
 
 use super::memory::{SIGNAL_STACK, view};
+use super::setup::{FILTER_LEN, Setup};
 use super::stub;
-use super::worker::Setup;
+use super::{ending, faults};
 use std::ptr;
 
 /// Signals that a snippet can raise.
@@ -30,9 +31,6 @@ pub(super) const STEPS: [&str; 11] = [
 
 /// The last of them, which is not part of [`close`].
 pub(super) const STEP_COUNTER: u32 = 10;
-
-/// Instructions of the filter.
-pub(super) const FILTER_LEN: usize = 14;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// Offsets in `struct seccomp_data`.
@@ -116,7 +114,7 @@ unsafe fn tie_to_caller(setup: &Setup) -> Result<(), (u32, i32)> {
         call(0, libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, kill, 0, 0, 0])?;
         // The caller may have died before the line above.
         if call(0, libc::SYS_getppid, [0; 5])? != setup.caller as isize {
-            super::worker::exit();
+            ending::exit();
         }
         let name = c"cyclescope-work".as_ptr() as usize;
         call(0, libc::SYS_prctl, [libc::PR_SET_NAME as usize, name, 0, 0, 0])?;
@@ -125,7 +123,7 @@ unsafe fn tie_to_caller(setup: &Setup) -> Result<(), (u32, i32)> {
 }
 
 unsafe fn pin(setup: &Setup) -> Result<(), (u32, i32)> {
-    let mut mask = [0u64; super::MAX_CPUS / 64];
+    let mut mask = [0u64; super::options::MAX_CPUS / 64];
     for (index, word) in mask.iter_mut().enumerate() {
         if index == setup.cpu / 64 {
             *word = 1 << (setup.cpu % 64);
@@ -192,7 +190,7 @@ unsafe fn take_signals(setup: &Setup) -> Result<(), (u32, i32)> {
         ss_flags: SS_AUTODISARM,
         ss_size: SIGNAL_STACK,
     };
-    let entry = stub::signal_entry as *const () as usize;
+    let entry = faults::signal_entry as *const () as usize;
     let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK) as u64 | SA_RESTORER;
     let action = KernelSigaction { handler: entry, flags, restorer: entry, mask: u64::MAX };
     let mut mask = u64::MAX;

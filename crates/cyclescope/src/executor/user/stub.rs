@@ -85,26 +85,12 @@ pub(super) unsafe extern "C" fn syscall(
     )
 }
 
-/// Where a signal handler starts. The kernel leaves AC set: the first misaligned access would fault again,
-/// for ever.
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn signal_entry() {
-    naked_asm!(
-        "push 0x202",
-        "popfq",
-        "sub rsp, 8",
-        "call {handler}",
-        "ud2",
-        handler = sym super::faults::report,
-    )
-}
-
 /// Leaves the current stack for another, for good.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn enter_on_stack(
     top: u64,
-    argument: *const super::worker::Setup,
-    function: unsafe extern "C" fn(*const super::worker::Setup) -> !,
+    argument: *const super::setup::Setup,
+    function: unsafe extern "C" fn(*const super::setup::Setup) -> !,
 ) -> ! {
     naked_asm!("mov rsp, rdi", "xor ebp, ebp", "mov rdi, rsi", "call rdx", "ud2")
 }

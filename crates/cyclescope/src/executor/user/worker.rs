@@ -8,52 +8,16 @@ use super::command::{
     outcome,
 };
 use super::counter;
-use super::memory::{AREA, Piece, view};
+use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit, finish, give_up, status};
+use super::memory::{AREA, view};
 use super::sandbox;
+use super::setup::Setup;
 use super::stub::{self, Restored};
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::executor::Sample;
 use std::mem::size_of;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
-
-/// All that a worker needs to know, prepared before it exists.
-pub(super) struct Setup {
-    pub(super) view: u64,
-    pub(super) pieces: [Piece; 13],
-    pub(super) cpu: usize,
-    /// The event that programs read with RDPMC, if they do.
-    pub(super) counter: Option<perf_event_open_sys::bindings::perf_event_attr>,
-    pub(super) caller: i32,
-    pub(super) filter: [libc::sock_filter; sandbox::FILTER_LEN],
-    /// No open file has this number or a higher one.
-    pub(super) files: usize,
-    /// Mappings that the host program shares with others: start, bytes.
-    pub(super) foreign: Vec<(usize, usize)>,
-    pub(super) avx: bool,
-    pub(super) fsgsbase: bool,
-    /// The command to start after.
-    pub(super) sequence: u32,
-}
-
-/// Where the fault handler of this process writes to.
-static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
-/// The sequence number that ends the current command.
-static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_mut());
-
-impl Setup {
-    pub(super) fn at(&self, offset: usize) -> *mut u8 {
-        (self.view + offset as u64) as *mut u8
-    }
-
-    fn shared(&self) -> Shared {
-        Shared {
-            context_page: self.at(view::CONTEXT_AT),
-            status_page: self.at(view::STATUS_AT),
-            samples: self.at(view::SAMPLES_AT),
-        }
-    }
-}
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The first function of the worker. Never returns to the code that made it.
 ///
@@ -79,55 +43,6 @@ pub(super) unsafe fn start(setup: &Setup) -> ! {
     let top = setup.view + view::STACK_TOP as u64;
     // SAFETY: the new stack has just been mapped, and `setup` lies in memory that stays mapped.
     unsafe { stub::enter_on_stack(top, setup, serve) }
-}
-
-/// Ends the process at once.
-///
-/// # Safety
-///
-/// Only in the worker.
-pub(super) unsafe fn exit() -> ! {
-    loop {
-        // SAFETY: does not return.
-        unsafe { stub::syscall(libc::SYS_exit_group, 0, 0, 0, 0, 0, 0) };
-    }
-}
-
-/// Publishes what the status says and wakes the caller.
-///
-/// # Safety
-///
-/// Only in the worker, after [`start`] has mapped its memory.
-unsafe fn finish(sequence: u32) {
-    let status = status();
-    // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both sides.
-    let done = unsafe { &(*status).done };
-    done.store(sequence, Ordering::Release);
-    let address = ptr::from_ref(done) as usize;
-    // SAFETY: wakes at most one waiter on a word of the shared memory.
-    unsafe { stub::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE as usize, 1, 0, 0, 0) };
-}
-
-fn status() -> *mut super::command::Status {
-    let page = SHARED_STATUS.load(Ordering::Relaxed);
-    Shared { context_page: page, status_page: page, samples: page }.status()
-}
-
-/// Reports a failure that ends the worker.
-///
-/// # Safety
-///
-/// As for [`finish`].
-pub(super) unsafe fn give_up(what: u32, fill: impl FnOnce(*mut super::command::Status)) -> ! {
-    let status = status();
-    fill(status);
-    // SAFETY: mapped for as long as the worker lives; the caller reads after `done` has changed.
-    unsafe {
-        ptr::addr_of_mut!((*status).outcome).write_volatile(what);
-        let command = SHARED_COMMAND.load(Ordering::Relaxed);
-        finish((*command).sequence.load(Ordering::Acquire));
-        exit()
-    }
 }
 
 unsafe extern "C" fn serve(setup: *const Setup) -> ! {

@@ -4,8 +4,7 @@
 //! instructions. Bytes that the decoder does not know are not taken for a fault: a newer processor may know
 //! them (APX gives `d5` a meaning that reaches every instruction of the `0f` map).
 
-use super::facts;
-use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory};
+use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess};
 
 /// Where the code is taken to stand: far from the 64 KiB that branches with 16-bit operands reach.
 const BASE: u64 = 0x1000_0000_0000;
@@ -70,7 +69,7 @@ impl<'a> Offsets<'a> {
             if instruction.is_invalid() || steps.iter().any(|known| same(&known.instruction, &instruction)) {
                 continue;
             }
-            let writes = facts::writes(&instruction, &mut self.factory);
+            let writes = writes(&instruction, &mut self.factory);
             let locked = prefixes(rest).contains(&0xf0);
             steps.push(Step { instruction, sure, locked, writes });
         }
@@ -135,4 +134,17 @@ fn prefixes(rest: &[u8]) -> &[u8] {
     let is_prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
     let count = rest.iter().take_while(|byte| is_prefix(byte)).count();
     &rest[..count]
+}
+
+/// The general registers that an instruction writes to, in part or on a condition too: a bit for each.
+fn writes(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> u16 {
+    let mut mask = 0;
+    for used in factory.info(instruction).used_registers() {
+        let read = matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+        let register = used.register().full_register();
+        if !read && register.is_gpr64() {
+            mask |= 1 << register.number();
+        }
+    }
+    mask
 }

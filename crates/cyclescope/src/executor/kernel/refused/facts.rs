@@ -1,7 +1,7 @@
 //! What is known of the registers' values before the code runs, wherever it came from.
 
 use super::decode::Step;
-use iced_x86::{Code, InstructionInfoFactory, OpAccess, OpKind, Register};
+use iced_x86::{Code, OpKind, Register};
 
 /// What is known of one register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -99,17 +99,4 @@ impl Facts {
         }
         after
     }
-}
-
-/// The general registers that an instruction writes to, in part or on a condition too: a bit for each.
-pub(super) fn writes(instruction: &iced_x86::Instruction, factory: &mut InstructionInfoFactory) -> u16 {
-    let mut mask = 0;
-    for used in factory.info(instruction).used_registers() {
-        let read = matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
-        let register = used.register().full_register();
-        if !read && register.is_gpr64() {
-            mask |= 1 << register.number();
-        }
-    }
-    mask
 }

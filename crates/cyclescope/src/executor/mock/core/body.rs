@@ -1,8 +1,9 @@
 //! A program's body, decoded: what its instructions need, as numbers that a pipeline can run through quickly.
 
 use super::address::{Expression, Move, Values, moves};
-use super::form::{Form, FormKey};
+use super::form::Form;
 use super::hashing::QuickMap;
+use super::key::FormKey;
 use super::model::CoreModel;
 use super::operands::{FLAG_GROUPS, Slot, reads_memory, writes};
 use super::ports::PortSets;

@@ -1,6 +1,6 @@
 //! How the planted machine treats an instruction before any work is done, and what sort of work it is.
 
-use super::form::FormKey;
+use super::key::FormKey;
 use super::model::CoreModel;
 use super::operands::{Operands, Slot};
 use crate::random::{Random, mix};

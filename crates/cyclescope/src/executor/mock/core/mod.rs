@@ -14,6 +14,7 @@ mod address;
 mod body;
 mod form;
 mod hashing;
+mod key;
 mod kind;
 mod model;
 mod operands;
@@ -23,6 +24,7 @@ mod ports;
 mod stores;
 #[cfg(test)]
 mod tests;
+mod truth;
 
 pub use model::CoreModel;
 

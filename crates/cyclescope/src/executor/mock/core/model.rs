@@ -1,10 +1,8 @@
-//! The planted machine, and what is true of it.
+//! The planted machine.
 
-use super::form::Form;
-use super::kind::Kind;
 use super::ports::{Counts, PortSets};
 use crate::random::Random;
-use iced_x86::{Instruction, Register};
+use iced_x86::Register;
 
 /// A planted machine: a few figures, and a seed from which those of every instruction form follow.
 ///
@@ -112,61 +110,5 @@ impl CoreModel {
             r if r.is_zmm() => zmm,
             _ => false,
         }
-    }
-
-    fn form(&self, instruction: &Instruction) -> Form {
-        Form::derive(self, &self.sets(), instruction)
-    }
-
-    /// Core cycles from an input to an output; none where the one does not depend on the other.
-    ///
-    /// A load counts as hitting the cache, `mem_data` as an input as forwarded and not renamed. Through a store and
-    /// a load it is the sum of the two latencies that is physical: the one ends, and the other starts, when the
-    /// store can be forwarded.
-    pub fn latency(&self, instruction: &Instruction, from: &str, to: &str) -> Option<u32> {
-        let pairs = self.latencies(instruction);
-        pairs
-            .into_iter()
-            .find(|(input, output, _)| input == from && output == to)
-            .map(|(_, _, cycles)| cycles)
-    }
-
-    /// All latencies: from, to, core cycles.
-    pub fn latencies(&self, instruction: &Instruction) -> Vec<(String, String, u32)> {
-        let form = self.form(instruction);
-        let outputs = &form.operands.outputs;
-        let pairs = form.operands.inputs.iter().flat_map(|from| outputs.iter().map(move |to| (*from, *to)));
-        let known = |(from, to)| form.between(self, from, to).map(|cycles| (from, to, cycles));
-        pairs.filter_map(known).map(|(from, to, cycles)| (from.name(), to.name(), cycles)).collect()
-    }
-
-    /// Core cycles an instruction at the best sustained rate, dependencies apart: what issue and the ports allow.
-    pub fn throughput(&self, instruction: &Instruction) -> f64 {
-        self.form(instruction).throughput(self, &self.sets())
-    }
-
-    /// How many µops it is, those without a port included.
-    pub fn uops(&self, instruction: &Instruction) -> u32 {
-        self.form(instruction).uops()
-    }
-
-    /// Whether it is a move that takes no port and no time.
-    pub fn is_eliminated(&self, instruction: &Instruction) -> bool {
-        self.form(instruction).kind == Kind::Eliminated
-    }
-
-    /// Whether it neither depends on its registers nor takes a port.
-    pub fn is_zero_idiom(&self, instruction: &Instruction) -> bool {
-        self.form(instruction).kind == Kind::ZeroIdiom
-    }
-
-    /// Whether it takes a port, but with these operands does not depend on its registers.
-    pub fn is_dependency_breaking(&self, instruction: &Instruction) -> bool {
-        self.form(instruction).kind == Kind::Independent
-    }
-
-    /// Whether it waits for the old value of an operand that it only writes.
-    pub fn false_dependency(&self, instruction: &Instruction) -> bool {
-        self.form(instruction).false_dependency
     }
 }

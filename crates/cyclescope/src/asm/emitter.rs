@@ -1,12 +1,12 @@
 //! Writes a program's instructions and remembers where they refer to the context.
 //!
 //! References to the context are RIP-relative. While a program is written the context stands at a nominal
-//! distance; [`super::Program::place`] corrects each displacement once both addresses are known.
+//! distance; `Program::place` corrects each displacement once both addresses are known.
 
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
 /// Where the context stands, relative to the program's first byte, until the program is placed.
-pub(super) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
+pub(crate) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
 
 /// How far ahead the body is taken to be until its distance is known.
 const NOMINAL_BODY: i64 = 0x1000;

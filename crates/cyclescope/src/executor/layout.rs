@@ -1,0 +1,32 @@
+//! Where code and data of a batch are, and in which order its programs are called.
+
+/// A program's place in a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Place {
+    /// Which program of the batch.
+    pub program: usize,
+    /// Its offset in the executor's code arena.
+    pub offset: u32,
+}
+
+/// Where one layout puts code and data, and in which order it calls.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Layout {
+    /// The programs that this layout uses.
+    pub code: Vec<Place>,
+    /// One round: the calls that follow each other.
+    pub round: Vec<Call>,
+    /// By how many bytes each area's register is moved from the middle of its area.
+    pub data: [i32; 5],
+    /// Seeds the delays between calls.
+    pub seed: u64,
+}
+
+/// One call of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Call {
+    /// Which of the layout's places.
+    pub place: usize,
+    /// R15 at the entry of a looped body.
+    pub loop_count: u64,
+}

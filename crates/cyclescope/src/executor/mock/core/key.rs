@@ -1,0 +1,98 @@
+//! What tells one form of an instruction from another on the planted machine.
+
+use crate::random::{Random, mix};
+use iced_x86::{Code, Instruction, OpKind, Register};
+
+/// What tells one form from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FormKey {
+    code: Code,
+    /// Operands that are memory, as bits, and above them those that are ah to bh.
+    operands: u16,
+    masking: u8,
+    /// Broadcast, lock, repeat, and whether all register operands are the same.
+    bits: u8,
+    /// Parts of LEA's address.
+    address: u8,
+}
+
+impl FormKey {
+    pub(super) fn of(instruction: &Instruction) -> FormKey {
+        let mut operands = 0;
+        for number in 0..instruction.op_count() {
+            let memory =
+                !matches!(instruction.op_kind(number), OpKind::Register) && is_memory(instruction, number);
+            let high = Register::AH <= instruction.op_register(number)
+                && instruction.op_register(number) <= Register::BH;
+            operands |= u16::from(memory) << number | u16::from(high) << (8 + number);
+        }
+        let masking = if instruction.has_op_mask() { 1 + u8::from(instruction.zeroing_masking()) } else { 0 };
+        let repeated = instruction.is_string_instruction()
+            && (instruction.has_rep_prefix() || instruction.has_repne_prefix());
+        let bits =
+            [instruction.is_broadcast(), instruction.has_lock_prefix(), repeated, is_same(instruction)];
+        let bits = bits.iter().enumerate().fold(0, |all, (bit, set)| all | u8::from(*set) << bit);
+        let lea = instruction.mnemonic() == iced_x86::Mnemonic::Lea;
+        let address = if lea { address_parts(instruction) } else { 0 };
+        FormKey { code: instruction.code(), operands, masking, bits, address }
+    }
+
+    pub(super) fn same(&self) -> bool {
+        self.bits & 8 != 0
+    }
+
+    pub(super) fn repeated(&self) -> bool {
+        self.bits & 4 != 0
+    }
+
+    pub(super) fn locked(&self) -> bool {
+        self.bits & 2 != 0
+    }
+
+    pub(super) fn address_parts(&self) -> u8 {
+        self.address
+    }
+
+    /// What a machine's seed makes of this form.
+    pub(super) fn random(&self, seed: u64) -> Random {
+        // The variant with equal registers has the figures of its form, but for what is changed on purpose.
+        let parts = [self.code as u64, self.operands.into(), self.masking.into(), u64::from(self.bits & !8)];
+        Random::new(parts.into_iter().chain([self.address.into()]).fold(seed, mix))
+    }
+}
+
+fn is_memory(instruction: &Instruction, number: u32) -> bool {
+    use OpKind::{
+        Memory, MemoryESDI, MemoryESEDI, MemoryESRDI, MemorySegDI, MemorySegEDI, MemorySegESI, MemorySegRDI,
+        MemorySegRSI, MemorySegSI,
+    };
+    matches!(
+        instruction.op_kind(number),
+        Memory
+            | MemoryESDI
+            | MemoryESEDI
+            | MemoryESRDI
+            | MemorySegDI
+            | MemorySegEDI
+            | MemorySegESI
+            | MemorySegRDI
+            | MemorySegRSI
+            | MemorySegSI
+    )
+}
+
+/// Whether the last two register operands, which are the sources where there are three, are one register.
+fn is_same(instruction: &Instruction) -> bool {
+    let kinds = (0..instruction.op_count()).filter(|number| instruction.op_kind(*number) == OpKind::Register);
+    let registers: Vec<Register> = kinds.map(|number| instruction.op_register(number)).collect();
+    let memory = (0..instruction.op_count()).any(|number| is_memory(instruction, number));
+    matches!(registers[..], [.., a, b] if a == b && !memory)
+}
+
+fn address_parts(instruction: &Instruction) -> u8 {
+    let base = instruction.memory_base() != Register::None;
+    let index = instruction.memory_index() != Register::None;
+    let scaled = index && instruction.memory_index_scale() > 1;
+    let displaced = instruction.memory_displacement64() != 0 && !instruction.is_ip_rel_memory_operand();
+    [base, index, scaled, displaced].iter().enumerate().fold(0, |all, (bit, set)| all | u8::from(*set) << bit)
+}

@@ -1,0 +1,61 @@
+//! How a worker publishes what came of a command, and how it ends.
+
+use super::command::{Command, Shared, Status};
+use super::stub;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Where the fault handler of this process writes to.
+pub(super) static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+
+/// The sequence number that ends the current command.
+pub(super) static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_mut());
+
+/// Ends the process at once.
+///
+/// # Safety
+///
+/// Only in the worker.
+pub(super) unsafe fn exit() -> ! {
+    loop {
+        // SAFETY: does not return.
+        unsafe { stub::syscall(libc::SYS_exit_group, 0, 0, 0, 0, 0, 0) };
+    }
+}
+
+/// Publishes what the status says and wakes the caller.
+///
+/// # Safety
+///
+/// Only in the worker, after [`start`](super::worker::start) has mapped its memory.
+pub(super) unsafe fn finish(sequence: u32) {
+    let status = status();
+    // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both sides.
+    let done = unsafe { &(*status).done };
+    done.store(sequence, Ordering::Release);
+    let address = ptr::from_ref(done) as usize;
+    // SAFETY: wakes at most one waiter on a word of the shared memory.
+    unsafe { stub::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE as usize, 1, 0, 0, 0) };
+}
+
+pub(super) fn status() -> *mut Status {
+    let page = SHARED_STATUS.load(Ordering::Relaxed);
+    Shared { context_page: page, status_page: page, samples: page }.status()
+}
+
+/// Reports a failure that ends the worker.
+///
+/// # Safety
+///
+/// As for [`finish`].
+pub(super) unsafe fn give_up(what: u32, fill: impl FnOnce(*mut Status)) -> ! {
+    let status = status();
+    fill(status);
+    // SAFETY: mapped for as long as the worker lives; the caller reads after `done` has changed.
+    unsafe {
+        ptr::addr_of_mut!((*status).outcome).write_volatile(what);
+        let command = SHARED_COMMAND.load(Ordering::Relaxed);
+        finish((*command).sequence.load(Ordering::Acquire));
+        exit()
+    }
+}
