@@ -237,7 +237,7 @@ fn core_rows(page: &mut Page, core: &CoreStudy) -> Result<(), Failure> {
     }
     let [low, median, high] = core.width;
     let known =
-        core.width_known().map_or(String::new(), |known| format!("; at most {known:.1} on this design"));
+        core.width_known.map_or(String::new(), |known| format!("; at most {known:.1} on this design"));
     page.row("width", &format!("{median:.2} independent adds a cycle ({low:.2} to {high:.2}){known}"))
 }
 

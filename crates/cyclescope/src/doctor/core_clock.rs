@@ -68,6 +68,7 @@ pub(super) fn core_clock(
         imul_used,
         width: widths(&used),
         adders,
+        width_known: adders.map(crate::ruler::sentinel_width),
         shared,
         layouts: used.len(),
         kept: used.iter().map(|reading| reading.kept).sum(),

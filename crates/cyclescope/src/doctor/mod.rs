@@ -239,7 +239,7 @@ impl Experiments {
                 Fact::from(phases::phases(executor, clock, scale, phase_rounds, &mut random))
             }
         };
-        let width = core.known().and_then(CoreStudy::width_known);
+        let width = core.known().and_then(|core| core.width_known);
         let mut target = Target { executor, probe: &probe, clock, width, random: &mut random };
         let siblings = match machine.neighbours(most) {
             Fact::Unknown(why) => Fact::Unknown(why),

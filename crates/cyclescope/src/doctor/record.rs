@@ -74,7 +74,7 @@ impl CoreRecord {
                 .add_link()
                 .map_or(Quantity::refused(Unit::CoreCycles), |link| Quantity::new(link, Unit::CoreCycles)),
             width: core.width,
-            width_known: core.width_known(),
+            width_known: core.width_known,
             shared: core.shared,
             layouts: core.layouts,
             samples: core.kept,

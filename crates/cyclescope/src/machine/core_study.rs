@@ -32,6 +32,8 @@ pub struct CoreStudy {
     pub width: [f64; 3],
     /// Units of the core that add integers, as the data have it.
     pub adders: Option<u32>,
+    /// Independent additions a cycle that a core with that many adders should show.
+    pub width_known: Option<f64>,
     /// Whether most layouts found the core shared with a busy sibling.
     pub shared: bool,
     /// Layouts that the figures rest on.
@@ -58,11 +60,6 @@ impl CoreStudy {
         let known = f64::from(self.imul_known?);
         let margin = RATIO_SHARE * known;
         Some(self.imul.low <= known + margin && self.imul.high >= known - margin)
-    }
-
-    /// Independent additions a cycle that a core with that many adders should show.
-    pub fn width_known(&self) -> Option<f64> {
-        self.adders.map(crate::ruler::sentinel_width)
     }
 }
 

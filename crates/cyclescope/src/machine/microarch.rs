@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use super::cpu::{CoreType, Vendor};
+use super::vendor::{CoreType, Vendor};
 
 /// The names of one processor design.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -30,6 +30,7 @@ pub mod topology;
 pub mod traps;
 pub mod tsc;
 pub mod tsc_study;
+mod vendor;
 
 use serde::Serialize;
 

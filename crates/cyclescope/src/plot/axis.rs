@@ -6,7 +6,7 @@
 
 use std::f64::consts::LN_10;
 
-use super::Scale;
+use super::chart::Scale;
 
 /// Values further from zero have no place, and values nearer to zero than its inverse count as zero: differences and
 /// steps must still be numbers of full precision.

@@ -11,7 +11,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::axis::Span;
-use super::{Chart, Point, Series, Style};
+use super::chart::{Chart, Point, Series, Style};
 
 /// Size of the picture in pixels.
 pub(super) const SIZE: (i32, i32) = (800, 480);

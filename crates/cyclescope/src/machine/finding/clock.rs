@@ -2,7 +2,8 @@
 
 use super::super::features::LfenceOrder;
 use super::super::reading::Reading;
-use super::{Evidence, Finding};
+use super::evidence::Evidence;
+use super::state::Finding;
 
 pub(super) fn tsc(evidence: &Evidence) -> Option<Finding> {
     let finding = match evidence.machine.tsc.require() {

@@ -3,7 +3,8 @@
 use super::super::core_study::{CoreStudy, Sharing, SiblingProof};
 use super::super::cpu::CoreType;
 use super::super::topology::cpu_list;
-use super::{Evidence, Finding};
+use super::evidence::Evidence;
+use super::state::Finding;
 
 fn core<'a>(evidence: &Evidence<'a>) -> Option<&'a CoreStudy> {
     evidence.core?.known()
@@ -77,7 +78,7 @@ pub(super) fn width(evidence: &Evidence) -> Option<Finding> {
     let core = core(evidence)?;
     let [_, median, _] = core.width;
     let text = format!("the core adds {median:.1} numbers a cycle");
-    let known = core.width_known();
+    let known = core.width_known;
     if core.shared || known.is_some_and(|known| median < NARROW * known) {
         let of = known.map_or(String::new(), |known| format!(" of {known:.1}"));
         return Some(Finding::advice(

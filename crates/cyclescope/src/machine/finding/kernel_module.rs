@@ -2,7 +2,8 @@
 
 use super::super::fact::Fact;
 use super::super::kernel_module::{KernelModule, Right};
-use super::{Evidence, Finding};
+use super::evidence::Evidence;
+use super::state::Finding;
 
 const LOAD: &str = "make module && sudo insmod target/module/kernel/cyclescope.ko";
 const LOAD_ANEW: &str =

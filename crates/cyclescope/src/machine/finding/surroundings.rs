@@ -2,7 +2,8 @@
 
 use super::super::fact::Fact;
 use super::super::power::Power;
-use super::{Evidence, Finding};
+use super::evidence::Evidence;
+use super::state::Finding;
 
 pub(super) fn hypervisor(evidence: &Evidence) -> Option<Finding> {
     Some(match &evidence.machine.hypervisor {

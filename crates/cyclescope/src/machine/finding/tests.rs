@@ -1,10 +1,13 @@
 use std::time::Duration;
 
-use super::super::core_study::{Sharing, SiblingProof};
-use super::super::counters::CycleCounter;
+use super::super::Machine;
+use super::super::core_study::{Sharing, SiblingProof, SiblingStudy};
+use super::super::counters::{Counters, CycleCounter};
 use super::super::fact::{Fact, Files};
-use super::super::kernel_module::Right;
+use super::super::kernel_module::{ModuleStudy, Right};
 use super::super::leaves::Leaves;
+use super::super::noise::NoiseBetween;
+use super::super::tsc_study::TscStudy;
 use super::*;
 
 /// A machine of which nothing is known but a target CPU.
