@@ -16,33 +16,12 @@ use std::time::Instant;
 
 /// The level of the overhead's interval.
 const CONFIDENCE: f64 = 0.95;
-/// A method gets all samples where a typical pair takes at most so many TSC ticks,
-const FULL_TICKS: f64 = 200.0;
-/// and a sample with everything around it so many seconds: one of the paper's methods has short pairs between two
-/// CPUIDs, which in a virtual machine take 15 µs.
-const FULL_SECONDS: f64 = 2e-6;
 /// Layouts and rounds of one look at the overhead: two milliseconds.
 const LAYOUTS: usize = 8;
 const ROUNDS: u32 = 32;
 
 /// A core is shared below this share of what its adders allow, as in [`crate::estimate`].
 const KNOWN_SHARE: f64 = 0.7;
-
-/// How long a sample takes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
-    /// Seconds a sample, with everything around it.
-    pub seconds: f64,
-    /// Raw units of a typical pair.
-    pub pair: f64,
-}
-
-impl Cost {
-    /// Whether a method this quick gets as many samples as were asked for; `ticks_per_unit` are TSC ticks a raw unit.
-    pub fn is_quick(&self, ticks_per_unit: f64) -> bool {
-        self.pair * ticks_per_unit <= FULL_TICKS && self.seconds <= FULL_SECONDS
-    }
-}
 
 /// What was found about one method's empty pair.
 #[derive(Debug, Clone)]

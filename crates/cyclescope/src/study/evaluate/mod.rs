@@ -6,6 +6,7 @@
 pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
+pub mod evaluated;
 pub mod evaluation;
 pub mod evidence;
 pub mod method;

@@ -1,8 +1,9 @@
 //! What an evaluation takes: which methods, how much of each experiment, in how much time.
 
-use super::method::{Cost, ticks_per_unit};
+use super::method::ticks_per_unit;
 use super::reader::{Shape, Size};
 use super::resolution;
+use super::sampling::Cost;
 use super::sampling::Sampling;
 use super::{Candidate, Subject};
 use crate::clock::{self, Clock};

@@ -5,7 +5,6 @@
 
 use super::Subject;
 use super::ensemble::Ensemble;
-use super::method::Cost;
 use super::reader::{Reader, Sampled, Shape, Size};
 use super::trimmed::{self, RULERS, Scale};
 use crate::context::Element;
@@ -16,6 +15,29 @@ use crate::program::{Program, Recipe};
 use crate::random::Random;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
+
+/// A method gets all samples where a typical pair takes at most so many TSC ticks,
+const FULL_TICKS: f64 = 200.0;
+
+/// and a sample with everything around it so many seconds: one of the paper's methods has short pairs between two
+/// CPUIDs, which in a virtual machine take 15 µs.
+const FULL_SECONDS: f64 = 2e-6;
+
+/// How long a sample takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Seconds a sample, with everything around it.
+    pub seconds: f64,
+    /// Raw units of a typical pair.
+    pub pair: f64,
+}
+
+impl Cost {
+    /// Whether a method this quick gets as many samples as were asked for; `ticks_per_unit` are TSC ticks a raw unit.
+    pub fn is_quick(&self, ticks_per_unit: f64) -> bool {
+        self.pair * ticks_per_unit <= FULL_TICKS && self.seconds <= FULL_SECONDS
+    }
+}
 
 /// Samples in a block at most, and the time that a block should take at most: a frequency holds for half a
 /// millisecond at least, and the ruler should take some per cent of the time.

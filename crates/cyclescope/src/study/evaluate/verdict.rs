@@ -2,7 +2,7 @@
 
 use super::contamination::{Contamination, Fault, Verdict as Seen};
 use super::criteria::shortest;
-use super::evaluation::Evaluated;
+use super::evaluated::Evaluated;
 use super::method::Method;
 use crate::caveat::Caveat;
 use crate::clock;

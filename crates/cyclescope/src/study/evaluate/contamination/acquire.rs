@@ -1,7 +1,7 @@
 //! Runs a trial's programs beside the ruler, for as long as they need and there is time.
 
+use super::fault::{CONFIDENCE, Conditions};
 use super::trial::{Trial, Weights};
-use super::{CONFIDENCE, Conditions};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::probe::{Probe, Reading, combination, unshared};

@@ -51,6 +51,7 @@
 
 mod acquire;
 mod claims;
+mod fault;
 mod neighbours;
 mod sides;
 mod trial;
@@ -59,6 +60,8 @@ mod trial;
 mod tests;
 
 pub use claims::{Claim, STAND_IN, claims};
+use fault::Conditions;
+pub use fault::{CONFIDENCE, FAULTS, Fault, TOLERANCE_CYCLES, TOLERANCE_DRAIN};
 
 use super::Subject;
 use crate::clock::Promises;
@@ -73,97 +76,9 @@ use serde::Serialize;
 use std::time::Duration;
 use trial::Trial;
 
-/// The level of the intervals. Fifteen methods with five rows each make 75 of them: at 95 % four would miss the
-/// truth in every table, at this level one does in one table of thirteen.
-pub const CONFIDENCE: f64 = 0.999;
-
-/// From how many core cycles on a contamination counts: what the project holds a fully fenced method to. Contrasts of
-/// programs whose fences make them equal were wrong by less (at most 0.8, with MFENCE before a start; Xeon, family 6,
-/// model 207).
-pub const TOLERANCE_CYCLES: f64 = 1.0;
-
-/// The same for stores, as a share of the time in which they drain. Fences that all wait for the store buffer notice
-/// its end some cycles apart: SERIALIZE 3 to 6 of 520 cycles before MFENCE (Xeon, family 6, model 207), while one
-/// that does not wait misses all of them.
-pub const TOLERANCE_DRAIN: f64 = 0.05;
-
 /// The same where the core was shared with a busy sibling: what an empty pair takes moved by up to 10 cycles then
 /// (Xeon, family 6, model 207).
 pub const TOLERANCE_SHARED: f64 = 10.0;
-
-/// One way in which neighbouring code contaminates a reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// Code before the pair is still executing when the start is read, and its rest is counted.
-    LeadingUnfinished,
-    /// The body begins before the start has been read, and what it has done by then is missed.
-    BodyStartedEarly,
-    /// The body is still executing when the end is read, and its rest is missed.
-    BodyUnfinished,
-    /// Code after the pair executes before the end is read, and takes resources from what is measured.
-    FollowingInTheWay,
-    /// Stores of the body have executed but are not globally visible when the end is read.
-    StoresNotDrained,
-}
-
-/// All faults, in the order of the code they come from.
-pub const FAULTS: [Fault; 5] = [
-    Fault::LeadingUnfinished,
-    Fault::BodyStartedEarly,
-    Fault::BodyUnfinished,
-    Fault::FollowingInTheWay,
-    Fault::StoresNotDrained,
-];
-
-impl Fault {
-    /// The fault in words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Fault::LeadingUnfinished => "leading code unfinished",
-            Fault::BodyStartedEarly => "body started early",
-            Fault::BodyUnfinished => "body unfinished",
-            Fault::FollowingInTheWay => "following code in the way",
-            Fault::StoresNotDrained => "stores not drained",
-        }
-    }
-
-    /// Whether a method promises that it does not happen.
-    pub fn excluded_by(self, promises: &Promises) -> bool {
-        match self {
-            Fault::LeadingUnfinished => promises.leading_done,
-            Fault::BodyStartedEarly => promises.body_waits,
-            Fault::BodyUnfinished => promises.body_done,
-            Fault::FollowingInTheWay => promises.following_waits,
-            Fault::StoresNotDrained => promises.stores_drained,
-        }
-    }
-
-    /// Whether it makes a body seem longer. The others hide a part of it.
-    fn adds(self) -> bool {
-        matches!(self, Fault::LeadingUnfinished | Fault::FollowingInTheWay)
-    }
-
-    /// From how many core cycles on it counts, beside a neighbour that takes so many.
-    fn tolerance(self, size: f64) -> f64 {
-        match self {
-            Fault::StoresNotDrained => TOLERANCE_CYCLES.max(TOLERANCE_DRAIN * size),
-            _ => TOLERANCE_CYCLES,
-        }
-    }
-}
-
-/// Under which conditions a contamination was measured.
-#[derive(Debug, Clone, Copy)]
-struct Conditions {
-    /// What the neighbour takes, in core cycles.
-    size: f64,
-    /// By how many core cycles the end's own time exceeds that of the code before what it may miss; 0 where that code
-    /// takes longer, and for faults of a start. So much may seem missed of a body that is finished.
-    overlap: f64,
-    /// Whether the core was not shared with a busy sibling, as far as can be told.
-    alone: bool,
-}
 
 /// What a measured contamination says about a method's promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

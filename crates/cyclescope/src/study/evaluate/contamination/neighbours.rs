@@ -3,7 +3,7 @@
 //! Chains are of square roots: twelve cycles and more for four bytes of code (uops.info, SQRTSD), so that no window of a
 //! core fills up and no code fetch shows. The square root of what vector registers hold at first is a fixed point.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::asm;
 
 /// Code as a piece of text and how often it stands there.

@@ -1,6 +1,6 @@
 //! One fault of one method as programs beside the ruler, and how they are weighed.
 
-use super::Fault;
+use super::fault::Fault;
 use super::neighbours::{LEADING, Neighbour, Piece};
 use super::sides::Reference;
 use crate::clock::{Clock, Step};

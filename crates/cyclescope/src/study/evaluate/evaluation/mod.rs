@@ -21,6 +21,7 @@ use crate::random::Random;
 use crate::run::emulated;
 use crate::study::evaluate::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
 use crate::study::evaluate::ensemble::Ensemble;
+pub use crate::study::evaluate::evaluated::Evaluated;
 use crate::study::evaluate::method::Method;
 use crate::study::evaluate::plan::{Core, NotRun, Plan, Waiting, share};
 use crate::study::evaluate::reader::Shape;
@@ -73,19 +74,6 @@ pub struct Facts {
     pub synchrony: Fact<Synchrony>,
     /// Whether the machine is emulated, so that nothing can be said in core cycles.
     pub emulated: bool,
-}
-
-/// What was found about one timing method.
-#[derive(Debug, Clone)]
-pub struct Evaluated {
-    /// The method, and where it ran.
-    pub candidate: Candidate,
-    /// Its samples; none where no duration was sane.
-    pub method: Option<Method<'static>>,
-    /// What neighbouring code does to its readings.
-    pub contamination: Vec<Contamination>,
-    /// What it tells apart.
-    pub resolution: Resolution,
 }
 
 /// What was found.

@@ -16,6 +16,7 @@
 //! a cycle more or less where a body ends here or there, so that neighbouring lengths differ by more or less than one
 //! even where the method resolves one.
 
+mod confidence;
 mod growth;
 mod neighbours;
 mod points;
@@ -25,6 +26,7 @@ mod staircase;
 #[cfg(test)]
 mod tests;
 
+pub use confidence::CONFIDENCE;
 pub use growth::Body;
 pub use neighbours::Neighbours;
 pub use points::{Ensemble, Point, Totals};
@@ -38,9 +40,6 @@ use crate::executor::Executor;
 use crate::random::Random;
 use crate::unit::Unit;
 use std::time::{Duration, Instant};
-
-/// The level of every interval, and at which differences count as told apart.
-pub const CONFIDENCE: f64 = 0.95;
 
 /// Time for one method: three fifths for the staircase of additions, which tell one core cycle from the next, and a fifth
 /// each for the paper's loop and for the readings by number. Then some 290 readings of each length tell four of five

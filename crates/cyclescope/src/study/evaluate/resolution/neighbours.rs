@@ -4,7 +4,7 @@
 //! the spread of a difference over the passes is its error, whatever the error comes from. A few passes tell that
 //! badly for one difference, well for a stretch of them.
 
-use super::CONFIDENCE;
+use super::confidence::CONFIDENCE;
 use crate::statistics::{mean, normal_quantile};
 use serde::Serialize;
 

@@ -7,7 +7,7 @@
 //! one moment differ from another. Each layout calls in another order, for a call takes a little longer after one
 //! program than after another.
 
-use super::CONFIDENCE;
+use super::confidence::CONFIDENCE;
 use super::ruled::{self, Chain, TESTED};
 use crate::error::RunError;
 use crate::executor::{Batch, Executor, Place};

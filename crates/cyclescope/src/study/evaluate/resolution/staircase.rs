@@ -3,9 +3,11 @@
 //! All lengths are measured once in each of several passes, in random order. The passes are the replicates: the slope and the differences of neighbours have
 //! their errors from what differs between them.
 
+use super::confidence::CONFIDENCE;
 use super::growth::{Body, Experiment, Plan};
+use super::neighbours::{Neighbours, neighbours};
+use super::points::{Ensemble, Point, Totals};
 use super::ruled::{self, Chain, TESTED};
-use super::{CONFIDENCE, Ensemble, Neighbours, Point, Totals, neighbours::neighbours};
 use crate::error::RunError;
 use crate::estimate::INSTRUMENT_CYCLES;
 use crate::executor::Executor;

@@ -1,0 +1,19 @@
+//! What was found about one timing method.
+
+use super::Candidate;
+use super::contamination::Contamination;
+use super::method::Method;
+use super::resolution::Resolution;
+
+/// What was found about one timing method.
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// The method, and where it ran.
+    pub candidate: Candidate,
+    /// Its samples; none where no duration was sane.
+    pub method: Option<Method<'static>>,
+    /// What neighbouring code does to its readings.
+    pub contamination: Vec<Contamination>,
+    /// What it tells apart.
+    pub resolution: Resolution,
+}
