@@ -10,7 +10,8 @@ use cyclescope::record::exit;
 use cyclescope::study::marker::around::{FLAGS, Loop, Unfit};
 use cyclescope::study::marker::compiled::Compiled;
 use cyclescope::study::marker::source::context::Context;
-use cyclescope::study::marker::source::design::{Design, Package};
+use cyclescope::study::marker::source::design::Design;
+use cyclescope::study::marker::source::design::definition::Package;
 use cyclescope::study::marker::source::{c, library};
 use std::path::{Path, PathBuf};
 

@@ -6,6 +6,7 @@
 //! margin, which is then what costs at one placement may be wrong by, or no more than the margin to either side. It holds
 //! where all of the interval says so, it doesn't where all of it says otherwise, and else it can't be told.
 
+use super::difference::differences;
 use super::published::find;
 use super::record::MarkerRecord;
 use super::source::context;
@@ -13,21 +14,6 @@ use crate::record::Quantity;
 use crate::statistics::{Interval, median_interval};
 use crate::unit::Unit;
 use serde::Serialize;
-
-/// What one marker costs more than another: the median over the placements that both have; none of too few.
-pub fn difference(one: &MarkerRecord, other: &MarkerRecord) -> Option<Interval> {
-    median_interval(&differences(&[(1.0, one), (-1.0, other)]), one.confidence)
-}
-
-/// The weighted sum of costs at each placement where all of them are known.
-fn differences(terms: &[(f64, &MarkerRecord)]) -> Vec<f64> {
-    let Some(((_, first), _)) = terms.split_first() else { return Vec::new() };
-    let at = |record: &MarkerRecord, offset: usize| {
-        record.placements.iter().find(|placement| placement.offset == offset)?.cost.value
-    };
-    let sum = |offset: usize| terms.iter().map(|(weight, record)| Some(weight * at(record, offset)?)).sum();
-    first.placements.iter().filter_map(|placement| sum(placement.offset)).collect()
-}
 
 /// A conclusion of the document's, tested here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -234,6 +220,7 @@ fn quantity(interval: Option<Interval>) -> Quantity {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::difference::difference;
     use super::*;
     use crate::study::marker::anatomy::CacheLines;
     use crate::study::marker::record::{CodeRecord, Placement, Step};

@@ -15,6 +15,7 @@ pub mod bench;
 pub mod comparison;
 pub mod compiled;
 mod copies;
+pub mod difference;
 pub mod estimate;
 pub mod evidence;
 pub mod instance;

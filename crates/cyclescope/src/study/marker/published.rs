@@ -5,7 +5,7 @@
 //! path, where its own listing has 51 from 0x13 through the jump back at 0x44, and leaves out what the marker does to the
 //! function's prologue; our figures have the marker's own bytes, and the difference of the whole function.
 
-use super::comparison::difference;
+use super::difference::difference;
 use super::record::MarkerRecord;
 use crate::record::Quantity;
 use crate::unit::Unit;

@@ -156,7 +156,9 @@ pub fn states(design: &Design) -> Vec<State> {
 }
 
 /// The states of a library's marker.
-fn libraries(states: &'static [design::State]) -> impl Iterator<Item = (&'static design::State, State)> {
+fn libraries(
+    states: &'static [design::definition::State],
+) -> impl Iterator<Item = (&'static design::definition::State, State)> {
     let bare = State { guard: "none", probe: None, ..DORMANT };
     states.iter().enumerate().map(move |(number, state)| {
         let library = Library { number: number as u32, world: state.world, hits: state.hits };

@@ -5,7 +5,7 @@
 
 use super::super::compiled::Site;
 use super::super::source::design::Enabling;
-use super::Function;
+use super::function::Function;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeMap;
 

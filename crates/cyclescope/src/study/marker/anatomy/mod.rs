@@ -33,16 +33,17 @@
 //! there. If they are not, no gate is named, and nothing is called unlikely.
 
 mod flow;
+mod function;
 mod gate;
 mod listing;
 mod slice;
 #[cfg(test)]
 mod tests;
 
+pub use function::Function;
 pub(super) use listing::kernel_address;
 pub use listing::{Line, Path, names};
 
-use super::compiled::{Code, Site};
 use super::source::design::Enabling;
 use flow::{Cut, Flow};
 use serde::{Deserialize, Serialize};
@@ -50,25 +51,6 @@ use std::collections::BTreeSet;
 
 /// The bytes of a line of the cache (Intel SDM vol. 2, CPUID leaf 4; the same on AMD's).
 const LINE: usize = 64;
-
-/// A function: the compiler's, or of any other origin.
-#[derive(Debug, Clone, Copy)]
-pub struct Function<'a> {
-    /// The address of its first byte.
-    pub start: u64,
-    /// Its bytes while the marker is dormant, and those of functions that stand with it.
-    pub bytes: &'a [u8],
-    /// Where it is entered, from its start.
-    pub entry: usize,
-    /// The places that enabling patches, or where a tracer sets its breakpoint if that is known.
-    pub sites: &'a [Site],
-}
-
-impl<'a> From<&'a Code> for Function<'a> {
-    fn from(code: &'a Code) -> Function<'a> {
-        Function { start: code.start, bytes: code.bytes, entry: code.entry, sites: &code.sites }
-    }
-}
 
 /// What a marker adds to a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

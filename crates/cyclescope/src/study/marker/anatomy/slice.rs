@@ -3,7 +3,8 @@
 use super::super::compiled::Site;
 use super::super::source::design::Enabling;
 use super::flow::{Cut, Flow, Kind};
-use super::{Function, gate};
+use super::function::Function;
+use super::gate;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::collections::BTreeSet;
 

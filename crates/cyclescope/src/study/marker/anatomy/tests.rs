@@ -3,6 +3,7 @@
 use super::*;
 use crate::asm;
 use crate::study::marker::compiled::Compiled;
+use crate::study::marker::compiled::Site;
 
 const START: u64 = 0x40_0000;
 /// A loop without a marker, as compilers make it.

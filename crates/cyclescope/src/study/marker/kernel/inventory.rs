@@ -2,7 +2,8 @@
 
 use super::super::source::design::Design;
 use super::super::state::Probe;
-use super::{Device, design};
+use super::design;
+use super::device::Device;
 use crate::error::RunError;
 use crate::executor::kernel::markers::{self, Around, Code, Guard};
 use std::collections::BTreeMap;

@@ -9,10 +9,13 @@
 
 mod code;
 pub mod design;
+mod device;
 mod inventory;
 mod symbols;
 #[cfg(test)]
 mod tests;
+
+pub use device::Device;
 
 use super::anatomy::{Anatomy, anatomy};
 use super::bench::{Bench, Subject, Visit, call};
@@ -20,7 +23,7 @@ use super::state::State;
 use crate::error::{RunError, Unavailable};
 use crate::executor::DELAY;
 use crate::executor::kernel::markers::{
-    self, Around, Call, Code, Guard, MOST_CALLS, MOST_WORK, Markers, Rounds, Ruler, Target, Timed,
+    self, Around, Call, Code, Guard, MOST_CALLS, MOST_WORK, Markers, Rounds, Ruler, Target,
 };
 use crate::random::Random;
 use crate::ruler::sentinel_loops;
@@ -42,36 +45,6 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const RULERS_SHARE: u32 = 4;
 /// The loops of a visit whose length the subject's marker and context have a part in.
 const LOOPS: u32 = 4;
-
-/// What the bench needs of the module.
-pub trait Device {
-    /// See [`Markers::codes`].
-    fn codes(&self) -> &[Code];
-    /// See [`Markers::switch`].
-    fn switch(&mut self, design: markers::Design, probe: Option<markers::Probe>) -> Result<(), RunError>;
-    /// See [`Markers::bytes`].
-    fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError>;
-    /// See [`Markers::run`].
-    fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError>;
-}
-
-impl Device for Markers {
-    fn codes(&self) -> &[Code] {
-        Markers::codes(self)
-    }
-
-    fn switch(&mut self, design: markers::Design, probe: Option<markers::Probe>) -> Result<(), RunError> {
-        Markers::switch(self, design, probe)
-    }
-
-    fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError> {
-        Markers::bytes(self, code)
-    }
-
-    fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError> {
-        Markers::run(self, rounds)
-    }
-}
 
 /// The loop of the module that a context's name means.
 pub fn context(name: &str) -> Result<Around, Unavailable> {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::asm;
 use crate::executor::Sample;
+use crate::executor::kernel::markers::Timed;
 use crate::executor::kernel::markers::code;
 use crate::study::marker::bench::Bench;
 use crate::study::marker::record::{Surroundings, records};

@@ -1,7 +1,7 @@
 //! Loggers for the crate `log`.
 
 use super::memory::Memory;
-use super::{World, hit, refuse};
+use super::world::{World, hit, refuse};
 use crate::study::marker::source::design::log::STATES;
 use log::{LevelFilter, Log, Metadata, Record};
 use std::io::Write;

@@ -21,52 +21,11 @@ mod memory;
 #[cfg(test)]
 mod tests;
 pub(super) mod tracing;
+mod world;
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-unsafe extern "C" {
-    /// How often a counting listener was called: the same number as that of the counting probe in C.
-    static mut marker_hits: u64;
-}
+pub use world::hits;
 
 /// Makes what listeners need, before executors are made. It costs little where it was called before.
 pub fn prepare() {
     tracing::prepare();
-}
-
-/// The address of the number of hits that listeners and probes have counted.
-pub fn hits() -> u64 {
-    (&raw const marker_hits) as u64
-}
-
-/// Counts a hit.
-fn hit() {
-    let hits = &raw mut marker_hits;
-    // SAFETY: only a worker's only thread gets here.
-    unsafe { hits.write_volatile(hits.read_volatile().wrapping_add(1)) };
-}
-
-/// The world that this process is in, for one library.
-struct World(AtomicU32);
-
-impl World {
-    const fn none() -> World {
-        World(AtomicU32::new(u32::MAX))
-    }
-
-    /// Enters a world by installing its listener, unless this is where the process is.
-    fn enter(&self, world: u32, install: impl FnOnce() -> bool) {
-        match self.0.load(Ordering::Relaxed) {
-            now if now == world => {}
-            u32::MAX if install() => self.0.store(world, Ordering::Relaxed),
-            _ => refuse(),
-        }
-    }
-}
-
-/// Ends the worker by a fault, of which its executor tells the address.
-#[inline(never)]
-fn refuse() -> ! {
-    // SAFETY: raises an exception and does nothing else.
-    unsafe { std::arch::asm!("ud2", options(noreturn)) }
 }

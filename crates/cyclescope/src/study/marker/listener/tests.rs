@@ -9,7 +9,8 @@ use crate::study::marker::compiled::{Code, Compiled};
 use crate::study::marker::instance::{Region, bytes};
 use crate::study::marker::programs::REGISTERS;
 use crate::study::marker::source::context;
-use crate::study::marker::source::design::{Enabling, State};
+use crate::study::marker::source::design::Enabling;
+use crate::study::marker::source::design::definition::State;
 use std::time::Duration;
 
 const LOOPS: u32 = 2000;

@@ -4,7 +4,7 @@
 //! one alone. So the calling process makes those of all worlds, and a worker drops all but its own.
 
 use super::memory::Memory;
-use super::{World, hit, refuse};
+use super::world::{World, hit, refuse};
 use crate::study::marker::source::design::tracing::STATES;
 use std::fmt::Debug;
 use std::marker::PhantomData;

@@ -4,7 +4,7 @@
 //! jne …
 //! ```
 
-use super::{Design, Enabling, Language};
+use super::definition::{Design, Enabling, Language};
 
 pub(super) const DESIGN: Design = Design {
     name: "flag",

@@ -7,7 +7,7 @@
 //! The compiler leaves five NOPs of one byte, which become one of five before anything runs, as Linux's ftrace does it.
 //! What the loop without the marker calls is the same function without them.
 
-use super::{Design, Enabling, Language};
+use super::definition::{Design, Enabling, Language};
 
 pub(super) const DESIGN: Design = Design {
     name: "function-entry",

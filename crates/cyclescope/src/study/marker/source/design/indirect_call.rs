@@ -3,7 +3,7 @@
 //! call [probe]
 //! ```
 
-use super::{Design, Enabling, Language};
+use super::definition::{Design, Enabling, Language};
 
 pub(super) const DESIGN: Design = Design {
     name: "indirect-call",

@@ -6,7 +6,7 @@
 //!
 //! The comparison with the level that the library was compiled for is no code.
 
-use super::{Design, Enabling, Language, State};
+use super::definition::{Design, Enabling, Language, State};
 
 pub(super) const DESIGN: Design = Design {
     name: "log",

@@ -7,7 +7,7 @@
 //! Only a session that the session daemon has started enables it, and probes write to a ring buffer with system calls
 //! that a worker may not make: so there is no state but the dormant one.
 
-use super::{Design, Enabling, Language, Package, State};
+use super::definition::{Design, Enabling, Language, Package, State};
 
 /// The provider's header, which the package's headers include again and again.
 const PROVIDER: &str = r#"

@@ -1,6 +1,6 @@
 //! Nothing: its cost is that of the measurement's own errors, and its loops are what the other costs are over.
 
-use super::{Design, Enabling, Language};
+use super::definition::{Design, Enabling, Language};
 
 pub(super) const DESIGN: Design = Design {
     name: "none",

@@ -4,7 +4,7 @@
 //!
 //! What its macro leaves is what `usdt` has, but for the names in the note.
 
-use super::{Design, Enabling, Language, Package};
+use super::definition::{Design, Enabling, Language, Package};
 
 /// The package of both designs.
 pub(super) const PACKAGE: Package =

@@ -4,7 +4,8 @@
 //! …: nop           ; a note in the ELF file says where it is, and where the semaphore is
 //! ```
 
-use super::{Design, Enabling, Language, sdt};
+use super::definition::{Design, Enabling, Language};
+use super::sdt;
 
 pub(super) const DESIGN: Design = Design {
     name: "sdt-semaphore",

@@ -2,7 +2,7 @@
 //! xchg ax, ax    ; 2 bytes, patched to jmp rel8
 //! ```
 
-use super::{Design, Enabling, Language, static_key};
+use super::definition::{Design, Enabling, Language, static_key};
 
 pub(super) const DESIGN: Design = Design {
     name: "static-key-2",

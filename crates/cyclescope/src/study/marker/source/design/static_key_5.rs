@@ -2,7 +2,7 @@
 //! nop dword ptr [rax+rax]    ; 5 bytes, patched to jmp rel32
 //! ```
 
-use super::{Design, Enabling, Language, static_key};
+use super::definition::{Design, Enabling, Language, static_key};
 
 pub(super) const DESIGN: Design = Design {
     name: "static-key-5",

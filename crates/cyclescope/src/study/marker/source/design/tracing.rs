@@ -6,7 +6,7 @@
 //! …                                     ; never, sometimes, always, or not asked yet
 //! ```
 
-use super::{Design, Enabling, Language, State};
+use super::definition::{Design, Enabling, Language, State};
 
 pub(super) const DESIGN: Design = Design {
     name: "tracing",

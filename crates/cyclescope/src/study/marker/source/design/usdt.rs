@@ -2,7 +2,7 @@
 //! nop              ; a note in the ELF file says where it is, and where the arguments are
 //! ```
 
-use super::{Design, Enabling, Language};
+use super::definition::{Design, Enabling, Language};
 
 pub(super) const DESIGN: Design = Design {
     name: "usdt",

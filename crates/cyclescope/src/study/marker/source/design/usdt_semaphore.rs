@@ -4,7 +4,7 @@
 //! …: nop           ; a note in the ELF file says where it is, and where the semaphore is
 //! ```
 
-use super::{Design, Enabling, Language};
+use super::definition::{Design, Enabling, Language};
 
 pub(super) const DESIGN: Design = Design {
     name: "usdt-semaphore",
