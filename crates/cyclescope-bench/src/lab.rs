@@ -1,7 +1,7 @@
 //! What every section needs: the machine, measurements as `cyclescope run` makes them, and a list of demands.
 
-use crate::Options;
 use crate::busy::Busy;
+use crate::options::Options;
 use cyclescope::asm;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::machine::Machine;

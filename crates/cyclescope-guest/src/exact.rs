@@ -1,6 +1,6 @@
 //! Raw ticks where the processor takes one tick an instruction: every figure is a whole number, and the same each time.
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::ring0::{call, open, program};
 use cyclescope::clock::{ALL, Clock, require};
 use cyclescope::executor::Mode;

@@ -1,8 +1,9 @@
 //! Random code in ring 0: whatever it is, it is refused, or comes back with an answer, and nothing else has changed.
 
+use crate::draw;
 use crate::memory::{Canary, kernel_sum};
+use crate::outcome::Outcome;
 use crate::ring0::{around, call, open};
-use crate::{Outcome, draw};
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
 use cyclescope::random::{Random, mix};

@@ -16,16 +16,13 @@ mod exact;
 mod fuzz;
 mod markers;
 mod memory;
+mod outcome;
 mod ring0;
 mod study;
 
-use std::error::Error;
 use std::process::ExitCode;
 
 const COMMANDS: &str = "exact|row|runs|fuzz|marker-counts|marker-bytes|marker-lengths|marker-study";
-
-/// A command's end, and why it failed.
-type Outcome = Result<(), Box<dyn Error>>;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -1,6 +1,6 @@
 //! Every marker of the module: what it calls, dormant and enabled, and which of its bytes change.
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use cyclescope::error::RunError;
 use cyclescope::executor::kernel::markers::{
     Around, Call, Code, Design, Guard, Markers, Probe, Rounds, Ruler, Timed,

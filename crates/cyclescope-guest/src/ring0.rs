@@ -1,6 +1,6 @@
 //! Code in ring 0, one call at a time.
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use cyclescope::clock::Clock;
 use cyclescope::context::Element;
 use cyclescope::error::RunError;

@@ -1,6 +1,7 @@
 //! The study of markers over the module: what it says on an emulated machine, where no time means anything.
 
-use crate::{Outcome, markers};
+use crate::markers;
+use crate::outcome::Outcome;
 use cyclescope::executor::kernel::markers::Around;
 use cyclescope::study::marker::anatomy::Line;
 use cyclescope::study::marker::bench::{Bench, Visit, call};

@@ -1,7 +1,7 @@
 //! What stands behind the numbers that differ.
 
+use super::input::{Content, Input};
 use super::tables::{cycles, instruction, number, one_line, quantity};
-use super::{Content, Input};
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
 use crate::page::Page;

@@ -1,6 +1,7 @@
 //! `cyclescope compare`: two result files, or one and a published table.
 
 mod explain;
+mod input;
 mod tables;
 
 pub use tables::one_line;
@@ -12,11 +13,8 @@ use cyclescope::executor::Mode;
 use cyclescope::record::exit;
 use cyclescope::study::instr::compare::{Comparison, Difference, Tolerance};
 use cyclescope::study::instr::compare::{against_reference, against_results};
-use cyclescope::study::instr::reference::Reference;
-use cyclescope::study::instr::table::Table;
+use input::{Content, Input};
 use serde::Serialize;
-use std::io;
-use std::path::Path;
 
 /// Differences that are shown unless all are asked for.
 const SHOWN: usize = 20;
@@ -60,82 +58,6 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
     // A check that compares nothing must not pass.
     let different = args.fail_on_diff && (!comparison.differences.is_empty() || comparison.forms.both == 0);
     Ok(if different { exit::DIFFERENT } else { exit::DONE })
-}
-
-/// One of the two files.
-struct Input {
-    path: String,
-    content: Content,
-}
-
-/// What a file holds.
-enum Content {
-    Results(Table),
-    Reference(Reference),
-}
-
-impl Input {
-    fn read(path: &Path) -> Result<Input, Failure> {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| unreadable(&name, &error))?;
-        // Results are objects; the first line of a CSV file is names.
-        let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-        let content = if is_results {
-            let table = Table::read(&bytes).map_err(|error| Failure::file(&name, error))?;
-            if table.rows.is_empty() {
-                let remedy = "name a file that `cyclescope instr --out` wrote";
-                return Err(Failure::usage(format!("{name} holds no instructions"), Some(remedy)));
-            }
-            Content::Results(table)
-        } else {
-            Content::Reference(Reference::read(&bytes).map_err(|error| Failure::file(&name, error))?)
-        };
-        Ok(Input { path: name, content })
-    }
-
-    fn warn(&self) {
-        match &self.content {
-            Content::Results(Table { cut: Some(line), .. }) => {
-                warn(&format!(
-                    "{}, line {line}: it is cut and was left out; the program was ended",
-                    self.path
-                ));
-            }
-            Content::Results(_) => {}
-            Content::Reference(reference) => {
-                reference.warnings.iter().for_each(|text| warn(&format!("{}: {text}", self.path)));
-            }
-        }
-    }
-
-    /// Where the code ran: a file has rows of one executor.
-    fn mode(&self) -> Option<Mode> {
-        match &self.content {
-            Content::Results(table) => table.rows.first().map(|row| row.executor),
-            Content::Reference(_) => None,
-        }
-    }
-
-    fn processor(&self) -> Option<&str> {
-        match &self.content {
-            Content::Results(table) => table.processor(),
-            Content::Reference(_) => None,
-        }
-    }
-}
-
-fn unreadable(path: &str, error: &io::Error) -> Failure {
-    let text = format!("{path} can't be read: {error}");
-    match error.kind() {
-        io::ErrorKind::NotFound
-        | io::ErrorKind::NotADirectory
-        | io::ErrorKind::IsADirectory
-        | io::ErrorKind::PermissionDenied => {
-            let remedy = "name a file that `cyclescope instr --out` wrote, or a CSV file";
-            Failure::usage(text, Some(remedy))
-        }
-        _ => Failure::internal(text),
-    }
 }
 
 /// The first line of JSON.

@@ -1,6 +1,6 @@
 //! A comparison as tables.
 
-use super::{Content, Input};
+use super::input::{Content, Input};
 use crate::failure::{Failure, harmless};
 use crate::output::Output;
 use crate::page::{Page, note, print, table};

@@ -2,7 +2,6 @@
 
 use super::around::Loaded;
 use super::choose::Choice;
-use super::cpu;
 use crate::args::Common;
 use crate::executor;
 use crate::failure::Failure;
@@ -101,4 +100,9 @@ fn ring_0(choice: &Choice, machine: &Machine, plan: &Plan) -> Result<Chosen, Fai
     };
     let bench = Selected::new(bench, wanted);
     Ok(Chosen { bench: Box::new(bench), skipped: Vec::new(), contexts: arounds.len() })
+}
+
+/// The CPU to measure on; the first where the system does not tell which are allowed.
+pub fn cpu(machine: &Machine) -> u32 {
+    machine.target.as_ref().map_or(0, |target| target.cpu)
 }

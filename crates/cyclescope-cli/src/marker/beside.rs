@@ -1,6 +1,6 @@
 //! The figures of the document on Linux kernel markers beside ours, and its conclusions, tested here.
 
-use super::PublishedRecord;
+use super::records::PublishedRecord;
 use super::tables::spread;
 use crate::failure::Failure;
 use crate::output::{Output, wrapped};

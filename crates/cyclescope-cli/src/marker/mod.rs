@@ -10,6 +10,7 @@ mod listing;
 #[cfg(test)]
 mod made_up;
 mod plots;
+mod records;
 mod tables;
 
 use crate::args::{Common, MarkerArgs};
@@ -21,7 +22,7 @@ use crate::plots::Plots;
 use crate::progress::Progress;
 use crate::{executor, repro, run};
 use around::{Absent, Around, Libraries, Loaded};
-use bench::Chosen;
+use bench::{Chosen, cpu};
 use choose::Choice;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
@@ -31,15 +32,15 @@ use cyclescope::measure;
 use cyclescope::record::exit;
 use cyclescope::run::{Request, emulated};
 use cyclescope::study::marker::around::AROUND;
-use cyclescope::study::marker::comparison::{Conclusion, conclusions};
+use cyclescope::study::marker::comparison::conclusions;
 use cyclescope::study::marker::instance::Misfit;
-use cyclescope::study::marker::published::{self, Beside};
+use cyclescope::study::marker::published;
 use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
 use cyclescope::study::marker::source::context::Context;
 use cyclescope::study::marker::survey::{Event, Plan, Progress as Standing};
 use cyclescope::study::marker::user::Skipped;
 use evidence::Evidence;
-use serde::Serialize;
+use records::{PublishedRecord, SkippedRecord};
 
 pub use evidence::{is_evidence, replay};
 
@@ -186,37 +187,12 @@ fn survey(
     Ok((records, survey))
 }
 
-/// The CPU to measure on; the first where the system does not tell which are allowed.
-fn cpu(machine: &Machine) -> u32 {
-    machine.target.as_ref().map_or(0, |target| target.cpu)
-}
-
 /// All that there is to say.
 struct Report<'a> {
     machine: &'a Machine,
     records: Vec<MarkerRecord>,
     skipped: Vec<SkippedRecord>,
     published: PublishedRecord,
-}
-
-/// A marker that was not measured, kind `marker.skipped`.
-#[derive(Serialize)]
-struct SkippedRecord {
-    design: &'static str,
-    /// Null where all of the design is.
-    state: Option<&'static str>,
-    context: Option<String>,
-    reason: String,
-    remedy: Option<String>,
-}
-
-/// The document's figures beside ours, and its conclusions tested, kind `marker.conclusions`.
-#[derive(Serialize)]
-struct PublishedRecord {
-    source: &'static str,
-    machine: &'static str,
-    figures: Vec<Beside>,
-    conclusions: Vec<Conclusion>,
 }
 
 impl<'a> Report<'a> {

@@ -1,6 +1,6 @@
 //! What markers cost, 80 columns wide: a table for each context.
 
-use super::SkippedRecord;
+use super::records::SkippedRecord;
 use crate::failure::{Failure, warn};
 use crate::instr::tables::{plural, quantity};
 use crate::notes::Notes;

@@ -1,0 +1,84 @@
+//! A file to compare: results, or a published table.
+
+use crate::failure::{Failure, warn};
+use cyclescope::executor::Mode;
+use cyclescope::study::instr::reference::Reference;
+use cyclescope::study::instr::table::Table;
+use std::io;
+use std::path::Path;
+
+/// One of the two files.
+pub(super) struct Input {
+    pub(super) path: String,
+    pub(super) content: Content,
+}
+
+/// What a file holds.
+pub(super) enum Content {
+    Results(Table),
+    Reference(Reference),
+}
+
+impl Input {
+    pub(super) fn read(path: &Path) -> Result<Input, Failure> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        // Results are objects; the first line of a CSV file is names.
+        let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        let content = if is_results {
+            let table = Table::read(&bytes).map_err(|error| Failure::file(&name, error))?;
+            if table.rows.is_empty() {
+                let remedy = "name a file that `cyclescope instr --out` wrote";
+                return Err(Failure::usage(format!("{name} holds no instructions"), Some(remedy)));
+            }
+            Content::Results(table)
+        } else {
+            Content::Reference(Reference::read(&bytes).map_err(|error| Failure::file(&name, error))?)
+        };
+        Ok(Input { path: name, content })
+    }
+
+    pub(super) fn warn(&self) {
+        match &self.content {
+            Content::Results(Table { cut: Some(line), .. }) => {
+                warn(&format!(
+                    "{}, line {line}: it is cut and was left out; the program was ended",
+                    self.path
+                ));
+            }
+            Content::Results(_) => {}
+            Content::Reference(reference) => {
+                reference.warnings.iter().for_each(|text| warn(&format!("{}: {text}", self.path)));
+            }
+        }
+    }
+
+    /// Where the code ran: a file has rows of one executor.
+    pub(super) fn mode(&self) -> Option<Mode> {
+        match &self.content {
+            Content::Results(table) => table.rows.first().map(|row| row.executor),
+            Content::Reference(_) => None,
+        }
+    }
+
+    pub(super) fn processor(&self) -> Option<&str> {
+        match &self.content {
+            Content::Results(table) => table.processor(),
+            Content::Reference(_) => None,
+        }
+    }
+}
+
+fn unreadable(path: &str, error: &io::Error) -> Failure {
+    let text = format!("{path} can't be read: {error}");
+    match error.kind() {
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::PermissionDenied => {
+            let remedy = "name a file that `cyclescope instr --out` wrote, or a CSV file";
+            Failure::usage(text, Some(remedy))
+        }
+        _ => Failure::internal(text),
+    }
+}
