@@ -5,9 +5,11 @@ use cyclescope::asm::forms;
 use cyclescope::measure::imul_latency;
 use cyclescope::run::Request;
 use cyclescope::study::instr::compare::{Comparison, Kind, Tolerance, against_results};
+use cyclescope::study::instr::effort::Effort;
 use cyclescope::study::instr::row::Row;
+use cyclescope::study::instr::subject::Subject;
 use cyclescope::study::instr::summary::Summary;
-use cyclescope::study::instr::survey::{Effort, Event, Known, Subject, Survey};
+use cyclescope::study::instr::survey::{Event, Known, Survey};
 use std::ops::ControlFlow;
 use std::time::Instant;
 

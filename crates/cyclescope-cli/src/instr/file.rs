@@ -224,7 +224,7 @@ mod tests {
         use clap::Parser;
         let cli = crate::args::Cli::try_parse_from(["cyclescope", "instr", "add"]).unwrap();
         let Some(crate::args::Command::Instr(args)) = cli.command else { panic!() };
-        let effort = cyclescope::study::instr::survey::Effort::FULL;
+        let effort = cyclescope::study::instr::effort::Effort::FULL;
         Session::new(&args, &[], (effort, 0.95), ("rdtscp", 0, seed), &cli.common)
     }
 

@@ -12,7 +12,8 @@ use cyclescope::machine::Machine;
 use cyclescope::run::emulated;
 use cyclescope::study::instr::row::Row;
 use cyclescope::study::instr::selection::full_name;
-use cyclescope::study::instr::survey::{Event, Progress as Standing, Subject};
+use cyclescope::study::instr::subject::Subject;
+use cyclescope::study::instr::survey::{Event, Progress as Standing};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 

@@ -10,7 +10,7 @@ use cyclescope::machine::Machine;
 use cyclescope::study::instr::operands::Anatomy;
 use cyclescope::study::instr::selection::isa;
 use cyclescope::study::instr::skip::{Skip, skip};
-use cyclescope::study::instr::survey::Subject;
+use cyclescope::study::instr::subject::Subject;
 use serde::Serialize;
 
 /// Characters of the columns.

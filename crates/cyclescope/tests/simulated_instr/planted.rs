@@ -2,9 +2,10 @@
 
 use cyclescope::asm::Listing;
 use cyclescope::executor::mock::CoreModel;
-use cyclescope::study::instr::experiment::{Experiment, Meaning, Plan, Way};
+use cyclescope::study::instr::experiment::{Experiment, Meaning, Way};
 use cyclescope::study::instr::links::Link;
 use cyclescope::study::instr::operands::Bank;
+use cyclescope::study::instr::plan::Plan;
 use cyclescope::study::instr::row::Latency;
 use iced_x86::{Instruction, OpKind, Register};
 

@@ -3,9 +3,10 @@
 use crate::planted::{cycle, instance, origin};
 use cyclescope::asm::forms::{Form, Variant};
 use cyclescope::executor::mock::CoreModel;
-use cyclescope::study::instr::experiment::{Meaning, Plan};
+use cyclescope::study::instr::experiment::Meaning;
 use cyclescope::study::instr::gauge::Gauge;
 use cyclescope::study::instr::operands::{Bank, Place};
+use cyclescope::study::instr::plan::Plan;
 use cyclescope::study::instr::row::{Bound, Latency, Row};
 use cyclescope::study::instr::x87;
 use iced_x86::{

@@ -1,98 +1,34 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::experiment::{Meaning, Plan, Way};
+use super::experiment::{BOUND_SHARE, Meaning, Way};
 use super::gauge::{Cost, Gauge};
 use super::links;
+use super::modes::{Estimate, MODE_SHARE, lowest, usual};
+use super::plan::Plan;
 use super::reading::Reading;
 use super::row::{Bound, Latency, Row, Status, Throughput, Variant};
 use super::values;
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
-use crate::statistics::{Interval, mean, t_interval};
+use crate::statistics::Interval;
 use crate::unit::Unit;
 
-/// Layouts belong to one mode within this share of its lowest and this many core cycles.
-const MODE_SHARE: f64 = 0.015;
-const MODE_CYCLES: f64 = 0.005;
-/// A mode counts if it has this share of the layouts.
-const FAIR_SHARE: f64 = 0.25;
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
 pub(super) const LEAST: f64 = 0.95;
 /// Two chains say the same within so many core cycles.
 const SAME_CYCLES: f64 = 0.05;
 /// A chain that is faster than its links by so many core cycles is open.
 const OPEN: f64 = 0.5;
-/// A chain is no slower than what its instances would take anyhow, within this share.
-pub const BOUND_SHARE: f64 = 0.03;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
 /// The passes agree within this many core cycles, or this share.
 const PASS_CYCLES: f64 = 0.02;
 const PASS_SHARE: f64 = 0.01;
-/// What a cost can be off in every layout alike, as a share: see `estimate::INSTRUMENT_CYCLES`, for rulers of some
-/// thousand cycles.
-const INSTRUMENT_SHARE: f64 = 0.0002;
 /// Denominators of fractions that are named.
 const DENOMINATORS: std::ops::RangeInclusive<u32> = 1..=6;
 /// Above this, only whole numbers are named.
 const FRACTIONS_BELOW: f64 = 4.0;
-
-/// A value with its interval, and what else was seen.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Estimate {
-    /// What the layouts of the chosen mode say.
-    pub cost: Interval,
-    /// The means of the modes above it.
-    pub others: Vec<f64>,
-}
-
-/// The lowest mode that a fair part of some layouts share: the best rate that was sustained.
-pub fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let modes = clusters(values);
-    let all: usize = modes.iter().map(Vec::len).sum();
-    let least = ((all as f64 * FAIR_SHARE).ceil() as usize).max(2);
-    let chosen = modes.iter().position(|mode| mode.len() >= least);
-    estimate(&modes, chosen, confidence)
-}
-
-/// The mode that most layouts share, the lower of two as large: what a chain takes.
-pub fn usual(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let modes = clusters(values);
-    let most = modes.iter().map(Vec::len).max().filter(|most| *most > 1);
-    let chosen = most.and_then(|most| modes.iter().position(|mode| mode.len() == most));
-    estimate(&modes, chosen, confidence)
-}
-
-/// The layouts' modes, from the lowest to the highest.
-fn clusters(values: &[f64]) -> Vec<Vec<f64>> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let near = |value: f64, base: f64| (value - base).abs() <= MODE_SHARE * base.abs() + MODE_CYCLES;
-    let mut modes: Vec<Vec<f64>> = Vec::new();
-    for value in sorted {
-        match modes.last_mut() {
-            Some(mode) if near(value, mode[0]) => mode.push(value),
-            _ => modes.push(vec![value]),
-        }
-    }
-    modes
-}
-
-/// From one of the modes; where none stands out, from all layouts.
-fn estimate(modes: &[Vec<f64>], chosen: Option<usize>, confidence: f64) -> Option<Estimate> {
-    let all = modes.concat();
-    if all.is_empty() {
-        return None;
-    }
-    let values = chosen.map_or(&all, |mode| &modes[mode]);
-    let cost = t_interval(values, confidence).unwrap_or(Interval::around(mean(values), f64::INFINITY));
-    let others = modes.iter().enumerate().filter(|(index, _)| chosen.is_some_and(|chosen| *index > chosen));
-    Some(Estimate {
-        cost: cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs()),
-        others: others.map(|(_, mode)| mean(mode)).collect(),
-    })
-}
 
 /// What a form's row is made from.
 #[derive(Debug, Clone, Copy)]

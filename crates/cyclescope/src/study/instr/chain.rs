@@ -1,8 +1,7 @@
 //! Chains: a loop body in which each instance of a form waits for the one before, through one input and one output.
 
 use super::balance::balance;
-use super::gauge::computed_copy;
-use super::links::{self, Link};
+use super::links::{self, Link, computed_copy};
 use super::operands::{Anatomy, Assignment, Bank, Place, Port, Slot};
 use super::registers::Allocator;
 use super::route::{is_address, is_computed, is_kept};

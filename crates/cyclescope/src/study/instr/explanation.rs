@@ -1,9 +1,11 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
-use super::analysis::{LEAST, lowest, usual};
-use super::experiment::{Experiment, Meaning, Plan, Way};
+use super::analysis::LEAST;
+use super::experiment::{Experiment, Meaning, Way};
 use super::gauge::Gauge;
 use super::links::Link;
+use super::modes::{lowest, usual};
+use super::plan::Plan;
 use super::reading::Reading;
 use super::row::{Bound, Latency, Row};
 use crate::asm::Listing;

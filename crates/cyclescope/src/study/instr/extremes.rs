@@ -1,7 +1,8 @@
 //! Fast and slow operands: the extremes of what a form's candidates took.
 
-use super::analysis::{Analysis, Estimate};
+use super::analysis::Analysis;
 use super::experiment::Meaning;
+use super::modes::Estimate;
 use super::reading::Reading;
 use super::row::{Latency, Row, Variant};
 use super::values::{self, FAST, SLOW};

@@ -8,8 +8,8 @@
 //! - memory to general registers: what a load costs from its address, as in a chain of pointers;
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
-use super::analysis::usual;
-use super::links::{self, LOADS, Link, STORES};
+use super::links::{self, LOADS, Link, STORES, computed_copy};
+use super::modes::usual;
 use super::operands::{Bank, encode};
 use super::reading::Reading;
 use super::route::STEADY;
@@ -257,15 +257,6 @@ impl Gauge {
     pub fn costs(&self) -> impl Iterator<Item = (&'static str, Cost)> {
         self.costs.iter().map(|(link, cost)| (link.name, *cost))
     }
-}
-
-/// Gives a general register the value of another by an operation that no core does by renaming alone.
-pub fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
-    let low = Register::EAX + to.number() as u32;
-    [
-        Instruction::with2(Code::Xor_r32_rm32, low, low).expect("two registers"),
-        Instruction::with2(Code::Or_r64_rm64, to, from).expect("two registers"),
-    ]
 }
 
 /// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.

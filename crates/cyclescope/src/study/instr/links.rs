@@ -269,6 +269,15 @@ fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
     }
 }
 
+/// Gives a general register the value of another by an operation that no core does by renaming alone.
+pub fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
+    let low = Register::EAX + to.number() as u32;
+    [
+        Instruction::with2(Code::Xor_r32_rm32, low, low).expect("two registers"),
+        Instruction::with2(Code::Or_r64_rm64, to, from).expect("two registers"),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::operands::encode;

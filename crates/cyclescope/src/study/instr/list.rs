@@ -7,7 +7,7 @@
 
 use super::reference::{self, lines::Lines};
 use super::selection::{all, full_name};
-use super::survey::Subject;
+use super::subject::Subject;
 use super::table::BadFile;
 use crate::asm::{self, nearest};
 use csv::StringRecord;

@@ -1,10 +1,10 @@
 //! One form measured once: a first look at all of its programs, then layouts of those that matter.
 
-use super::analysis::BOUND_SHARE;
-use super::experiment::{Experiment, Meaning, Plan, Way};
+use super::effort::Effort;
+use super::experiment::{BOUND_SHARE, Experiment, Meaning, Way};
+use super::plan::Plan;
 use super::reading::{Reading, about};
 use super::settings;
-use super::survey::Effort;
 use super::timing::{Stopwatch, Timed, Timing};
 use crate::error::RunError;
 use crate::executor::Executor;

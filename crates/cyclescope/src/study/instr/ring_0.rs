@@ -1,64 +1,18 @@
-//! Forms in ring 0: which need it, which it refuses, and which of their programs.
+//! Forms in ring 0: which of their programs may run, and what it means where one ends in an exception.
 //!
 //! What is refused is the executor's judgement; here it is asked about one instance after its setting's init code, and
 //! about each program of a privileged form, and of branches: behind one that leads to anywhere each byte counts. Others
 //! have no program that is refused, as a test of all of them tells.
 
-use super::experiment::Plan;
-use super::operands::{Anatomy, encode};
-use super::settings;
+use super::operands::Anatomy;
+use super::plan::Plan;
+use super::privileged::{against, is_branch, is_measured, is_privileged};
 use super::skip::{Skip, reason_with};
-use crate::asm;
 use crate::error::RunError;
-use crate::executor::kernel::refused::{Judged, Reason, Rules, judge};
-use iced_x86::{Instruction, Mnemonic, OpKind};
-
-/// What user mode may not do, or only if the system lets it, and ring 0 always may.
-const MEASURED: [Mnemonic; 6] =
-    [Mnemonic::Sgdt, Mnemonic::Sidt, Mnemonic::Sldt, Mnemonic::Smsw, Mnemonic::Str, Mnemonic::Rdpmc];
+use crate::executor::kernel::refused::Reason;
 
 /// Vectors of #UD and #GP: what a processor raises that lacks an instruction, or what it names.
 const ABSENT: [u8; 2] = [6, 13];
-
-/// Enough copies for all that a program's first ones change.
-const COPIES: usize = 4;
-
-/// Whether an instruction runs in ring 0 only.
-pub fn is_privileged(sample: &Instruction) -> bool {
-    let info = sample.op_code();
-    let registers = (0..sample.op_count()).map(|operand| sample.op_register(operand));
-    let control = registers.into_iter().any(|register| register.is_cr() || register.is_dr());
-    info.is_privileged() || !info.cpl3() || control
-}
-
-/// Whether it is skipped in user mode, and not in ring 0, though it is not privileged.
-pub fn is_measured(mnemonic: Mnemonic) -> bool {
-    MEASURED.contains(&mnemonic)
-}
-
-/// Why ring 0 refuses an instance of a form; none where it runs.
-pub fn refusal(anatomy: &Anatomy) -> Option<Reason> {
-    // Where a branch leads is its program's affair.
-    if is_branch(&anatomy.sample) {
-        return None;
-    }
-    let init = asm::parse(settings::of(anatomy.code()).init).ok()?;
-    let snippet = encode(&[anatomy.sample])?;
-    against(init.bytes(), &snippet, COPIES)
-}
-
-fn against(init: &[u8], snippet: &[u8], copies: usize) -> Option<Reason> {
-    let judged = Judged { init, snippet, copies, looped: true, following: &[] };
-    judge(judged, Rules::default()).err().map(|refusal| refusal.reason)
-}
-
-fn is_branch(sample: &Instruction) -> bool {
-    let near = [OpKind::NearBranch16, OpKind::NearBranch32, OpKind::NearBranch64];
-    near.contains(&sample.op0_kind())
-        || sample.is_jmp_near_indirect()
-        || sample.is_call_near_indirect()
-        || sample.mnemonic() == Mnemonic::Ret
-}
 
 /// Leaves only programs that may run to a form of which some may not; why it is skipped where there is none.
 pub fn restrict(plan: &mut Plan) -> Option<Skip> {
@@ -89,6 +43,7 @@ pub fn skipped(anatomy: &Anatomy, error: &RunError) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::privileged::refusal;
     use super::*;
     use crate::asm::forms;
     use crate::machine::cpu::Cpu;
@@ -96,7 +51,7 @@ mod tests {
     use crate::machine::features::{Enabled, Features};
     use crate::machine::leaves::Leaves;
     use crate::study::instr::experiment::Meaning;
-    use crate::study::instr::survey::Subject;
+    use crate::study::instr::subject::Subject;
     use iced_x86::Code;
 
     fn anatomy(code: Code) -> Anatomy {

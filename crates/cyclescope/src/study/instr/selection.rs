@@ -5,7 +5,7 @@
 //! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
 
 use super::reference;
-use super::survey::Subject;
+use super::subject::Subject;
 use crate::asm::{forms, nearest};
 use crate::machine::features;
 use crate::study::glob::glob;

@@ -1,7 +1,7 @@
 //! Forms that are not tried, by a closed list of reasons.
 
 use super::operands::Anatomy;
-use super::ring_0;
+use super::privileged;
 use crate::executor::Mode;
 use crate::executor::kernel::refused::Reason;
 use crate::machine::features::Features;
@@ -140,7 +140,7 @@ pub fn skip(anatomy: &Anatomy, features: &Features, mode: Mode) -> Option<Skip> 
 }
 
 fn in_user_mode(sample: &Instruction) -> Option<Skip> {
-    if ring_0::is_privileged(sample) {
+    if privileged::is_privileged(sample) {
         return Some(Skip::Privileged);
     }
     listed(sample.mnemonic()).or_else(|| is_far(sample).then_some(Skip::LeavesUserMode))
@@ -157,8 +157,8 @@ fn in_ring_0(anatomy: &Anatomy) -> Option<Skip> {
         _ if is_far(sample) => return Some(Skip::NeedsState),
         _ => {}
     }
-    let refused = || ring_0::refusal(anatomy).map(Skip::RefusedInRing0);
-    let waits = || listed(mnemonic).filter(|_| !ring_0::is_measured(mnemonic));
+    let refused = || privileged::refusal(anatomy).map(Skip::RefusedInRing0);
+    let waits = || listed(mnemonic).filter(|_| !privileged::is_measured(mnemonic));
     refused().or_else(waits)
 }
 

@@ -5,14 +5,16 @@
 //! pass is done.
 
 use super::analysis::Analysis;
-use super::experiment::Plan;
+use super::effort::Effort;
 use super::gauge::Gauge;
 use super::measurement::Measurement;
 use super::operands::Anatomy;
+use super::plan::Plan;
 use super::reading::Reading;
 use super::ring_0;
 use super::row::{Row, Status};
 use super::skip::skip;
+use super::subject::Subject;
 use super::timing::Stopwatch;
 use crate::asm::forms::Form;
 use crate::caveat::Caveat;
@@ -26,51 +28,6 @@ use crate::run::hex;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-
-/// How much to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Effort {
-    /// Passes over all forms.
-    pub passes: u32,
-    /// Layouts of each program in a pass.
-    pub layouts: usize,
-    /// Timed rounds in each layout.
-    pub rounds: u32,
-    /// Throughput programs that are measured beyond a first look, the best ones.
-    pub recipes: usize,
-    /// Core cycles of a program's longest call, about.
-    pub cycles: f64,
-    /// Whether the rate from the decoders is measured too.
-    pub decoders: bool,
-}
-
-impl Effort {
-    /// The usual.
-    pub const FULL: Effort =
-        Effort { passes: 2, layouts: 6, rounds: 3, recipes: 6, cycles: 10_000.0, decoders: true };
-    /// Quick.
-    pub const QUICK: Effort =
-        Effort { passes: 1, layouts: 3, rounds: 2, recipes: 3, cycles: 4_000.0, decoders: false };
-}
-
-/// A form, and what to find out about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    /// The form.
-    pub form: Form,
-    /// Whether its latencies are wanted.
-    pub latency: bool,
-    /// Whether its reciprocal throughput is wanted. It is measured in any case, for a latency is judged by it.
-    pub throughput: bool,
-    /// Machine code that runs before each program's own.
-    pub init: Vec<u8>,
-}
-
-impl From<Form> for Subject {
-    fn from(form: Form) -> Subject {
-        Subject { form, latency: true, throughput: true, init: Vec::new() }
-    }
-}
 
 /// What a survey is about.
 pub struct Survey<'a> {

@@ -10,7 +10,7 @@
 //!     …
 //! ```
 
-use super::{About, Body, COPIES, SPACINGS};
+use super::body::{About, Body, COPIES, SPACINGS};
 use crate::study::instr::experiment::Experiment;
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 

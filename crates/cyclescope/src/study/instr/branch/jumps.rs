@@ -1,7 +1,7 @@
 //! Jumps: taken from instance to instance, or not taken at all.
 
+use super::body::{About, Body, COPIES, SPACINGS, every};
 use super::condition::Setting;
-use super::{About, Body, COPIES, SPACINGS, every};
 use crate::study::instr::experiment::{Experiment, Meaning};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 

@@ -3,6 +3,7 @@
 use super::condition::{compared, holds};
 use super::*;
 use crate::asm::forms;
+use crate::study::instr::experiment::Meaning;
 use iced_x86::{ConditionCode, Decoder, DecoderOptions, Mnemonic, OpKind, RflagsBits};
 use std::collections::HashMap;
 

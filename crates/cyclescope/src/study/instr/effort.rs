@@ -1,0 +1,29 @@
+//! How much to measure.
+
+use serde::{Deserialize, Serialize};
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Passes over all forms.
+    pub passes: u32,
+    /// Layouts of each program in a pass.
+    pub layouts: usize,
+    /// Timed rounds in each layout.
+    pub rounds: u32,
+    /// Throughput programs that are measured beyond a first look, the best ones.
+    pub recipes: usize,
+    /// Core cycles of a program's longest call, about.
+    pub cycles: f64,
+    /// Whether the rate from the decoders is measured too.
+    pub decoders: bool,
+}
+
+impl Effort {
+    /// The usual.
+    pub const FULL: Effort =
+        Effort { passes: 2, layouts: 6, rounds: 3, recipes: 6, cycles: 10_000.0, decoders: true };
+    /// Quick.
+    pub const QUICK: Effort =
+        Effort { passes: 1, layouts: 3, rounds: 2, recipes: 3, cycles: 4_000.0, decoders: false };
+}
