@@ -4,12 +4,12 @@ use crate::lab::{Lab, Load, Outcome};
 use cyclescope::asm::forms;
 use cyclescope::measure::imul_latency;
 use cyclescope::run::Request;
-use cyclescope::study::instr::compare::{Comparison, Kind, Tolerance, against_results};
-use cyclescope::study::instr::effort::Effort;
-use cyclescope::study::instr::row::Row;
-use cyclescope::study::instr::subject::Subject;
-use cyclescope::study::instr::summary::Summary;
+use cyclescope::study::instr::experiments::effort::Effort;
+use cyclescope::study::instr::forms::subject::Subject;
+use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::survey::{Event, Known, Survey};
+use cyclescope::study::instr::tables::compare::{Comparison, Kind, Tolerance, against_results};
+use cyclescope::study::instr::tables::summary::Summary;
 use std::ops::ControlFlow;
 use std::time::Instant;
 

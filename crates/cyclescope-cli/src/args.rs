@@ -9,7 +9,7 @@ pub use marker::MarkerArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cyclescope::executor::Mode;
 use cyclescope::measure::Precision;
-use cyclescope::study::instr::compare::Tolerance;
+use cyclescope::study::instr::tables::compare::Tolerance;
 use std::path::PathBuf;
 
 /// What a piece of x86 code costs, in true core clock cycles with an error bar.

@@ -2,7 +2,7 @@
 
 use cyclescope::error::{BadSnippet, RunError, Unavailable};
 use cyclescope::record::{ErrorRecord, Line, exit};
-use cyclescope::study::instr::table::BadFile;
+use cyclescope::study::instr::rows::table::BadFile;
 use std::io::{self, Write};
 
 /// Why a command ended early.

@@ -5,7 +5,7 @@ use super::tables::{cycles, instruction, number, one_line, quantity};
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
 use crate::page::Page;
-use cyclescope::study::instr::compare::{Difference, Side};
+use cyclescope::study::instr::tables::compare::{Difference, Side};
 use serde::Serialize;
 
 /// Prints of each difference how its numbers were found, and the command that shows more.

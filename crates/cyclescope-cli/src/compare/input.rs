@@ -2,8 +2,8 @@
 
 use crate::failure::{Failure, warn};
 use cyclescope::executor::Mode;
-use cyclescope::study::instr::reference::Reference;
-use cyclescope::study::instr::table::Table;
+use cyclescope::study::instr::rows::table::Table;
+use cyclescope::study::instr::tables::reference::Reference;
 use std::io;
 use std::path::Path;
 

@@ -11,8 +11,8 @@ use crate::failure::{Failure, warn};
 use crate::output::Output;
 use cyclescope::executor::Mode;
 use cyclescope::record::exit;
-use cyclescope::study::instr::compare::{Comparison, Difference, Tolerance};
-use cyclescope::study::instr::compare::{against_reference, against_results};
+use cyclescope::study::instr::tables::compare::{Comparison, Difference, Tolerance};
+use cyclescope::study::instr::tables::compare::{against_reference, against_results};
 use input::{Content, Input};
 use serde::Serialize;
 

@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::executor::Mode;
-use cyclescope::study::instr::compare::{Comparison, Difference, Kind, Side, Tally, Tolerance};
-use cyclescope::study::instr::row::Bound;
+use cyclescope::study::instr::rows::row::Bound;
+use cyclescope::study::instr::tables::compare::{Comparison, Difference, Kind, Side, Tally, Tolerance};
 
 /// Characters of an instruction, of a pair of operands and of a number; with the other columns they make a line.
 const INSTRUCTION: usize = 29;

@@ -3,9 +3,9 @@
 use crate::args::InstrArgs;
 use crate::failure::Failure;
 use cyclescope::random::mix;
+use cyclescope::study::instr::forms::subject::Subject;
 use cyclescope::study::instr::list;
 use cyclescope::study::instr::selection::{Criteria, Unmatched, all, full_name};
-use cyclescope::study::instr::subject::Subject;
 use std::path::Path;
 
 /// The forms that the options select.

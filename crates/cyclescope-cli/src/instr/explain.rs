@@ -7,8 +7,8 @@ use crate::output::{Output, WIDTH, wrapped};
 use crate::page::Page;
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
-use cyclescope::study::instr::explanation::{Spread, Trial, explain};
-use cyclescope::study::instr::row::Row;
+use cyclescope::study::instr::rows::explanation::{Spread, Trial, explain};
+use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::survey::{Outcome, Survey};
 use serde::Serialize;
 
@@ -86,7 +86,7 @@ fn print(row: &Row, trials: &[Trial], output: &mut Output) -> Result<(), Failure
 }
 
 fn word(row: &Row) -> &'static str {
-    use cyclescope::study::instr::row::Status;
+    use cyclescope::study::instr::rows::row::Status;
     match row.status {
         Status::Measured => "measured",
         Status::Skipped => "skipped",

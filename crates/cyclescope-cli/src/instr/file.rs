@@ -7,9 +7,9 @@
 use super::session::Session;
 use crate::failure::Failure;
 use cyclescope::record::Line;
-use cyclescope::study::instr::row::Row;
+use cyclescope::study::instr::rows::row::Row;
+use cyclescope::study::instr::rows::table::Table;
 use cyclescope::study::instr::survey::Done;
-use cyclescope::study::instr::table::Table;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -224,13 +224,13 @@ mod tests {
         use clap::Parser;
         let cli = crate::args::Cli::try_parse_from(["cyclescope", "instr", "add"]).unwrap();
         let Some(crate::args::Command::Instr(args)) = cli.command else { panic!() };
-        let effort = cyclescope::study::instr::effort::Effort::FULL;
+        let effort = cyclescope::study::instr::experiments::effort::Effort::FULL;
         Session::new(&args, &[], (effort, 0.95), ("rdtscp", 0, seed), &cli.common)
     }
 
     #[test]
     fn a_journal_survives_a_cut_and_belongs_to_one_session() {
-        use cyclescope::study::instr::reading::Reading;
+        use cyclescope::study::instr::experiments::reading::Reading;
         use cyclescope::study::instr::survey::Outcome;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");

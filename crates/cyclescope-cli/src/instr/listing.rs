@@ -7,10 +7,10 @@ use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
-use cyclescope::study::instr::operands::Anatomy;
+use cyclescope::study::instr::forms::operands::Anatomy;
+use cyclescope::study::instr::forms::skip::{Skip, skip};
+use cyclescope::study::instr::forms::subject::Subject;
 use cyclescope::study::instr::selection::isa;
-use cyclescope::study::instr::skip::{Skip, skip};
-use cyclescope::study::instr::subject::Subject;
 use serde::Serialize;
 
 /// Characters of the columns.

@@ -7,9 +7,9 @@ use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::record::Quantity;
-use cyclescope::study::instr::compare::headlines;
-use cyclescope::study::instr::row::{Bound, Row, Status};
-use cyclescope::study::instr::summary::{Named, Reason, Summary, Tally};
+use cyclescope::study::instr::rows::row::{Bound, Row, Status};
+use cyclescope::study::instr::tables::compare::headlines;
+use cyclescope::study::instr::tables::summary::{Named, Reason, Summary, Tally};
 use std::collections::HashMap;
 
 /// Characters of the columns; with the numbers they make a line.

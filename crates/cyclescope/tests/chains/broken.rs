@@ -4,8 +4,8 @@ use super::{NEAR, judge, plan};
 use crate::everything::everything;
 use crate::reader::{FAR, decode};
 use cyclescope::asm::forms;
-use cyclescope::study::instr::experiment::{Experiment, Meaning};
-use cyclescope::study::instr::operands::encode;
+use cyclescope::study::instr::experiments::experiment::{Experiment, Meaning};
+use cyclescope::study::instr::forms::operands::encode;
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
 /// The experiments of the first form of an instruction that has these operands.

@@ -5,11 +5,11 @@ use cyclescope::asm::forms;
 use cyclescope::executor::Mode;
 use cyclescope::executor::kernel::refused::{Judged, Rules, judge};
 use cyclescope::machine::features::Features;
-use cyclescope::study::instr::experiment::Experiment;
-use cyclescope::study::instr::operands::Anatomy;
-use cyclescope::study::instr::plan::Plan;
-use cyclescope::study::instr::ring_0::restrict;
-use cyclescope::study::instr::skip::{Skip, skip};
+use cyclescope::study::instr::experiments::experiment::Experiment;
+use cyclescope::study::instr::experiments::plan::Plan;
+use cyclescope::study::instr::experiments::ring_0::restrict;
+use cyclescope::study::instr::forms::operands::Anatomy;
+use cyclescope::study::instr::forms::skip::{Skip, skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

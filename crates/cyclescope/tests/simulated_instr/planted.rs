@@ -2,11 +2,11 @@
 
 use cyclescope::asm::Listing;
 use cyclescope::executor::mock::CoreModel;
-use cyclescope::study::instr::experiment::{Experiment, Meaning, Way};
-use cyclescope::study::instr::links::Link;
-use cyclescope::study::instr::operands::Bank;
-use cyclescope::study::instr::plan::Plan;
-use cyclescope::study::instr::row::Latency;
+use cyclescope::study::instr::bodies::links::Link;
+use cyclescope::study::instr::experiments::experiment::{Experiment, Meaning, Way};
+use cyclescope::study::instr::experiments::plan::Plan;
+use cyclescope::study::instr::forms::operands::Bank;
+use cyclescope::study::instr::rows::row::Latency;
 use iced_x86::{Instruction, OpKind, Register};
 
 /// The experiment that a row's latency is from.

@@ -3,12 +3,12 @@
 use crate::planted::{cycle, instance, origin};
 use cyclescope::asm::forms::{Form, Variant};
 use cyclescope::executor::mock::CoreModel;
-use cyclescope::study::instr::experiment::Meaning;
-use cyclescope::study::instr::gauge::Gauge;
-use cyclescope::study::instr::operands::{Bank, Place};
-use cyclescope::study::instr::plan::Plan;
-use cyclescope::study::instr::row::{Bound, Latency, Row};
-use cyclescope::study::instr::x87;
+use cyclescope::study::instr::bodies::x87;
+use cyclescope::study::instr::experiments::experiment::Meaning;
+use cyclescope::study::instr::experiments::gauge::Gauge;
+use cyclescope::study::instr::experiments::plan::Plan;
+use cyclescope::study::instr::forms::operands::{Bank, Place};
+use cyclescope::study::instr::rows::row::{Bound, Latency, Row};
 use iced_x86::{
     CpuidFeature, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedRegister,
 };
@@ -231,6 +231,6 @@ fn rotation(plan: &Plan) -> f64 {
 
 /// Whether instructions that break dependencies take room in the fastest program.
 fn has_breakers(plan: &Plan) -> bool {
-    use cyclescope::study::instr::throughput::Hazards;
+    use cyclescope::study::instr::bodies::throughput::Hazards;
     Hazards::of(&plan.anatomy).any()
 }

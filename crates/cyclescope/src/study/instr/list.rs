@@ -5,11 +5,11 @@
 //! empty field means too), `init` (assembly). Only the first has to be there. A line that begins with `#` is a
 //! comment. A mnemonic stands for all encodings that have these operands.
 
-use super::reference::{self, lines::Lines};
-use super::selection::{all, full_name};
-use super::subject::Subject;
-use super::table::BadFile;
 use crate::asm::{self, nearest};
+use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::rows::table::BadFile;
+use crate::study::instr::selection::{all, full_name};
+use crate::study::instr::tables::reference::{self, lines::Lines};
 use csv::StringRecord;
 use std::collections::{BTreeSet, HashMap};
 

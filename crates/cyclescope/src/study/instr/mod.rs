@@ -1,41 +1,14 @@
 //! `instr`: latency and reciprocal throughput of every instruction of this CPU.
+//!
+//! Each room uses those before it: [`forms`], the code of one form in [`bodies`], what is measured with it in
+//! [`experiments`], what that says in [`rows`], and [`tables`] of them. A [`survey`] goes over all forms of a
+//! [`selection`].
 
-pub mod analysis;
-pub mod balance;
-pub mod branch;
-pub mod chain;
-pub mod compare;
-pub mod contents;
-pub mod control;
-pub mod effort;
-pub mod experiment;
-pub mod explanation;
-pub mod export;
-pub mod extremes;
-pub mod gather;
-pub mod gauge;
-pub mod links;
+pub mod bodies;
+pub mod experiments;
+pub mod forms;
 pub mod list;
-mod measurement;
-pub mod modes;
-pub mod operands;
-pub mod plan;
-pub mod privileged;
-pub mod quotients;
-pub mod reading;
-pub mod reference;
-pub mod registers;
-pub mod ring_0;
-pub mod route;
-pub mod row;
+pub mod rows;
 pub mod selection;
-pub mod settings;
-pub mod skip;
-pub mod subject;
-pub mod summary;
 pub mod survey;
-pub mod table;
-pub mod throughput;
-pub mod timing;
-pub mod values;
-pub mod x87;
+pub mod tables;

@@ -4,11 +4,11 @@
 //! operands, the name in the instruction database, and that with the operands. Filters and mnemonics are a union;
 //! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
 
-use super::reference;
-use super::subject::Subject;
 use crate::asm::{forms, nearest};
 use crate::machine::features;
 use crate::study::glob::glob;
+use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::tables::reference;
 use iced_x86::CpuidFeature;
 use std::collections::BTreeSet;
 

@@ -4,18 +4,6 @@
 //! after the first, some time later. A form whose passes disagree gets a further one; a row is made when a form's last
 //! pass is done.
 
-use super::analysis::Analysis;
-use super::effort::Effort;
-use super::gauge::Gauge;
-use super::measurement::Measurement;
-use super::operands::Anatomy;
-use super::plan::Plan;
-use super::reading::Reading;
-use super::ring_0;
-use super::row::{Row, Status};
-use super::skip::skip;
-use super::subject::Subject;
-use super::timing::Stopwatch;
 use crate::asm::forms::Form;
 use crate::caveat::Caveat;
 use crate::caveat::Code;
@@ -25,6 +13,18 @@ use crate::executor::{Executor, Mode};
 use crate::machine::features::Features;
 use crate::random::{Random, mix};
 use crate::run::hex;
+use crate::study::instr::experiments::effort::Effort;
+use crate::study::instr::experiments::gauge::Gauge;
+use crate::study::instr::experiments::measurement::Measurement;
+use crate::study::instr::experiments::plan::Plan;
+use crate::study::instr::experiments::reading::Reading;
+use crate::study::instr::experiments::ring_0;
+use crate::study::instr::experiments::timing::Stopwatch;
+use crate::study::instr::forms::operands::Anatomy;
+use crate::study::instr::forms::skip::skip;
+use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::rows::analysis::Analysis;
+use crate::study::instr::rows::row::{Row, Status};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -321,7 +321,9 @@ impl<'a> Survey<'a> {
         let anatomy = Anatomy::of(form);
         let features = anatomy.as_ref().map(|anatomy| anatomy.sample.cpuid_features()).unwrap_or_default();
         let isa: Vec<String> = features.iter().map(|feature| format!("{feature:?}").to_lowercase()).collect();
-        let bytes = anatomy.as_ref().and_then(|anatomy| super::operands::encode(&[anatomy.sample]));
+        let bytes = anatomy
+            .as_ref()
+            .and_then(|anatomy| crate::study::instr::forms::operands::encode(&[anatomy.sample]));
         Row {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),

@@ -1,0 +1,101 @@
+//! One experiment: a program, and what its time means.
+
+use crate::program::World;
+use crate::study::instr::bodies::chain::Registers;
+use crate::study::instr::bodies::links::Link;
+use crate::study::instr::forms::operands::Port;
+
+/// A chain is no slower than what its instances would take anyhow, within this share.
+pub const BOUND_SHARE: f64 = 0.03;
+
+/// What the time of a program means.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Meaning {
+    /// A candidate for the reciprocal throughput.
+    Throughput {
+        /// The program in words.
+        recipe: String,
+        /// Whether each instance needs others beside it that are counted: pushes and pops of the x87 stack.
+        burdened: bool,
+        /// What is special about it; none for a candidate for the headline.
+        variant: Option<String>,
+    },
+    /// A candidate for a latency, with links.
+    Latency {
+        /// The input.
+        from: String,
+        /// The output.
+        to: String,
+        /// What is special about it.
+        variant: Option<String>,
+        /// What is subtracted.
+        links: Vec<Link>,
+        /// Between which ports and with which registers, where the chain can be measured in other ways.
+        ports: Option<Box<(Port, Port, Registers)>>,
+        /// One turn of the chain.
+        turn: Vec<u8>,
+    },
+    /// All instances write one register that none of them reads: a false dependency shows.
+    SameDestination {
+        /// The output.
+        to: String,
+    },
+    /// A candidate for the fast or the slow operands.
+    Operands {
+        /// The values in words.
+        values: String,
+        /// The throughput or the latency that has them.
+        of: Box<Meaning>,
+    },
+}
+
+impl Meaning {
+    /// Whether it is about a rate, and not about a chain.
+    pub fn is_rate(&self) -> bool {
+        match self {
+            Meaning::Throughput { .. } => true,
+            Meaning::Latency { .. } | Meaning::SameDestination { .. } => false,
+            Meaning::Operands { of, .. } => of.is_rate(),
+        }
+    }
+
+    /// Whether a form's headlines do without it.
+    pub fn is_extra(&self) -> bool {
+        matches!(self, Meaning::Throughput { variant: Some(_), .. } | Meaning::Operands { .. })
+    }
+}
+
+/// Another way to measure a chain that may be slow for another reason than its latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// With so many links more: instances come less often.
+    Longer(usize),
+    /// With so many moves from a vector to a general register beside each instance: few units do that, and instances go
+    /// to others. On Golden Cove chains of 512-bit instructions alone change between units of different latency.
+    Beside(usize),
+}
+
+/// A program and its meaning.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What its time means.
+    pub meaning: Meaning,
+    /// Machine code of one period.
+    pub period: Vec<u8>,
+    /// Instances in a period.
+    pub copies: usize,
+    /// Instances in the body, about.
+    pub body: usize,
+    /// Machine code that runs once before.
+    pub init: Vec<u8>,
+    /// The processor state that it needs.
+    pub world: World,
+}
+
+impl Experiment {
+    /// How often the period is repeated in a body of so many instances at most.
+    pub fn repeats(&self, most: usize) -> usize {
+        (self.body.min(most) / self.copies).max(1)
+    }
+}

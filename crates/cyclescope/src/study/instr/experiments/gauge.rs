@@ -1,0 +1,319 @@
+//! What links cost on this machine, measured before anything else.
+//!
+//! A cycle of n links that takes n core cycles leaves each of them exactly one: none can take less, for none of them is
+//! ever eliminated. A cycle of one link leaves it all of a whole number. Such a link's cost is *certain*. Between two classes of registers only the way there and back can
+//! be measured; how it is split is a convention (the *gauge*), the same for all rows:
+//!
+//! - general and vector, general and mask, general and MMX registers: both ways cost half of the whole;
+//! - memory to general registers: what a load costs from its address, as in a chain of pointers;
+//! - memory to other registers: likewise, with the way back to the address taken from the first rule.
+
+use super::modes::usual;
+use super::reading::Reading;
+use super::timing::{Stopwatch, Surroundings, Timed};
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::machine::features::Features;
+use crate::random::Random;
+use crate::snippet::Snippet;
+use crate::study::instr::bodies::links::{self, LOADS, Link, STORES, computed_copy};
+use crate::study::instr::bodies::route::STEADY;
+use crate::study::instr::forms::operands::{Bank, encode};
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use std::collections::BTreeMap;
+
+/// Turns of a cycle in a body.
+const TURNS: usize = 48;
+const LOOPS: u64 = 16;
+/// NOPs in a turn of the cycle that tells the width.
+const NOPS: usize = 8;
+/// Layouts in a sweep, and sweeps: what disturbs one may be gone in the next.
+const LAYOUTS: usize = 4;
+const SWEEPS: usize = 3;
+/// Of intervals that nobody reads.
+const CONFIDENCE: f64 = 0.95;
+/// How often layouts are tried again that were all disturbed.
+const TRIES: usize = 20;
+const ROUNDS: u32 = 4;
+/// A cycle counts as whole within this many cycles.
+const WHOLE: f64 = 0.03;
+
+/// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
+const THREE: usize = 3;
+
+/// What one link costs.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Cost {
+    /// Core cycles.
+    pub cycles: f64,
+    /// Whether no other value is possible.
+    pub certain: bool,
+}
+
+/// The costs of all links that this machine has.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gauge {
+    costs: BTreeMap<Link, Cost>,
+    slot: f64,
+}
+
+/// A general register by number, an address in R14.
+const ADDRESS: u8 = 14;
+const SECOND_ADDRESS: u8 = 11;
+const CONSTANT: u8 = 12;
+const ZERO: u8 = 13;
+
+/// A closed cycle of links: each reads what the one before wrote.
+struct Cycle {
+    links: Vec<Link>,
+    body: Vec<Instruction>,
+}
+
+impl Cycle {
+    /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
+    /// would depend on nothing.
+    fn of(links: &[Link]) -> Cycle {
+        let mut source = 0;
+        let mut body = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            let (destination, constant) = match *link {
+                links::CLEAR => (source, ZERO),
+                _ if index + 1 == links.len() => (0, CONSTANT),
+                _ => (index as u8 + 1, CONSTANT),
+            };
+            body.push(link.instruction(destination, source, constant, (ADDRESS, 0)));
+            source = destination;
+        }
+        Cycle { links: links.to_vec(), body }
+    }
+
+    /// Through memory, by two registers with one address, so that no core takes the store's register for the load.
+    fn through_memory(store: Link, load: Link) -> Option<Cycle> {
+        let within = links::within(load.to, load.name.starts_with('v'))?;
+        let mut links = vec![store, load];
+        let mut body = vec![
+            store.instruction(0, 1, CONSTANT, (ADDRESS, 0)),
+            load.instruction(1, 0, CONSTANT, (SECOND_ADDRESS, 0)),
+        ];
+        for turn in 0..STEADY as u8 {
+            // From register 1 to 2 and back, an even number of times.
+            body.push(within.instruction(2 - turn % 2, 1 + turn % 2, CONSTANT, (ADDRESS, 0)));
+            links.push(within);
+        }
+        Some(Cycle { links, body })
+    }
+
+    /// From a loaded value back to its address.
+    fn address(load: Link) -> Option<Cycle> {
+        let back: &[Link] = match (load.to, load.name.starts_with('v')) {
+            (Bank::General, _) => &[],
+            (Bank::Vector, true) => &[links::FROM_VECTOR_VEX],
+            (Bank::Vector, false) => &[links::FROM_VECTOR],
+            (Bank::Mask, _) => &[links::FROM_MASK],
+            (Bank::Mmx, _) => &[links::FROM_MMX],
+            _ => return None,
+        };
+        let links = [&[load], back, &[links::XOR, links::XOR]].concat();
+        let mut body =
+            vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, (ADDRESS, 0))];
+        body.extend(back.iter().map(|link| link.instruction(0, 1, CONSTANT, (ADDRESS, 0))));
+        body.extend([links::XOR; 2].map(|link| link.instruction(ADDRESS, 0, CONSTANT, (ADDRESS, 0))));
+        Some(Cycle { links, body })
+    }
+}
+
+impl Gauge {
+    /// Measures all links that the CPU has.
+    pub fn measure(
+        watch: &Stopwatch,
+        executor: &mut dyn Executor,
+        features: &Features,
+        random: &mut Random,
+    ) -> Result<Gauge, RunError> {
+        let mut gauge = Gauge::default();
+        let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
+        let mut time = |cycles: &[Cycle]| time(watch, executor, cycles, random);
+        // One byte would be so dense that buffers of decoded instructions can't keep up.
+        let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
+        let nop = Cycle { links: Vec::new(), body: vec![nop; NOPS] };
+        gauge.slot = time(&[nop])?[0] / NOPS as f64;
+        let selects: Vec<[Link; 2]> =
+            links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
+        let mut known: Vec<Vec<Link>> = vec![
+            vec![links::FROM_32; THREE],
+            vec![links::FROM_16; THREE],
+            vec![links::FROM_8; THREE],
+            vec![links::XOR, links::FROM_32],
+            vec![links::FROM_32, links::CLEAR, links::RESTORE],
+            vec![links::SHUFFLE; THREE],
+            vec![links::SHUFFLE_VEX; THREE],
+            vec![links::ZERO_INDICES; THREE],
+            vec![links::WITHIN_MASKS; THREE],
+            vec![links::WITHIN_MMX; THREE],
+        ];
+        let squares = links::SQUARES.iter().map(|(.., link)| link);
+        known.extend(squares.map(|link| vec![*link; if link.squares_in_place() { 1 } else { THREE }]));
+        known.extend(selects.iter().map(|pair| pair.to_vec()));
+        let known: Vec<Cycle> =
+            known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
+        for (cycle, cycles) in known.iter().zip(time(&known)?) {
+            gauge.share(&cycle.links, cycles);
+        }
+        let pairs: [[Link; 2]; 5] = [
+            [links::TO_VECTOR, links::FROM_VECTOR],
+            [links::TO_VECTOR_VEX, links::FROM_VECTOR_VEX],
+            [links::TO_MASK, links::FROM_MASK],
+            [links::TO_MMX, links::FROM_MMX],
+            [links::FROM_HIGH, links::FROM_32],
+        ];
+        let pairs: Vec<Cycle> =
+            pairs.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
+            if cycle.links[0] == links::FROM_HIGH {
+                gauge.set(links::FROM_HIGH, cycles - gauge.of(links::FROM_32));
+                continue;
+            }
+            cycle.links.iter().for_each(|link| gauge.set(*link, cycles / 2.0));
+        }
+        let threes = [
+            [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
+            [links::TO_MASK, links::MASK_TO_VECTOR, links::FROM_VECTOR_VEX],
+        ];
+        let threes: Vec<Cycle> =
+            threes.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        for (cycle, cycles) in threes.iter().zip(time(&threes)?) {
+            gauge.set(cycle.links[1], cycles - gauge.of(cycle.links[0]) - gauge.of(cycle.links[2]));
+        }
+        let loads: Vec<Cycle> =
+            LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| Cycle::address(*load)).collect();
+        for (cycle, cycles) in loads.iter().zip(time(&loads)?) {
+            let back: f64 = cycle.links[1..].iter().map(|link| gauge.of(*link)).sum();
+            gauge.set(cycle.links[0], cycles - back);
+        }
+        let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
+        let trips: Vec<Cycle> =
+            trips.filter_map(|(store, load)| Cycle::through_memory(*store, *load)).collect();
+        for (cycle, cycles) in trips.iter().zip(time(&trips)?) {
+            let back: f64 = cycle.links[1..].iter().map(|link| gauge.of(*link)).sum();
+            gauge.set(cycle.links[0], cycles - back);
+        }
+        Ok(gauge)
+    }
+
+    /// Shares the cost of a cycle within one class evenly; certain where each takes one cycle.
+    fn share(&mut self, links: &[Link], cycles: f64) {
+        let count = links.len() as f64;
+        let each = cycles / count;
+        let alone =
+            links.iter().all(|link| *link == links[0]) && each > 1.0 && (each - each.round()).abs() < WHOLE;
+        let certain = (cycles - count).abs() < WHOLE || alone;
+        for link in links {
+            let cost =
+                Cost { cycles: if certain { (cycles / count).round() } else { cycles / count }, certain };
+            // What is known for certain from another cycle stays.
+            if certain || !self.costs.get(link).is_some_and(|known| known.certain) {
+                self.costs.insert(*link, cost);
+            }
+        }
+    }
+
+    fn set(&mut self, link: Link, cycles: f64) {
+        self.costs.insert(link, Cost { cycles, certain: false });
+    }
+
+    fn of(&self, link: Link) -> f64 {
+        self.costs.get(&link).map_or(f64::NAN, |cost| cost.cycles)
+    }
+
+    /// What these links cost together; `None` where one of them could not be measured.
+    pub fn sum(&self, links: &[Link]) -> Option<Cost> {
+        let mut sum = Cost { cycles: 0.0, certain: true };
+        for link in links {
+            let cost = self.costs.get(link).filter(|cost| cost.cycles.is_finite())?;
+            sum.cycles += cost.cycles;
+            sum.certain &= cost.certain;
+        }
+        Some(sum)
+    }
+
+    /// A gauge in which each link takes a cycle for certain.
+    #[cfg(test)]
+    pub(in crate::study::instr) fn of_ones(links: &[Link]) -> Gauge {
+        let cost = Cost { cycles: 1.0, certain: true };
+        Gauge { costs: links.iter().map(|link| (*link, cost)).collect(), slot: 0.2 }
+    }
+
+    /// Takes what links cost in an earlier part of the same survey: its rows follow one convention.
+    pub fn adopt(&mut self, name: &str, cost: Cost) {
+        self.costs.iter_mut().filter(|(link, _)| link.name == name).for_each(|(_, known)| *known = cost);
+    }
+
+    /// Core cycles of a NOP: one over the width of the core.
+    pub fn slot(&self) -> f64 {
+        self.slot
+    }
+
+    /// Every link's name and cost.
+    pub fn costs(&self) -> impl Iterator<Item = (&'static str, Cost)> {
+        self.costs.iter().map(|(link, cost)| (link.name, *cost))
+    }
+}
+
+/// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.
+fn time(
+    watch: &Stopwatch,
+    executor: &mut dyn Executor,
+    cycles: &[Cycle],
+    random: &mut Random,
+) -> Result<Vec<f64>, RunError> {
+    let address = Register::RAX + u32::from(ADDRESS);
+    let mut init = vec![
+        Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D).expect("two registers"),
+        Instruction::with2(Code::Mov_rm64_r64, MemoryOperand::with_base(address), address).expect("a store"),
+    ];
+    init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
+    init.extend(computed_copy(Register::RAX + u32::from(SECOND_ADDRESS), address));
+    let init = encode(&init).expect("plain instructions");
+    // Each by itself: wide vector units rest while narrower code runs.
+    let program = |cycle: &Cycle| {
+        let period = encode(&cycle.body).expect("links can be encoded");
+        let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
+        let surroundings =
+            Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() };
+        let program = watch.program(world, &init, &period, TURNS);
+        (Timed { program, copies: TURNS, loops: LOOPS }, surroundings)
+    };
+    let programs: Vec<(Timed, Surroundings)> = cycles.iter().map(program).collect();
+    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); cycles.len()];
+    for _ in 0..SWEEPS {
+        for ((timed, surroundings), costs) in programs.iter().zip(&mut costs) {
+            costs.extend(some(watch, executor, timed, *surroundings, random)?);
+        }
+    }
+    let most = |costs: Vec<f64>| usual(&costs, CONFIDENCE).map_or(f64::NAN, |estimate| estimate.cost.value);
+    Ok(costs.into_iter().map(most).collect())
+}
+
+/// A program's cost in some layouts.
+fn some(
+    watch: &Stopwatch,
+    executor: &mut dyn Executor,
+    timed: &Timed,
+    surroundings: Surroundings,
+    random: &mut Random,
+) -> Result<Vec<f64>, RunError> {
+    let mut costs = Vec::new();
+    for attempt in 0..TRIES {
+        let size = (LAYOUTS, 1, ROUNDS);
+        let timings = watch.time(executor, std::slice::from_ref(timed), size, surroundings, random)?;
+        let mut reading = Reading::default();
+        timings.iter().flatten().for_each(|timing| reading.add(timing));
+        // Beside a neighbour that does not go, its figures are all there is.
+        let last = reading.cycles.is_empty() && attempt + 1 == TRIES;
+        costs.extend(if last { reading.shared } else { reading.cycles });
+        if costs.len() >= LAYOUTS {
+            break;
+        }
+    }
+    Ok(costs)
+}

@@ -1,0 +1,275 @@
+//! One form measured once: a first look at all of its programs, then layouts of those that matter.
+
+use super::effort::Effort;
+use super::experiment::{BOUND_SHARE, Experiment, Meaning, Way};
+use super::plan::Plan;
+use super::reading::{Reading, about};
+use super::timing::{Stopwatch, Timed, Timing};
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::program::Vectors;
+use crate::random::Random;
+use crate::statistics::median;
+use crate::study::instr::forms::settings;
+
+/// Warm-up rounds.
+const WARM_UP: u32 = 1;
+/// Iterations with which a program's cost is found.
+const SCOUT_LOOPS: u64 = 2;
+/// One iteration more for so many units of the clock's step.
+const SCOUT_STEP: f64 = 8.0;
+const SCOUT_ROUNDS: u32 = 2;
+const LOOPS_LEAST: u64 = 3;
+const LOOPS_MOST: u64 = 400;
+/// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
+const SLOW: f64 = 400.0;
+/// Instances in a body where each is slow.
+const FEW: usize = 8;
+/// An instance that takes so many core cycles, about 100 µs, is alone in its body: a batch has to end.
+const LONG: f64 = 300_000.0;
+/// Chains are made longer by so many links.
+const PADDING_LEAST: usize = 8;
+const PADDING_MOST: usize = 64;
+/// At most so many other instructions stand beside each instance.
+const FILLERS_MOST: usize = 12;
+/// A chain that is slower than the rate of its instances by no more than this share may be so because of it.
+const NEAR_SHARE: f64 = 0.3;
+/// A chain takes a whole number of cycles within this many.
+const WHOLE: f64 = 0.03;
+/// Slower instructions than this never wait for decoders.
+const DECODED_BELOW: f64 = 1.5;
+/// How often a first look is tried again where it gave nothing: wide units can be half asleep for a millisecond.
+const LOOKS: usize = 20;
+/// How often layouts are tried again that gave nothing.
+const TRIES: usize = 3;
+
+/// What measures, and what.
+pub(in crate::study::instr) struct Measurement<'a> {
+    pub(in crate::study::instr) watch: &'a Stopwatch<'a>,
+    pub(in crate::study::instr) effort: Effort,
+    pub(in crate::study::instr) plan: &'a Plan,
+}
+
+/// A program, and which of the plan's experiments it is.
+type Chosen = Vec<(usize, Timed)>;
+
+impl Measurement<'_> {
+    /// Measures; a reading for each experiment.
+    pub(in crate::study::instr) fn run(
+        &self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<Vec<Reading>, RunError> {
+        let mut readings = vec![Reading::default(); self.plan.experiments.len()];
+        let mut open = self.look(executor, &mut readings, random)?;
+        let mut wanted = self.effort.layouts;
+        for _ in 0..TRIES {
+            let programs: Vec<Timed> = open.iter().map(|(_, timed)| timed.clone()).collect();
+            let timings = self.time(executor, &programs, wanted, random)?;
+            for layout in &timings {
+                for (timing, (index, _)) in layout.iter().zip(&open) {
+                    readings[*index].add(timing);
+                }
+            }
+            // Programs whose every round was disturbed, or that are not linear in some layouts, get others; the rest
+            // has what it needs.
+            let lacks = |index: usize| {
+                let extra = self.plan.experiments[index].meaning.is_extra();
+                if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
+            };
+            open.retain(|(index, _)| lacks(*index) > 0);
+            wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
+            if wanted == 0 {
+                break;
+            }
+        }
+        self.measure_again(executor, &mut readings, random)?;
+        if self.effort.decoders && self.plan.rate(&readings) < DECODED_BELOW {
+            self.decode(executor, &mut readings, random)?;
+        }
+        Ok(readings)
+    }
+
+    /// Runs each program once, with few instances.
+    pub(in crate::study::instr) fn try_out(
+        &self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let programs: Vec<Timed> =
+            self.plan.experiments.iter().map(|one| Timed { loops: 1, ..self.timed(one, 1) }).collect();
+        self.watch.time(executor, &programs, (1, 0, 1), self.plan.surroundings, random).map(drop)
+    }
+
+    fn time(
+        &self,
+        executor: &mut dyn Executor,
+        programs: &[Timed],
+        layouts: usize,
+        random: &mut Random,
+    ) -> Result<Vec<Vec<Timing>>, RunError> {
+        let size = (layouts, WARM_UP, self.effort.rounds);
+        self.watch.time(executor, programs, size, self.plan.surroundings, random)
+    }
+
+    /// A first look at all programs: how many iterations each needs, and which throughput programs go on.
+    fn look(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [Reading],
+        random: &mut Random,
+    ) -> Result<Chosen, RunError> {
+        let surroundings = self.plan.surroundings;
+        let one = (1, 1, SCOUT_ROUNDS);
+        let experiments = || self.plan.experiments.iter().enumerate();
+        // First with few instances: a slow instruction would take for ever in a long body.
+        let Some(first) = self.plan.experiments.first() else { return Ok(Vec::new()) };
+        let long = settings::of(self.plan.anatomy.code()).long;
+        let few = [self.timed(first, if long { 1 } else { FEW })];
+        let mut cost = f64::NAN;
+        for _ in 0..LOOKS {
+            cost = about(&self.watch.time(executor, &few, one, surroundings, random)?[0][0]);
+            if cost.is_finite() {
+                break;
+            }
+        }
+        if cost.is_nan() {
+            return Ok(Vec::new());
+        }
+        let slow = cost >= SLOW;
+        let most = match cost {
+            _ if long || cost >= LONG => 1,
+            _ if slow => FEW,
+            _ => usize::MAX,
+        };
+        let needed = |index: usize, experiment: &Experiment| !slow || index == 0 || !is_spare(experiment);
+        let mut chosen: Chosen = experiments()
+            .filter(|(index, experiment)| needed(*index, experiment))
+            .map(|(index, experiment)| (index, self.timed(experiment, most)))
+            .collect();
+        let programs: Vec<Timed> = chosen.iter().map(|(_, timed)| timed.clone()).collect();
+        for _ in 0..LOOKS {
+            let looked = self.watch.time(executor, &programs, one, surroundings, random)?;
+            for ((index, timed), timing) in chosen.iter_mut().zip(&looked[0]) {
+                let cost = about(timing);
+                let known = &mut readings[*index].first_look;
+                *known = known.or(Some(cost).filter(|cost| *cost > 0.0));
+                let wanted =
+                    self.effort.cycles / 4.0 / (known.unwrap_or(f64::INFINITY) * timed.copies as f64);
+                timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
+            }
+            if chosen.iter().all(|(index, _)| readings[*index].first_look.is_some()) {
+                break;
+            }
+        }
+        let left = self.slower(readings);
+        chosen.retain(|(index, _)| !left.contains(index));
+        Ok(chosen)
+    }
+
+    /// The throughput programs that were not among the best at the first look.
+    fn slower(&self, readings: &[Reading]) -> Vec<usize> {
+        let rated =
+            |experiment: &Experiment| matches!(experiment.meaning, Meaning::Throughput { variant: None, .. });
+        let mut rates: Vec<(usize, f64)> = self
+            .plan
+            .experiments
+            .iter()
+            .zip(readings)
+            .enumerate()
+            .filter(|(_, (experiment, _))| rated(experiment))
+            .map(|(index, (_, reading))| (index, reading.first_look.unwrap_or(f64::INFINITY)))
+            .collect();
+        rates.sort_by(|a, b| a.1.total_cmp(&b.1));
+        rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
+    }
+
+    /// A program with so many instances in its body at most.
+    fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
+        let repeats = experiment.repeats(most);
+        let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
+        let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.watch.step / SCOUT_STEP) as u64 };
+        Timed { program, copies: repeats * experiment.copies, loops }
+    }
+
+    /// Measures the rate of code that comes from the decoders, beside the first reading.
+    fn decode(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [Reading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let Some(experiment) = self.plan.decoders() else { return Ok(()) };
+        let timed = [Timed { loops: 1, ..self.timed(&experiment, usize::MAX) }];
+        let timings = self.time(executor, &timed, self.effort.layouts, random)?;
+        let mut decoded = Reading::default();
+        timings.iter().for_each(|layout| decoded.add(&layout[0]));
+        readings[0].decoded = decoded.cycles;
+        Ok(())
+    }
+
+    /// Measures chains again that may be slow for another reason than their latency: those that are hardly slower than the
+    /// rate of their instances, and those that take no whole number of cycles, because some instances wait for a unit, or
+    /// run in units of different latency.
+    fn measure_again(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [Reading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let rate = self.plan.rate(readings);
+        let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
+        if rate.is_infinite() || more > PADDING_MOST {
+            return Ok(());
+        }
+        let mut chosen: Vec<(usize, Way)> = Vec::new();
+        let mut programs = Vec::new();
+        for (index, reading) in readings.iter().enumerate() {
+            let cycles = match reading.cycles.is_empty() {
+                true => continue,
+                false => median(&mut reading.cycles.clone()),
+            };
+            if self.plan.is_through_memory(index) {
+                continue;
+            }
+            let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
+            let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE;
+            let mut ways = Vec::new();
+            ways.extend((bound || odd).then_some(Way::Longer(more)));
+            // Units of 512 bits are made of others in several ways.
+            let wide = self.plan.surroundings.vectors == Vectors::Zmm && cycles > 1.0 + WHOLE;
+            if odd || wide {
+                // As many as keep a unit busy all the time in a chain that is shorter by one cycle or two.
+                let about = cycles.round() as usize;
+                let counts = [about.saturating_sub(2), about.saturating_sub(1)];
+                ways.extend(
+                    counts.into_iter().filter(|count| (1..=FILLERS_MOST).contains(count)).map(Way::Beside),
+                );
+            }
+            for way in ways {
+                let Some(experiment) = self.plan.again(index, way) else { continue };
+                let timed = self.timed(&experiment, usize::MAX);
+                let each = cycles + if let Way::Longer(more) = way { more as f64 } else { 0.0 };
+                let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
+                programs.push(Timed { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });
+                chosen.push((index, way));
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let timings = self.time(executor, &programs, self.effort.layouts, random)?;
+        for (at, (index, way)) in chosen.into_iter().enumerate() {
+            let mut other = Reading::default();
+            timings.iter().for_each(|layout| other.add(&layout[at]));
+            readings[index].again.push((way, other.cycles));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an experiment can be left out of a slow form's.
+fn is_spare(experiment: &Experiment) -> bool {
+    let meaning = &experiment.meaning;
+    matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra()
+}
