@@ -14,7 +14,7 @@ build:
 run:
 	$(CARGO) run --release -- run "imul rax, rax"
 
-# Format, lints, then unit, integration and documentation tests of every crate, then the module in emulated machines.
+# Format, lints, structure, then unit, integration and documentation tests of every crate, then the module in emulated machines.
 # Where those can't be had (77), the reason is printed and the rest counts.
 test: check
 	$(CARGO) test --workspace --release
@@ -46,6 +46,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	$(CARGO) test --release --quiet -p cyclescope --test structure
 
 # The figures that matter, measured here and now and printed; ARGS=--list shows the sections, --full is the long
 # proof.
