@@ -5,8 +5,8 @@
 
 use crate::lab::{Lab, Outcome};
 use cyclescope::error::RunError;
-use cyclescope::estimate::estimate;
 use cyclescope::executor::{Batch, Executor, Sample};
+use cyclescope::measure::estimate::estimate;
 use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::program::Recipe;
 use cyclescope::ruler::Ruler;

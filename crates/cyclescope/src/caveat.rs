@@ -1,6 +1,6 @@
 //! What a reader must know before believing a number: a closed list of caveats.
 
-use crate::estimate::Estimate;
+use crate::measure::estimate::Estimate;
 use crate::measure::{Measurement, Precision};
 use crate::statistics::Interval;
 use serde::{Deserialize, Serialize};

@@ -15,14 +15,14 @@
 use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats};
 use crate::clock::Clock;
-use crate::estimate::{LayoutData, Shape, call, estimate};
 use crate::executor::{Call, Place, Progress, Sample};
 use crate::machine::Machine;
+use crate::measure::estimate::{LayoutData, Shape, call, estimate};
 use crate::measure::{Acquisition, Measurement, Plan, Precision};
 use crate::program::Cold;
 use crate::record::RunRecord;
+use crate::ruler::LayoutSamples;
 use crate::run::{Run, hex};
-use crate::samples::LayoutSamples;
 use crate::snippet::Snippet;
 use crate::unit::Hertz;
 use serde::de::DeserializeOwned;

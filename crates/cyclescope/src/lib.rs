@@ -1,7 +1,7 @@
 //! What a piece of x86 code costs, in true core clock cycles with an error bar.
 //!
 //! The main path, as types: a [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around
-//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`estimate::estimate`] turns
+//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`measure::estimate::estimate`] turns
 //! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`] does all of it:
 //!
 //! ```
@@ -33,20 +33,17 @@ pub mod clock;
 pub mod context;
 pub mod doctor;
 pub mod error;
-pub mod estimate;
 pub mod evidence;
 pub mod executor;
 pub mod machine;
 pub mod measure;
 pub mod placement;
 pub mod plot;
-pub mod probe;
 pub mod program;
 pub mod random;
 pub mod record;
 pub mod ruler;
 pub mod run;
-pub mod samples;
 pub mod snippet;
 pub mod statistics;
 pub mod study;

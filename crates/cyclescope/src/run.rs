@@ -4,12 +4,12 @@ use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats, fall_short};
 use crate::clock::{self, Clock};
 use crate::error::{RunError, Unavailable};
-use crate::estimate::Estimate;
 use crate::executor::{Executor, Mode};
 use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
 use crate::machine::fact::Fact;
 use crate::machine::step::measure_step;
+use crate::measure::estimate::Estimate;
 use crate::measure::{Measurement, Plan, Precision, measure};
 use crate::program::Cold;
 use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
@@ -236,7 +236,7 @@ impl Run {
         let Measurement { acquisition, estimate, elapsed, .. } = &self.measurement;
         let [ticks, time] = self.ticks_and_time(facts.clock);
         let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, Unit::CoreCycles));
-        let mode = |mode: &crate::estimate::Mode| ModeRecord {
+        let mode = |mode: &crate::measure::modes::Mode| ModeRecord {
             cost: Quantity::new(mode.cost, Unit::CoreCycles),
             share: mode.share,
         };

@@ -3,10 +3,11 @@
 //! `CYCLESCOPE_COVERAGE_RUNS=10000` makes it the full proof; the default is small enough for every test run.
 
 use cyclescope::clock::Clock;
-use cyclescope::estimate::{INSTRUMENT_CYCLES, estimate};
 use cyclescope::executor::mock::{Scenario, Simulated};
+use cyclescope::measure::estimate::estimate;
 use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::random::Random;
+use cyclescope::ruler::INSTRUMENT_CYCLES;
 use cyclescope::snippet::Snippet;
 use cyclescope::statistics::median;
 use std::time::Duration;

@@ -1,21 +1,19 @@
 //! The core clock by the ruler, against the clock of the timing method.
 
 use crate::clock::Clock;
-use crate::estimate::INSTRUMENT_CYCLES;
 use crate::executor::Executor;
 use crate::machine::core_study::CoreStudy;
 use crate::machine::cpu::Cpu;
-use crate::probe::{Probe, Reading, unshared};
+use crate::measure::rounds::{Reading, Rounds, quiet, unshared};
 use crate::random::Random;
-use crate::statistics::{Interval, mean, median, normal_quantile, t_interval};
+use crate::ruler::{Alone, instrument_margin, sentinel_width};
+use crate::statistics::{Interval, mean, median, t_interval};
 use crate::unit::Hertz;
 use crate::unit::Unit;
 
 /// The level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 16;
-/// A core is narrower than it should be below this share of what its adders allow, as in [`crate::estimate`].
-const KNOWN_SHARE: f64 = 0.7;
 /// How far from a whole number a measured latency may lie.
 const WHOLE_SHARE: f64 = 0.01;
 
@@ -23,20 +21,20 @@ const WHOLE_SHARE: f64 = 0.01;
 /// high.
 pub(super) fn core_clock(
     executor: &mut dyn Executor,
-    probe: &Probe,
+    rounds: &Rounds,
     (clock, rate): (&Clock, Option<[Hertz; 3]>),
     cpu: &Cpu,
     layouts: usize,
     random: &mut Random,
 ) -> Result<CoreStudy, String> {
-    let readings = probe.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
+    let readings = rounds.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
     let readings: Vec<Reading> = readings.iter().filter_map(|layout| layout.read()).collect();
     if readings.len() < 2 {
         return Err("something disturbed every attempt to read the ruler".to_string());
     }
     let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
-    let least = adders.map_or(0.0, |adders| KNOWN_SHARE * crate::ruler::sentinel_width(adders));
-    let (used, shared) = unshared(readings, least);
+    let quiet = quiet(&readings, adders.map(sentinel_width));
+    let Alone { used, shared } = unshared(readings, quiet);
     let imul = interval(&used, |reading| reading.imul / reading.add);
     let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
     let cycle = |reading: &Reading| match imul_used {
@@ -46,7 +44,7 @@ pub(super) fn core_clock(
     let raw = interval(&used, cycle);
     // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
     let mean_of = |of: fn(&Reading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
-    let margin = normal_quantile(0.5 + CONFIDENCE / 2.0) * INSTRUMENT_CYCLES;
+    let margin = instrument_margin(CONFIDENCE);
     let add_error = margin / mean_of(|reading| reading.add_links);
     let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
     let error = if imul_used.is_some() { imul_error } else { add_error };

@@ -28,7 +28,7 @@ use crate::machine::kernel_module::ModuleStudy;
 use crate::machine::leaves::on_cpu;
 use crate::machine::noise::{Noise, NoiseBetween, runnable_on};
 use crate::machine::tsc_study::TscStudy;
-use crate::probe::Probe;
+use crate::measure::rounds::Rounds;
 use crate::random::Random;
 use crate::unit::Unit;
 use siblings::Target;
@@ -222,14 +222,14 @@ impl Experiments {
         let Effort { layouts, phase_rounds, siblings: (most, time), warm_up, .. } = means.effort;
         let mut random = Random::new(means.seed);
         let step = step(clock, study);
-        let probe = Probe::new(clock, step);
+        let rounds = Rounds::new(clock, step);
         let rate = study.map(|study| {
             let calibration = &study.calibration;
             [calibration.low, calibration.hertz, calibration.high]
         });
-        let core = warm(executor, &probe, warm_up, &mut random).and_then(|()| {
+        let core = warm(executor, &rounds, warm_up, &mut random).and_then(|()| {
             let rate = (clock, rate);
-            core_clock::core_clock(executor, &probe, rate, &machine.cpu, layouts, &mut random)
+            core_clock::core_clock(executor, &rounds, rate, &machine.cpu, layouts, &mut random)
         });
         let core = Fact::from(core);
         let phases = match &core {
@@ -240,7 +240,7 @@ impl Experiments {
             }
         };
         let width = core.known().and_then(|core| core.width_known);
-        let mut target = Target { executor, probe: &probe, clock, width, random: &mut random };
+        let mut target = Target { executor, rounds: &rounds, clock, width, random: &mut random };
         let siblings = match machine.neighbours(most) {
             Fact::Unknown(why) => Fact::Unknown(why),
             Fact::Known(_) if clock.counts != Unit::TscTicks => {
@@ -288,13 +288,13 @@ fn step(clock: &Clock, study: Option<&TscStudy>) -> f64 {
 /// Keeps the core busy for a while.
 fn warm(
     executor: &mut dyn Executor,
-    probe: &Probe,
+    rounds: &Rounds,
     time: Duration,
     random: &mut Random,
 ) -> Result<(), String> {
     let started = Instant::now();
     while started.elapsed() < time {
-        probe.run(executor, 16, 16, random).map_err(|error| error.to_string())?;
+        rounds.run(executor, 16, 16, random).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

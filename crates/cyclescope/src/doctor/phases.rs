@@ -5,14 +5,13 @@
 //! Where something locks the program to the step, they form stairs.
 
 use crate::clock::Clock;
-use crate::context::Element;
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::executor::{Call, Executor};
 use crate::machine::core_study::Phases;
-use crate::probe::DEADLINE;
+use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::program::{Program, Recipe, World};
 use crate::random::Random;
-use crate::ruler::ADD;
-use crate::statistics::{mean, median, quantile};
+use crate::ruler::{ADD, Band};
+use crate::statistics::mean;
 
 /// Links of the shortest chain, and by how many the next is longer: together they span 136 core cycles, some
 /// steps of every TSC seen so far.
@@ -23,7 +22,7 @@ const CHAINS: usize = 18;
 const UNIFORM: f64 = 0.12;
 /// A step of fewer core cycles than this drowns in the cycle or two by which the ends of chains differ.
 const STEP_LEAST_CYCLES: f64 = 12.0;
-const OUTLIER_STEPS: f64 = 3.0;
+const WARM_UP: u32 = 4;
 
 /// Tests the phases with so many rounds. `step` and `cycle` are the step and one core cycle in raw units.
 pub(super) fn phases(
@@ -37,49 +36,37 @@ pub(super) fn phases(
         return Err(format!("the step, {step:.0}, is too small to matter"));
     }
     let lengths: Vec<usize> = (0..CHAINS).map(|chain| SHORTEST + MORE * chain).collect();
-    let batch = batch(clock, &lengths, rounds, random);
-    let samples = executor.run(&batch).map_err(|error| error.to_string())?;
+    let samples =
+        schedule(clock, &lengths, rounds, random).measure(executor).map_err(|error| error.to_string())?;
     let mut points = Vec::new();
     let mut used = 0;
-    for (position, call) in batch.layouts[0].round.iter().enumerate() {
-        let durations = undisturbed(samples.iter().skip(position).step_by(CHAINS), step);
+    for (chain, length) in lengths.iter().enumerate() {
+        let durations = undisturbed(samples[0].column(chain).collect(), step);
         used += durations.len();
-        points.push((lengths[call.place] as f64, mean(&durations)));
+        points.push((*length as f64, mean(&durations)));
     }
     let off_line = off_line(&points) / step;
     Ok(Phases { step, off_line, uniform: off_line < UNIFORM, samples: used })
 }
 
-fn batch(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> Batch {
+/// One round holds all chains, in a random order.
+fn schedule(clock: &Clock, lengths: &[usize], rounds: u32, random: &mut Random) -> Schedule {
     let chain = |copies: &usize| {
         let world = World::default();
         Recipe { world, snippet: ADD, copies: *copies, ..Recipe::empty(clock) }.build()
     };
     let programs: Vec<Program> = lengths.iter().map(chain).collect();
-    let (offsets, _) = crate::placement::fixed(&programs);
-    let code = offsets.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
-    let mut round: Vec<Call> = (0..CHAINS).map(|place| Call { place, loop_count: 1 }).collect();
-    random.shuffle(&mut round);
-    let layout = Layout { code, round, data: crate::placement::data(random), seed: random.bits() };
-    Batch {
-        programs,
-        touches_memory: false,
-        delay: DELAY,
-        warm_up: 4,
-        rounds,
-        layouts: vec![layout],
-        element: Element::default(),
-        deadline: DEADLINE,
-    }
+    let (code, _) = schedule::fixed(&programs);
+    let calls = (0..lengths.len()).map(|place| Call { place, loop_count: 1 }).collect();
+    let stage = Stage::shuffled(code, calls, random).with_data(crate::placement::data(random));
+    Schedule::with(programs, Pace { warm_up: WARM_UP, rounds, ..Pace::default() }, [stage])
 }
 
 /// Durations without those that an interrupt hit.
-fn undisturbed<'a>(samples: impl Iterator<Item = &'a Sample>, step: f64) -> Vec<f64> {
-    let mut durations: Vec<f64> =
-        samples.map(|sample| sample.end.saturating_sub(sample.start) as f64).collect();
-    let middle = median(&mut durations);
-    let range = quantile(&durations, 0.75) - quantile(&durations, 0.25);
-    durations.retain(|duration| (duration - middle).abs() <= OUTLIER_STEPS * range.max(step));
+fn undisturbed(mut durations: Vec<f64>, step: f64) -> Vec<f64> {
+    if let Some(band) = Band::of(durations.clone(), step) {
+        durations.retain(|duration| band.contains(*duration));
+    }
     durations
 }
 

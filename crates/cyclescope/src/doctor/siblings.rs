@@ -8,14 +8,14 @@
 //! are not in step.
 
 use crate::clock::Clock;
-use crate::context::Element;
 use crate::error::RunError;
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::executor::{Call, Executor, Sample};
 use crate::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
-use crate::probe::{DEADLINE, Probe};
+use crate::measure::rounds::Rounds;
+use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::program::{Recipe, World};
 use crate::random::Random;
-use crate::ruler::SENTINEL;
+use crate::ruler::{Quiet, SENTINEL};
 use crate::statistics::median;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -44,13 +44,11 @@ const SHARED_BELOW: f64 = 0.75;
 const SEPARATE_ABOVE: f64 = 0.9;
 /// The width alone, before against after, may differ by this share.
 const STEADY: f64 = 0.12;
-/// A core that shows less than this share of what its adders allow is not alone.
-const KNOWN_SHARE: f64 = 0.7;
 
 /// The target's side of the experiments.
 pub(super) struct Target<'a> {
     pub(super) executor: &'a mut dyn Executor,
-    pub(super) probe: &'a Probe,
+    pub(super) rounds: &'a Rounds,
     pub(super) clock: &'a Clock,
     /// Additions a cycle that the core should show alone.
     pub(super) width: Option<f64>,
@@ -122,7 +120,7 @@ impl Target<'_> {
     fn look(&mut self) -> Result<Widths, String> {
         let mut widths = Vec::new();
         for _ in 0..LOOKS {
-            let readings = self.probe.run(self.executor, LAYOUTS, ROUNDS, self.random);
+            let readings = self.rounds.run(self.executor, LAYOUTS, ROUNDS, self.random);
             let readings = readings.map_err(|error| error.to_string())?;
             widths.extend(readings.iter().flat_map(|layout| layout.widths()));
         }
@@ -155,28 +153,16 @@ fn keep_busy(
     let world = World::default();
     let program =
         Recipe { world, snippet: SENTINEL, copies: 4, looped: true, ..Recipe::empty(clock) }.build();
-    let (offsets, _) = crate::placement::fixed(std::slice::from_ref(&program));
-    let layout = Layout {
-        code: vec![Place { program: 0, offset: offsets[0] }],
-        round: vec![Call { place: 0, loop_count: BUSY_LOOPS }],
-        data: [0; 5],
-        seed,
-    };
-    let batch = Batch {
-        programs: vec![program],
-        touches_memory: false,
-        delay: DELAY,
-        warm_up: 1,
-        rounds: BUSY_ROUNDS,
-        layouts: vec![layout],
-        element: Element::default(),
-        deadline: DEADLINE,
-    };
+    let (code, _) = schedule::fixed(std::slice::from_ref(&program));
+    let calls = vec![Call { place: 0, loop_count: BUSY_LOOPS }];
+    let stage = Stage { code, calls, order: vec![0], data: [0; 5], seed };
+    let pace = Pace { rounds: BUSY_ROUNDS, ..Pace::default() };
+    let schedule = Schedule::with(vec![program], pace, [stage]);
     let mut samples = Vec::new();
     loop {
         // Only a beginner says so: who was told to stop stays so.
         let _ = phase.compare_exchange(STARTING, BUSY, Ordering::AcqRel, Ordering::Acquire);
-        samples.extend(executor.run(&batch)?);
+        samples.extend(schedule.run(&mut *executor)?);
         if phase.load(Ordering::Acquire) == STOP {
             return Ok(samples);
         }
@@ -216,7 +202,7 @@ fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option
     if beside.len() < ROUNDS_LEAST {
         return unclear("the two CPUs were never seen to run at the same time");
     }
-    if width.is_some_and(|width| alone < KNOWN_SHARE * width) || before.min(after) < (1.0 - STEADY) * alone {
+    if !Quiet::of([(alone, 0.0)], width).is_alone(alone, 0.0) || before.min(after) < (1.0 - STEADY) * alone {
         return unclear("something else uses the core");
     }
     match proof.beside.unwrap_or(alone) / alone {

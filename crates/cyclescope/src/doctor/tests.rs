@@ -18,11 +18,11 @@ fn unknown_cpu() -> Cpu {
 }
 
 fn study(scenario: &Scenario, seed: u64) -> CoreStudy {
-    let probe = Probe::new(clock(), scenario.step as f64);
+    let rounds = Rounds::new(clock(), scenario.step as f64);
     let mut machine = Simulated::new(scenario.clone(), seed);
     let rate = Some([Hertz(scenario.hertz); 3]);
     let mut random = Random::new(seed);
-    core_clock::core_clock(&mut machine, &probe, (clock(), rate), &unknown_cpu(), 32, &mut random).unwrap()
+    core_clock::core_clock(&mut machine, &rounds, (clock(), rate), &unknown_cpu(), 32, &mut random).unwrap()
 }
 
 #[test]

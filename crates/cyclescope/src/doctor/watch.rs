@@ -6,7 +6,7 @@ use crate::executor::Executor;
 use crate::machine::core_series::{CoreSeries, Look};
 use crate::machine::core_study::CoreStudy;
 use crate::machine::tsc_study::TscStudy;
-use crate::probe::{Probe, Readings};
+use crate::measure::rounds::{LayoutRounds, Rounds};
 use crate::random::Random;
 use crate::unit::{Hertz, Unit};
 use std::time::{Duration, Instant};
@@ -60,12 +60,12 @@ pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, S
         Unit::Nanos => Some(Hertz(1e9)),
         _ => return Err("the timing method counts core cycles itself".to_string()),
     };
-    let probe = Probe::new(watch.clock, watch.step);
+    let rounds = Rounds::new(watch.clock, watch.step);
     let mut random = Random::new(watch.seed);
     let started = Instant::now();
-    let mut taken: Vec<Readings> = Vec::new();
+    let mut taken: Vec<LayoutRounds> = Vec::new();
     loop {
-        let more = probe.run(executor, LOOKS, ROUNDS, &mut random).map_err(|error| error.to_string())?;
+        let more = rounds.run(executor, LOOKS, ROUNDS, &mut random).map_err(|error| error.to_string())?;
         taken.extend(more);
         // By the readings themselves too: a simulated machine has a time of its own.
         let seen = rate.map_or(0.0, |rate| span(&taken) / rate.0);
@@ -76,7 +76,7 @@ pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, S
     // Good enough to tell when; not for a frequency.
     let a_second = rate.map_or_else(|| span(&taken) / started.elapsed().as_secs_f64(), |rate| rate.0);
     let origin = taken[0].middle();
-    let look = |readings: &Readings| {
+    let look = |readings: &LayoutRounds| {
         let reading = readings.read()?;
         let raw_per_cycle = watch.imul.map_or(reading.add, |latency| reading.imul / f64::from(latency));
         let at_s = readings.middle().saturating_sub(origin) as f64 / a_second;
@@ -87,7 +87,7 @@ pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, S
 }
 
 /// Raw units from the first look to the last.
-fn span(taken: &[Readings]) -> f64 {
+fn span(taken: &[LayoutRounds]) -> f64 {
     match taken {
         [first, .., last] => last.middle().saturating_sub(first.middle()) as f64,
         _ => 0.0,

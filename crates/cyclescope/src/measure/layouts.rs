@@ -1,13 +1,14 @@
 //! From a unit to batches: the programs of each layout, where they stand, in which order they run.
 
+use super::schedule::{self, Pace, Schedule, Stage};
 use super::session::Session;
 use super::{Acquisition, Plan};
 use crate::error::RunError;
-use crate::estimate::{LayoutData, call};
-use crate::executor::{Batch, Call, DELAY, Layout, Place, Sample};
+use crate::executor::{Call, Layout, Sample};
+use crate::measure::estimate::{LayoutData, call};
 use crate::placement;
 use crate::program::{Program, Recipe};
-use crate::samples::LayoutSamples;
+use crate::ruler::LayoutSamples;
 use crate::snippet::{Outline, Snippet};
 use std::time::Duration;
 
@@ -23,8 +24,9 @@ const SECONDS_A_COLD_CALL: f64 = 1e-3;
 const LONGEST_S: f64 = 7.0 * 86_400.0;
 /// Bytes of programs that are held in memory for one call of the executor, about.
 const BATCH_BYTES: usize = 64 << 20;
-/// Programs of the ruler.
-pub(super) const RULERS: usize = 5;
+/// The ruler's calls, which are also the numbers of its programs.
+const RULER_CALLS: [usize; call::RULERS] =
+    [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
 
 impl Session<'_> {
     /// What a call takes beside its program, in seconds at most.
@@ -61,42 +63,36 @@ impl Session<'_> {
             let copies = self.copies(acquisition.unit);
             let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
             for _ in 0..runs {
-                placed.push(self.layout(
-                    &mut programs,
-                    &copies,
-                    acquisition.shape.loop_count,
-                    ruler_loops,
-                )?);
+                placed.push(self.stage(&mut programs, &copies, acquisition.shape.loop_count, ruler_loops)?);
             }
             lengths.push((copies, ruler_loops));
         }
         let (warm_up, rounds) = if runs > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
         let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
         let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
-        let batch = Batch {
-            programs,
+        let pace = Pace {
             warm_up,
             rounds,
-            layouts: placed,
             element: self.outline.world.element,
             touches_memory: self.outline.touches_memory,
-            delay: DELAY,
             deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
+            ..Pace::default()
         };
+        let schedule = Schedule::with(programs, pace, placed);
         let before = self.executor.progress();
-        let samples = self.executor.run(&batch)?;
+        let samples = schedule.run(self.executor)?;
         let went = before.zip(self.executor.progress()).map(|(before, now)| now.since(before));
         acquisition.progress = went.map(|went| went.and(acquisition.progress.unwrap_or_default()));
         acquisition.runs_per_layout = runs;
         let readings = samples.chunks_exact(runs * rounds as usize * call::COUNT);
         for ((layouts, (copies, ruler_loops)), readings) in
-            batch.layouts.chunks_exact(runs).zip(lengths).zip(readings)
+            schedule.batch().layouts.chunks_exact(runs).zip(lengths).zip(readings)
         {
             let samples = gather(layouts, readings);
             acquisition.layouts.push(LayoutData { copies, ruler_loops, samples });
         }
         if self.plan.keep_evidence {
-            acquisition.evidence.push((batch, samples));
+            acquisition.evidence.push((schedule.into_batch(), samples));
         }
         Ok(())
     }
@@ -134,7 +130,7 @@ impl Session<'_> {
     /// The calls of a round in a random order, the snippet's own never more than two apart: where 256-bit floating
     /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
     fn order(&mut self) -> [usize; call::COUNT] {
-        let (mut bodies, mut rulers) = ([call::ONE, call::TWO, call::FOUR], call::RULERS);
+        let (mut bodies, mut rulers) = ([call::ONE, call::TWO, call::FOUR], RULER_CALLS);
         self.random.shuffle(&mut bodies);
         self.random.shuffle(&mut rulers);
         let ([a, b, c], [r, s, t, u, v]) = (bodies, rulers);
@@ -144,40 +140,33 @@ impl Session<'_> {
     }
 
     /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
-    fn layout(
+    fn stage(
         &mut self,
         programs: &mut Vec<Program>,
         copies: &[usize; 3],
         loop_count: u64,
         ruler_loops: u64,
-    ) -> Result<Layout, RunError> {
+    ) -> Result<Stage, RunError> {
         let first = programs.len();
         for copies in copies {
             programs.push(self.program(*copies));
         }
-        let (fixed, end) = placement::fixed(&programs[..RULERS]);
+        let (mut code, end) = schedule::fixed(&programs[..call::RULERS]);
         let numbers = [first, first + 1, first + 2];
         let alignment = self.plan.cold.code.then_some(0);
         let arena_len = self.executor.arena_len();
         let bodies = placement::random(programs, &numbers, end, arena_len, alignment, &mut self.random)
             .ok_or(RunError::System { doing: "placing code in the arena", errno: libc::ENOMEM })?;
-        let ruler = |program: usize| Place { program, offset: fixed[program] };
-        let mut code = vec![Place { program: 0, offset: 0 }; call::COUNT];
-        for (call, body) in [call::ONE, call::TWO, call::FOUR].into_iter().zip(bodies) {
-            code[call] = body;
-        }
-        let rulers = [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
-        for (program, call) in rulers.into_iter().enumerate() {
-            code[call] = ruler(program);
-        }
+        code.extend(bodies);
         let loop_count = |call: usize| match call {
             call::ONE | call::TWO | call::FOUR => loop_count,
             call::SENTINEL => crate::ruler::sentinel_loops(self.plan.step),
             _ => ruler_loops,
         };
-        let round =
-            self.order().into_iter().map(|place| Call { place, loop_count: loop_count(place) }).collect();
-        Ok(Layout { code, round, data: placement::data(&mut self.random), seed: self.random.bits() })
+        let calls = (0..call::COUNT).map(|place| Call { place, loop_count: loop_count(place) }).collect();
+        let order = self.order().to_vec();
+        let data = placement::data(&mut self.random);
+        Ok(Stage { code, calls, order, data, seed: self.random.bits() })
     }
 }
 

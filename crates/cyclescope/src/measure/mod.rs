@@ -4,13 +4,18 @@
 //! stopped moving; then layouts are added until the interval that was asked for is reached or the budget is
 //! spent.
 
+pub mod contrast;
+pub mod estimate;
 mod layouts;
+pub mod modes;
+pub mod rounds;
+pub mod schedule;
 mod session;
 
 use crate::clock::Clock;
 use crate::error::RunError;
-use crate::estimate::{Estimate, LayoutData, Shape};
 use crate::executor::{Batch, Executor, Progress, Sample};
+use crate::measure::estimate::{Estimate, LayoutData, Shape};
 use crate::program::Cold;
 use crate::snippet::Snippet;
 use crate::statistics::Interval;

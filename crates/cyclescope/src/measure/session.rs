@@ -1,10 +1,10 @@
 //! The loop that adapts: how long bodies are, how long to warm up, how many layouts, when to stop.
 
-use super::layouts::{RULERS, SECONDS_A_CYCLE, recipe};
+use super::layouts::{SECONDS_A_CYCLE, recipe};
 use super::{Acquisition, Measurement, Plan};
 use crate::error::RunError;
-use crate::estimate::{Estimate, Shape, call, estimate};
 use crate::executor::Executor;
+use crate::measure::estimate::{Estimate, Shape, call, estimate};
 use crate::program::{Frame, Program};
 use crate::random::Random;
 use crate::ruler::Ruler;
@@ -57,7 +57,7 @@ pub(super) struct Session<'a> {
     pub(super) snippet: &'a Snippet,
     pub(super) plan: &'a Plan,
     pub(super) outline: Outline,
-    pub(super) ruler: [Program; RULERS],
+    pub(super) ruler: [Program; call::RULERS],
     /// What all programs of the snippet have in common.
     pub(super) frame: Option<Frame>,
     pub(super) imul_latency: f64,
@@ -166,10 +166,10 @@ impl<'a> Session<'a> {
         self.batch(&mut acquisition, 1, 2)?;
         let samples = &acquisition.layouts[0].samples;
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
-        let rate = (least(call::IMUL_LONG) - least(call::IMUL_SHORT)).max(1.0);
-        let cycles = self.ruler_span() * acquisition.layouts[0].ruler_loops as f64;
+        let shortest: Vec<f64> = (0..call::COUNT).map(least).collect();
+        let rate = acquisition.layouts[0].gauge(&acquisition.shape).read(&shortest).rate;
         let copies = 3.0 * acquisition.shape.loop_count as f64;
-        let guess = (least(call::FOUR) - least(call::ONE)) / copies * cycles / rate;
+        let guess = (shortest[call::FOUR] - shortest[call::ONE]) / copies / rate;
         Ok(if guess.is_finite() { guess.max(0.05) } else { 1.0 })
     }
 

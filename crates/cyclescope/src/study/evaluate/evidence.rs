@@ -11,6 +11,7 @@ use super::trimmed::Scale;
 use super::{Candidate, Subject};
 use crate::clock::Clock;
 use crate::executor::{Mode, Sample};
+use crate::ruler::Quiet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
@@ -45,9 +46,8 @@ pub struct Kept {
     pub program: String,
     /// Seconds that it took.
     pub seconds: f64,
-    /// The burst of additions on a core of its own that earlier methods found, in core cycles; none where there were
-    /// none.
-    pub quickest: Option<f64>,
+    /// The width of a core of its own that earlier methods found.
+    pub earlier: Quiet,
     /// Its record as it was printed.
     pub record: Value,
 }
@@ -137,7 +137,7 @@ impl Kept {
             asked: method.asked,
             program: crate::run::hex(program),
             seconds: method.sampled.seconds,
-            quickest: Some(method.quickest).filter(|cycles| cycles.is_finite()),
+            earlier: method.earlier,
             // By its text: a value can't hold integers of 128 bits, which become floating point numbers here.
             record: serde_json::to_string(record)
                 .and_then(|text| serde_json::from_str(&text))
@@ -186,13 +186,8 @@ impl Kept {
         let Scale { step, imul_latency } = scale;
         let (mode, emulated) = (self.executor, self.is_emulated());
         let subject = Subject { clock, mode, ruler: clock, step, imul_latency, width: None, emulated };
-        Method::read(
-            subject,
-            self.asked,
-            reader.finish(self.seconds),
-            (None, self.quickest.unwrap_or(f64::INFINITY)),
-        )
-        .ok_or_else(|| invalid(format!("there is no sane reading of {}", self.clock)))
+        Method::read(subject, self.asked, reader.finish(self.seconds), (None, self.earlier))
+            .ok_or_else(|| invalid(format!("there is no sane reading of {}", self.clock)))
     }
 
     /// Whether its record says that the machine was emulated.

@@ -7,9 +7,11 @@ use super::trimmed::Summary;
 use super::{Subject, criteria};
 use crate::error::RunError;
 use crate::executor::Executor;
-use crate::probe::{Probe, Reading, Readings, combination, unshared};
+use crate::measure::contrast::Contrast;
+use crate::measure::rounds::{LayoutRounds, Reading, Rounds, combination, quiet, unshared};
 use crate::program::Recipe;
 use crate::random::Random;
+use crate::ruler::Quiet;
 use crate::statistics::Interval;
 use crate::unit::Unit;
 use std::time::Instant;
@@ -19,9 +21,6 @@ const CONFIDENCE: f64 = 0.95;
 /// Layouts and rounds of one look at the overhead: two milliseconds.
 const LAYOUTS: usize = 8;
 const ROUNDS: u32 = 32;
-
-/// A core is shared below this share of what its adders allow, as in [`crate::estimate`].
-const KNOWN_SHARE: f64 = 0.7;
 
 /// What was found about one method's empty pair.
 #[derive(Debug, Clone)]
@@ -39,8 +38,8 @@ pub struct Method<'a> {
     pub trimmed: Option<Summary>,
     /// The pair's time in core cycles over many layouts, below one step of the clock.
     pub overhead: Option<Interval>,
-    /// The burst of additions on a core of its own that earlier methods found, in core cycles.
-    pub quickest: f64,
+    /// The width of a core of its own that earlier methods found.
+    pub earlier: Quiet,
 }
 
 impl<'a> Method<'a> {
@@ -49,31 +48,31 @@ impl<'a> Method<'a> {
         executor: &mut dyn Executor,
         subject: &Subject<'a>,
         (asked, shape): (Size, Shape),
-        (until, quickest): (Instant, f64),
+        (until, earlier): (Instant, Quiet),
         random: &mut Random,
         take: &mut Take,
     ) -> Result<Option<Method<'a>>, RunError> {
-        let mut probe = OverheadProbe::new(subject);
+        let mut looks = OverheadLooks::new(subject);
         let mut between = |executor: &mut dyn Executor, random: &mut Random| match subject.emulated {
             true => Ok(()),
-            false => probe.look(executor, random),
+            false => looks.look(executor, random),
         };
         let sampled = Sampling::new(subject).run(executor, (shape, until), random, &mut between, take)?;
-        Ok(Method::read(*subject, asked, sampled, (probe.overhead(), quickest)))
+        Ok(Method::read(*subject, asked, sampled, (looks.overhead(), earlier)))
     }
 
-    /// What samples say; `None` where every sample of an ensemble ran backwards. For `quickest` see [`Summary::of`].
+    /// What samples say; `None` where every sample of an ensemble ran backwards. For `earlier` see [`Summary::of`].
     pub fn read(
         subject: Subject<'a>,
         asked: Size,
         sampled: Sampled,
-        (overhead, quickest): (Option<Interval>, f64),
+        (overhead, earlier): (Option<Interval>, Quiet),
     ) -> Option<Method<'a>> {
         let totals = Totals::of(&sampled.ensembles)?;
         let cycles = !subject.emulated;
-        let trimmed = Summary::of(&sampled.trimmed, sampled.shape.scale.step, quickest).filter(|_| cycles);
+        let trimmed = Summary::of(&sampled.trimmed, sampled.shape.scale.step, earlier).filter(|_| cycles);
         let overhead = overhead.filter(|_| cycles);
-        Some(Method { subject, asked, sampled, totals, trimmed, overhead, quickest })
+        Some(Method { subject, asked, sampled, totals, trimmed, overhead, earlier })
     }
 
     /// Whether the paper would call it ergodic.
@@ -123,29 +122,30 @@ impl<'a> Method<'a> {
 
 /// Finds what an empty pair takes in core cycles, over many layouts, in looks spread over the time: what a neighbour
 /// does for a while must not decide.
-struct OverheadProbe<'a> {
+struct OverheadLooks<'a> {
     subject: &'a Subject<'a>,
-    probe: Probe,
+    rounds: Rounds,
     readings: Vec<Reading>,
 }
 
-impl<'a> OverheadProbe<'a> {
-    fn new(subject: &'a Subject<'a>) -> OverheadProbe<'a> {
+impl<'a> OverheadLooks<'a> {
+    fn new(subject: &'a Subject<'a>) -> OverheadLooks<'a> {
         let pair = Recipe::empty(subject.clock).build();
-        let probe = Probe::new(subject.ruler, subject.step).with([pair], false);
-        OverheadProbe { subject, probe, readings: Vec::new() }
+        let rounds = Rounds::new(subject.ruler, subject.step).with([pair], false);
+        OverheadLooks { subject, rounds, readings: Vec::new() }
     }
 
     fn look(&mut self, executor: &mut dyn Executor, random: &mut Random) -> Result<(), RunError> {
-        let rounds = if self.subject.clock.executes_cpuid() { ROUNDS / 8 } else { ROUNDS };
-        let readings = self.probe.run(executor, LAYOUTS, rounds, random)?;
-        self.readings.extend(readings.iter().filter_map(Readings::read));
+        let count = if self.subject.clock.executes_cpuid() { ROUNDS / 8 } else { ROUNDS };
+        let readings = self.rounds.run(executor, LAYOUTS, count, random)?;
+        self.readings.extend(readings.iter().filter_map(LayoutRounds::read));
         Ok(())
     }
 
     fn overhead(self) -> Option<Interval> {
-        let (readings, _) = unshared(self.readings, KNOWN_SHARE * self.subject.width.unwrap_or(0.0));
-        combination(&readings, self.subject.imul_latency, &[(0, 1.0)], CONFIDENCE)
+        let quiet = quiet(&self.readings, self.subject.width);
+        let readings = unshared(self.readings, quiet);
+        combination(&readings.used, self.subject.imul_latency, &Contrast::new([(0, 1.0)]), CONFIDENCE)
     }
 }
 

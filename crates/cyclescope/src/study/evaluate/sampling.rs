@@ -7,10 +7,9 @@ use super::Subject;
 use super::ensemble::Ensemble;
 use super::reader::{Reader, Sampled, Shape, Size};
 use super::trimmed::{self, RULERS, Scale};
-use crate::context::Element;
 use crate::error::RunError;
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
-use crate::placement;
+use crate::executor::{Call, DELAY, Executor, Place, Sample};
+use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::program::{Program, Recipe};
 use crate::random::Random;
 use std::ops::ControlFlow;
@@ -83,8 +82,7 @@ impl<'a> Sampling<'a> {
         let mut programs = vec![Recipe::empty(subject.clock).build()];
         programs.extend(trimmed::programs(subject));
         // The ruler's loops at the start of cache lines.
-        let (offsets, _) = placement::fixed(&programs);
-        let code = offsets.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+        let (code, _) = schedule::fixed(&programs);
         Sampling { subject, programs, code }
     }
 
@@ -101,21 +99,16 @@ impl<'a> Sampling<'a> {
         Shape { size, block, scale: Scale { step, imul_latency } }
     }
 
-    /// A batch of blocks of some size and number, for the ensemble of this number.
-    fn batch(&self, (block, blocks): (usize, u32), number: usize, seed: u64) -> Batch {
-        let mut round = vec![Call { place: 0, loop_count: 1 }; block];
-        round.extend(trimmed::calls(self.subject.step, number, 1));
+    /// A schedule of blocks of some size and number, for the ensemble of this number.
+    fn schedule(&self, (block, blocks): (usize, u32), number: usize, seed: u64) -> Schedule {
+        let mut calls = vec![Call { place: 0, loop_count: 1 }; block];
+        calls.extend(trimmed::calls(self.subject.step, number, 1));
         let delay = (DELAY_STEPS * 2.0 * self.subject.step).clamp(16.0, f64::from(DELAY)) as u32;
-        Batch {
-            programs: self.programs.clone(),
-            warm_up: WARM_UP,
-            rounds: blocks,
-            layouts: vec![Layout { code: self.code.clone(), round, data: [0; 5], seed }],
-            element: Element::default(),
-            touches_memory: false,
-            delay,
-            deadline: PATIENCE + SLOWEST * (block as u32 * (blocks + WARM_UP)),
-        }
+        let deadline = PATIENCE + SLOWEST * (block as u32 * (blocks + WARM_UP));
+        let pace = Pace { warm_up: WARM_UP, rounds: blocks, delay, deadline, ..Pace::default() };
+        let order = (0..calls.len()).collect();
+        let stage = Stage { code: self.code.clone(), calls, order, data: [0; 5], seed };
+        Schedule::with(self.programs.clone(), pace, [stage])
     }
 
     /// How long a sample takes, about.
@@ -124,9 +117,9 @@ impl<'a> Sampling<'a> {
         for (block, blocks) in PILOTS {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
             for _ in 0..PILOT_TIMES {
-                let batch = self.batch((block, blocks), 0, random.bits());
+                let schedule = self.schedule((block, blocks), 0, random.bits());
                 let started = Instant::now();
-                let samples = executor.run(&batch)?;
+                let samples = schedule.run(executor)?;
                 least = least.min(started.elapsed().as_secs_f64());
                 let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
                 pairs.extend(samples.chunks_exact(block + RULERS).map(raw));
@@ -158,9 +151,9 @@ impl<'a> Sampling<'a> {
             if number % shape.size.ensembles.div_ceil(MOMENTS) == 0 {
                 between(executor, random)?;
             }
-            let batch = self.batch((shape.block, shape.blocks()), number as usize, random.bits());
+            let schedule = self.schedule((shape.block, shape.blocks()), number as usize, random.bits());
             let mut ended = ControlFlow::Continue(());
-            executor.stream(&batch, &mut |readings| {
+            executor.stream(schedule.batch(), &mut |readings| {
                 // An executor may hand over a batch of one layout in one piece only.
                 ended = take(&reader.take(readings), readings);
             })?;

@@ -36,7 +36,7 @@ fn method(scenario: Scenario) -> Method<'static> {
         &mut machine,
         &subject,
         (SIZE, shape),
-        (until, f64::INFINITY),
+        (until, crate::ruler::Quiet::default()),
         &mut Random::new(6),
         &mut take,
     );

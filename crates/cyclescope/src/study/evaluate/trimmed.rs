@@ -10,7 +10,7 @@ use super::Subject;
 use super::ensemble::INSANE;
 use crate::executor::{Call, Sample};
 use crate::program::Program;
-use crate::ruler::{IMUL_SPAN, Ruler, sentinel_loops};
+use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
 use crate::statistics::{mean, median, quantile};
 use serde::{Deserialize, Serialize};
 
@@ -25,16 +25,13 @@ const LOOPS_PER_STEP: f64 = 20.0;
 /// A block's rate is the median of so many blocks around it: an interrupt in the ruler makes one rate wrong, and a
 /// frequency holds for milliseconds (measured: 0.5 ms at least).
 const RATES: usize = 5;
-/// An ensemble during which a burst of additions took longer than the quickest by this share, in a quarter of its
-/// blocks, ran beside a busy sibling (which adds a half; a quiet core's blocks lie within 5 %).
-const SHARED: f64 = 1.15;
 /// The share of samples that must be kept for the verdict to say anything.
 const KEPT_LEAST: f64 = 0.5;
 /// Ensembles that must be kept for it.
 const ENSEMBLES_LEAST: usize = 4;
 
 /// The ruler's calls at the end of each block.
-pub const RULERS: usize = 3;
+pub use column::BRIEF as RULERS;
 
 /// The programs of those calls.
 pub fn programs(subject: &Subject) -> [Program; RULERS] {
@@ -67,10 +64,6 @@ fn loops(step: f64, number: usize) -> u64 {
     most - number as u64 * 7 % (spread + 1)
 }
 
-fn duration(sample: &Sample) -> f64 {
-    sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
-}
-
 /// One block: sums over what was kept, and the ruler beside it.
 #[derive(Debug, Clone, Copy)]
 struct Block {
@@ -80,8 +73,8 @@ struct Block {
     squares: f64,
     /// Raw units a core cycle.
     rate: f64,
-    /// Raw units of the burst of additions.
-    burst: f64,
+    /// Additions a cycle, as the width sentinel saw it.
+    width: f64,
 }
 
 /// The blocks of one ensemble under way.
@@ -106,14 +99,15 @@ impl Blocks {
             squares += count * above * above;
         }
         let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
-        let cycles = IMUL_SPAN * scale.imul_latency * loops(scale.step, number) as f64;
+        let gauge = Gauge::brief(loops(scale.step, number), sentinel_loops(scale.step), scale.imul_latency);
+        let ruler = gauge.read(&ruler.iter().map(duration).collect::<Vec<_>>());
         self.samples += durations.iter().map(|(_, count)| count).sum::<u64>();
         self.blocks.push(Block {
             kept,
             sum: sum + kept * least as f64,
             squares: squares - sum * sum / kept.max(1.0),
-            rate: (duration(&ruler[1]) - duration(&ruler[0])) / cycles,
-            burst: duration(&ruler[2]),
+            rate: ruler.rate,
+            width: ruler.width,
         });
     }
 
@@ -122,7 +116,7 @@ impl Blocks {
         let blocks = std::mem::take(&mut self.blocks);
         let samples = std::mem::take(&mut self.samples);
         let (mut kept, mut sum, mut squares, mut cycles) = (0.0, 0.0, 0.0, 0.0);
-        let (mut rates, mut bursts) = (Vec::new(), Vec::new());
+        let (mut rates, mut widths) = (Vec::new(), Vec::new());
         for (at, block) in blocks.iter().enumerate() {
             let around = at.saturating_sub(RATES / 2)..(at + RATES / 2 + 1).min(blocks.len());
             let rate = median(&mut blocks[around].iter().map(|block| block.rate).collect::<Vec<_>>());
@@ -134,12 +128,12 @@ impl Blocks {
             squares += block.squares;
             cycles += block.sum / rate;
             rates.push(rate);
-            bursts.push(block.burst / rate);
+            widths.push(block.width);
         }
         if rates.is_empty() || kept == 0.0 {
             return None;
         }
-        bursts.sort_by(f64::total_cmp);
+        widths.sort_by(f64::total_cmp);
         Some(Trimmed {
             samples,
             kept: kept as u64,
@@ -148,7 +142,7 @@ impl Blocks {
             // Each block has a mean of its own.
             variance: squares / (kept - rates.len() as f64).max(1.0),
             rate: mean(&rates),
-            burst: quantile(&bursts, 0.75),
+            width: quantile(&widths, 0.25),
         })
     }
 }
@@ -168,8 +162,8 @@ pub struct Trimmed {
     pub variance: f64,
     /// Raw units a core cycle, the mean over blocks.
     pub rate: f64,
-    /// Core cycles that a burst of additions took in three quarters of the blocks at most.
-    pub burst: f64,
+    /// Additions a core cycle in three quarters of the blocks at least.
+    pub width: f64,
 }
 
 /// The trimmed samples of all ensembles.
@@ -208,13 +202,14 @@ fn middle(mut values: Vec<f64>) -> (f64, f64) {
     (middle, (quantile(&values, 0.75) - quantile(&values, 0.25)) / NORMAL_QUARTILES)
 }
 
-/// The burst that a tenth of the ensembles do not exceed, in core cycles: that of a core of its own, if there were any
-/// such ensembles.
-pub fn quickest(ensembles: &[Trimmed]) -> f64 {
-    let mut bursts: Vec<f64> = ensembles.iter().map(|ensemble| ensemble.burst).collect();
-    bursts.sort_by(f64::total_cmp);
-    if bursts.is_empty() { f64::INFINITY } else { quantile(&bursts, 0.1) }
+/// The width of a core of its own, as these ensembles saw it.
+pub fn quiet(ensembles: &[Trimmed]) -> Quiet {
+    Quiet::of(ensembles.iter().map(|ensemble| (ensemble.width, WIDTH_ERROR)), None)
 }
+
+/// The standard error of an ensemble's width, as a share of it: a quiet core's blocks lie within 5 % (Xeon, family 6,
+/// model 207), and one of them decides.
+const WIDTH_ERROR: f64 = 0.025;
 
 impl Summary {
     /// Judges the ensembles of a method with this step, in raw units. It is ergodic when
@@ -224,12 +219,12 @@ impl Summary {
     /// - the variance differs between ensembles by less than step²/4 (ditto), the most that rounding to steps makes;
     /// - at least half of the samples were kept.
     ///
-    /// `quickest` is the burst of a core of its own, as [`quickest`] found it with other methods that have the same
-    /// ruler; infinite where there were none. `None` with fewer than four ensembles.
-    pub fn of(ensembles: &[Trimmed], step: f64, quickest: f64) -> Option<Summary> {
-        let limit = SHARED * self::quickest(ensembles).min(quickest);
+    /// `earlier` is the width of a core of its own, as [`quiet`] found it with other methods that have the same ruler.
+    /// `None` with fewer than four ensembles.
+    pub fn of(ensembles: &[Trimmed], step: f64, earlier: Quiet) -> Option<Summary> {
+        let quiet = quiet(ensembles).or_earlier(earlier);
         let (mut used, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
-            ensembles.iter().partition(|ensemble| ensemble.burst <= limit);
+            ensembles.iter().partition(|ensemble| quiet.is_alone(ensemble.width, WIDTH_ERROR));
         let mostly_shared = used.len() * 2 < ensembles.len();
         if mostly_shared {
             // What remained would say nothing about this core as it is.

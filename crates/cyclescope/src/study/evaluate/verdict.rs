@@ -207,7 +207,7 @@ mod tests {
         let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
         let size = Size { ensembles: 8, samples: 2000 };
         let shape = Sampling::new(&subject).shape(size, 80e-9);
-        let until = (Instant::now() + Duration::from_secs(600), f64::INFINITY);
+        let until = (Instant::now() + Duration::from_secs(600), crate::ruler::Quiet::default());
         let mut take = |_: &_, _: &[_]| ControlFlow::Continue(());
         let mut random = Random::new(2);
         let method = Method::measure(&mut machine, &subject, (size, shape), until, &mut random, &mut take);

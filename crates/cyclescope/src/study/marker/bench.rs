@@ -6,30 +6,22 @@ use super::source::design::Design;
 use super::state::State;
 use crate::error::RunError;
 use crate::executor::Executor;
-use crate::samples::LayoutSamples;
+use crate::ruler::LayoutSamples;
 
-/// The calls of a round, in the order of their columns.
+/// The calls of a round, in the order of their columns: those of the whole ruler, then the marker's.
 pub mod call {
-    /// The short `imul` ruler.
-    pub const IMUL_SHORT: usize = 0;
-    /// The long `imul` ruler.
-    pub const IMUL_LONG: usize = 1;
-    /// The short `add` ruler.
-    pub const ADD_SHORT: usize = 2;
-    /// The long `add` ruler.
-    pub const ADD_LONG: usize = 3;
-    /// The width sentinel.
-    pub const SENTINEL: usize = 4;
+    pub use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
+
     /// The loop without the marker, fewer times around.
-    pub const BASE_FEW: usize = 5;
+    pub const BASE_FEW: usize = RULERS;
     /// The same, more times.
-    pub const BASE_MANY: usize = 6;
+    pub const BASE_MANY: usize = RULERS + 1;
     /// The loop with the marker, fewer times around.
-    pub const SITE_FEW: usize = 7;
+    pub const SITE_FEW: usize = RULERS + 2;
     /// The same, more times.
-    pub const SITE_MANY: usize = 8;
+    pub const SITE_MANY: usize = RULERS + 3;
     /// Calls in a round.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = RULERS + 4;
 }
 
 /// One marker in one state and loop.

@@ -13,20 +13,15 @@
 //! Pure functions, so that they can be proved on made-up durations.
 
 use super::bench::{Visit, call};
-use crate::estimate::{INSTRUMENT_CYCLES, Mode};
-use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, sentinel_adds, sentinel_loops};
-use crate::samples::LayoutSamples;
-use crate::statistics::{
-    Interval, clusters, mean, median, median_interval, normal_quantile, t_interval, trimmed_interval,
-};
+use crate::measure::contrast::Contrast;
+use crate::measure::modes::{Mode, Modes};
+use crate::ruler::{Gauge, LayoutSamples, instrument_margin, sentinel_loops};
+use crate::statistics::{Interval, mean, median, median_interval, t_interval, trimmed_interval};
 
 /// Modes closer than this, in core cycles, are not told apart: it is what a single visit may be wrong by.
 const MODE_CYCLES: f64 = 0.05;
 /// Nor are those closer than so many steps of the clock, on whose multiples costs lie that are not multiples.
 const MODE_STEPS: f64 = 2.0;
-
-/// Two modes may be equally frequent where their numbers of visits differ by no more than so many deviations of a fair coin.
-const RIVAL_DEVIATIONS: f64 = 2.0;
 
 /// What one visit says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +36,8 @@ pub struct Reading {
     pub add_link: f64,
     /// Independent additions a core cycle, as the width sentinel saw it.
     pub width: f64,
+    /// Its standard error, as a share of it.
+    pub width_error: f64,
     /// Times around by which the two lengths differ.
     pub span: f64,
     /// The clock's step, in core cycles of once around.
@@ -57,22 +54,22 @@ impl Reading {
 /// What a visit's durations say; none where the clock was set back meanwhile, or there are none.
 pub fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64) -> Option<Reading> {
     let round = samples.rounds().next()?;
-    let between = |few: usize, many: usize| round[many] - round[few];
-    let loops = visit.ruler_loops as f64;
-    let rate = between(call::IMUL_SHORT, call::IMUL_LONG) / (IMUL_SPAN * loops * imul_latency);
-    let link = between(call::ADD_SHORT, call::ADD_LONG) / (ADD_SPAN * loops);
-    let overhead = round[call::ADD_SHORT] / link - ADD_LINKS[0] as f64 * loops;
+    let gauge = Gauge::whole(visit.ruler_loops, sentinel_loops(step), imul_latency);
+    let scale = gauge.read(round);
+    let rate = scale.rate;
     let span = (visit.loops[1] - visit.loops[0]) as f64;
+    let around = |lengths| Contrast::slope(lengths, span).of(round) / rate;
     let reading = Reading {
-        base: between(call::BASE_FEW, call::BASE_MANY) / rate / span,
-        site: between(call::SITE_FEW, call::SITE_MANY) / rate / span,
+        base: around([call::BASE_FEW, call::BASE_MANY]),
+        site: around([call::SITE_FEW, call::SITE_MANY]),
         rate,
-        add_link: link / rate,
-        width: sentinel_adds(sentinel_loops(step)) / (round[call::SENTINEL] / link - overhead),
+        add_link: scale.add_link(),
+        width: scale.width,
+        width_error: gauge.width_error(&scale, step, 1),
         span,
         step: step / rate / span,
     };
-    (rate > 0.0 && rate.is_finite() && reading.cost().is_finite()).then_some(reading)
+    (scale.is_sane() && reading.cost().is_finite()).then_some(reading)
 }
 
 /// The cost at one placement.
@@ -94,35 +91,28 @@ pub struct PlacementCost {
 pub fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost> {
     let costs: Vec<f64> = readings.iter().map(Reading::cost).collect();
     let steps: Vec<f64> = readings.iter().map(|reading| MODE_STEPS * reading.step).collect();
-    let groups = clusters(&costs, MODE_CYCLES.max(mean(&steps)));
+    let modes = Modes::of(&costs, MODE_CYCLES.max(mean(&steps)));
     let interval = |group: &[usize]| {
         let costs: Vec<f64> = group.iter().map(|index| costs[*index]).collect();
         let spans: Vec<f64> = group.iter().map(|index| readings[*index].span).collect();
         // Two differences, each of which may be wrong alike in all visits.
-        let margin = normal_quantile(0.5 + confidence / 2.0) * INSTRUMENT_CYCLES * 2f64.sqrt() / mean(&spans);
+        let margin = instrument_margin(confidence) * 2f64.sqrt() / mean(&spans);
         let interval = trimmed_interval(&costs, confidence).or_else(|| t_interval(&costs, confidence));
         interval.map(|interval| interval.widened(margin))
     };
-    // Of two equal modes the cheaper stands for the placement.
-    let largest = groups.iter().rev().max_by_key(|group| group.len())?;
+    let largest = modes.largest()?;
     let mut cost = interval(largest)?;
     // Which mode most visits are in may be chance: then the cost is anywhere from one to the other.
-    let rivals = groups.iter().filter(|group| {
-        let (most, count) = (largest.len() as f64, group.len() as f64);
-        most - count <= RIVAL_DEVIATIONS * (most + count).sqrt()
-    });
-    for rival in rivals.filter_map(|group| interval(group)) {
+    for rival in modes.rivals().filter_map(interval) {
         cost.low = cost.low.min(rival.low);
         cost.high = cost.high.max(rival.high);
     }
     let middle = |of: fn(&Reading) -> f64| {
         median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
     };
-    let share = |group: &[usize]| group.len() as f64 / readings.len() as f64;
-    let mode = |group: &Vec<usize>| Some(Mode { cost: interval(group)?, share: share(group) });
     Some(PlacementCost {
         cost,
-        modes: if groups.len() > 1 { groups.iter().filter_map(mode).collect() } else { Vec::new() },
+        modes: modes.listed(interval),
         base: middle(|reading| reading.base),
         site: middle(|reading| reading.site),
         visits: readings.len(),

@@ -14,7 +14,7 @@ use super::record::MarkerRecord;
 use super::source::design;
 use super::state::states;
 use crate::executor::Mode;
-use crate::samples::LayoutSamples;
+use crate::ruler::LayoutSamples;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;

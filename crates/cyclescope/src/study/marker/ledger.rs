@@ -3,7 +3,8 @@
 use super::bench::Subject;
 use super::estimate::{PlacementCost, Reading, over_placements, placement};
 use super::source::context;
-use crate::statistics::{Interval, median, quantile};
+use crate::ruler::Quiet;
+use crate::statistics::{Interval, median};
 
 /// What is known of one subject.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,8 +31,6 @@ pub struct Finding {
     pub hits: Option<u64>,
 }
 
-/// A visit that saw fewer additions a cycle than this share of what most see was beside a busy sibling.
-const ALONE_SHARE: f64 = 0.85;
 /// Of costs above this many cycles the aim is this share.
 const AIM_SHARE: f64 = 0.002;
 
@@ -44,8 +43,8 @@ pub struct Ledger {
     attempts: Vec<Vec<usize>>,
     /// See [`Finding::hits`].
     pub hits: Vec<Option<u64>>,
-    /// A visit that saw fewer additions a cycle was beside a busy sibling, as far as is known.
-    least_width: f64,
+    /// The width of a core of its own, as far as is known.
+    quiet: Quiet,
 }
 
 impl Ledger {
@@ -57,7 +56,7 @@ impl Ledger {
             readings: vec![vec![Vec::new(); placements]; count],
             attempts: vec![vec![0; placements]; count],
             hits: vec![None; count],
-            least_width: 0.0,
+            quiet: Quiet::default(),
         }
     }
 
@@ -86,15 +85,13 @@ impl Ledger {
     /// The readings of a placement that were not beside a busy sibling.
     fn alone(&self, subject: usize, placement: usize) -> Vec<Reading> {
         let readings = self.readings[subject][placement].iter();
-        readings.filter(|reading| reading.width >= self.least_width).copied().collect()
+        readings.filter(|reading| self.quiet.is_alone(reading.width, reading.width_error)).copied().collect()
     }
 
     /// Finds out how many additions a cycle a visit sees that has the core to itself.
     pub fn look_for_siblings(&mut self) {
         let all = self.readings.iter().flatten().flatten();
-        let mut widths: Vec<f64> = all.map(|reading| reading.width).collect();
-        widths.sort_by(f64::total_cmp);
-        self.least_width = if widths.is_empty() { 0.0 } else { ALONE_SHARE * quantile(&widths, 0.9) };
+        self.quiet = Quiet::of(all.map(|reading| (reading.width, reading.width_error)), None);
     }
 
     /// What all of it says, at one level of confidence such as 0.95.

@@ -7,8 +7,8 @@ use crate::executor::Call;
 use crate::program::{Program, Recipe};
 use crate::unit::Unit;
 
-/// The ruler's programs, which are the first of a layout's places.
-pub(super) const RULERS: usize = 5;
+/// The ruler's programs are the first of a layout's places.
+pub(super) use call::RULERS;
 
 /// What a program does before its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

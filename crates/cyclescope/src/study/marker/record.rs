@@ -244,7 +244,7 @@ pub fn records(
 }
 
 fn placement((placement, offset): (&Option<PlacementCost>, &usize)) -> Placement {
-    let mode = |mode: &crate::estimate::Mode| ModeRecord {
+    let mode = |mode: &crate::measure::modes::Mode| ModeRecord {
         cost: Quantity::new(mode.cost, Unit::CoreCycles),
         share: mode.share,
     };

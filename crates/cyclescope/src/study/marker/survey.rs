@@ -8,7 +8,7 @@ use super::estimate::{Reading, read};
 use super::ledger::{Finding, Ledger};
 use crate::error::RunError;
 use crate::random::Random;
-use crate::samples::LayoutSamples;
+use crate::ruler::LayoutSamples;
 use crate::statistics::median;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};

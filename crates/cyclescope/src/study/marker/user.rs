@@ -1,7 +1,7 @@
 //! Markers in user mode: compiled functions, copied and patched in this process, run by its worker.
 
 use super::anatomy::{Anatomy, anatomy, names};
-use super::bench::{Bench, Subject, Visit, call};
+use super::bench::{Bench, Subject, Visit};
 use super::compiled::{Compiled, Site, probe as probe_code};
 use super::copies::Copies;
 use super::instance::Misfit;
@@ -13,25 +13,21 @@ use super::source::design::Enabling;
 use super::state::{Probe, State, counting, states};
 use super::tracer::Uprobe;
 use crate::clock::Clock;
-use crate::context::Element;
 use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::executor::{Call, Executor, Place, Sample};
+use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::placement;
 use crate::program::Program;
 use crate::random::Random;
-use crate::ruler::{Ruler, sentinel_loops};
-use crate::samples::LayoutSamples;
+use crate::ruler::{LayoutSamples, Ruler, sentinel_loops};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::time::Duration;
 
 /// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
 /// rounds tell nothing new; without the round before, costs in a loop of memcpy were half a cycle off.
 const ROUNDS: u32 = 1;
 const WARM_UP: u32 = 1;
-/// Batches take some milliseconds, and their lock may have to be waited for.
-const DEADLINE: Duration = Duration::from_secs(20);
 /// How many placements there are, and how far apart in a cache line.
 const PLACEMENTS: usize = 16;
 const APART: usize = 4;
@@ -217,29 +213,23 @@ impl UserBench {
         let state = self.subjects[subject].state;
         let [_, site] = self.entries[subject][placement];
         let program = program(self.clock, site, &self.settings(subject, placement, &state));
-        let batch = self.once(program, placement, loops);
-        self.executor_for(&state)?.run(&batch)?;
+        let once = self.once(program, placement, loops);
+        once.run(self.executor_for(&state)?)?;
         self.require_traced(subject)?;
         Ok(counted(self)? - before)
     }
 
-    /// A batch of one call at a placement.
-    fn once(&self, program: Program, placement: usize, loops: u64) -> Batch {
-        Batch {
-            programs: vec![program],
-            warm_up: 0,
-            rounds: 1,
-            layouts: vec![Layout {
-                code: vec![Place { program: 0, offset: 0 }],
-                round: vec![Call { place: 0, loop_count: loops }],
-                data: self.data[placement],
-                seed: 1,
-            }],
-            element: Element::default(),
-            touches_memory: true,
-            delay: 1,
-            deadline: DEADLINE,
-        }
+    /// One call at a placement.
+    fn once(&self, program: Program, placement: usize, loops: u64) -> Schedule {
+        let stage = Stage {
+            code: vec![Place { program: 0, offset: 0 }],
+            calls: vec![Call { place: 0, loop_count: loops }],
+            order: vec![0],
+            data: self.data[placement],
+            seed: 1,
+        };
+        let pace = Pace { warm_up: 0, touches_memory: true, delay: 1, ..Pace::default() };
+        Schedule::with(vec![program], pace, [stage])
     }
 
     /// The executor for a state, made when it is first needed.
@@ -338,37 +328,23 @@ impl Bench for UserBench {
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
         self.trace(subject).map_err(lost)?;
         let (programs, pairs) = self.programs(subject, visits);
-        let (rulers, end) = placement::fixed(&programs[..RULERS]);
+        let (rulers, end) = schedule::fixed(&programs[..RULERS]);
         let numbers: Vec<usize> = (RULERS..programs.len()).collect();
         let arena = self.executors[&0].arena_len();
         let places = placement::random(&programs, &numbers, end, arena, None, &mut self.random)
             .expect("the arena holds some short programs");
-        let mut orders = Vec::new();
-        let layouts = visits.iter().zip(&pairs).map(|(visit, pair)| {
-            let rulers = rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset });
-            let code = rulers.chain(pair.map(|program| places[program - RULERS])).collect();
-            let calls = calls(visit, sentinel_loops(self.step));
-            let mut order: Vec<usize> = (0..call::COUNT).collect();
-            self.random.shuffle(&mut order);
-            let round = order.iter().map(|column| calls[*column]).collect();
-            orders.push(order);
-            Layout { code, round, data: self.data[visit.placement], seed: self.random.bits() }
+        let stages = visits.iter().zip(&pairs).map(|(visit, pair)| {
+            let code = rulers.iter().copied().chain(pair.map(|program| places[program - RULERS])).collect();
+            let calls = calls(visit, sentinel_loops(self.step)).to_vec();
+            Stage::shuffled(code, calls, &mut self.random).with_data(self.data[visit.placement])
         });
-        let batch = Batch {
-            layouts: layouts.collect(),
-            programs,
-            warm_up: WARM_UP,
-            rounds: ROUNDS,
-            element: Element::default(),
-            touches_memory: self.touches_memory(subject),
-            delay: DELAY,
-            deadline: DEADLINE,
-        };
+        let stages: Vec<Stage> = stages.collect();
+        let touches_memory = self.touches_memory(subject);
+        let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, touches_memory, ..Pace::default() };
         let state = self.subjects[subject].state;
-        let samples = self.executor_for(&state)?.run(&batch)?;
+        let samples = Schedule::with(programs, pace, stages).measure(self.executor_for(&state)?)?;
         self.require_traced(subject)?;
-        let each = samples.chunks_exact(ROUNDS as usize * call::COUNT);
-        Ok(each.zip(&orders).map(|(samples, order)| LayoutSamples::new(samples, order)).collect())
+        Ok(samples)
     }
 
     fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
@@ -380,8 +356,8 @@ impl Bench for UserBench {
         let Some(state) = counting(design, state) else { return Ok(None) };
         let settings = self.settings(subject, placement, &state);
         let [_, site] = self.entries[subject][placement];
-        let batch = self.once(counting_program(site, &settings), placement, loops);
-        let samples = self.executor_for(&state)?.run(&batch)?;
+        let once = self.once(counting_program(site, &settings), placement, loops);
+        let samples = once.run(self.executor_for(&state)?)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
     }
 }
@@ -389,6 +365,7 @@ impl Bench for UserBench {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::marker::bench::call;
     use crate::study::marker::survey::PROOF_LOOPS;
 
     /// A bench of one design in one loop.

@@ -103,7 +103,7 @@ impl Verdict {
     ///
     /// Seen is what lies beyond the tolerance at every point of the interval, on the side to which the fault moves a
     /// reading. Not seen is what lies within twice the tolerance, to both sides: the other one is for the interval's
-    /// own width, which the instrument alone makes 0.7 cycles each way ([`crate::estimate::INSTRUMENT_CYCLES`]). A
+    /// own width, which the instrument alone makes 0.7 cycles each way ([`crate::ruler::INSTRUMENT_CYCLES`]). A
     /// cost on the wrong side comes from something else, and leaves the question open. So does a part of a body that
     /// seems missed and is no larger than what the end's own time may hide.
     fn of(fault: Fault, promised: bool, cost: &Interval, conditions: &Conditions) -> Verdict {

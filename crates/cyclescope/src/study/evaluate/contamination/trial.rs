@@ -4,6 +4,7 @@ use super::fault::Fault;
 use super::neighbours::{LEADING, Neighbour, Piece};
 use super::sides::Reference;
 use crate::clock::{Clock, Step};
+use crate::measure::contrast::Contrast;
 use crate::program::{Program, Recipe, Vectors, World};
 
 /// `lfence`: all earlier instructions have executed, no later one has begun.
@@ -17,20 +18,17 @@ const MFENCE: &[u8] = &[0x0f, 0xae, 0xf0];
 /// 57.4 behind 1 to 54 (Zen 5, family 26, model 2, in a guest of KVM).
 const DRAINED: &[u8] = &[0x0f, 0xae, 0xf0, 0x0f, 0xae, 0xe8];
 
-/// Programs with their weights.
-pub(super) type Weights = Vec<(usize, f64)>;
-
 /// Programs that run beside the ruler, and what they are for.
 pub(super) struct Trial {
     /// The pair that reads the ruler: a fenced one, for the method under trial may not see the end of a chain.
     pub(super) ruler: Clock,
     pub(super) programs: Vec<Program>,
     /// What contaminations cost: sums of programs' times.
-    pub(super) costs: Vec<Weights>,
-    /// What the neighbour takes; empty where nobody asks.
-    pub(super) size: Weights,
-    /// By how much the end's own time exceeds that of the code before what it may miss; empty where nobody asks.
-    pub(super) overlap: Weights,
+    pub(super) costs: Vec<Contrast>,
+    /// What the neighbour takes; none where nobody asks.
+    pub(super) size: Option<Contrast>,
+    /// By how much the end's own time exceeds that of the code before what it may miss; none where nobody asks.
+    pub(super) overlap: Option<Contrast>,
 }
 
 /// Code around and between two readings.
@@ -70,27 +68,22 @@ impl<'a> Bench<'a> {
     }
 
     /// What some code takes between fenced readings.
-    fn size(&mut self, code: Piece) -> Weights {
+    fn size(&mut self, code: Piece) -> Contrast {
         let fenced = self.reference.fenced;
         let with = self.add(fenced, fenced, Around { body: &code.code(), ..Around::default() });
         let without = self.add(fenced, fenced, Around::default());
         difference(with, without)
     }
 
-    fn trial(self, costs: Vec<Weights>, size: Weights, overlap: Weights) -> Trial {
+    fn trial(self, costs: Vec<Contrast>, size: Option<Contrast>, overlap: Option<Contrast>) -> Trial {
         let fenced = self.reference.fenced;
         let ruler = Clock { start: fenced, end: fenced, ..*self.clock };
         Trial { ruler, programs: self.programs, costs, size, overlap }
     }
 }
 
-fn difference(with: usize, without: usize) -> Weights {
-    vec![(with, 1.0), (without, -1.0)]
-}
-
-/// The first difference less the second.
-fn less(first: Weights, second: &Weights) -> Weights {
-    first.into_iter().chain(second.iter().map(|&(program, weight)| (program, -weight))).collect()
+fn difference(with: usize, without: usize) -> Contrast {
+    Contrast::slope([without, with], 1.0)
 }
 
 impl Trial {
@@ -109,23 +102,20 @@ impl Trial {
             }
             Fault::StoresNotDrained => end_too_early(&mut bench, neighbour, draining),
         };
-        let overlap = match fault {
-            Fault::BodyUnfinished => overlap(&mut bench, neighbour),
-            _ => Weights::new(),
-        };
-        bench.trial(vec![cost], size, overlap)
+        let overlap = (fault == Fault::BodyUnfinished).then(|| overlap(&mut bench, neighbour));
+        bench.trial(vec![cost], Some(size), overlap)
     }
 
     /// The trial of several kinds of following code, which only compares them.
     pub(super) fn of_following(clock: &Clock, candidates: &[Neighbour]) -> Trial {
         let mut bench = Bench::new(clock);
         let costs = candidates.iter().map(|candidate| following_in_the_way(&mut bench, candidate)).collect();
-        bench.trial(costs, Weights::new(), Weights::new())
+        bench.trial(costs, None, None)
     }
 }
 
 /// The leading code with a fence before it, or behind: equally long.
-fn leading_unfinished(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
+fn leading_unfinished(bench: &mut Bench, neighbour: &Neighbour) -> Contrast {
     let (start, fenced) = (bench.clock.start, bench.reference.fenced);
     let code = neighbour.code.code();
     let [unfinished, done] = [[LFENCE, &code], [&code, LFENCE]].map(|parts| {
@@ -136,7 +126,7 @@ fn leading_unfinished(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
 }
 
 /// The body behind leading code, with the method's start and with a fenced one.
-fn body_started_early(bench: &mut Bench, neighbour: &Neighbour) -> (Weights, Weights) {
+fn body_started_early(bench: &mut Bench, neighbour: &Neighbour) -> (Contrast, Contrast) {
     let fenced = bench.reference.fenced;
     let (leading, body) = (LEADING.code(), neighbour.code.code());
     let [seems, truly] = [bench.clock.start, fenced].map(|start| {
@@ -145,11 +135,11 @@ fn body_started_early(bench: &mut Bench, neighbour: &Neighbour) -> (Weights, Wei
         let without = bench.add(start, fenced, around);
         difference(with, without)
     });
-    (less(seems, &truly), truly)
+    (seems.less(&truly), truly)
 }
 
 /// The last part of a body before the method's end, and before one that waits for it.
-fn end_too_early(bench: &mut Bench, neighbour: &Neighbour, waiting: &'static [Step]) -> (Weights, Weights) {
+fn end_too_early(bench: &mut Bench, neighbour: &Neighbour, waiting: &'static [Step]) -> (Contrast, Contrast) {
     let first = neighbour.body.code();
     let body = [&first[..], &neighbour.code.code()].concat();
     let fenced = bench.reference.fenced;
@@ -159,11 +149,11 @@ fn end_too_early(bench: &mut Bench, neighbour: &Neighbour, waiting: &'static [St
         let without = bench.add(fenced, end, Around { body: &first, ..around });
         difference(with, without)
     });
-    (less(seems, &truly), truly)
+    (seems.less(&truly), truly)
 }
 
 /// What the method's end takes on its own, less the first part of a body: both beside what a fenced end takes.
-fn overlap(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
+fn overlap(bench: &mut Bench, neighbour: &Neighbour) -> Contrast {
     let (fenced, end) = (bench.reference.fenced, bench.clock.end);
     let alone = bench.add(fenced, end, Around { following: MFENCE, ..Around::default() });
     let first = neighbour.body.code();
@@ -172,7 +162,7 @@ fn overlap(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
 }
 
 /// Following code that begins at once, or behind a fence: equally long.
-fn following_in_the_way(bench: &mut Bench, neighbour: &Neighbour) -> Weights {
+fn following_in_the_way(bench: &mut Bench, neighbour: &Neighbour) -> Contrast {
     let (fenced, end) = (bench.reference.fenced, bench.clock.end);
     let (body, code) = (neighbour.body.code(), neighbour.code.code());
     let [at_once, held_back] = [[&code, LFENCE], [LFENCE, &code]].map(|parts| {

@@ -18,6 +18,7 @@ use crate::machine::fact::{Fact, Files};
 use crate::machine::synchrony::{self, Synchrony};
 use crate::program::Program;
 use crate::random::Random;
+use crate::ruler::Quiet;
 use crate::run::emulated;
 use crate::study::evaluate::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
 use crate::study::evaluate::ensemble::Ensemble;
@@ -279,18 +280,19 @@ impl Course<'_, '_, '_> {
         let elapsed = self.started.elapsed().as_secs_f64();
         let wanted: f64 = waiting.iter().map(|method| method.wanted(self.plan)).sum();
         self.expected = (elapsed + wanted).min(self.plan.budget.as_secs_f64());
-        let (mut methods, mut bursts) = (Vec::new(), Vec::new());
+        let (mut methods, mut quiet) = (Vec::new(), Vec::new());
         for (at, subject) in subjects.iter().enumerate() {
             let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
             let (size, seconds) = share(&waiting[at..], left, self.plan);
-            // Bursts are as long with all methods that have the same ruler and step in the same mode.
-            let alike = |(other, _): &&(&Subject, f64)| {
+            // The core is as wide with all methods that have the same ruler and step in the same mode.
+            let alike = |(other, _): &&(&Subject, Quiet)| {
                 let same = other.ruler.name == subject.ruler.name && other.step == subject.step;
                 same && other.mode == subject.mode
             };
-            let quickest = bursts.iter().filter(alike).map(|(_, burst)| *burst).fold(f64::INFINITY, f64::min);
-            let method = self.sample(subject, waiting[at].shape(subject, size), (seconds, quickest))?;
-            bursts.extend(method.iter().map(|method| (subject, trimmed::quickest(&method.sampled.trimmed))));
+            let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
+            let earlier = earlier.fold(Quiet::default(), Quiet::or_earlier);
+            let method = self.sample(subject, waiting[at].shape(subject, size), (seconds, earlier))?;
+            quiet.extend(method.iter().map(|method| (subject, trimmed::quiet(&method.sampled.trimmed))));
             methods.push(method);
         }
         Ok(methods)
@@ -300,7 +302,7 @@ impl Course<'_, '_, '_> {
         &mut self,
         subject: &Subject<'static>,
         shape: Shape,
-        (seconds, quickest): (f64, f64),
+        (seconds, earlier): (f64, Quiet),
     ) -> Result<Option<Method<'static>>, Stop> {
         let candidate = subject.candidate();
         self.tell("taking samples", Some(candidate))?;
@@ -322,8 +324,7 @@ impl Course<'_, '_, '_> {
         };
         let executor = self.executors.of(subject)?;
         let size = (self.plan.size, shape);
-        let method =
-            Method::measure(executor, subject, size, (until, quickest), &mut self.random, &mut take)?;
+        let method = Method::measure(executor, subject, size, (until, earlier), &mut self.random, &mut take)?;
         if stopped {
             return Err(Stop::Asked);
         }

@@ -4,12 +4,13 @@
 
 use super::ruled::{self, Chain, TESTED};
 use crate::error::RunError;
-use crate::executor::{Batch, Executor, Place};
+use crate::executor::{Call, Executor, Place};
+use crate::measure::schedule::{self, Schedule};
 use crate::placement;
 use crate::program::{Program, Recipe};
 use crate::random::Random;
 use crate::ruler::ADD;
-use crate::samples::LayoutSamples;
+use crate::ruler::LayoutSamples;
 use crate::study::evaluate::Subject;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -143,7 +144,7 @@ pub(super) struct Experiment<'a> {
     stands: Vec<(Place, u64)>,
     /// Bytes from one slot to the next.
     slot: usize,
-    batch: Batch,
+    schedule: Schedule,
 }
 
 impl<'a> Experiment<'a> {
@@ -165,8 +166,8 @@ impl<'a> Experiment<'a> {
         }
         let longest = programs.iter().map(Program::len).max().unwrap_or(0);
         // The loop writes to memory but reads none: it needs no fresh one for each layout.
-        let batch = ruled::batch(programs, plan.share.rounds);
-        Experiment { chain, plan, stands, slot: longest.next_multiple_of(PAGE), batch }
+        let schedule = Schedule::new(programs, ruled::pace(plan.share.rounds));
+        Experiment { chain, plan, stands, slot: longest.next_multiple_of(PAGE), schedule }
     }
 
     /// Measures each length once, in random order: the rounds of each, by length.
@@ -177,29 +178,20 @@ impl<'a> Experiment<'a> {
     ) -> Result<Vec<LayoutSamples>, RunError> {
         let mut numbers: Vec<usize> = (0..self.stands.len()).collect();
         random.shuffle(&mut numbers);
-        let (rulers, end) = placement::fixed(&self.batch.programs[..TESTED]);
-        let rulers: Vec<Place> =
-            rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+        let (rulers, end) = schedule::fixed(&self.schedule.programs()[..TESTED]);
         // One slot less, for the ruler takes a part of the first.
         let slots = (executor.arena_len().saturating_sub(end) / self.slot).saturating_sub(1).clamp(1, SLOTS);
-        let mut orders = Vec::new();
-        self.batch.layouts.clear();
-        for (turn, number) in numbers.iter().enumerate() {
+        let stage = |(turn, number): (usize, &usize)| {
             let (place, loop_count) = self.stands[*number];
             let offset = place.offset + (turn % slots * self.slot) as u32;
             let code = rulers.iter().copied().chain([Place { offset, ..place }]).collect();
-            let tested = vec![(TESTED, loop_count); self.plan.share.calls];
-            let (layout, order) = self.chain.layout(code, &tested, random);
-            self.batch.layouts.push(layout);
-            orders.push(order);
-        }
-        let samples = executor.run(&self.batch)?;
-        let layouts = samples.chunks_exact(self.plan.share.rounds as usize * self.batch.calls());
-        let mut read: Vec<(usize, LayoutSamples)> = numbers
-            .into_iter()
-            .zip(layouts.zip(&orders))
-            .map(|(number, (samples, order))| (number, LayoutSamples::new(samples, order)))
-            .collect();
+            let tested = vec![Call { place: TESTED, loop_count }; self.plan.share.calls];
+            self.chain.stage(code, &tested, random)
+        };
+        let stages: Vec<_> = numbers.iter().enumerate().map(stage).collect();
+        self.schedule.restage(stages);
+        let layouts = self.schedule.measure(executor)?;
+        let mut read: Vec<(usize, LayoutSamples)> = numbers.into_iter().zip(layouts).collect();
         read.sort_by_key(|(number, _)| *number);
         Ok(read.into_iter().map(|(_, samples)| samples).collect())
     }

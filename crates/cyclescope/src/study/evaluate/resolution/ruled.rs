@@ -4,34 +4,20 @@
 //! test are called among them, in another order in each layout. The ruler is read by a fenced and cheap method that
 //! counts the same: one that can't read the ruler well would spoil each of its readings twice.
 
-use crate::context::Element;
-use crate::executor::{Batch, Call, DELAY, Layout, Place};
-use crate::probe::DEADLINE;
+use crate::executor::{Call, Place};
+use crate::measure::schedule::{Pace, Stage};
 use crate::program::Program;
 use crate::random::Random;
-use crate::ruler::{IMUL_LINKS, IMUL_SPAN, Ruler, sentinel_loops};
-use crate::samples::LayoutSamples;
-use crate::statistics::{median, quantile};
+use crate::ruler::{Band, Gauge, LayoutSamples, Quiet, Ruler, Scale, column, sentinel_loops};
+use crate::statistics::median;
 use crate::study::evaluate::Subject;
 
-/// Columns of a round: the ruler's two readings and the sentinel's, then those of the programs under test.
-const SHORT: usize = 0;
-const LONG: usize = 1;
-const SENTINEL: usize = 2;
-pub(super) const TESTED: usize = 3;
+/// The columns of the programs under test begin behind those of the ruler.
+pub(super) use column::BRIEF as TESTED;
 
 /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
 const WARM_UP: u32 = 1;
 
-/// A value beyond the median by this many scales is an outlier, as in [`crate::estimate`].
-const OUTLIER_SCALES: f64 = 6.0;
-
-/// A core narrower than this share of its best is shared with a busy sibling,
-const ALONE_SHARE: f64 = 0.9;
-/// unless so many steps of the clock explain it: a reading's standard deviation is half a step at most. (Undisturbed
-/// sentinels of 228 core cycles were 221 to 240 on a Xeon, family 6, model 207, and 265 to 450 beside a sibling, but
-/// sometimes 235: so the rounds before and after must be alone too, and that for half of the layout's rounds.)
-const ALONE_STEPS: f64 = 1.5;
 /// Rounds beside a busy sibling are left out where this share of all is not.
 const ALONE_LEAST: f64 = 0.25;
 
@@ -39,8 +25,7 @@ const ALONE_LEAST: f64 = 0.25;
 pub(super) struct Chain {
     programs: [Program; TESTED],
     loops: u64,
-    /// Core cycles of one link.
-    latency: f64,
+    gauge: Gauge,
     /// The step of the readings in raw units.
     step: f64,
 }
@@ -49,8 +34,8 @@ impl Chain {
     /// The ruler for this subject, with so many iterations.
     pub(super) fn new(subject: &Subject, loops: u64) -> Chain {
         let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(subject.ruler);
-        let programs = [short, long, sentinel];
-        Chain { programs, loops, latency: subject.imul_latency, step: subject.step }
+        let gauge = Gauge::brief(loops, sentinel_loops(subject.step), subject.imul_latency);
+        Chain { programs: [short, long, sentinel], loops, gauge, step: subject.step }
     }
 
     /// Its programs, the first of each batch.
@@ -58,47 +43,42 @@ impl Chain {
         self.programs.clone()
     }
 
-    /// Core cycles by which its two lengths differ.
-    pub(super) fn span(&self) -> f64 {
-        IMUL_SPAN * self.loops as f64 * self.latency
+    /// What the instrument may be wrong by, in core cycles a copy: see [`Gauge::systematic`].
+    pub(super) fn systematic(&self, cost: f64, copies: f64) -> f64 {
+        self.gauge.systematic(cost, copies)
     }
 
-    /// Raw units a core cycle in this round; none where a reading ran backwards or the long chain was not longer.
-    pub(super) fn rate(&self, round: &[f64]) -> Option<f64> {
-        let rate = (round[LONG] - round[SHORT]) / self.span();
-        (rate.is_finite() && rate > 0.0).then_some(rate)
+    /// What the ruler of this round says; none where a reading ran backwards or the long chain was not longer.
+    pub(super) fn scale(&self, round: &[f64]) -> Option<Scale> {
+        Some(self.gauge.read(round)).filter(Scale::is_sane)
     }
 
-    /// What a call takes beside its chain, in core cycles: the same in every round that nothing disturbed.
-    fn overhead(&self, round: &[f64]) -> Option<f64> {
-        let chain = IMUL_LINKS[0] as f64 * self.loops as f64 * self.latency;
-        self.rate(round).map(|rate| round[SHORT] / rate - chain)
+    /// A round's width, and its standard error as a share of it.
+    fn width(&self, scale: &Scale) -> (f64, f64) {
+        (scale.width, self.gauge.width_error(scale, self.step, 1))
     }
 
-    /// Core cycles of the sentinel in this round, its reading included.
-    fn sentinel(&self, round: &[f64]) -> Option<f64> {
-        self.rate(round).map(|rate| round[SENTINEL] / rate)
+    /// Whether a round's width is that of a core of its own.
+    fn is_alone(&self, scale: &Scale, quiet: &Quiet) -> bool {
+        let (width, error) = self.width(scale);
+        quiet.is_alone(width, error)
     }
 
     /// What the ruler of an undisturbed round says, from all of these rounds; none where no round has a rate.
     ///
     /// An interrupt in either reading, and a change of frequency between the two, shows in what the short one takes
     /// beside its chain; a busy sibling in the sentinel.
-    pub(super) fn sound<'a>(&self, rounds: impl Iterator<Item = &'a [f64]> + Clone) -> Option<Sound> {
-        let mut rates: Vec<f64> = rounds.clone().filter_map(|round| self.rate(round)).collect();
-        if rates.is_empty() {
+    pub(super) fn sound<'a>(&self, rounds: impl Iterator<Item = &'a [f64]>) -> Option<Sound> {
+        let scales: Vec<Scale> = rounds.filter_map(|round| self.scale(round)).collect();
+        if scales.is_empty() {
             return None;
         }
-        let step = self.step / median(&mut rates);
-        let overheads = rounds.clone().filter_map(|round| self.overhead(round)).collect();
-        let overhead = Band::of(overheads, step)?;
-        let mut sentinels: Vec<f64> = rounds.filter_map(|round| self.sentinel(round)).collect();
-        sentinels.sort_by(f64::total_cmp);
-        let best = quantile(&sentinels, 0.1) - overhead.middle();
-        let most = overhead.middle() + best / ALONE_SHARE + ALONE_STEPS * step;
-        let alone = sentinels.partition_point(|cycles| *cycles <= most) as f64;
-        let shared = alone < ALONE_LEAST * sentinels.len() as f64;
-        Some(Sound { overhead, sentinel: if shared { f64::INFINITY } else { most }, shared, step })
+        let step = self.step / median(&mut scales.iter().map(|scale| scale.rate).collect::<Vec<_>>());
+        let overhead = Band::of(scales.iter().map(|scale| scale.overhead).collect(), step)?;
+        let quiet = Quiet::of(scales.iter().map(|scale| self.width(scale)), None);
+        let alone = scales.iter().filter(|scale| self.is_alone(scale, &quiet)).count() as f64;
+        let shared = alone < ALONE_LEAST * scales.len() as f64;
+        Some(Sound { overhead, quiet: if shared { Quiet::default() } else { quiet }, shared, step })
     }
 
     /// A layout's rounds whose ruler is sound, and which a busy sibling did not come near, each with its rate.
@@ -107,48 +87,34 @@ impl Chain {
         layout: &'a LayoutSamples,
         sound: &'a Sound,
     ) -> impl Iterator<Item = (f64, &'a [f64])> {
-        let alone = |round: &[f64]| self.sentinel(round).is_some_and(|cycles| cycles <= sound.sentinel);
-        let alone: Vec<bool> = layout.rounds().map(alone).collect();
+        let scales: Vec<Option<Scale>> = layout.rounds().map(|round| self.scale(round)).collect();
+        let alone = |scale: &Option<Scale>| scale.is_some_and(|scale| self.is_alone(&scale, &sound.quiet));
+        let alone: Vec<bool> = scales.iter().map(alone).collect();
         let near = |index: usize| &alone[index.saturating_sub(1)..alone.len().min(index + 2)];
         let clear: Vec<bool> = (0..alone.len()).map(|index| near(index).iter().all(|alone| *alone)).collect();
         let mostly = 2 * clear.iter().filter(|clear| **clear).count() >= clear.len();
-        layout.rounds().enumerate().filter_map(move |(index, round)| {
-            let rate = self.rate(round)?;
-            let holds = sound.overhead.holds(self.overhead(round)?);
-            (holds && mostly && clear[index]).then_some((rate, round))
+        let rounds = layout.rounds().zip(scales).zip(clear);
+        rounds.filter_map(move |((round, scale), clear)| {
+            let scale = scale?;
+            (sound.overhead.contains(scale.overhead) && mostly && clear).then_some((scale.rate, round))
         })
     }
 
     /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and
-    /// the iterations of each call. Also the column of each call of its round.
-    pub(super) fn layout(
-        &self,
-        code: Vec<Place>,
-        tested: &[(usize, u64)],
-        random: &mut Random,
-    ) -> (Layout, Vec<usize>) {
-        let rulers = [(SHORT, self.loops), (LONG, self.loops), (SENTINEL, sentinel_loops(self.step))];
-        let calls: Vec<(usize, u64)> = rulers.iter().chain(tested).copied().collect();
-        let mut order: Vec<usize> = (0..calls.len()).collect();
-        random.shuffle(&mut order);
-        let call = |column: &usize| Call { place: calls[*column].0, loop_count: calls[*column].1 };
-        let round = order.iter().map(call).collect();
-        (Layout { code, round, data: [0; 5], seed: random.bits() }, order)
+    /// the iterations of each call.
+    pub(super) fn stage(&self, code: Vec<Place>, tested: &[Call], random: &mut Random) -> Stage {
+        let rulers = [
+            Call { place: column::IMUL_SHORT, loop_count: self.loops },
+            Call { place: column::IMUL_LONG, loop_count: self.loops },
+            Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) },
+        ];
+        Stage::shuffled(code, rulers.iter().chain(tested).copied().collect(), random)
     }
 }
 
-/// A batch of such layouts.
-pub(super) fn batch(programs: Vec<Program>, rounds: u32) -> Batch {
-    Batch {
-        programs,
-        warm_up: WARM_UP,
-        rounds,
-        layouts: Vec::new(),
-        element: Element::default(),
-        touches_memory: false,
-        delay: DELAY,
-        deadline: DEADLINE,
-    }
+/// How layouts of this many rounds run.
+pub(super) fn pace(rounds: u32) -> Pace {
+    Pace { warm_up: WARM_UP, rounds, ..Pace::default() }
 }
 
 /// The rounds of some layouts.
@@ -161,52 +127,21 @@ pub(super) fn rounds<'a>(
 /// What undisturbed rulers are like.
 pub(super) struct Sound {
     overhead: Band,
-    /// Core cycles of the sentinel at most.
-    sentinel: f64,
+    /// The width of a core of its own.
+    quiet: Quiet,
     /// Whether the core was shared with a busy sibling nearly all the time, so that such rounds are used.
     pub(super) shared: bool,
     /// One step of the readings in core cycles.
     step: f64,
 }
 
-/// Core cycles by which the readings of a body with branches may differ, times [`OUTLIER_SCALES`], before they count
-/// as disturbed: 48 are twice a mispredicted branch, which belongs to the body, and far below an interrupt.
+/// Core cycles by which the readings of a body with branches may differ, times what [`Band`] allows, before they
+/// count as disturbed: 48 are twice a mispredicted branch, which belongs to the body, and far below an interrupt.
 const BRANCH_SCALE: f64 = 8.0;
 
 impl Sound {
     /// Where a body's undisturbed readings lie, from all of them in core cycles; none without readings.
     pub(super) fn band(&self, cycles: Vec<f64>, branches: bool) -> Option<Band> {
         Band::of(cycles, if branches { self.step.max(BRANCH_SCALE) } else { self.step })
-    }
-}
-
-/// Where undisturbed values lie.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Band {
-    low: f64,
-    high: f64,
-}
-
-impl Band {
-    /// The median give or take some interquartile ranges, or some `least` where that is wider; none without finite
-    /// values.
-    fn of(mut values: Vec<f64>, least: f64) -> Option<Band> {
-        values.retain(|value| value.is_finite());
-        if values.is_empty() {
-            return None;
-        }
-        values.sort_by(f64::total_cmp);
-        let [low, middle, high] = [0.25, 0.5, 0.75].map(|p| quantile(&values, p));
-        let reach = OUTLIER_SCALES * least.max(high - low);
-        Some(Band { low: middle - reach, high: middle + reach })
-    }
-
-    fn middle(&self) -> f64 {
-        (self.low + self.high) / 2.0
-    }
-
-    /// Whether it holds this value.
-    pub(super) fn holds(&self, value: f64) -> bool {
-        self.low <= value && value <= self.high
     }
 }

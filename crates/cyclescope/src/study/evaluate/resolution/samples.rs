@@ -10,12 +10,12 @@
 use super::confidence::CONFIDENCE;
 use super::ruled::{self, Chain, TESTED};
 use crate::error::RunError;
-use crate::executor::{Batch, Executor, Place};
-use crate::placement;
+use crate::executor::{Call, Executor};
+use crate::measure::schedule::{self, Schedule};
 use crate::program::Recipe;
 use crate::random::Random;
 use crate::ruler::ADD;
-use crate::samples::LayoutSamples;
+use crate::ruler::LayoutSamples;
 use crate::statistics::{Interval, mean, normal_quantile, sample_variance, t_interval};
 use crate::study::evaluate::Subject;
 use serde::Serialize;
@@ -113,16 +113,16 @@ pub(super) fn measure(
     let layouts = match effort {
         Effort::Time(time) => for_a_time(executor, subject, &chain, time, random)?,
         #[cfg(test)]
-        Effort::Layouts(count) => run(executor, &mut batch(subject, &chain), &chain, count, random)?,
+        Effort::Layouts(count) => run(executor, &mut schedule(subject, &chain), &chain, count, random)?,
     };
     Ok(evaluate(&layouts, &chain))
 }
 
-fn batch(subject: &Subject, chain: &Chain) -> Batch {
+fn schedule(subject: &Subject, chain: &Chain) -> Schedule {
     let empty = Recipe::empty(subject.clock);
     let program = |length: &u32| Recipe { snippet: ADD, copies: *length as usize, ..empty }.build();
     let programs = chain.programs().into_iter().chain(PAIRS.as_flattened().iter().map(program)).collect();
-    ruled::batch(programs, ROUNDS)
+    Schedule::new(programs, ruled::pace(ROUNDS))
 }
 
 fn for_a_time(
@@ -133,14 +133,14 @@ fn for_a_time(
     random: &mut Random,
 ) -> Result<Vec<LayoutSamples>, RunError> {
     let start = Instant::now();
-    let mut batch = batch(subject, chain);
-    let mut layouts = run(executor, &mut batch, chain, FIRST_LAYOUTS, random)?;
+    let mut schedule = schedule(subject, chain);
+    let mut layouts = run(executor, &mut schedule, chain, FIRST_LAYOUTS, random)?;
     while start.elapsed() < time && layouts.len() < LAYOUTS_MOST {
         let elapsed = start.elapsed().as_secs_f64();
         let left = time.as_secs_f64() - elapsed;
         let fitting = left * BATCH_SHARE / (elapsed / layouts.len() as f64);
         let count = (fitting as usize).clamp(FIRST_LAYOUTS, BATCH_MOST);
-        layouts.append(&mut run(executor, &mut batch, chain, count, random)?);
+        layouts.append(&mut run(executor, &mut schedule, chain, count, random)?);
     }
     Ok(layouts)
 }
@@ -148,21 +148,15 @@ fn for_a_time(
 /// Runs so many layouts that differ in the order of their calls.
 fn run(
     executor: &mut dyn Executor,
-    batch: &mut Batch,
+    schedule: &mut Schedule,
     chain: &Chain,
     count: usize,
     random: &mut Random,
 ) -> Result<Vec<LayoutSamples>, RunError> {
-    let (offsets, _) = placement::fixed(&batch.programs);
-    let code: Vec<Place> =
-        offsets.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
-    let tested: Vec<(usize, u64)> = (TESTED..code.len()).map(|place| (place, 1)).collect();
-    let (layouts, orders): (Vec<_>, Vec<_>) =
-        (0..count).map(|_| chain.layout(code.clone(), &tested, random)).unzip();
-    batch.layouts = layouts;
-    let samples = executor.run(batch)?;
-    let layouts = samples.chunks_exact(ROUNDS as usize * batch.calls());
-    Ok(layouts.zip(&orders).map(|(samples, order)| LayoutSamples::new(samples, order)).collect())
+    let (code, _) = schedule::fixed(schedule.programs());
+    let tested: Vec<Call> = (TESTED..code.len()).map(|place| Call { place, loop_count: 1 }).collect();
+    schedule.restage((0..count).map(|_| chain.stage(code.clone(), &tested, random)));
+    schedule.measure(executor)
 }
 
 /// One undisturbed round of one pair: raw units a core cycle, and what each program took in raw units.
@@ -193,7 +187,7 @@ fn turns(layouts: &[LayoutSamples], columns: [usize; 2], chain: &Chain, sound: &
     let band =
         |which: usize| sound.band(turns.iter().map(|turn| turn.raw[which] / turn.rate).collect(), false);
     if let (Some(one), Some(other)) = (band(0), band(1)) {
-        turns.retain(|turn| one.holds(turn.raw[0] / turn.rate) && other.holds(turn.raw[1] / turn.rate));
+        turns.retain(|turn| one.contains(turn.raw[0] / turn.rate) && other.contains(turn.raw[1] / turn.rate));
     }
     turns
 }

@@ -9,11 +9,10 @@ use super::neighbours::{Neighbours, neighbours};
 use super::points::{Ensemble, Point, Totals};
 use super::ruled::{self, Chain, TESTED};
 use crate::error::RunError;
-use crate::estimate::INSTRUMENT_CYCLES;
 use crate::executor::Executor;
 use crate::random::Random;
-use crate::samples::LayoutSamples;
-use crate::statistics::{Interval, mean, normal_quantile, t_interval};
+use crate::ruler::{LayoutSamples, shared_margin};
+use crate::statistics::{Interval, mean, t_interval};
 use crate::study::evaluate::Subject;
 use serde::Serialize;
 use std::time::Instant;
@@ -162,7 +161,7 @@ fn parts(body: Body, layouts: &[&LayoutSamples], chain: &Chain, sound: &ruled::S
         let (mut raw, mut rates, mut minimum, mut kept) = (0.0, 0.0, f64::INFINITY, 0);
         for (rate, round) in chain.usable(layout, sound) {
             let good: Vec<f64> =
-                round[TESTED..].iter().copied().filter(|raw| band.holds(raw / rate)).collect();
+                round[TESTED..].iter().copied().filter(|raw| band.contains(raw / rate)).collect();
             if good.is_empty() {
                 continue;
             }
@@ -218,6 +217,5 @@ fn line(lengths: &[u32], means: &[Option<f64>]) -> Option<[f64; 2]> {
 fn slope(lengths: &[u32], slopes: &[f64], chain: &Chain) -> Option<Interval> {
     let interval = t_interval(slopes, CONFIDENCE)?;
     let span = f64::from(lengths.last()? - lengths.last()? / 2);
-    let systematic = (INSTRUMENT_CYCLES / span).hypot(interval.value * INSTRUMENT_CYCLES / chain.span());
-    Some(interval.widened(normal_quantile(0.5 + CONFIDENCE / 2.0) * systematic))
+    Some(interval.widened(shared_margin(chain.systematic(interval.value, span), CONFIDENCE)))
 }

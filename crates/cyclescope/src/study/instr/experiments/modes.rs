@@ -10,7 +10,7 @@ const MODE_CYCLES: f64 = 0.005;
 /// A mode counts if it has this share of the layouts.
 const FAIR_SHARE: f64 = 0.25;
 
-/// What a cost can be off in every layout alike, as a share: see `estimate::INSTRUMENT_CYCLES`, for rulers of some
+/// What a cost can be off in every layout alike, as a share: see `ruler::INSTRUMENT_CYCLES`, for rulers of some
 /// thousand cycles.
 const INSTRUMENT_SHARE: f64 = 0.0002;
 

@@ -14,16 +14,16 @@
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
-use crate::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use crate::executor::{Call, Executor};
+use crate::measure::contrast::Contrast;
+use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::placement;
 use crate::program::{Program, Recipe, Vectors, World};
 use crate::random::Random;
-use crate::ruler::{IMUL_LINKS, Ruler, sentinel_loops};
-use crate::statistics::median;
+use crate::ruler::{Gauge, LayoutSamples, Ruler, Scale, Usual, Widths, column, sentinel_loops};
 use crate::study::instr::forms::operands::encode;
 use iced_x86::{Code, Instruction, Register};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A program to time.
@@ -72,8 +72,8 @@ pub struct Stopwatch<'a> {
     pub step: f64,
     /// Latency of `imul r64, r64` in core cycles.
     pub imul_latency: f64,
-    /// What the width sentinel takes on a core without a busy sibling.
-    quiet: RefCell<Quiet>,
+    /// How wide the core is without a busy sibling.
+    widths: RefCell<Widths>,
     /// What the ruler's short loop takes besides its links. It seems less when the long loop is slow, as it is on Golden
     /// Cove in one layout of some hundred, in every round and by up to as long again.
     rest: RefCell<Usual>,
@@ -83,84 +83,17 @@ pub struct Stopwatch<'a> {
     awake: RefCell<[Usual; 2]>,
 }
 
-/// The time of the width sentinel in core cycles, as learnt so far: about the least of the lower quartiles of some
-/// rounds each, for a neighbour may be there nearly always, and any round may be wrong either way.
-#[derive(Debug, Clone, Default)]
-struct Quiet {
-    recent: Vec<f64>,
-    /// Sorted.
-    quartiles: Vec<f64>,
-}
-
-/// A figure in core cycles that is the same each time, as learnt so far: the median of the last ones.
-#[derive(Debug, Clone, Default)]
-struct Usual {
-    recent: VecDeque<f64>,
-    usual: Option<f64>,
-    learnt: usize,
-}
-
-impl Usual {
-    /// So many values are remembered; the usual one is found anew after so many.
-    const MOST: usize = 256;
-    const EACH: usize = 32;
-
-    fn learn(&mut self, figure: f64) {
-        if self.recent.len() == Self::MOST {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(figure);
-        self.learnt += 1;
-        if self.learnt.is_multiple_of(Self::EACH) {
-            self.usual = Some(median(&mut self.recent.iter().copied().collect::<Vec<f64>>()));
-        }
-    }
-
-    /// Whether it is what it usually is, within a share of what the links take.
-    fn fits(&self, rest: f64, links: f64) -> bool {
-        self.usual.is_none_or(|usual| (rest - usual).abs() <= REST_SHARE * links)
-    }
-
-    /// Whether it took too long.
-    fn is_slow(&self, figure: f64) -> bool {
-        self.usual.is_some_and(|usual| figure > SLOW * usual)
-    }
-}
-
-impl Quiet {
-    const ROUNDS: usize = 32;
-    /// One in so many quartiles may be wrong.
-    const DOUBTED: usize = 20;
-
-    fn learn(&mut self, sentinel: f64) {
-        self.recent.push(sentinel);
-        if self.recent.len() == Self::ROUNDS {
-            self.recent.sort_by(f64::total_cmp);
-            let quartile = self.recent[Self::ROUNDS / 4];
-            let at = self.quartiles.partition_point(|known| *known < quartile);
-            self.quartiles.insert(at, quartile);
-            self.recent.clear();
-        }
-    }
-
-    /// Whether the sentinel took too long.
-    fn is_slow(&self, sentinel: f64) -> bool {
-        let best = self.quartiles.get(self.quartiles.len() / Self::DOUBTED);
-        best.is_some_and(|best| sentinel > SLOW * best)
-    }
-}
-
 /// Calls of each program, in units of its iterations.
 const LENGTHS: [u64; 3] = [1, 2, 4];
 /// Programs in a round at most.
 const TOGETHER: usize = 14;
 /// Calls of the ruler and the width sentinel at the start of a round.
-const RULERS: usize = 3;
+const RULERS: usize = column::BRIEF;
 /// The ruler's long loop has so many times the iterations that a probe has.
 const PROBE: u64 = 3;
-/// A sentinel takes longer than its best by more than this share beside a busy sibling (which adds a half), or in units
-/// that are not awake (where it takes some times as long).
-const SLOW: f64 = 1.15;
+/// The wide sentinel takes longer than usual by more than this share in units that are not awake, where it takes some
+/// times as long.
+const ASLEEP: f64 = 0.15;
 /// Links in the wide sentinel's loop, and its iterations: first to wake the units, then to tell whether they are awake.
 const WIDE_LINKS: usize = 16;
 const WIDE_LOOPS: [u64; 2] = [200, 50];
@@ -181,7 +114,7 @@ impl<'a> Stopwatch<'a> {
             clock,
             step,
             imul_latency,
-            quiet: RefCell::default(),
+            widths: RefCell::default(),
             rest: RefCell::default(),
             probe: RefCell::default(),
             awake: RefCell::default(),
@@ -238,74 +171,68 @@ impl<'a> Stopwatch<'a> {
         all.extend(programs.iter().map(|timed| timed.program.clone()));
         let arena = executor.arena_len();
         let mut counts = Vec::new();
-        let mut chosen = Vec::new();
+        let mut stages = Vec::new();
         for _ in 0..layouts {
             let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
             let loops = (least - least / 8 + random.below(least / 4)) as u64;
             counts.push(loops);
-            chosen.push(self.layout(&all, programs, (loops, surroundings.emptied), arena, random));
+            stages.push(self.stage(&all, programs, (loops, surroundings.emptied), arena, random));
         }
-        let batch = Batch {
-            programs: all,
+        let pace = Pace {
             warm_up,
             rounds,
-            layouts: chosen,
             element: surroundings.element,
             touches_memory: surroundings.touches_memory,
             delay: DELAY.max((4.0 * self.step) as u32),
             deadline: DEADLINE,
         };
-        let samples = executor.run(&batch)?;
-        let calls = batch.calls();
-        let by_layout = samples.chunks_exact(calls * rounds as usize).zip(counts);
-        Ok(by_layout
-            .map(|(samples, loops)| self.read(samples, calls, programs, (loops, width, surroundings.emptied)))
-            .collect())
+        let layouts = Schedule::with(all, pace, stages).measure(executor)?.into_iter().zip(counts);
+        let read = |(samples, loops)| self.read(&samples, programs, (loops, width, surroundings.emptied));
+        Ok(layouts.map(read).collect())
     }
 
-    fn layout(
+    fn stage(
         &self,
         all: &[Program],
         programs: &[Timed],
         (loops, emptied): (u64, bool),
         arena: usize,
         random: &mut Random,
-    ) -> Layout {
+    ) -> Stage {
         // What is not timed for its own sake stands still.
         let first = all.len() - programs.len();
-        let (rulers, end) = placement::fixed(&all[..first]);
-        let mut code: Vec<Place> =
-            rulers.iter().enumerate().map(|(program, &offset)| Place { program, offset }).collect();
+        let (mut code, end) = schedule::fixed(&all[..first]);
         let further: Vec<usize> = (first..all.len()).collect();
         let places =
             placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
         code.extend(places);
-        let sentinel = Call { place: 2, loop_count: sentinel_loops(self.step) };
-        let probe = Call { place: 1, loop_count: probe_loops(loops) };
+        let sentinel = Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) };
+        let probe = Call { place: column::IMUL_LONG, loop_count: probe_loops(loops) };
         // Wide vector units have rested while the ruler ran.
         let wide: Vec<Call> = match first > RULERS {
             true => WIDE_LOOPS.map(|loop_count| Call { place: RULERS, loop_count }).to_vec(),
             false => Vec::new(),
         };
-        let mut round =
-            vec![Call { place: 0, loop_count: loops }, Call { place: 1, loop_count: loops }, sentinel];
-        round.extend(&wide);
-        round.push(probe);
+        let ruler = [column::IMUL_SHORT, column::IMUL_LONG].map(|place| Call { place, loop_count: loops });
+        let mut calls: Vec<Call> = ruler.into_iter().chain([sentinel]).collect();
+        calls.extend(&wide);
+        calls.push(probe);
         for (index, timed) in programs.iter().enumerate() {
             // Branch predictors have met other programs since the round before.
-            round.push(Call { place: first + index, loop_count: timed.loops });
+            calls.push(Call { place: first + index, loop_count: timed.loops });
             for length in LENGTHS {
-                round.push(Call { place: first + index, loop_count: timed.loops * length });
+                calls.push(Call { place: first + index, loop_count: timed.loops * length });
             }
-            round.extend(emptied.then_some(probe));
-            round.push(probe);
+            calls.extend(emptied.then_some(probe));
+            calls.push(probe);
         }
         if emptied {
             // So is the ruler of the next round.
-            round.extend([round[0], round[1], sentinel]);
+            calls.extend(ruler.into_iter().chain([sentinel]));
         }
-        round.push(sentinel);
-        Layout { code, round, data: placement::data(random), seed: random.bits() }
+        calls.push(sentinel);
+        let order = (0..calls.len()).collect();
+        Stage { code, calls, order, data: placement::data(random), seed: random.bits() }
     }
 
     /// The chain that tells whether vector units are awake, and which of them; none where only narrow ones are used.
@@ -323,49 +250,43 @@ impl<'a> Stopwatch<'a> {
 
     fn read(
         &self,
-        samples: &[Sample],
-        calls: usize,
+        samples: &LayoutSamples,
         programs: &[Timed],
         (loops, width, emptied): (u64, Option<usize>, bool),
     ) -> Vec<Timing> {
         let mut timings = vec![Timing::default(); programs.len()];
-        let [few, many] = IMUL_LINKS.map(|links| links as f64 * self.imul_latency);
-        for round in samples.chunks_exact(calls) {
-            let ticks: Vec<f64> = round.iter().map(duration).collect();
-            let rate = (ticks[1] - ticks[0]) / ((many - few) * loops as f64);
-            let links = few * loops as f64;
-            let rest = ticks[0] / rate - links;
+        let gauge = Gauge::brief(loops, sentinel_loops(self.step), self.imul_latency);
+        for ticks in samples.rounds() {
+            let scale = gauge.read(ticks);
+            let Scale { rate, overhead: rest, .. } = scale;
             if !rest.is_finite() {
                 continue;
             }
             let mut known = self.rest.borrow_mut();
             known.learn(rest);
-            if !known.fits(rest, links + self.step / REST_SHARE / rate) {
+            if !known.is_near(rest, REST_SHARE * gauge.short() + self.step / rate) {
                 continue;
             }
-            // The pair of readings is in it too, and the same each time.
-            let sentinels = [ticks[2], ticks[ticks.len() - 1]].map(|ticks| ticks / rate);
-            let mut quiet = self.quiet.borrow_mut();
-            sentinels.iter().for_each(|sentinel| quiet.learn(*sentinel));
-            let shared = sentinels.iter().any(|sentinel| quiet.is_slow(*sentinel));
+            let shared = self.is_shared(&gauge, ticks);
             let mut first = RULERS;
             if let Some(width) = width {
                 first += WIDE_LOOPS.len();
                 let wide = ticks[first - 1] / rate;
                 let awake = &mut self.awake.borrow_mut()[width];
                 awake.learn(wide);
-                if awake.is_slow(wide) && !shared {
+                let asleep = awake.usual().is_some_and(|usual| wide > (1.0 + ASLEEP) * usual);
+                if asleep && !shared {
                     continue;
                 }
             }
             // The loop's exit may be foreseen in a long call and not in a short one, so the probe has a rest of its own.
             let mut known = self.probe.borrow_mut();
-            let links = many * probe_loops(loops) as f64;
+            let links = gauge.long(probe_loops(loops));
             // After the wide sentinel the clock may have stepped since the ruler.
             if width.is_none() {
                 known.learn(ticks[first] / rate - links);
             }
-            let probe = links + known.usual.unwrap_or(rest);
+            let probe = links + known.usual().unwrap_or(rest);
             let each = 1 + LENGTHS.len() + 1 + usize::from(emptied);
             for (timing, (index, timed)) in timings.iter_mut().zip(programs.iter().enumerate()) {
                 let at = first + each * index;
@@ -375,9 +296,11 @@ impl<'a> Stopwatch<'a> {
                     continue;
                 }
                 let copies = timed.copies as f64 * timed.loops as f64 * (rates[0] + rates[1]) / 2.0;
-                let [short, middle, long] = [at + 2, at + 3, at + 4].map(|at| ticks[at]);
-                let cycles = (long - short) / (3.0 * copies);
-                let bend = (long - middle) / (2.0 * copies) - (middle - short) / copies;
+                let [short, middle, long] = [at + 2, at + 3, at + 4];
+                let cycles = Contrast::slope([short, long], 3.0 * copies).of(ticks);
+                let bend = Contrast::slope([middle, long], 2.0 * copies)
+                    .less(&Contrast::slope([short, middle], copies))
+                    .of(ticks);
                 let (all, bends) = match shared {
                     true => (&mut timing.shared, &mut timing.shared_bend),
                     false => (&mut timing.cycles, &mut timing.bend),
@@ -388,15 +311,24 @@ impl<'a> Stopwatch<'a> {
         }
         timings
     }
+
+    /// Whether the sentinel at the start of a round, or the one at its end, ran beside a busy sibling.
+    fn is_shared(&self, gauge: &Gauge, ticks: &[f64]) -> bool {
+        let mut ruler = [ticks[column::IMUL_SHORT], ticks[column::IMUL_LONG], 0.0];
+        let mut widths = self.widths.borrow_mut();
+        [ticks[column::BRIEF_SENTINEL], ticks[ticks.len() - 1]].into_iter().fold(false, |shared, sentinel| {
+            ruler[column::BRIEF_SENTINEL] = sentinel;
+            let scale = gauge.read(&ruler);
+            widths.learn(scale.width);
+            let error = gauge.width_error(&scale, self.step, 1);
+            shared || widths.quiet().is_some_and(|quiet| !quiet.is_alone(scale.width, error))
+        })
+    }
 }
 
 /// Iterations of a probe.
 fn probe_loops(loops: u64) -> u64 {
     loops.div_ceil(PROBE)
-}
-
-fn duration(sample: &Sample) -> f64 {
-    sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
 
 #[cfg(test)]
@@ -438,26 +370,7 @@ mod tests {
         let mut cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
         // A jump of 5 to 15 % in most rounds: what is left was between two probes that agree.
         assert!((10..150).contains(&cycles.len()), "{}", cycles.len());
-        let middle = median(&mut cycles);
+        let middle = crate::statistics::median(&mut cycles);
         assert!((middle - 3.0).abs() < 0.03, "{middle}");
-    }
-
-    #[test]
-    fn a_ruler_whose_long_loop_is_too_slow_is_seen() {
-        let mut rest = Usual::default();
-        assert!(rest.fits(-400.0, 1200.0), "nothing is known yet");
-        (0..Usual::EACH).for_each(|round| rest.learn(if round % 5 == 0 { -300.0 } else { 40.0 }));
-        assert!(rest.fits(45.0, 1200.0) && !rest.fits(3.0, 1200.0) && !rest.fits(80.0, 1200.0));
-    }
-
-    #[test]
-    fn a_sentinel_that_takes_half_as_long_again_is_seen() {
-        let mut quiet = Quiet::default();
-        assert!(!quiet.is_slow(1000.0), "nothing is known yet");
-        // A neighbour in a quarter of the rounds, and a while of readings that are far too low, change nothing.
-        (0..64).for_each(|round| quiet.learn(if round % 4 == 0 { 150.0 } else { 100.0 }));
-        (0..Quiet::ROUNDS * 2).for_each(|_| quiet.learn(10.0));
-        (0..Quiet::ROUNDS * 40).for_each(|_| quiet.learn(100.0));
-        assert!(quiet.is_slow(150.0) && !quiet.is_slow(105.0));
     }
 }

@@ -26,8 +26,8 @@ use crate::executor::kernel::markers::{
     self, Around, Call, Code, Guard, MOST_CALLS, MOST_WORK, Markers, Rounds, Ruler, Target,
 };
 use crate::random::Random;
+use crate::ruler::LayoutSamples;
 use crate::ruler::sentinel_loops;
-use crate::samples::LayoutSamples;
 use code::Bytes;
 use inventory::{Found, Places, designs, kind, look, strange, unswitchable};
 use std::collections::{BTreeSet, HashMap};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::executor::Sample;
+use crate::ruler::LayoutSamples;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds, sentinel_loops};
-use crate::samples::LayoutSamples;
 use crate::study::marker::anatomy::Anatomy;
 use crate::study::marker::bench::Subject;
 use crate::study::marker::bench::call;
@@ -262,7 +262,8 @@ fn calls_are_counted_in_every_state() {
 #[test]
 fn visits_beside_a_busy_sibling_are_left_out() {
     fn reading(width: f64) -> Reading {
-        Reading { base: 1.0, site: 3.0, rate: 0.7, add_link: 1.0, width, span: 300.0, step: 0.01 }
+        let (add_link, width_error) = (1.0, 0.02);
+        Reading { base: 1.0, site: 3.0, rate: 0.7, add_link, width, width_error, span: 300.0, step: 0.01 }
     }
     let mut fake = Fake::new(stairs);
     let plan = plan(1);

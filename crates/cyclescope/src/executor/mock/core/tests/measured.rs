@@ -2,7 +2,8 @@ use super::super::body::Body;
 use super::*;
 use crate::asm::forms::Choice;
 use crate::executor::mock::{Frequency, Gaps, LayoutEffects, Mode};
-use crate::probe::{Probe, Reading, Readings, combination};
+use crate::measure::contrast::Contrast;
+use crate::measure::rounds::{LayoutRounds, Reading, Rounds, combination};
 use crate::random::Random;
 use crate::ruler::sentinel_width;
 use crate::statistics::Interval;
@@ -10,9 +11,9 @@ use iced_x86::{Encoder, FlowControl};
 
 fn readings(core: &mut SimulatedCore, step: u64, programs: Vec<Program>) -> Vec<Reading> {
     let clock = clock::Clock::named("lfence-rdtsc-lfence").expect("a clock");
-    let probe = Probe::new(clock, step as f64).with(programs, true);
-    let readings = probe.run(core, 16, 64, &mut Random::new(7)).expect("no fault is planted");
-    readings.iter().filter_map(Readings::read).collect()
+    let rounds = Rounds::new(clock, step as f64).with(programs, true);
+    let readings = rounds.run(core, 16, 64, &mut Random::new(7)).expect("no fault is planted");
+    readings.iter().filter_map(LayoutRounds::read).collect()
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn difference(core: &mut SimulatedCore, snippet: &str) -> Interval {
     let bytes = parse(snippet).expect("the test's own code").bytes().to_vec();
     let chain = |copies| Recipe { snippet: &bytes, copies, ..Recipe::empty(&clock::ALL[0]) }.build();
     let readings = readings(core, 2, [100, 100 + LINKS].map(chain).into());
-    combination(&readings, 3.0, &[(1, 1.0), (0, -1.0)], 0.999).expect("enough layouts")
+    combination(&readings, 3.0, &Contrast::slope([0, 1], 1.0), 0.999).expect("enough layouts")
 }
 
 #[test]

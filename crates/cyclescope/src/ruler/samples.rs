@@ -11,14 +11,15 @@ pub struct LayoutSamples {
     durations: Vec<f64>,
 }
 
+/// How long a call took, in raw units. One that ends before it starts, as when the counter was reset by a migration, took
+/// forever, which no filter keeps.
+pub fn duration(sample: &Sample) -> f64 {
+    sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
+}
+
 impl LayoutSamples {
-    /// Orders one layout's readings; `order` tells the column of each of a round's readings. A reading that ends before it starts, as when the counter was reset by a
-    /// migration, becomes an infinite duration, which no filter keeps.
+    /// Orders one layout's readings; `order` has the column of each of a round's readings. For durations see [`duration`].
     pub fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
-        let duration = |sample: &Sample| match sample.end.checked_sub(sample.start) {
-            Some(raw) => raw as f64,
-            None => f64::INFINITY,
-        };
         let mut durations = vec![0.0; samples.len()];
         for (row, round) in durations.chunks_exact_mut(order.len()).zip(samples.chunks_exact(order.len())) {
             for (column, sample) in order.iter().zip(round) {

@@ -22,7 +22,7 @@ fn cycles(cost: f64) -> [f64; call::COUNT] {
         (call::IMUL_LONG, imul_long),
         (call::ADD_SHORT, add_short),
         (call::ADD_LONG, add_long),
-        (call::SENTINEL, sentinel_adds(sentinel_loops(SHAPE.step)) / 4.8),
+        (call::SENTINEL, crate::ruler::sentinel_adds(sentinel_loops(SHAPE.step)) / 4.8),
     ] {
         cycles[call] += more;
     }

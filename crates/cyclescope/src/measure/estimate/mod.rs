@@ -14,33 +14,24 @@
 
 mod disturbance;
 
-use crate::ruler::{sentinel_adds, sentinel_loops};
-use crate::samples::LayoutSamples;
+use super::contrast::Contrast;
+use super::modes::{Mode, Modes};
+use crate::ruler::{Alone, Gauge, LayoutSamples, sentinel_loops, shared_margin};
 use crate::statistics::{self, Interval};
 use serde::{Deserialize, Serialize};
 
-/// The calls of a round. Each layout runs them in an order of its own.
+/// The calls of a round: those of the whole ruler, then the snippet's. Each layout runs them in an order of its own.
 pub mod call {
+    pub use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
+
     /// u copies of the snippet.
-    pub const ONE: usize = 0;
-    /// The short `imul` ruler.
-    pub const IMUL_SHORT: usize = 1;
+    pub const ONE: usize = RULERS;
     /// 2u copies.
-    pub const TWO: usize = 2;
-    /// The long `imul` ruler.
-    pub const IMUL_LONG: usize = 3;
+    pub const TWO: usize = RULERS + 1;
     /// 4u copies.
-    pub const FOUR: usize = 4;
-    /// The short `add` ruler.
-    pub const ADD_SHORT: usize = 5;
-    /// The long `add` ruler.
-    pub const ADD_LONG: usize = 6;
-    /// The width sentinel.
-    pub const SENTINEL: usize = 7;
+    pub const FOUR: usize = RULERS + 2;
     /// Calls in a round.
-    pub const COUNT: usize = 8;
-    /// The calls that no snippet has a part in.
-    pub const RULERS: [usize; 5] = [IMUL_SHORT, IMUL_LONG, ADD_SHORT, ADD_LONG, SENTINEL];
+    pub const COUNT: usize = RULERS + 3;
 }
 
 /// What must be known of a round to read its durations.
@@ -71,39 +62,11 @@ pub struct LayoutData {
 }
 
 impl LayoutData {
-    /// Raw units a core cycle.
-    fn rate(&self, mean: &[f64; call::COUNT], imul_latency: f64) -> f64 {
-        (mean[call::IMUL_LONG] - mean[call::IMUL_SHORT]) / self.ruler_cycles(imul_latency)
-    }
-
-    /// Core cycles by which the long `imul` ruler exceeds the short one.
-    fn ruler_cycles(&self, imul_latency: f64) -> f64 {
-        crate::ruler::IMUL_SPAN * imul_latency * self.ruler_loops as f64
-    }
-
-    /// Independent additions a core cycle: the sentinel's sample less the pair's overhead, which is what the
-    /// short `add` ruler takes beyond its chain. The `imul` ruler has no part in it: layouts are left out by
-    /// this figure, and one that shared the cost's errors would bias what remains.
-    fn width(&self, mean: &[f64; call::COUNT], step: f64) -> f64 {
-        let adds = sentinel_adds(sentinel_loops(step));
-        let link = self.add_link(mean);
-        let chain = crate::ruler::ADD_LINKS[0] as f64 * self.ruler_loops as f64;
-        let overhead = mean[call::ADD_SHORT] / link - chain;
-        adds / (mean[call::SENTINEL] / link - overhead)
-    }
-
-    /// Raw units a link of the `add` chain.
-    fn add_link(&self, mean: &[f64; call::COUNT]) -> f64 {
-        (mean[call::ADD_LONG] - mean[call::ADD_SHORT]) / (crate::ruler::ADD_SPAN * self.ruler_loops as f64)
+    /// Its ruler.
+    pub(crate) fn gauge(&self, shape: &Shape) -> Gauge {
+        Gauge::whole(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
     }
 }
-
-/// What a difference of two bodies, or of two rulers, may be wrong by in all layouts alike, in core cycles, as
-/// a standard deviation. The mean errors of 15 chains of known length, each in 168 measurements over 600 copies
-/// and 1 800 cycles of the ruler, were -0.6 to +0.2 cycles, with a root mean square of 0.30, of which the two
-/// differences have an equal part (Xeon, family 6, model 207). With 0.1, which the mean over all ratios of core
-/// clock to TSC had suggested, 92.5 % of the intervals at 95 % held, with 0.2 93.6 %.
-pub const INSTRUMENT_CYCLES: f64 = 0.2;
 
 /// What one layout says.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -124,19 +87,12 @@ pub struct LayoutEstimate {
     pub add_link: f64,
     /// Independent additions a core cycle, as the width sentinel saw it.
     pub width: f64,
+    /// Its standard error, as a share of it.
+    pub width_error: f64,
     /// Rounds used.
     pub kept: usize,
     /// Rounds dropped.
     pub dropped: usize,
-}
-
-/// A cluster of layouts with one cost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Mode {
-    /// Core cycles a copy.
-    pub cost: Interval,
-    /// The share of the layouts in this mode.
-    pub share: f64,
 }
 
 /// The cost of a snippet, and what speaks for it.
@@ -199,40 +155,36 @@ fn layout_estimate(layout: &LayoutData, limit: &[f64], shape: &Shape) -> Option<
         return None;
     }
     let mean = means(&kept);
-    let rate = layout.rate(&mean, shape.imul_latency);
+    let gauge = layout.gauge(shape);
+    let scale = gauge.read(&mean);
+    let rate = scale.rate;
     let [one, two, four] = layout.copies.map(|copies| copies as f64 * shape.loop_count as f64);
-    let slope = |mean: &[f64; call::COUNT]| (mean[call::FOUR] - mean[call::ONE]) / (four - one);
-    let raw = slope(&mean);
+    let slope = Contrast::slope([call::ONE, call::FOUR], four - one);
+    let raw = slope.of(&mean);
     let half = |rounds: &[&[f64]]| {
         let mean = means(rounds);
-        slope(&mean) / layout.rate(&mean, shape.imul_latency)
+        slope.of(&mean) / gauge.read(&mean).rate
     };
     let (first, second) = kept.split_at(kept.len() / 2);
     Some(LayoutEstimate {
         cost: raw / rate,
         slopes: if two > one && four > two {
-            [
-                (mean[call::TWO] - mean[call::ONE]) / (two - one) / rate,
-                (mean[call::FOUR] - mean[call::TWO]) / (four - two) / rate,
-            ]
+            [([call::ONE, call::TWO], two - one), ([call::TWO, call::FOUR], four - two)]
+                .map(|(calls, copies)| Contrast::slope(calls, copies).of(&mean) / rate)
         } else {
             // A cold start has two lengths only, which any line fits.
             [raw / rate; 2]
         },
-        systematic: systematic(raw / rate, four - one, layout.ruler_cycles(shape.imul_latency)),
+        systematic: gauge.systematic(raw / rate, four - one),
         trend: half(second) - half(first),
         raw,
         rate,
-        add_link: layout.add_link(&mean) / rate,
-        width: layout.width(&mean, shape.step),
+        add_link: scale.add_link(),
+        width: scale.width,
+        width_error: gauge.width_error(&scale, shape.step, kept.len()),
         kept: kept.len(),
         dropped: total - kept.len(),
     })
-}
-
-/// The instrument's standard deviation for a cost over so many copies, against so many cycles of the ruler.
-fn systematic(cost: f64, copies: f64, ruler_cycles: f64) -> f64 {
-    (INSTRUMENT_CYCLES / copies).hypot(cost * INSTRUMENT_CYCLES / ruler_cycles)
 }
 
 /// What the durations of some layouts say, at one level of confidence such as 0.95.
@@ -245,7 +197,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     let limits = disturbance::limits(layouts, shape.step);
     let usable = layouts.iter().zip(&limits);
     let usable = usable.filter_map(|(layout, limit)| layout_estimate(layout, limit, shape)).collect();
-    let (each, shared) = disturbance::undisturbed(usable, shape);
+    let Alone { used: each, shared } = disturbance::undisturbed(usable, shape);
     if each.len() < 2 {
         return None;
     }
@@ -295,23 +247,16 @@ fn spread(
 fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval, Interval, Vec<Mode>) {
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
     let scale = MODE_SHARE * statistics::mean(&values).abs();
-    let groups =
-        if pooled { vec![(0..values.len()).collect()] } else { statistics::clusters(&values, scale) };
+    let groups = if pooled { Modes::one(values.len()) } else { Modes::of(&values, scale) };
     let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 2]| {
         let [figures, systematic] =
             [0, 1].map(|part| group.iter().map(|index| figure(&layouts[*index])[part]).collect::<Vec<_>>());
-        t_interval(&figures, confidence)
-            .widened(statistics::normal_quantile(0.5 + confidence / 2.0) * statistics::mean(&systematic))
+        t_interval(&figures, confidence).widened(shared_margin(statistics::mean(&systematic), confidence))
     };
     let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic];
     let raw = |layout: &LayoutEstimate| [layout.raw, layout.systematic * layout.rate];
-    // Groups are in the order of their costs; of two equal ones the cheaper stands for the snippet.
-    let largest = groups.iter().rev().max_by_key(|group| group.len()).expect("there is at least one layout");
-    let mode = |group: &Vec<usize>| Mode {
-        cost: of(group, &cost),
-        share: group.len() as f64 / layouts.len() as f64,
-    };
-    let modes = if groups.len() > 1 { groups.iter().map(mode).collect() } else { Vec::new() };
+    let largest = groups.largest().expect("there is at least one layout");
+    let modes = groups.listed(|group| Some(of(group, &cost)));
     (of(largest, &cost), of(largest, &raw), modes)
 }
 

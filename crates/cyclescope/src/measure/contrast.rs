@@ -1,0 +1,47 @@
+//! A cost is a contrast: a sum of the times of several programs, each with its weight.
+//!
+//! With weights that sum up to nothing, what every call takes beside its body (the pair of readings, the way in and out)
+//! is in none of it. A slope over copies, one program less another, and how much a slope bends are all contrasts. They
+//! are linear, so that a contrast of means is the mean of contrasts.
+
+/// Calls of a round, by column, with their weights.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Contrast(Vec<(usize, f64)>);
+
+impl Contrast {
+    /// A sum of these columns, each with its weight.
+    pub fn new(weights: impl IntoIterator<Item = (usize, f64)>) -> Contrast {
+        Contrast(weights.into_iter().collect())
+    }
+
+    /// What each copy takes, by a call that runs this many `copies` more than another.
+    pub fn slope([fewer, more]: [usize; 2], copies: f64) -> Contrast {
+        Contrast::new([(more, 1.0 / copies), (fewer, -1.0 / copies)])
+    }
+
+    /// This less another.
+    pub fn less(mut self, other: &Contrast) -> Contrast {
+        self.0.extend(other.0.iter().map(|&(column, weight)| (column, -weight)));
+        self
+    }
+
+    /// Its value for the durations of a round, or for means over rounds, in their unit.
+    pub fn of(&self, durations: &[f64]) -> f64 {
+        self.0.iter().map(|(column, weight)| weight * durations[*column]).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slope_is_free_of_what_every_call_takes() {
+        // 30 units a call, 2 a copy; 10, 20 and 40 copies.
+        let durations = [50.0, 70.0, 110.0];
+        let [short, long] = [Contrast::slope([0, 1], 10.0), Contrast::slope([1, 2], 20.0)];
+        assert_eq!((short.of(&durations), long.of(&durations)), (2.0, 2.0));
+        assert_eq!(long.less(&short).of(&durations), 0.0);
+        assert_eq!(Contrast::new([(0, 3.0), (2, -1.0)]).of(&durations), 40.0);
+    }
+}

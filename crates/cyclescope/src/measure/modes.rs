@@ -1,0 +1,94 @@
+//! Replicates that fall into clusters: a cost that is one of several, and not their mean.
+
+use crate::statistics::{Interval, clusters};
+use serde::Serialize;
+
+/// A cluster of replicates (layouts, or visits to a placement) with one cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Mode {
+    /// Core cycles a copy.
+    pub cost: Interval,
+    /// The share of the replicates in this mode.
+    pub share: f64,
+}
+
+/// Replicates by their mode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Modes {
+    /// The replicates of each mode, by their numbers; modes are in ascending order of their costs.
+    groups: Vec<Vec<usize>>,
+    count: usize,
+}
+
+impl Modes {
+    /// Finds the modes of these costs. A spread of `scale` within a mode says nothing: see [`clusters`].
+    pub fn of(costs: &[f64], scale: f64) -> Modes {
+        Modes { groups: clusters(costs, scale), count: costs.len() }
+    }
+
+    /// One mode of this many replicates, whatever their costs.
+    pub fn one(count: usize) -> Modes {
+        Modes { groups: vec![(0..count).collect()], count }
+    }
+
+    /// The mode that most replicates are in: of two equal ones the cheaper. None without replicates.
+    pub fn largest(&self) -> Option<&[usize]> {
+        self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
+    }
+
+    /// The modes that may be as frequent as the largest: their numbers differ by no more than two standard deviations
+    /// of a fair coin's. The largest is among them.
+    pub fn rivals(&self) -> impl Iterator<Item = &[usize]> {
+        const DEVIATIONS: f64 = 2.0;
+        let most = self.largest().map_or(0, <[usize]>::len) as f64;
+        let rivals = self.groups.iter().filter(move |group| {
+            let count = group.len() as f64;
+            most - count <= DEVIATIONS * (most + count).sqrt()
+        });
+        rivals.map(Vec::as_slice)
+    }
+
+    /// The modes, where there are several and each has an interval; none where replicates agree.
+    pub fn listed(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<Mode> {
+        if self.groups.len() < 2 {
+            return Vec::new();
+        }
+        let share = |group: &[usize]| group.len() as f64 / self.count as f64;
+        let mode = |group: &Vec<usize>| Some(Mode { cost: interval(group)?, share: share(group) });
+        self.groups.iter().filter_map(mode).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: [f64; 12] = [2.0, 5.0, 2.0, 5.1, 2.1, 5.0, 2.0, 2.1, 2.0, 2.0, 2.1, 2.0];
+
+    fn interval(group: &[usize]) -> Option<Interval> {
+        Some(Interval::around(group.iter().map(|index| COSTS[*index]).sum::<f64>() / group.len() as f64, 0.1))
+    }
+
+    #[test]
+    fn the_largest_mode_is_found_and_all_are_listed() {
+        let modes = Modes::of(&COSTS, 0.05);
+        assert_eq!(modes.largest().map(<[usize]>::len), Some(9));
+        let listed = modes.listed(interval);
+        assert_eq!(listed.iter().map(|mode| mode.share).collect::<Vec<_>>(), [0.75, 0.25]);
+        assert!(listed[0].cost.contains(2.0) && listed[1].cost.contains(5.0));
+        assert!(Modes::one(12).listed(interval).is_empty());
+        assert_eq!(Modes::of(&[], 0.1).largest(), None);
+    }
+
+    #[test]
+    fn modes_that_may_be_as_frequent_are_rivals() {
+        assert_eq!(Modes::of(&COSTS, 0.05).rivals().count(), 2);
+        let mut many = COSTS.repeat(8);
+        many.iter_mut().skip(24).for_each(|cost| *cost = 2.0);
+        let modes = Modes::of(&many, 0.05);
+        assert_eq!(
+            (modes.rivals().count(), modes.listed(|_| Some(Interval::around(0.0, 0.0))).len()),
+            (1, 2)
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! Programs beside the ruler: what each takes in core cycles, for contrasts of programs that are not longer or shorter
+//! versions of one snippet.
+//!
+//! A round holds the two lengths of both of the ruler's chains, the width sentinel, and any further programs;
+//! rounds that an interrupt hit are dropped whole. Each layout has another number of the ruler's iterations, another
+//! order, and further programs at other addresses. A further program's figure includes its pair of readings: it is
+//! contrasts of such figures that mean something.
+
+use super::contrast::Contrast;
+use super::schedule::{self, Pace, Schedule, Stage};
+use crate::clock::Clock;
+use crate::error::RunError;
+use crate::executor::{Call, Executor, Sample};
+use crate::placement;
+use crate::program::Program;
+use crate::random::Random;
+use crate::ruler::{
+    ADD_SPAN, Alone, Gauge, IMUL_SPAN, LayoutSamples, Outliers, Quiet, Ruler, SENTINEL_LOOPS, column,
+    instrument_margin,
+};
+use crate::statistics::{Interval, trimmed_interval};
+
+/// Iterations of the chains, about: the ruler's part of a round takes some 6 µs, well below a timer's period.
+const LOOPS: usize = 200;
+/// The sentinel runs this many times its usual iterations, for it is read a few times only.
+const SENTINEL_TIMES: u64 = 8;
+const WARM_UP: u32 = 2;
+/// A layout with fewer undisturbed rounds is not used.
+const KEPT_LEAST: usize = 3;
+
+/// The programs of a round.
+pub struct Rounds {
+    programs: Vec<Program>,
+    /// The step of the readings in raw units.
+    step: f64,
+    touches_memory: bool,
+}
+
+/// The readings of one layout.
+pub struct LayoutRounds {
+    /// Iterations of the chains.
+    loops: u64,
+    samples: LayoutSamples,
+    /// When each round began and ended, as readings of the timing method.
+    times: Vec<[u64; 2]>,
+    step: f64,
+}
+
+/// What one layout, or one round, says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// Raw units of one link of the `imul` chain.
+    pub imul: f64,
+    /// Raw units of one link of the `add` chain.
+    pub add: f64,
+    /// Independent additions in the time of one link of the `add` chain.
+    pub width: f64,
+    /// The standard error of the width, as a share of it.
+    pub width_error: f64,
+    /// Links of the `imul` chain by which its two lengths differ.
+    pub imul_links: f64,
+    /// The same of the `add` chain.
+    pub add_links: f64,
+    /// Raw units of each further program, its pair of readings included.
+    pub further: Vec<f64>,
+    /// Rounds used.
+    pub kept: usize,
+    /// Rounds dropped.
+    pub dropped: usize,
+}
+
+impl Rounds {
+    /// The ruler alone, as a timing method of this step reads it.
+    pub fn new(clock: &Clock, step: f64) -> Rounds {
+        Rounds { programs: Ruler::new(clock).programs().into(), step, touches_memory: false }
+    }
+
+    /// The ruler and these programs, which may touch their memory areas.
+    pub fn with(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> Rounds {
+        let programs = self.programs.into_iter().chain(programs).collect();
+        Rounds { programs, touches_memory, ..self }
+    }
+
+    /// Runs this many layouts of this many rounds.
+    pub fn run(
+        &self,
+        executor: &mut dyn Executor,
+        layouts: usize,
+        rounds: u32,
+        random: &mut Random,
+    ) -> Result<Vec<LayoutRounds>, RunError> {
+        let arena = executor.arena_len();
+        let (stages, loops): (Vec<_>, Vec<_>) = (0..layouts).map(|_| self.stage(arena, random)).unzip();
+        let pace = Pace { warm_up: WARM_UP, rounds, touches_memory: self.touches_memory, ..Pace::default() };
+        let schedule = Schedule::with(self.programs.clone(), pace, stages);
+        let samples = schedule.run(executor)?;
+        let times = schedule.by_layout(&samples).map(|layout| {
+            layout.chunks_exact(self.programs.len()).map(|round| [first(round), last(round)]).collect()
+        });
+        let layouts = schedule.ordered(&samples).into_iter().zip(times).zip(loops);
+        let step = self.step;
+        Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
+    }
+
+    /// One layout, and the iterations of its chains.
+    fn stage(&self, arena: usize, random: &mut Random) -> (Stage, u64) {
+        let (mut code, end) = schedule::fixed(&self.programs[..column::WHOLE]);
+        let further: Vec<usize> = (column::WHOLE..self.programs.len()).collect();
+        if !further.is_empty() {
+            let places = placement::random(&self.programs, &further, end, arena, None, random);
+            code.extend(places.expect("the arena holds some short programs"));
+        }
+        let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
+        let loop_count =
+            |place| if place == column::SENTINEL { SENTINEL_TIMES * SENTINEL_LOOPS } else { count };
+        let calls = (0..code.len()).map(|place| Call { place, loop_count: loop_count(place) }).collect();
+        let mut order: Vec<usize> = (0..code.len()).collect();
+        random.shuffle(&mut order);
+        (Stage { code, calls, order, data: placement::data(random), seed: random.bits() }, count)
+    }
+}
+
+fn first(round: &[Sample]) -> u64 {
+    round.iter().map(|sample| sample.start).min().unwrap_or_default()
+}
+
+fn last(round: &[Sample]) -> u64 {
+    round.iter().map(|sample| sample.end).max().unwrap_or_default()
+}
+
+impl LayoutRounds {
+    /// The rounds that nothing disturbed, by their numbers.
+    fn undisturbed(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        let of = |call: usize| Outliers::of(&[self.samples.column(call).collect()], self.step);
+        let outliers: Vec<Outliers> = (0..self.samples.columns()).map(of).collect();
+        let kept = move |(_, round): &(usize, &[f64])| {
+            let mut calls = round.iter().zip(&outliers);
+            calls.all(|(duration, outliers)| *duration <= outliers.medians[0] + outliers.reach)
+        };
+        self.samples.rounds().enumerate().filter(kept)
+    }
+
+    /// What the layout says; `None` with too few undisturbed rounds.
+    pub fn read(&self) -> Option<Reading> {
+        let kept: Vec<&[f64]> = self.undisturbed().map(|(_, round)| round).collect();
+        if kept.len() < KEPT_LEAST {
+            return None;
+        }
+        let mean = |call: usize| kept.iter().map(|round| round[call]).sum::<f64>() / kept.len() as f64;
+        let means: Vec<f64> = (0..self.samples.columns()).map(mean).collect();
+        Some(self.reading(&means, kept.len()))
+    }
+
+    /// The middle of the layout's rounds, as a reading of the timing method.
+    pub(crate) fn middle(&self) -> u64 {
+        let start = self.times.iter().map(|[start, _]| *start).min().unwrap_or_default();
+        let end = self.times.iter().map(|[_, end]| *end).max().unwrap_or_default();
+        start + end.saturating_sub(start) / 2
+    }
+
+    /// Each undisturbed round: from when to when it ran, and the width that it saw.
+    pub(crate) fn widths(&self) -> impl Iterator<Item = (u64, u64, f64)> {
+        self.undisturbed().map(|(number, round)| {
+            let [start, end] = self.times[number];
+            (start, end, self.reading(round, 1).width)
+        })
+    }
+
+    fn reading(&self, durations: &[f64], kept: usize) -> Reading {
+        // In links of `imul`: how long one is may still be unknown.
+        let gauge = Gauge::whole(self.loops, SENTINEL_TIMES * SENTINEL_LOOPS, 1.0);
+        let scale = gauge.read(durations);
+        Reading {
+            imul: scale.rate,
+            add: scale.add,
+            width: scale.width,
+            width_error: gauge.width_error(&scale, self.step, kept),
+            imul_links: IMUL_SPAN * self.loops as f64,
+            add_links: ADD_SPAN * self.loops as f64,
+            further: durations[column::WHOLE..].to_vec(),
+            kept,
+            dropped: self.samples.rounds().len() - kept,
+        }
+    }
+}
+
+/// Leaves out layouts beside a busy sibling, where enough others remain.
+pub fn unshared(readings: Vec<Reading>, quiet: Quiet) -> Alone<Reading> {
+    quiet.alone(readings, |reading| (reading.width, reading.width_error))
+}
+
+/// The width of a core of its own, as these layouts saw it; `known` is what the sentinel reads on one where data tell it.
+pub fn quiet(readings: &[Reading], known: Option<f64>) -> Quiet {
+    Quiet::of(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
+}
+
+/// A contrast of further programs in core cycles, over the middle of five layouts at least: beside other work some are off
+/// by tens of cycles, and a few would make every interval useless.
+///
+/// `imul_latency` is that of `imul r64, r64` in core cycles.
+pub fn combination(
+    readings: &[Reading],
+    imul_latency: f64,
+    contrast: &Contrast,
+    confidence: f64,
+) -> Option<Interval> {
+    let in_cycles = |reading: &Reading| contrast.of(&reading.further) / reading.imul * imul_latency;
+    let values: Vec<f64> = readings.iter().map(in_cycles).collect();
+    trimmed_interval(&values, confidence).map(|interval| interval.widened(instrument_margin(confidence)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::mock::{Noise, Scenario, Simulated};
+    use crate::program::Recipe;
+
+    /// A machine whose pair takes 48 ticks and whose `add` one cycle.
+    fn readings(scenario: Scenario) -> Vec<Reading> {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let chain = |copies| Recipe { snippet: crate::ruler::ADD, copies, ..Recipe::empty(clock) }.build();
+        let rounds = Rounds::new(clock, scenario.step as f64).with([0, 10, 30].map(chain), false);
+        let mut machine = Simulated::new(scenario, 3);
+        let readings = rounds.run(&mut machine, 16, 64, &mut Random::new(4)).unwrap();
+        readings.iter().filter_map(LayoutRounds::read).collect()
+    }
+
+    #[test]
+    fn contrasts_are_in_core_cycles() {
+        for step in [1, 26] {
+            let readings = readings(Scenario { step, ..Scenario::default() });
+            let difference = combination(&readings, 3.0, &Contrast::slope([1, 2], 1.0), 0.999).unwrap();
+            assert!(difference.contains(20.0), "{difference:?}");
+            // Three pairs, one of them twice as heavy and negative.
+            let none =
+                combination(&readings, 3.0, &Contrast::new([(0, 2.0), (1, -3.0), (2, 1.0)]), 0.999).unwrap();
+            assert!(none.contains(0.0), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn disturbed_rounds_are_dropped_whole() {
+        let noise = Noise::LogNormal { probability: 0.01, median: 5000.0, sigma: 0.3 };
+        let readings = readings(Scenario { noise, ..Scenario::default() });
+        assert!(readings.iter().map(|reading| reading.dropped).sum::<usize>() > 20);
+        let difference = combination(&readings, 3.0, &Contrast::slope([1, 2], 1.0), 0.999).unwrap();
+        assert!(difference.contains(20.0) && difference.half_width() < 2.0, "{difference:?}");
+    }
+
+    #[test]
+    fn layouts_beside_a_busy_sibling_are_left_out() {
+        let mut all = readings(Scenario::default());
+        for reading in &mut all[..5] {
+            reading.width /= 2.0;
+        }
+        let Alone { used, shared } = unshared(all.clone(), quiet(&all, None));
+        assert_eq!((used.len(), shared), (11, false));
+        let few = all[..6].to_vec();
+        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true });
+    }
+}

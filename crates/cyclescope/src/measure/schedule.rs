@@ -1,0 +1,194 @@
+//! Which programs run, where, and in which order: the one place that makes a batch and puts its readings in order.
+//!
+//! A round has a column for each of its calls. Each layout runs them in an order of its own; its readings come back by
+//! column. A schedule knows nothing of what its columns mean.
+
+use crate::context::Element;
+use crate::error::RunError;
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::placement;
+use crate::program::Program;
+use crate::random::Random;
+use crate::ruler::LayoutSamples;
+use std::time::Duration;
+
+/// Batches of well-behaved programs take some milliseconds, and their lock may have to be waited for.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// How a batch runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
+    pub warm_up: u32,
+    /// Timed rounds of each layout.
+    pub rounds: u32,
+    /// Turns of the delay before each call, at most: see [`Batch::delay`].
+    pub delay: u32,
+    /// How long the whole batch may take.
+    pub deadline: Duration,
+    /// What memory holds at first.
+    pub element: Element,
+    /// Whether each layout needs fresh memory.
+    pub touches_memory: bool,
+}
+
+impl Default for Pace {
+    /// One round after one that doesn't count, of programs that end soon and touch no memory.
+    fn default() -> Pace {
+        Pace {
+            warm_up: 1,
+            rounds: 1,
+            delay: DELAY,
+            deadline: DEADLINE,
+            element: Element::default(),
+            touches_memory: false,
+        }
+    }
+}
+
+/// One layout: where programs are, and what each column calls.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// The programs that it uses.
+    pub code: Vec<Place>,
+    /// The call of each column.
+    pub calls: Vec<Call>,
+    /// The columns in the order in which a round runs them.
+    pub order: Vec<usize>,
+    /// By how many bytes each area's register is moved.
+    pub data: [i32; 5],
+    /// Seeds the delays between calls.
+    pub seed: u64,
+}
+
+impl Stage {
+    /// A random order of calls, with registers in the middle of their areas.
+    pub fn shuffled(code: Vec<Place>, calls: Vec<Call>, random: &mut Random) -> Stage {
+        let mut order: Vec<usize> = (0..calls.len()).collect();
+        random.shuffle(&mut order);
+        Stage { code, calls, order, data: [0; 5], seed: random.bits() }
+    }
+
+    /// Other data addresses.
+    pub fn with_data(self, data: [i32; 5]) -> Stage {
+        Stage { data, ..self }
+    }
+}
+
+/// The first programs at fixed addresses at the start of the arena, each body at the start of a cache line, and the end
+/// of the last: for the ruler, and for what is compared at one place.
+pub fn fixed(programs: &[Program]) -> (Vec<Place>, usize) {
+    let (offsets, end) = placement::fixed(programs);
+    (offsets.into_iter().enumerate().map(|(program, offset)| Place { program, offset }).collect(), end)
+}
+
+/// Programs and the layouts to run them in.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    batch: Batch,
+    orders: Vec<Vec<usize>>,
+}
+
+impl Schedule {
+    /// Programs without a layout yet.
+    pub fn new(programs: Vec<Program>, pace: Pace) -> Schedule {
+        let Pace { warm_up, rounds, delay, deadline, element, touches_memory } = pace;
+        let batch = Batch {
+            programs,
+            warm_up,
+            rounds,
+            layouts: Vec::new(),
+            element,
+            touches_memory,
+            delay,
+            deadline,
+        };
+        Schedule { batch, orders: Vec::new() }
+    }
+
+    /// Programs in these layouts.
+    pub fn with(programs: Vec<Program>, pace: Pace, stages: impl IntoIterator<Item = Stage>) -> Schedule {
+        let mut schedule = Schedule::new(programs, pace);
+        schedule.restage(stages);
+        schedule
+    }
+
+    /// The same programs in other layouts.
+    pub fn restage(&mut self, stages: impl IntoIterator<Item = Stage>) {
+        self.batch.layouts.clear();
+        self.orders.clear();
+        for Stage { code, calls, order, data, seed } in stages {
+            let round = order.iter().map(|column| calls[*column]).collect();
+            self.batch.layouts.push(Layout { code, round, data, seed });
+            self.orders.push(order);
+        }
+    }
+
+    /// The programs.
+    pub fn programs(&self) -> &[Program] {
+        &self.batch.programs
+    }
+
+    /// What an executor runs.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// What an executor ran.
+    pub fn into_batch(self) -> Batch {
+        self.batch
+    }
+
+    /// Runs it; the samples are by layout, round and call, in the order in which they were taken.
+    pub fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
+        executor.run(&self.batch)
+    }
+
+    /// Each layout's samples.
+    pub fn by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
+        samples.chunks_exact((self.batch.rounds as usize * self.batch.calls()).max(1))
+    }
+
+    /// Each layout's durations, by column.
+    pub fn ordered(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
+        let layouts = self.by_layout(samples).zip(&self.orders);
+        layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
+    }
+
+    /// Runs it, and returns each layout's durations, by column.
+    pub fn measure(&self, executor: &mut dyn Executor) -> Result<Vec<LayoutSamples>, RunError> {
+        Ok(self.ordered(&self.run(executor)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::executor::mock::{Scenario, Simulated};
+    use crate::program::Recipe;
+    use crate::ruler::ADD;
+
+    #[test]
+    fn durations_come_back_by_column_whatever_the_order() {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let programs: Vec<Program> = [500, 1000, 2000]
+            .map(|copies| Recipe { snippet: ADD, copies, ..Recipe::empty(clock) }.build())
+            .into();
+        let mut random = Random::new(1);
+        let stages: Vec<Stage> = (0..8)
+            .map(|_| {
+                let (code, _) = fixed(&programs);
+                let calls = (0..3).map(|place| Call { place, loop_count: 1 }).collect();
+                Stage::shuffled(code, calls, &mut random)
+            })
+            .collect();
+        assert!(stages.iter().any(|stage| stage.order != [0, 1, 2]));
+        let schedule = Schedule::with(programs, Pace { rounds: 3, ..Pace::default() }, stages);
+        let layouts = schedule.measure(&mut Simulated::new(Scenario::default(), 2)).unwrap();
+        assert_eq!(layouts.len(), 8);
+        for round in layouts.iter().flat_map(LayoutSamples::rounds) {
+            assert!(round[0] < round[1] && round[1] < round[2], "{round:?}");
+        }
+    }
+}

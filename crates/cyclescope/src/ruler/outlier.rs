@@ -1,0 +1,114 @@
+//! Which readings something disturbed: an interrupt, stolen time, a change of frequency.
+//!
+//! A reading is an outlier where it lies further from the middle than several interquartile ranges, and than what the
+//! clock's step and its wander make of undisturbed readings.
+
+use crate::statistics::{median, quantile};
+
+/// A reading beyond the middle by this many interquartile ranges is an outlier: for a normal distribution 8 standard
+/// deviations, which chance does not reach, while an interrupt takes thousands of ticks.
+const SCALES: f64 = 6.0;
+
+/// The share of a duration by which the core clock wanders from one round to the next.
+const CLOCK_WANDER: f64 = 0.0005;
+
+/// How durations of one call lie about the median of their group, of a layout, say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outliers {
+    /// The median of each group.
+    pub medians: Vec<f64>,
+    /// A duration beyond its median by more than this is an outlier.
+    pub reach: f64,
+    /// The share of outliers.
+    pub share: f64,
+}
+
+impl Outliers {
+    /// From the durations of some groups, none of them empty, in raw units of a clock of this step. The groups differ by
+    /// their medians only.
+    ///
+    /// # Panics
+    ///
+    /// Without groups, or where one is empty.
+    pub fn of(groups: &[Vec<f64>], step: f64) -> Outliers {
+        let medians: Vec<f64> = groups.iter().map(|group| median(&mut group.clone())).collect();
+        let distances = |(group, median): (&Vec<f64>, &f64)| {
+            let median = *median;
+            group.iter().map(move |duration| duration - median).collect::<Vec<_>>()
+        };
+        let mut residuals: Vec<f64> = groups.iter().zip(&medians).flat_map(distances).collect();
+        residuals.sort_by(f64::total_cmp);
+        // From the lower half alone: disturbances only lengthen, and may be many.
+        let range = 2.0 * (quantile(&residuals, 0.5) - quantile(&residuals, 0.25));
+        let typical = crate::statistics::mean(&medians);
+        let reach = SCALES * range.max(step).max(CLOCK_WANDER * typical);
+        let outliers = residuals.len() - residuals.partition_point(|residual| *residual <= reach);
+        Outliers { medians, reach, share: outliers as f64 / residuals.len() as f64 }
+    }
+}
+
+/// Where undisturbed values lie, where a disturbance can move them either way: a difference of two readings, say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    low: f64,
+    high: f64,
+}
+
+impl Band {
+    /// The median give or take some interquartile ranges, or some `least` where that is wider; none without finite
+    /// values.
+    pub fn of(mut values: Vec<f64>, least: f64) -> Option<Band> {
+        values.retain(|value| value.is_finite());
+        if values.is_empty() {
+            return None;
+        }
+        values.sort_by(f64::total_cmp);
+        let [low, middle, high] = [0.25, 0.5, 0.75].map(|p| quantile(&values, p));
+        let reach = SCALES * least.max(high - low);
+        Some(Band { low: middle - reach, high: middle + reach })
+    }
+
+    /// The median of the values.
+    pub fn middle(&self) -> f64 {
+        (self.low + self.high) / 2.0
+    }
+
+    /// Whether a value is in it.
+    pub fn contains(&self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_outliers_by_their_own_group() {
+        // Two groups of different length, one interrupted reading in the shorter: longer by less than the other group.
+        let group = |middle: f64| (0..40).map(|n| middle + f64::from(n % 5)).collect::<Vec<_>>();
+        let mut groups = vec![group(1000.0), group(100.0)];
+        groups[1][7] = 400.0;
+        let outliers = Outliers::of(&groups, 1.0);
+        assert_eq!((outliers.medians[0], outliers.medians[1]), (1002.0, 102.0));
+        assert!(outliers.reach >= 6.0 && outliers.reach < 298.0, "{outliers:?}");
+        assert!((outliers.share - 1.0 / 80.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn many_long_readings_do_not_widen_the_reach() {
+        let mut group = vec![100.0; 60];
+        group.extend([9000.0; 30]);
+        let outliers = Outliers::of(&[group], 2.0);
+        assert_eq!(outliers.reach, 12.0);
+        assert!((outliers.share - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_band_is_as_wide_as_a_step_at_least() {
+        let band = Band::of(vec![10.0; 9], 2.0).unwrap();
+        assert!(band.contains(-2.0) && band.contains(22.0) && !band.contains(22.5));
+        assert_eq!(band.middle(), 10.0);
+        assert_eq!(Band::of(vec![f64::INFINITY], 1.0), None);
+    }
+}
