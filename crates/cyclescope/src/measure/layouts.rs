@@ -1,15 +1,14 @@
 //! From a unit to batches: the programs of each layout, where they stand, in which order they run.
 
+use super::acquisition::Acquisition;
+use super::estimate::{LayoutData, call};
 use super::schedule::{self, Pace, Schedule, Stage};
-use super::session::Session;
-use super::{Acquisition, Plan};
+use super::session::{Session, recipe};
 use crate::error::RunError;
 use crate::executor::{Call, Layout, Sample};
-use crate::measure::estimate::{LayoutData, call};
 use crate::placement;
-use crate::program::{Program, Recipe};
+use crate::program::Program;
 use crate::ruler::LayoutSamples;
-use crate::snippet::{Outline, Snippet};
 use std::time::Duration;
 
 /// How long any batch may take before its snippet counts as hung, beside the time that it should take and the
@@ -167,24 +166,6 @@ impl Session<'_> {
         let order = self.order().to_vec();
         let data = placement::data(&mut self.random);
         Ok(Stage { code, calls, order, data, seed: self.random.bits() })
-    }
-}
-
-pub(super) fn recipe<'a>(
-    snippet: &'a Snippet,
-    plan: &'a Plan,
-    outline: Outline,
-    copies: usize,
-) -> Recipe<'a> {
-    Recipe {
-        clock: plan.clock,
-        world: outline.world,
-        init: snippet.init(),
-        snippet: snippet.code(),
-        copies,
-        looped: plan.loop_count.is_some(),
-        cold: plan.cold,
-        following: &[],
     }
 }
 

@@ -21,14 +21,11 @@ const ORDER: &[&[&str]] = &[
     &["clock"],
     &["program", "snippet"],
     &["executor"],
-    &["ruler", "samples", "placement"],
-    &["estimate", "measure", "probe", "caveat", "aperf"],
+    &["ruler", "placement"],
+    &["measure", "caveat", "aperf"],
     &["record", "evidence", "run", "doctor", "study"],
     &["lib"],
 ];
-
-/// Rooms of the library whose files still use each other in a circle. A room that no longer does is taken out of here.
-const UNFINISHED: &[&str] = &["estimate", "measure"];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in a folder of crates").to_path_buf()
@@ -42,15 +39,9 @@ fn arrows_of(name: &str, root: &str) -> Arrows {
 
 static LIBRARY: LazyLock<Arrows> = LazyLock::new(|| arrows_of("cyclescope", "lib.rs"));
 
-/// Those of the circles that no unfinished room explains.
-fn unexplained(circles: Vec<String>) -> Vec<String> {
-    let folders: Vec<String> = UNFINISHED.iter().map(|room| format!("cyclescope/src/{room}/")).collect();
-    circles.into_iter().filter(|circle| !folders.iter().any(|folder| circle.contains(folder))).collect()
-}
-
 #[test]
 fn no_files_use_each_other_in_a_circle() {
-    let mut circles = unexplained(order::circles_of_files(&LIBRARY));
+    let mut circles = order::circles_of_files(&LIBRARY);
     for name in ["cyclescope-cli", "cyclescope-bench", "cyclescope-guest"] {
         circles.extend(order::circles_of_files(&arrows_of(name, "main.rs")));
     }
@@ -59,16 +50,8 @@ fn no_files_use_each_other_in_a_circle() {
 
 #[test]
 fn no_rooms_use_each_other_in_a_circle() {
-    let circles = unexplained(order::circles_of_rooms(&LIBRARY, Path::new("cyclescope/src")));
+    let circles = order::circles_of_rooms(&LIBRARY, Path::new("cyclescope/src"));
     assert!(circles.is_empty(), "{} circles of rooms:\n{}", circles.len(), circles.join("\n"));
-}
-
-#[test]
-fn unfinished_rooms_still_have_a_circle() {
-    let circles = order::circles_of_files(&LIBRARY).concat();
-    for room in UNFINISHED {
-        assert!(circles.contains(&format!("cyclescope/src/{room}/")), "{room} has no circle any more");
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is left out of an estimate: rounds that something disturbed, and layouts on a shared core.
 
-use super::{LayoutData, LayoutEstimate, Shape, call};
+use super::layout::{LayoutData, LayoutEstimate, Shape, call};
 use crate::ruler::{Alone, Outliers, Quiet};
 use crate::statistics;
 

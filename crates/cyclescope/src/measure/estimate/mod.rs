@@ -13,87 +13,14 @@
 //! evidence.
 
 mod disturbance;
+mod layout;
 
-use super::contrast::Contrast;
+pub use layout::{LayoutData, LayoutEstimate, Shape, call};
+
 use super::modes::{Mode, Modes};
-use crate::ruler::{Alone, Gauge, LayoutSamples, sentinel_loops, shared_margin};
+use crate::ruler::{Alone, shared_margin};
 use crate::statistics::{self, Interval};
-use serde::{Deserialize, Serialize};
-
-/// The calls of a round: those of the whole ruler, then the snippet's. Each layout runs them in an order of its own.
-pub mod call {
-    pub use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
-
-    /// u copies of the snippet.
-    pub const ONE: usize = RULERS;
-    /// 2u copies.
-    pub const TWO: usize = RULERS + 1;
-    /// 4u copies.
-    pub const FOUR: usize = RULERS + 2;
-    /// Calls in a round.
-    pub const COUNT: usize = RULERS + 3;
-}
-
-/// What must be known of a round to read its durations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
-    /// Iterations of a looped body, 1 without a loop.
-    pub loop_count: u64,
-    /// Latency of `imul r32, r32` in core cycles, a whole number.
-    pub imul_latency: f64,
-    /// The step of the clock's readings in its raw units.
-    pub step: f64,
-    /// Independent additions a cycle that the sentinel reads on a core of its own, where that is known.
-    pub width: Option<f64>,
-    /// Whether the layouts form one population even where their costs fall into clusters: what a first run costs
-    /// depends on whether it begins a cache line, and the mean over that is the answer.
-    pub pooled: bool,
-}
-
-/// One layout's durations, and how many copies of the snippet its three bodies held.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LayoutData {
-    /// Copies: about u, 2u and 4u.
-    pub copies: [usize; 3],
-    /// Iterations of the ruler's loops.
-    pub ruler_loops: u64,
-    /// The durations, a column for each of [`call`].
-    pub samples: LayoutSamples,
-}
-
-impl LayoutData {
-    /// Its ruler.
-    pub(crate) fn gauge(&self, shape: &Shape) -> Gauge {
-        Gauge::whole(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
-    }
-}
-
-/// What one layout says.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct LayoutEstimate {
-    /// Core cycles a copy, from the slope between u and 4u.
-    pub cost: f64,
-    /// Core cycles a copy between u and 2u, and between 2u and 4u.
-    pub slopes: [f64; 2],
-    /// What the instrument may be wrong by, as a standard deviation, in core cycles a copy.
-    pub systematic: f64,
-    /// The change of the cost from the first half of the rounds to the second, in core cycles.
-    pub trend: f64,
-    /// Raw units of the clock a copy.
-    pub raw: f64,
-    /// Raw units of the clock a core cycle.
-    pub rate: f64,
-    /// Core cycles of one link of the `add` chain; 1 where the rulers agree.
-    pub add_link: f64,
-    /// Independent additions a core cycle, as the width sentinel saw it.
-    pub width: f64,
-    /// Its standard error, as a share of it.
-    pub width_error: f64,
-    /// Rounds used.
-    pub kept: usize,
-    /// Rounds dropped.
-    pub dropped: usize,
-}
+use serde::Serialize;
 
 /// The cost of a snippet, and what speaks for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -127,65 +54,8 @@ pub struct Estimate {
 /// The level at which a cost counts as bent or moving: a false alarm refuses a good number.
 const CERTAIN: f64 = 0.999;
 
-/// A layout with fewer undisturbed rounds is not used.
-const KEPT_LEAST: usize = 3;
-
 /// Clusters of layouts whose own spread is less than this share of the cost are not told apart as modes by it.
 const MODE_SHARE: f64 = 0.01;
-
-/// The mean duration of each call over some rounds.
-fn means(rounds: &[&[f64]]) -> [f64; call::COUNT] {
-    let mut sums = [0.0; call::COUNT];
-    for round in rounds {
-        for (sum, duration) in sums.iter_mut().zip(*round) {
-            *sum += duration;
-        }
-    }
-    sums.map(|sum| sum / rounds.len() as f64)
-}
-
-fn layout_estimate(layout: &LayoutData, limit: &[f64], shape: &Shape) -> Option<LayoutEstimate> {
-    let kept: Vec<&[f64]> = layout
-        .samples
-        .rounds()
-        .filter(|round| round.iter().zip(limit).all(|(duration, limit)| duration <= limit))
-        .collect();
-    let total = layout.samples.rounds().len();
-    if kept.len() < KEPT_LEAST || kept.len() * 4 < total {
-        return None;
-    }
-    let mean = means(&kept);
-    let gauge = layout.gauge(shape);
-    let scale = gauge.read(&mean);
-    let rate = scale.rate;
-    let [one, two, four] = layout.copies.map(|copies| copies as f64 * shape.loop_count as f64);
-    let slope = Contrast::slope([call::ONE, call::FOUR], four - one);
-    let raw = slope.of(&mean);
-    let half = |rounds: &[&[f64]]| {
-        let mean = means(rounds);
-        slope.of(&mean) / gauge.read(&mean).rate
-    };
-    let (first, second) = kept.split_at(kept.len() / 2);
-    Some(LayoutEstimate {
-        cost: raw / rate,
-        slopes: if two > one && four > two {
-            [([call::ONE, call::TWO], two - one), ([call::TWO, call::FOUR], four - two)]
-                .map(|(calls, copies)| Contrast::slope(calls, copies).of(&mean) / rate)
-        } else {
-            // A cold start has two lengths only, which any line fits.
-            [raw / rate; 2]
-        },
-        systematic: gauge.systematic(raw / rate, four - one),
-        trend: half(second) - half(first),
-        raw,
-        rate,
-        add_link: scale.add_link(),
-        width: scale.width,
-        width_error: gauge.width_error(&scale, shape.step, kept.len()),
-        kept: kept.len(),
-        dropped: total - kept.len(),
-    })
-}
 
 /// What the durations of some layouts say, at one level of confidence such as 0.95.
 ///
@@ -196,7 +66,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     }
     let limits = disturbance::limits(layouts, shape.step);
     let usable = layouts.iter().zip(&limits);
-    let usable = usable.filter_map(|(layout, limit)| layout_estimate(layout, limit, shape)).collect();
+    let usable = usable.filter_map(|(layout, limit)| layout.estimate(limit, shape)).collect();
     let Alone { used: each, shared } = disturbance::undisturbed(usable, shape);
     if each.len() < 2 {
         return None;

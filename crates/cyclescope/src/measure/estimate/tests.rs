@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::executor::Sample;
+use crate::ruler::{LayoutSamples, sentinel_adds, sentinel_loops};
 
 const SHAPE: Shape = Shape { loop_count: 1, imul_latency: 3.0, step: 1.0, width: Some(4.8), pooled: false };
 const LOOPS: u64 = 30;
@@ -22,7 +23,7 @@ fn cycles(cost: f64) -> [f64; call::COUNT] {
         (call::IMUL_LONG, imul_long),
         (call::ADD_SHORT, add_short),
         (call::ADD_LONG, add_long),
-        (call::SENTINEL, crate::ruler::sentinel_adds(sentinel_loops(SHAPE.step)) / 4.8),
+        (call::SENTINEL, sentinel_adds(sentinel_loops(SHAPE.step)) / 4.8),
     ] {
         cycles[call] += more;
     }
