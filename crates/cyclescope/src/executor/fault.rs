@@ -4,24 +4,26 @@ use super::layout::Layout;
 use crate::program::Program;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter, Mnemonic};
 
-/// A fault in full: what [`crate::error::RunError::Fault`] says, and where it was.
+/// Where a fault happened, beside what [`crate::error::RunError::Fault`] or, in ring 0,
+/// [`crate::error::RunError::Exception`] says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultReport {
-    /// The signal's usual name; in ring 0 the mnemonic of the exception.
+    /// The signal's usual name. Empty in ring 0, where there is no signal: `RunError::Exception` has the exception's
+    /// name.
     pub signal: &'static str,
     /// The signal's `si_code`; in ring 0 the vector.
     pub code: i32,
-    /// The address that was accessed, if that is told, else that of the instruction.
+    /// The address that was accessed, where the processor reports it; else the instruction's own.
     pub address: u64,
-    /// The instruction pointer as the processor saved it: of some exceptions, behind the instruction.
+    /// The instruction pointer that the processor saved: of some exceptions, behind the instruction.
     pub rip: u64,
-    /// The number of the system call that was refused.
+    /// The number of the system call that was refused; always `None` in ring 0.
     pub system_call: Option<i32>,
-    /// The program that it happened in, by its index in the batch; none if control had left every program.
+    /// The program that faulted, by its index in the batch; `None` if control had left every program.
     pub program: Option<usize>,
-    /// The offset of the instruction in that program.
+    /// The offset of the instruction in that program, in bytes; `None` where `program` is.
     pub offset: Option<usize>,
-    /// The instruction as text, with its place.
+    /// The instruction as text, with its place; `None` where `program` is.
     pub instruction: Option<String>,
 }
 
@@ -73,7 +75,7 @@ pub(super) fn find(
     Some((program, code, code as usize + offset))
 }
 
-/// Where the part of a program around an offset starts, and how it is called.
+/// Where the part of a program around an offset starts, and the name of that part.
 fn part(program: &Program, offset: usize) -> (usize, &'static str) {
     let body = program.body();
     let copies = body.start + program.snippet().len() * program.copies();
@@ -101,7 +103,7 @@ fn instruction_before(program: &Program, end: usize) -> usize {
     end - 1
 }
 
-/// The instruction at an offset in a program, as text, with more to say of it and its place.
+/// The instruction at an offset in a program, as text, with a remark and its place.
 pub(super) fn describe(program: &Program, offset: usize, more: &str) -> Option<String> {
     let (start, called) = part(program, offset);
     let bytes = program.code().get(offset..)?;
