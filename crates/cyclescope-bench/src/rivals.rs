@@ -1,22 +1,31 @@
 //! Rivals: how other ways of timing read one function of known length, side by side.
 //!
-//! The function is 50 chained `imul`, of which each takes as many cycles as this core's data say. It hands its
-//! result to the next call in the same register, so that calls cannot overlap; call and return run beside it.
-//! Every other way gives time, which is turned into core cycles with the core clock that our ruler saw once at the
-//! start, the best that their user could do. `quanta` and `Instant` are themselves. Criterion's and divan's ways
+//! The function is a chain of 50 `mulpd`. Its length in core cycles is 50 times the latency that the table of known
+//! costs has for this micro-architecture, from published sources. The chain shares no instruction with the ruler, so
+//! the latency that the ruler is counted in can't make our figure right. The function's result is the next
+//! call's argument in the same register, so that calls cannot overlap; call and return run beside it. Every other
+//! way gives time, which is converted to core cycles with the core clock that our ruler measured once at the start,
+//! the best that their user could do. `quanta` and `Instant` are themselves. Criterion's and divan's ways
 //! are reproduced here, not run: their sampling and what they compute from it, without their warm-up of seconds
 //! and their reports.
 
 use crate::busy::pin;
 use crate::lab::{Lab, Load, Outcome};
+use crate::table;
 use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
 use cyclescope::statistics::{mean, median, sample_variance};
+use std::arch::x86_64::{__m128d, _mm_set1_pd};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Multiplications in the function.
 const LENGTH: usize = 50;
+/// One of them, as the table of known costs has it.
+const LINK: &str = "mulpd xmm0, xmm1";
+/// What each multiplies by: the least number above one, which the measured snippet has in XMM1 too. Products stay
+/// normal numbers for 10¹⁵ calls; subnormal ones would take longer.
+const FACTOR: f64 = 1.0 + f64::EPSILON;
 /// How often each way measures in each condition.
 const REPEATS: usize = 20;
 /// Single calls that are timed in one measurement.
@@ -27,25 +36,36 @@ std::arch::global_asm!(
     ".globl cyclescope_bench_fifty",
     "cyclescope_bench_fifty:",
     ".rept 50",
-    "imul rax, rax",
+    "mulpd xmm0, xmm1",
     ".endr",
     "ret",
 );
 
 unsafe extern "C" {
-    /// Has a calling convention of its own: RAX in, RAX out, nothing else changed but flags.
+    /// Multiplies XMM0 by XMM1 and changes nothing else; this is no C calling convention.
     fn cyclescope_bench_fifty();
 }
 
 /// Calls the function with the last call's result.
 #[inline(always)]
-fn fifty(state: u64) -> u64 {
+fn fifty(state: __m128d, factor: __m128d) -> __m128d {
     let result;
-    // SAFETY: the function changes RAX and the flags only, and uses the stack for its return address.
+    // SAFETY: the function changes XMM0 only, and uses the stack for its return address.
     unsafe {
-        std::arch::asm!("call {}", sym cyclescope_bench_fifty, inout("rax") state => result);
+        std::arch::asm!(
+            "call {}",
+            sym cyclescope_bench_fifty,
+            inout("xmm0") state => result,
+            in("xmm1") factor,
+        );
     }
     result
+}
+
+/// Both lanes of a vector.
+fn both(value: f64) -> __m128d {
+    // SAFETY: SSE2 is part of x86-64.
+    unsafe { _mm_set1_pd(value) }
 }
 
 /// A way of timing: its name, and nanoseconds a call.
@@ -79,19 +99,19 @@ const WAYS: &[Way] = &[
 
 /// Runs the section.
 pub fn run(lab: &mut Lab) -> Outcome {
-    let code = vec!["imul rax, rax"; LENGTH].join("; ");
-    let Some(latency) = lab.machine.cpu.imul_latency() else {
-        let text = "rivals: the truth is the latency of imul, which is not known for this core";
-        lab.demand(text, None, lab.machine.cpu.name());
+    let code = vec![LINK; LENGTH].join("; ");
+    let Some(latency) = published(lab.microarchitecture()) else {
+        let text = format!("rivals: no published latency of {LINK} for this core, so the truth is unknown");
+        lab.demand(&text, None, lab.machine.cpu.name());
         return Ok(());
     };
-    let truth = f64::from(latency) * LENGTH as f64;
-    let Some(snippet) = lab.snippet(&code, "mov eax, 3")? else { return Ok(()) };
+    let truth = latency * LENGTH as f64;
+    let Some(snippet) = lab.snippet(&code, "")? else { return Ok(()) };
     let Some((megahertz, tsc_hertz)) = nominal(lab, &snippet)? else {
-        return Err("the core clock could not be told".into());
+        return Err("the core clock could not be measured".into());
     };
     println!(
-        "truth {truth} core cycles; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
+        "truth {truth} core cycles: {LENGTH} × the published latency of {LINK}, {latency}; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
          {:>9} {:>9} {:>8} {:>9} {:>19}",
         "way", "", "", "mean", "bias", "bias %", "std dev", "range"
     );
@@ -117,6 +137,11 @@ pub fn run(lab: &mut Lab) -> Outcome {
     let met = ours.iter().all(|worst| *worst <= 0.005 * truth);
     lab.demand("50-instruction function: ours within 0.5 % each time, idle and loaded", Some(met), figure);
     Ok(())
+}
+
+/// The published latency of a link on a micro-architecture, in core cycles.
+fn published(microarchitecture: &str) -> Option<f64> {
+    table::known().iter().find(|row| row.code == LINK).and_then(|row| row.cost(microarchitecture))
 }
 
 /// The core clock in MHz and the TSC's rate, once.
@@ -166,10 +191,10 @@ fn row(name: &str, kind: &str, load: Load, costs: &[f64], truth: f64) {
 }
 
 fn quanta_raw(tools: &Tools) -> Vec<f64> {
-    let mut state = 3;
+    let (mut state, factor) = (both(1.0), both(FACTOR));
     let call = |_| {
         let start = tools.quanta.raw();
-        state = fifty(state);
+        state = fifty(state, factor);
         let end = tools.quanta.raw();
         end.saturating_sub(start) as f64 / tools.tsc_hertz * 1e9
     };
@@ -177,31 +202,31 @@ fn quanta_raw(tools: &Tools) -> Vec<f64> {
 }
 
 fn quanta_now(tools: &Tools) -> Vec<f64> {
-    let mut state = 3;
+    let (mut state, factor) = (both(1.0), both(FACTOR));
     let call = |_| {
         let start = tools.quanta.now();
-        state = fifty(state);
+        state = fifty(state, factor);
         tools.quanta.now().duration_since(start).as_nanos() as f64
     };
     (0..CALLS).map(call).collect()
 }
 
 fn instant() -> Vec<f64> {
-    let mut state = 3;
+    let (mut state, factor) = (both(1.0), both(FACTOR));
     let call = |_| {
         let start = Instant::now();
-        state = fifty(state);
+        state = fifty(state, factor);
         start.elapsed().as_nanos() as f64
     };
     (0..CALLS).map(call).collect()
 }
 
-/// So many calls in a row, in nanoseconds.
+/// Calls in a row; the time of all in nanoseconds.
 fn batch(iterations: u64) -> f64 {
-    let mut state = 3;
+    let (mut state, factor) = (both(1.0), both(FACTOR));
     let start = Instant::now();
     for _ in 0..iterations {
-        state = fifty(state);
+        state = fifty(state, factor);
     }
     let passed = start.elapsed().as_nanos() as f64;
     black_box(state);
@@ -266,6 +291,7 @@ fn instant_precision() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::arch::x86_64::_mm_storeu_pd;
 
     #[test]
     fn a_line_through_the_origin_is_found() {
@@ -274,7 +300,17 @@ mod tests {
 
     #[test]
     fn the_function_multiplies_fifty_times() {
-        let squared = (0..LENGTH).fold(3_u64, |value, _| value.wrapping_mul(value));
-        assert_eq!(fifty(3), squared);
+        let product = (0..LENGTH).fold(3.0, |value, _| value * 1.25);
+        let mut lanes = [0.0; 2];
+        // SAFETY: the array has room for both lanes.
+        unsafe { _mm_storeu_pd(lanes.as_mut_ptr(), fifty(both(3.0), both(1.25))) };
+        assert_eq!(lanes, [product; 2]);
+    }
+
+    #[test]
+    fn the_truth_comes_from_the_table() {
+        assert_eq!(published("Zen 5"), Some(3.0));
+        assert_eq!(published("Golden Cove"), Some(4.0));
+        assert_eq!(published("no such core"), None);
     }
 }
