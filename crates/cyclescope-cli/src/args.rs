@@ -12,7 +12,7 @@ use cyclescope::measure::Precision;
 use cyclescope::study::instr::tables::compare::Tolerance;
 use std::path::PathBuf;
 
-/// What a piece of x86 code costs, in true core clock cycles with an error bar.
+/// Measures what a piece of x86 code costs, in true core clock cycles with an error bar.
 #[derive(Debug, Parser)]
 #[command(name = "cyclescope", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -30,17 +30,17 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what this machine can measure with, and what to change
+    /// Report what this machine can measure with, and what to change
     Doctor,
     /// Measure a snippet
     Run(Box<RunArgs>),
-    /// Say how good each timing method is here
+    /// Measure how good each timing method is on this machine
     Evaluate(EvaluateArgs),
     /// Measure latency and reciprocal throughput of instructions
     Instr(Box<InstrArgs>),
     /// Measure what instrumentation costs: markers of several designs, off and on
     Marker(MarkerArgs),
-    /// Hold two result files, or one and a published table, against each other
+    /// Compare two result files, or one with a published table
     Compare(CompareArgs),
     /// Compute a number again from its evidence
     Replay(ReplayArgs),
@@ -63,16 +63,16 @@ pub struct Common {
     /// CPU to measure on [default: the last allowed one]
     #[arg(long, global = true, value_name = "N")]
     pub cpu: Option<u32>,
-    /// Seed of everything that is random [default: from the time]
+    /// Seed of all random choices [default: from the time]
     #[arg(long, global = true, value_name = "N")]
     pub seed: Option<u64>,
     /// Fewer layouts and rounds, and a short budget
     #[arg(long, global = true)]
     pub quick: bool,
-    /// Keep code, raw samples and the machine's facts in a new directory
+    /// Write code, raw samples and the machine's facts to a new directory
     #[arg(long, global = true, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
-    /// In kernel mode: run code that may not end although no second CPU could end it
+    /// In kernel mode: run code that may loop forever even where no second CPU can end it
     #[arg(long, global = true)]
     pub force: bool,
 }
@@ -158,7 +158,7 @@ pub struct RunArgs {
     /// Run each body in a loop of N iterations, counted in R15
     #[arg(help_heading = HOW, long = "loop", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub loop_count: Option<u64>,
-    /// Untimed rounds at the start of each layout [default: until the cost stops moving]
+    /// Untimed rounds at the start of each layout [default: until the cost stops changing]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout [default: 12, with --quick 8]
@@ -172,13 +172,13 @@ pub struct RunArgs {
     /// reached [default: 0.01 core cycles or 2%, whichever is wider]
     #[arg(help_heading = HOW, long, value_name = "WIDTH", value_parser = precision)]
     pub interval: Option<Precision>,
-    /// Level of the intervals [default: 0.95]
+    /// Confidence level of the intervals [default: 0.95]
     #[arg(help_heading = HOW, long, value_name = "SHARE", value_parser = confidence)]
     pub confidence: Option<f64>,
-    /// Seconds after which no further batch is begun [default: 0.16, with --quick 0.02]
+    /// Seconds after which no further batch begins [default: 0.16, with --quick 0.02]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
-    /// Measure the first run after these were made cold; several are separated by commas
+    /// Measure the first run with these cold; several are separated by commas
     #[arg(help_heading = HOW, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<Cold>,
 }
@@ -201,7 +201,7 @@ pub enum Cold {
     Code,
     /// Its memory areas leave the caches
     Data,
-    /// Branch predictors know nothing of it
+    /// Branch predictors have not seen it
     Branches,
     /// Its pages leave the translation buffers
     Tlb,
@@ -213,7 +213,7 @@ pub struct EvaluateArgs {
     /// Further timing methods, as after --clock
     #[arg(value_name = "CLOCK")]
     pub clocks: Vec<String>,
-    /// Ensembles of samples of each method; fewer of methods that take long, and where time is short [default: 1000,
+    /// Ensembles of samples of each method; fewer for slow methods, and where time is short [default: 1000,
     /// with --quick 100]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub ensembles: Option<u32>,
@@ -237,8 +237,8 @@ pub struct EvaluateArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "A published table is a CSV file whose first line names its columns: mnemonic, operands, and \
-    latency_cycles or rthroughput_cycles or both; where wanted encoding, code, from and to. Numbers are core cycles, \
-    such as 3, 3.5, <=7 or 14-18. A latency without `from` and `to` is held against the largest latency between \
+    latency_cycles or rthroughput_cycles or both; optionally encoding, code, from and to. Numbers are core cycles, \
+    such as 3, 3.5, <=7 or 14-18. A latency without `from` and `to` is compared with the largest latency between \
     explicit operands; where there is none, between registers, then from an address, then any."
 )]
 pub struct CompareArgs {
@@ -248,17 +248,17 @@ pub struct CompareArgs {
     /// Another such file, or a published table as a CSV file
     #[arg(value_name = "B")]
     pub b: PathBuf,
-    /// What still counts as the same: core cycles, a share, or the wider of both [default: 0.05,3%, below one cycle
+    /// Differences up to this count as equal: core cycles, a share, or the wider of both [default: 0.05,3%, below one cycle
     /// 0.01,3%; between two result files 0.02,1%]
     #[arg(long, value_name = "CYCLES,SHARE", value_parser = tolerance)]
     pub tolerance: Option<Tolerance>,
     /// Show all differences, not only the 20 largest
     #[arg(long)]
     pub all: bool,
-    /// Tell of each difference that is shown how it was measured
+    /// Show how each listed difference was measured
     #[arg(long)]
     pub explain: bool,
-    /// Exit with 1 where something differs
+    /// Exit with 1 if anything differs
     #[arg(long)]
     pub fail_on_diff: bool,
 }
@@ -269,8 +269,8 @@ pub struct ReplayArgs {
     /// A directory that --evidence wrote
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-    /// Measure again on this machine, with the same code, plan and seed; only then do --clock, --cpu, --seed,
-    /// --quick and --evidence make sense
+    /// Measure again on this machine, with the same code, plan and seed; --clock, --cpu, --seed, --quick and
+    /// --evidence apply only then
     #[arg(long)]
     pub measure: bool,
 }
@@ -326,6 +326,21 @@ mod tests {
     #[test]
     fn the_grammar_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_reference_names_every_command_and_option() {
+        const REFERENCE: &str = include_str!("../../../docs/reference.md");
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            assert!(REFERENCE.contains(&format!("\n## {name}\n")), "no section on {name}");
+            for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+                assert!(REFERENCE.contains(&format!("`--{option}")), "{name}: no --{option}");
+            }
+        }
+        for option in Cli::command().get_arguments().filter_map(|argument| argument.get_long()) {
+            assert!(REFERENCE.contains(&format!("`--{option}")), "no --{option}");
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
             output.line(format!("    also called {}", record.also.join(", ")))?;
         }
         if let Some(why) = &record.why_not {
-            for line in wrapped(&format!("not here: {why}"), WIDTH - 4) {
+            for line in wrapped(&format!("not available here: {why}"), WIDTH - 4) {
                 output.line(format!("    {}", output.yellow(&line)))?;
             }
         }

@@ -39,7 +39,7 @@ pub fn warn_of_neighbours(executor: &dyn Executor, cpu: u32) {
         None | Some(LockState::Taken) => {}
         Some(LockState::Busy) => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
         Some(LockState::Missing(why)) => warn(&format!(
-            "runs on CPU {cpu} can't be kept apart, since there is no lock file in /tmp or \
+            "nothing keeps other runs off CPU {cpu}, since there is no lock file in /tmp or \
              $XDG_RUNTIME_DIR: {why}"
         )),
     }

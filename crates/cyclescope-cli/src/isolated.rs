@@ -133,7 +133,7 @@ fn broken(code: &'static str, text: String) -> Failure {
         code,
         exit: exit::FAULT,
         text,
-        remedy: Some("look at the library's constructors".to_string()),
+        remedy: Some("check the library's constructors".to_string()),
         ..ErrorRecord::default()
     }))
 }

@@ -53,14 +53,14 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
     }
     if cli.common.force && cli.common.mode() != Mode::Kernel {
         return Err(Failure::usage(
-            "--force has no meaning in user mode",
+            "--force has no effect in user mode",
             Some("leave it out, or add --executor kernel"),
         ));
     }
     match &cli.command {
         None => Err(Failure::usage(
             "no command was given",
-            Some("cyclescope run 'imul rax, rax', or cyclescope --help"),
+            Some("cyclescope run 'mulsd xmm0, xmm1', or cyclescope --help"),
         )),
         Some(Command::Doctor) => doctor::doctor(&cli.common, output),
         Some(Command::Run(args)) => run::run(&cli.common, args, output),

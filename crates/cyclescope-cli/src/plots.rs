@@ -15,12 +15,12 @@ impl Plots {
     /// Into a directory, which is made where there is none.
     pub fn new(directory: &Path, machine: &str) -> Result<Plots, Failure> {
         std::fs::create_dir_all(directory).map_err(|error| {
-            let text = format!("no graphs can go to {}: {error}", directory.display());
+            let text = format!("no graphs can be written to {}: {error}", directory.display());
             Failure::usage(text, Some("name a directory where you may write"))
         })?;
         // Whether it can be written to shall not be found out when everything is measured.
         tempfile::tempfile_in(directory).map_err(|error| {
-            let text = format!("no graphs can go to {}: {error}", directory.display());
+            let text = format!("no graphs can be written to {}: {error}", directory.display());
             Failure::usage(text, Some("name a directory where you may write"))
         })?;
         Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string(), drawn: 0 })

@@ -17,7 +17,7 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
         if args.measure {
             let remedy = "its records in evaluate.json name the command that repeats it";
             return Err(Failure::usage(
-                "the evidence of an evaluation can't be measured again this way",
+                "an evaluation can't be measured again from its evidence",
                 Some(remedy),
             ));
         }
@@ -26,10 +26,7 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
     if crate::marker::is_evidence(&args.dir) {
         if args.measure {
             let remedy = "its records in marker.json name the command that repeats it";
-            return Err(Failure::usage(
-                "the evidence of markers can't be measured again this way",
-                Some(remedy),
-            ));
+            return Err(Failure::usage("markers can't be measured again from their evidence", Some(remedy)));
         }
         return crate::marker::replay(&args.dir, output).map(|()| exit::DONE);
     }
@@ -37,7 +34,7 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
     if args.measure && args.dir.join(evidence::EMPTY_CALL).exists() {
         let remedy = "run the command in its run.json again";
         return Err(Failure::usage(
-            "the evidence is of a library's function, which it does not hold",
+            "the evidence is of a library's function, whose code it does not contain",
             Some(remedy),
         ));
     }
@@ -57,7 +54,7 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
         let (computed, written) = (text(computed), text(written));
         let remedy = "a file was changed, or another version wrote it; --measure measures again";
         return Err(Failure::internal(format!(
-            "the evidence gives {computed} core cycles, the result beside it {written}"
+            "the evidence gives {computed} core cycles, the stored result has {written}"
         ))
         .with_remedy(remedy));
     }
@@ -68,7 +65,7 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
 fn refuse_options(common: &Common) -> Result<(), Failure> {
     match common.measuring() {
         Some(name) => {
-            let text = format!("{name} goes with --measure: computing a number again takes no options");
+            let text = format!("{name} needs --measure: computing a number again takes no options");
             Err(Failure::usage(text, Some("add --measure, or leave it out")))
         }
         None => Ok(()),

@@ -29,8 +29,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         if common.mode() == Mode::Kernel {
             return Err(Failure::from(Unavailable {
                 what: "a function in ring 0".to_string(),
-                why: "it lives in a library of a process, and nothing of a process is mapped there"
-                    .to_string(),
+                why: "it is in a library of this process, and ring 0 maps nothing of a process".to_string(),
                 remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
             }));
         }
@@ -224,7 +223,10 @@ fn prepare_evidence(common: &Common) -> Result<Option<Prepared<'_>>, Failure> {
     let existed = directory.exists();
     evidence::prepare(directory).map_err(|error| {
         let remedy = "name a new or an empty directory, where you may write";
-        Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
+        Failure::usage(
+            format!("no evidence can be written to {}: {error}", directory.display()),
+            Some(remedy),
+        )
     })?;
     Ok(Some(Prepared { directory, existed }))
 }
@@ -258,10 +260,7 @@ fn cold(args: &RunArgs) -> Result<Cold, Failure> {
         tlb: is(args::Cold::Tlb),
     };
     if cold.is_any() && (args.unroll.is_some() || args.loop_count.is_some()) {
-        return Err(Failure::usage(
-            "a first run is one run: --cold goes with neither --unroll nor --loop",
-            None,
-        ));
+        return Err(Failure::usage("--cold measures one run, so it excludes --unroll and --loop", None));
     }
     Ok(cold)
 }
@@ -278,7 +277,7 @@ pub fn one_clock(common: &Common) -> Result<Option<&'static Clock>, Failure> {
     match common.clock.as_slice() {
         [] => Ok(None),
         [name] => find_clock(name).map(Some),
-        _ => Err(Failure::usage("one clock at a time", Some("`cyclescope evaluate` takes several"))),
+        _ => Err(Failure::usage("this command takes one clock", Some("`cyclescope evaluate` takes several"))),
     }
 }
 

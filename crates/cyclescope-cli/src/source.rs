@@ -52,7 +52,7 @@ pub fn snippet(
         (None, Some(Text { text, .. })) => (assemble(args, text)?, text.clone()),
         (None, None) => {
             let remedy =
-                "cyclescope run 'imul rax, rax', or --file, --hex, --c, --lib; see cyclescope run --help";
+                "cyclescope run 'mulsd xmm0, xmm1', or --file, --hex, --c, --lib; see cyclescope run --help";
             return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
         }
     };

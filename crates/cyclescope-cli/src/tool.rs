@@ -35,7 +35,7 @@ pub fn run(mut command: Command, called: &str, remedy: &str) -> Result<(), Failu
     let name = command.get_program().to_string_lossy();
     if result.status.signal() == Some(libc::SIGXCPU) {
         let text = format!("{name} did not end within {MOST_SECONDS} s of CPU time");
-        return Err(Failure::usage(text, Some("look for a repetition without an end")));
+        return Err(Failure::usage(text, Some("check it for an endless repetition")));
     }
     let said = String::from_utf8_lossy(&result.stderr);
     match said.trim_end() {

@@ -9,8 +9,8 @@ const WHAT: &str = "What to print";
 /// Options of `marker`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "A marker is a tracing site in a loop. What it costs is the loop with it less the loop without it, \
-    in turn, at 16 places in a cache line. Without names all designs are measured in all their states, in an empty \
+    after_help = "A marker is a tracing site in a loop. Its cost is the loop with it less the loop without it, \
+    measured in turn at 16 places in a cache line. Without names all designs are measured in all their states, in an empty \
     loop and in a loop of memcpy of 4096 bytes, which takes less than a minute; --quick takes less than ten seconds, \
     --all less than five minutes."
 )]
@@ -21,21 +21,21 @@ pub struct MarkerArgs {
     /// The loops that markers are in [default: empty,memcpy]
     #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
     pub context: Vec<String>,
-    /// The states that markers are in; what a state adds is told where the one before it is measured too [default: all]
+    /// The states that markers are in; what a state adds is shown if the one before it is measured too [default: all]
     #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
     pub state: Vec<String>,
     /// Measure in all loops
     #[arg(help_heading = WHICH, long, conflicts_with = "context")]
     pub all: bool,
-    /// A C file that defines `static inline void around(void *memory)`, the body of the loop that markers are in; they stand
-    /// behind it, or where MARKER() is in it
+    /// A C file that defines `static inline void around(void *memory)`, the body of the loop that markers are in; the
+    /// marker is placed after it, or where MARKER() is in it
     #[arg(help_heading = WHICH, long, value_name = "FILE", conflicts_with_all = ["context", "all"])]
     pub around: Option<PathBuf>,
     /// Intel-syntax assembly as the body of the loop that markers are in
     #[arg(help_heading = WHICH, long, value_name = "CODE", allow_hyphen_values = true,
         conflicts_with_all = ["context", "all", "around"])]
     pub around_snippet: Option<String>,
-    /// More words for the C compiler that compiles a loop of yours, and designs of packages; in one argument
+    /// Further flags for the C compiler that compiles your own loop and the designs of packages; in one argument
     #[arg(help_heading = WHICH, long, value_name = "WORDS", allow_hyphen_values = true)]
     pub cflags: Option<String>,
     /// Measure nothing, and list designs, states and contexts

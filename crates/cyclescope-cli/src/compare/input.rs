@@ -29,7 +29,7 @@ impl Input {
             let table = Table::read(&bytes).map_err(|error| Failure::file(&name, error))?;
             if table.rows.is_empty() {
                 let remedy = "name a file that `cyclescope instr --out` wrote";
-                return Err(Failure::usage(format!("{name} holds no instructions"), Some(remedy)));
+                return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
             }
             Content::Results(table)
         } else {
@@ -42,7 +42,7 @@ impl Input {
         match &self.content {
             Content::Results(Table { cut: Some(line), .. }) => {
                 warn(&format!(
-                    "{}, line {line}: it is cut and was left out; the program was ended",
+                    "{}, line {line} is incomplete and was left out: the program ended while writing it",
                     self.path
                 ));
             }

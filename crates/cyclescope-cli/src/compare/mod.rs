@@ -22,14 +22,14 @@ const SHOWN: usize = 20;
 /// Runs the command and returns the exit code.
 pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Result<u8, Failure> {
     if let Some(name) = common.measuring() {
-        let text = format!("{name} changes nothing: comparing measures nothing");
+        let text = format!("{name} has no effect: compare measures nothing");
         return Err(Failure::usage(text, Some("leave it out")));
     }
     let (a, b) = (Input::read(&args.a)?, Input::read(&args.b)?);
     let Content::Results(ours) = &a.content else {
         let remedy =
             "name the file that `cyclescope instr --out` wrote first, and a published table after it";
-        return Err(Failure::usage(format!("{} is no result file", a.path), Some(remedy)));
+        return Err(Failure::usage(format!("{} is not a result file", a.path), Some(remedy)));
     };
     let comparison = match &b.content {
         Content::Results(theirs) => {
@@ -53,7 +53,7 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
         }
     }
     if comparison.forms.both == 0 {
-        warn("the two have no form in common: nothing was compared");
+        warn("the two files have no form in common: nothing was compared");
     }
     // A check that compares nothing must not pass.
     let different = args.fail_on_diff && (!comparison.differences.is_empty() || comparison.forms.both == 0);

@@ -102,8 +102,8 @@ fn counts(page: &mut Page, tallies: &[Tally]) -> Result<(), Failure> {
     }
     print(page, &rows)?;
     let overlap = if intervals { " overlap: of the 95 % intervals." } else { "" };
-    let text = "Shares are of what both have. sum: a side knows only the sum of two latencies. upper: a side knows \
-                an upper bound, which agrees with all that is not above it.";
+    let text = "Shares are of the quantities that both files have. sum: one file has only the sum of two latencies. upper: \
+                one file has an upper bound, which agrees with every figure up to it.";
     note(page, &format!("{text}{overlap}"))
 }
 

@@ -24,7 +24,7 @@ pub fn section(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Res
     loadable(page, facts)
 }
 
-const ONE_CPU: &str = "refused without --force: with one CPU only, nothing could end it";
+const ONE_CPU: &str = "refused without --force: with only one CPU, nothing can end it";
 
 fn loaded(page: &mut Page, module: &ModuleStudy) -> Result<(), Failure> {
     page.row("module", &format!("loaded, version {} of its interface", module.version))?;
@@ -34,7 +34,7 @@ fn loaded(page: &mut Page, module: &ModuleStudy) -> Result<(), Failure> {
     page.row("its TSC rate", &format!("{:.3} MHz, by the kernel{ppm}", module.tsc.megahertz()))?;
     page.row(
         "APERF",
-        if module.aperf { "counted beside every measurement" } else { "the processor shows none" },
+        if module.aperf { "counted beside every measurement" } else { "the processor does not offer it" },
     )
 }
 
@@ -52,12 +52,12 @@ fn loadable(page: &mut Page, facts: &KernelModule) -> Result<(), Failure> {
         match right {
             Right::Held => "yes",
             Right::AsRoot => "root may",
-            Right::Never => "no: CAP_SYS_MODULE was taken away, by a container",
+            Right::Never => "no: a container has removed CAP_SYS_MODULE",
         }
         .to_string()
     })?;
     for obstacle in facts.obstacles() {
-        page.row("in the way", &obstacle.text)?;
+        page.row("obstacle", &obstacle.text)?;
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub fn processor(page: &mut Page, machine: &Machine, common: &Common) -> Result<
         "hypervisor",
         &match &machine.hypervisor {
             Some(hypervisor) => format!("{}: this is a virtual machine", hypervisor.name),
-            None => "none that shows itself".to_string(),
+            None => "none found".to_string(),
         },
     )?;
     page.row("kernel", &format!("Linux {}", machine.kernel))?;
@@ -68,7 +68,7 @@ pub fn processor(page: &mut Page, machine: &Machine, common: &Common) -> Result<
     let allowed =
         machine.topology.allowed.known().map_or(String::new(), |cpus| format!(" of {}", cpu_list(cpus)));
     let choice =
-        if common.cpu.is_some() { "as asked for" } else { "the last one allowed; --cpu N takes another" };
+        if common.cpu.is_some() { "as asked for" } else { "the last one allowed; --cpu N selects another" };
     page.row("CPU examined", &format!("{}{allowed} ({choice})", target.cpu))
 }
 
@@ -103,10 +103,10 @@ pub fn tsc(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<
     let tsc = &machine.tsc;
     page.section("Time stamp counter (TSC)")?;
     page.row("readable", &tsc.disabled.as_ref().map_or("yes".to_string(), |why| format!("no: {why}")))?;
-    let told = |flag: &bool, what: &str| format!("{} (the kernel's word: {what})", yes(flag));
+    let told = |flag: &bool, what: &str| format!("{} (reported by the kernel: {what})", yes(flag));
     page.fact("constant", &tsc.constant, |flag| told(flag, "its rate does not follow the core clock"))?;
-    page.fact("nonstop", &tsc.nonstop, |flag| told(flag, "it counts on in sleep states"))?;
-    page.row("invariant", &format!("{} (CPUID's promise of both)", yes(&tsc.invariant)))?;
+    page.fact("nonstop", &tsc.nonstop, |flag| told(flag, "it keeps counting in sleep states"))?;
+    page.row("invariant", &format!("{} (CPUID promises both)", yes(&tsc.invariant)))?;
     page.fact("kernel's clock", &tsc.clocksource, String::clone)?;
     let study = match &diagnosis.tsc {
         Fact::Known(study) => study,
@@ -116,7 +116,8 @@ pub fn tsc(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<
     let steps: Vec<String> = study.steps.iter().map(step).collect();
     page.row("step in ticks", &steps.join(", "))?;
     page.fact("phases of step", &diagnosis.phases, |phases| {
-        let verdict = if phases.uniform { "uniform: means see through the step" } else { "not uniform" };
+        let verdict =
+            if phases.uniform { "uniform: means resolve less than the step" } else { "not uniform" };
         format!("{verdict} (off by {:.3} of it)", phases.off_line)
     })?;
     costs(page, &study.traps)?;
@@ -185,8 +186,8 @@ fn lfence(machine: &Machine, study: &TscStudy) -> String {
     let promise = match machine.features.lfence().known() {
         Some(LfenceOrder::Architectural) => "promised by its definition",
         Some(LfenceOrder::AlwaysSerializing) => "promised by this processor",
-        Some(LfenceOrder::SetByKernel) => "switched on by the kernel",
-        None => "promised by nothing",
+        Some(LfenceOrder::SetByKernel) => "enabled by the kernel",
+        None => "not promised",
     };
     let proof = &study.traps.lfence;
     let (verdict, experiment) = if proof.waits {
@@ -253,7 +254,7 @@ fn plus_minus(interval: &Interval) -> String {
 
 fn sibling_rows(page: &mut Page, study: &SiblingStudy) -> Result<(), Failure> {
     if study.proofs.is_empty() && study.untested.is_empty() {
-        return page.row("shares core with", "no other CPU is allowed, so none was tried");
+        return page.row("shares core with", "this process may use no other CPU, so none was tried");
     }
     let mut label = "shares core with";
     for proof in &study.proofs {
@@ -276,7 +277,7 @@ fn proof_text(proof: &SiblingProof) -> String {
     let verdict = match proof.sharing {
         Sharing::Shared => "yes",
         Sharing::Separate => "no",
-        Sharing::Unclear => "can't tell",
+        Sharing::Unclear => "unclear",
     };
     let widths = match (proof.alone, proof.beside) {
         (Some(alone), Some(beside)) => format!(" ({alone:.2} adds a cycle, {beside:.2} while it was busy)"),
@@ -319,7 +320,7 @@ pub fn surroundings(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -
     page.section("Surroundings")?;
     if let Some(target) = &machine.target {
         page.fact("kernel's siblings", &target.siblings, |cpus| match cpus.as_slice() {
-            [] => "none: the kernel thinks that the core has one CPU".to_string(),
+            [] => "none: the kernel reports one CPU on this core".to_string(),
             cpus => format!("CPU {} on the same core", cpu_list(cpus)),
         })?;
         let power = &target.power;

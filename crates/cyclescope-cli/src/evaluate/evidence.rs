@@ -36,7 +36,7 @@ impl Evidence {
         let (needed, free) = (bytes(shape), self.free());
         if free.is_some_and(|free| free < needed) {
             let text = format!(
-                "the readings of {} take {}, more than there is room for",
+                "the readings of {} take {}, more than the free space",
                 of.clock.name,
                 megabytes(needed)
             );
@@ -71,7 +71,7 @@ impl Evidence {
 
 fn refused(directory: &Path, error: &io::Error) -> Failure {
     let remedy = "name a new or an empty directory, where you may write";
-    Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
+    Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
 }
 
 fn megabytes(bytes: u64) -> String {

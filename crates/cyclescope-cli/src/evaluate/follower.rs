@@ -109,7 +109,7 @@ impl<'a> Follower<'a> {
     fn keep(&mut self, act: impl FnOnce(&mut Evidence) -> Result<(), Failure>) {
         if let Some(Err(failure)) = self.evidence.as_mut().map(act) {
             self.evidence = None;
-            self.progress.aside(|| warn("evidence is no longer kept; the evaluation goes on"));
+            self.progress.aside(|| warn("evidence is no longer written; the evaluation continues"));
             self.failure.get_or_insert(failure);
         }
     }
@@ -118,7 +118,7 @@ impl<'a> Follower<'a> {
     fn draw(&mut self, act: impl FnOnce(&mut Plots) -> Result<(), Failure>) {
         if let Some(Err(failure)) = self.plots.as_mut().map(|plots| act(plots)) {
             self.plots = None;
-            self.progress.aside(|| warn("no more graphs are drawn; the evaluation goes on"));
+            self.progress.aside(|| warn("no more graphs are drawn; the evaluation continues"));
             self.failure.get_or_insert(failure);
         }
     }

@@ -67,7 +67,7 @@ impl Plots {
         self.draw_chart(
             &format!("resolution-{file}"),
             &Chart {
-                title: format!("What so many readings tell apart: {clock}"),
+                title: format!("Difference resolved by a number of readings: {clock}"),
                 note: format!("{}: at 95 %", self.machine()),
                 x: Axis { label: "readings of each program".to_string(), scale: Scale::Log },
                 y: Axis { label: "difference (core cycles)".to_string(), scale: Scale::Log },

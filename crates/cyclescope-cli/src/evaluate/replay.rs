@@ -43,11 +43,11 @@ pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     if differing.is_empty() {
         if !output.is_json() {
             output.line("")?;
-            output.line("These are the figures that were written beside the readings.")?;
+            output.line("These are the figures stored with the readings.")?;
         }
         return Ok(());
     }
-    let text = format!("the readings give another {} than the result beside them", differing.join(", "));
+    let text = format!("the readings give a different {} than the stored result", differing.join(", "));
     Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))
 }
 

@@ -95,9 +95,9 @@ pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
         let holds = match claim.holds {
             Some(true) => "holds here",
             Some(false) => "does not hold here",
-            None => "can't be told here",
+            None => "can't be decided here",
         };
-        let stand_in = claim.stand_in.map_or(String::new(), |name| format!(" ({name} stood in)"));
+        let stand_in = claim.stand_in.map_or(String::new(), |name| format!(" ({name} was measured instead)"));
         page.row("claim", &format!("{} [{}]", claim.text, claim.source))?;
         page.row("", &format!("{holds}{stand_in}: {}", claim.why))?;
     }
@@ -119,7 +119,7 @@ pub fn verdicts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure>
 }
 
 fn verdict(page: &mut Page, verdict: &Verdict) -> Result<(), Failure> {
-    let why = verdict.caveats.first().map_or("no method here will do", |caveat| &caveat.text);
+    let why = verdict.caveats.first().map_or("no method is suitable here", |caveat| &caveat.text);
     for (label, recommended) in [("short code", &verdict.short_code), ("long code", &verdict.long_code)] {
         match recommended {
             Some(recommended) => self::recommended(page, label, recommended)?,

@@ -45,7 +45,7 @@ pub fn samples(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> 
     of_samples(page, &methods)?;
     for found in evaluation.methods.iter().filter(|found| found.method.is_none()) {
         let name = named(found.candidate);
-        note(page, &format!("{name} gave no sane reading: its ends were before its starts"))?;
+        note(page, &format!("{name} gave no valid reading: its ends were before its starts"))?;
     }
     for text in rows::not_run(&candidates(evaluation), not_run) {
         note(page, &text)?;
@@ -105,7 +105,7 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
     note(
         page,
         "Integers as the paper's program has them; --json has the exact fractions and the reasons. In steps² 0.25 is \
-         perfect: what a clock makes that only counts in steps. A constant minimum may only mean that the step hides \
+         perfect: a clock that only counts in steps has it. A constant minimum may only mean that the step hides \
          what varies.",
     )?;
     // Of a few methods there is room for the reasons.
@@ -126,7 +126,7 @@ fn scaled(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> 
         if taken < method.asked.total() {
             let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
             let text = format!(
-                "{}: {ensembles} x {samples} samples for want of time, not {} x {}.",
+                "{}: {ensembles} x {samples} samples for lack of time, not {} x {}.",
                 named(method.subject.candidate()),
                 method.asked.ensembles,
                 method.asked.samples

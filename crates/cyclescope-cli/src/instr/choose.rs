@@ -19,7 +19,7 @@ pub fn subjects(args: &InstrArgs) -> Result<Vec<Subject>, Failure> {
     }
     if args.all && !(criteria.filters.is_empty() && criteria.mnemonics.is_empty()) {
         let remedy = "leave --all or the filter out; --isa goes with both";
-        return Err(Failure::usage("--all leaves nothing to a filter", Some(remedy)));
+        return Err(Failure::usage("--all already selects every form", Some(remedy)));
     }
     let subjects = match &args.from {
         Some(path) => listed(path)?,
@@ -50,7 +50,7 @@ fn refused(unmatched: &Unmatched) -> Failure {
         Unmatched::Mnemonic(name, near) => (format!("there is no instruction `{name}`"), near.as_slice()),
         Unmatched::Isa(name, near) => (format!("there is no CPUID feature `{name}`"), near.as_slice()),
         Unmatched::Together => {
-            let text = "no form is what the filters name and needs what --isa names";
+            let text = "no form that the filters select needs a feature that --isa names";
             return Failure::usage(text, Some("leave --isa out, or name other features"));
         }
     };

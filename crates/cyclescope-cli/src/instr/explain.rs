@@ -117,7 +117,7 @@ fn print_trial(trial: &Trial, page: &mut Page) -> Result<(), Failure> {
     }
     if trial.bent + trial.void > 0 {
         let text = format!(
-            "{} layouts not proportional to the number of instances, {} without a round to go by",
+            "{} layouts not proportional to the number of instances, {} without a usable round",
             trial.bent, trial.void
         );
         page.row("  left out", &text)?;

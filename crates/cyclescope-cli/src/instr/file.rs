@@ -52,8 +52,8 @@ impl ResultFile {
     pub fn create(path: &Path) -> Result<ResultFile, Failure> {
         let file = ResultFile::open(path, true)?;
         if file.length > 0 {
-            let remedy = format!("go on with it with --resume {}, or name a new file", quoted(path));
-            return Err(Failure::usage(format!("{} is there already", path.display()), Some(&remedy)));
+            let remedy = format!("resume it with --resume {}, or name a new file", quoted(path));
+            return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
         }
         // Of an earlier file of this name.
         let _ = std::fs::remove_file(file.journal_path());
@@ -167,7 +167,7 @@ impl ResultFile {
     }
 
     fn foreign(&self) -> Failure {
-        let text = format!("{} is no file that `cyclescope instr --out` wrote", self.path.display());
+        let text = format!("{} was not written by `cyclescope instr --out`", self.path.display());
         Failure::usage(text, Some("name one, or a new file with --out"))
     }
 
@@ -176,7 +176,7 @@ impl ResultFile {
     }
 
     fn unwritten(&self, error: &io::Error) -> Failure {
-        let remedy = format!("make room; what was written is good: {}", self.resume_command());
+        let remedy = format!("free some space; what was written is valid: {}", self.resume_command());
         Failure::internal(format!("writing to {} failed: {error}", self.path.display())).with_remedy(&remedy)
     }
 }

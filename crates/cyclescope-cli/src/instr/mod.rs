@@ -51,7 +51,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     if let (Some(path), None) = (&args.resume, &kept.head)
         && choose::names_nothing(args)
     {
-        let text = format!("{} ends before its first line does, so that it tells no forms", path.display());
+        let text = format!("{} has no complete first line, so it names no forms", path.display());
         return Err(Failure::usage(text, Some("name the forms again, or begin a new file with --out")));
     }
     let adopted = kept.head.as_ref().map(|(_, session)| session.adopt(common, args));
@@ -236,7 +236,7 @@ impl<'a> Bench<'a> {
         }
         self.head(session, &kept, survey.as_ref(), file.as_deref_mut(), output)?;
         interrupt::farewell(
-            file.as_ref().map(|file| format!("interrupted; go on with {}", file.resume_command())),
+            file.as_ref().map(|file| format!("interrupted; resume with {}", file.resume_command())),
         );
         let mut follower =
             Follower::new((self.common, args), (session, self.machine), &subjects, file, output);
@@ -288,7 +288,7 @@ fn writable(path: &Path) -> Result<(), Failure> {
         Ok(()) if path.is_dir() => "it is a directory".to_string(),
         Ok(()) => return Ok(()),
     };
-    let text = format!("no table can go to {}: {why}", path.display());
+    let text = format!("no table can be written to {}: {why}", path.display());
     Err(Failure::usage(text, Some("name a file where you may write")))
 }
 

@@ -69,7 +69,7 @@ impl GaugeRecord {
     /// As a result file's first line has it.
     pub fn of(machine: &Value) -> Result<GaugeRecord, Failure> {
         serde_json::from_value(machine["gauge"].clone()).map_err(|error| {
-            let text = format!("the file's first line does not tell what links cost: {error}");
+            let text = format!("the file's first line does not have the cost of the links: {error}");
             Failure::usage(text, Some("begin a new file with --out"))
         })
     }
@@ -170,14 +170,17 @@ impl Session {
             }
         }
         if differ.is_empty() && self.identity != now.identity {
-            differ.push(format!("it is about {} other forms than the {} of now", self.forms, now.forms));
+            differ.push(format!(
+                "it has {} forms, which differ from the {} selected now",
+                self.forms, now.forms
+            ));
         }
         if differ.is_empty() {
             return Ok(());
         }
-        let remedy = "go on with `cyclescope instr --resume FILE` alone, on the same machine and with the same \
+        let remedy = "resume with `cyclescope instr --resume FILE` alone, on the same machine and with the same \
                       version; or name a new file with --out";
-        Err(Failure::usage(format!("{path} can't be gone on with: {}", differ.join("; ")), Some(remedy)))
+        Err(Failure::usage(format!("{path} can't be resumed: {}", differ.join("; ")), Some(remedy)))
     }
 }
 

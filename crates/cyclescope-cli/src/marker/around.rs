@@ -64,7 +64,7 @@ pub struct Absent {
 }
 
 /// What a file of the user's has to be.
-const FORM: &str = "the loop's body is `static inline void around(void *memory)`; the marker stands at its end, or where \
+const FORM: &str = "the loop's body is `static inline void around(void *memory)`; the marker is placed at its end, or where \
                     MARKER() is in it";
 /// The file that stands before the user's where that is looked at alone.
 const ALONE: &str = "alone.h";
@@ -149,8 +149,8 @@ fn user_loop(around: Around, machine: &Machine) -> Result<Loop, Failure> {
         Around::File(file) => {
             compiler::readable(file)?;
             if !file.is_file() {
-                let text = format!("{} is no file that can be read again and again", file.display());
-                return Err(Failure::usage(text, Some("save it as a file")));
+                let text = format!("{} can be read only once", file.display());
+                return Err(Failure::usage(text, Some("save it as a regular file")));
             }
             let path = std::path::absolute(file).map_err(|error| {
                 Failure::usage(format!("opening {} failed: {error}", file.display()), None)

@@ -37,7 +37,7 @@ pub fn assembly(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure
         }
         last = Some(record);
     }
-    note(page, "*: the marker's own. Dormant code; names stand for what lies outside of it.")
+    note(page, "*: the marker's own instructions. The code is dormant; names mark addresses outside of it.")
 }
 
 fn function(page: &mut Page, code: &[Line]) -> Result<(), Failure> {

@@ -86,7 +86,7 @@ pub fn conclusions(page: &mut Page, conclusions: &[Conclusion]) -> Result<(), Fa
         let verdict = match conclusion.holds {
             Some(true) => "yes",
             Some(false) => "no",
-            None => "can't be told",
+            None => "can't be decided",
         };
         let paint = |output: &Output, text: &str| output.bold(text);
         page.painted_row(verdict, conclusion.text, paint)?;
@@ -94,9 +94,9 @@ pub fn conclusions(page: &mut Page, conclusions: &[Conclusion]) -> Result<(), Fa
     }
     note(
         page,
-        "Differences are taken placement by placement. The margin is what costs at one placement may be wrong by; for \
-         \"almost as much\" a third of the first figure, for \"almost no difference\" a tenth of all that the marker \
-         costs.",
+        "Differences are taken placement by placement. The margin is the error that a cost at one placement may have; \
+         for \"almost as much\" a third of the first figure, for \"almost no difference\" a tenth of the marker's whole \
+         cost.",
     )
 }
 

@@ -52,7 +52,7 @@ pub fn states(mode: Mode) -> fn(&Design) -> Vec<State> {
 
 fn refused(unmatched: Unmatched) -> Failure {
     let Unmatched { what, word, near, known } = unmatched;
-    let all = format!("there are {}; `cyclescope marker --list` tells what they are", known.join(", "));
+    let all = format!("there are {}; `cyclescope marker --list` describes them", known.join(", "));
     let remedy = match near.as_slice() {
         [] => all,
         near => format!("did you mean {}? {all}", near.join(", ")),

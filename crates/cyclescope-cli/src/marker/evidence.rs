@@ -25,7 +25,10 @@ impl Evidence {
     pub fn new(directory: &Path) -> Result<Evidence, Failure> {
         let refused = |error: io::Error| {
             let remedy = "name a new or an empty directory, where you may write";
-            Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
+            Failure::usage(
+                format!("no evidence can be written to {}: {error}", directory.display()),
+                Some(remedy),
+            )
         };
         prepare(directory).map_err(refused)?;
         Ok(Evidence {
@@ -112,7 +115,7 @@ pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     if differing.is_empty() {
         return Ok(());
     }
-    let text = format!("the visits give another cost than the record beside them: {}", differing.join(", "));
+    let text = format!("the visits give a different cost than the stored record: {}", differing.join(", "));
     Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))
 }
 

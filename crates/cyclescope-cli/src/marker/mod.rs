@@ -83,8 +83,8 @@ fn compile(args: &MarkerArgs, choice: &Choice, machine: &Machine, mode: Mode) ->
         return match around {
             None => Ok(Libraries::none()),
             Some(_) => Err(Failure::from(Unavailable {
-                what: "a loop of your own in ring 0".to_string(),
-                why: "the module's markers are compiled with it, in loops of its own".to_string(),
+                what: "your own loop in ring 0".to_string(),
+                why: "the module's markers are compiled into it, in its own loops".to_string(),
                 remedy: "leave --executor kernel out".to_string(),
             })),
         };
@@ -179,7 +179,7 @@ fn survey(
             evidence.take(&event);
         }
         if let Event::Progress(Standing { settled, subjects, done }) = event {
-            let message = format!("{settled} of {subjects} markers known well enough");
+            let message = format!("{settled} of {subjects} markers converged");
             progress.tell((done * PARTS as f64) as u64, PARTS, message);
         }
     };
@@ -229,7 +229,10 @@ impl<'a> Report<'a> {
             design: record.design,
             state: None,
             context: Some(record.context),
-            reason: format!("{}: the compiler has removed the marker, which nothing reaches", record.state),
+            reason: format!(
+                "{}: the compiler has removed the marker because it is unreachable",
+                record.state
+            ),
             remedy: None,
         });
         let published = PublishedRecord {

@@ -45,7 +45,7 @@ fn picture(context: &str, machine: &str, records: &[&MarkerRecord]) -> Bars {
     let label = if large { "core cycles a loop, logarithmic beyond ±0.1" } else { "core cycles a loop" };
     let executor = records.first().map_or("user", |record| record.executor);
     Bars {
-        title: format!("What markers add to once around the loop: {context}"),
+        title: format!("What markers add to one iteration of the loop: {context}"),
         note: format!("{machine}, {executor} mode: medians over placements, 95 % intervals"),
         axis: Axis { label: label.to_string(), scale },
         groups,

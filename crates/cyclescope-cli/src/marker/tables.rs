@@ -134,10 +134,10 @@ fn extremes(record: &MarkerRecord) -> String {
 /// What caveats of a kind have in common: their figures are in the JSON.
 fn kind(caveat: &Caveat) -> &str {
     match caveat.code {
-        Code::IntervalNotReached => "at some placements the interval is wider than was asked for",
-        Code::TwoModes => "at some placements visits fall into modes, of which the most frequent counts",
-        Code::RulersDisagree => "the rulers disagree, so that all costs may be off by as much",
-        Code::SiblingBusy => "many visits were beside a busy sibling and are left out",
+        Code::IntervalNotReached => "at some placements the interval is wider than asked for",
+        Code::TwoModes => "at some placements visits form modes; the most frequent one counts",
+        Code::RulersDisagree => "the rulers disagree, so all costs may be wrong by the same share",
+        Code::SiblingBusy => "during many visits a sibling was busy; these are left out",
         Code::Emulated => "the machine is emulated and has no core cycles",
         _ => &caveat.text,
     }
@@ -147,16 +147,16 @@ fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
     page.output.line("")?;
     note(
         page,
-        "marker: the loop with the marker less the loop without it, which stands in brackets; the median over placements \
-         with its interval. step: what a state adds to the one that it goes further than, placement by placement. \
-         best..worst: placements. bytes: the marker's own, on the likely and on the unlikely path. function: by how many \
-         bytes the whole functions differ.",
+        "marker: the loop with the marker less the loop without it, whose cost is in brackets; the median over placements \
+         with its interval. step: what a state adds to the simpler state that it extends, placement by placement. \
+         best..worst: the extremes over placements. bytes: those of the marker itself, on the likely and on the unlikely \
+         path. function: by how many bytes the whole functions differ.",
     )?;
     if records.iter().any(|record| record.design == CONTROL) {
         note(
             page,
-            "none/base is the control: a loop against a copy of itself. What it has other than 0 is the measurement's \
-             own error.",
+            "none/base is the control: a loop against a copy of itself. Its distance from 0 is the measurement's \
+             error.",
         )?;
     }
     Ok(())
@@ -190,7 +190,7 @@ pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure
 pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
     let proved = || records.iter().filter_map(|record| Some((record, record.calls?)));
     let Some((_, first)) = proved().next() else { return Ok(()) };
-    page.section("Calls, counted in a run of their own")?;
+    page.section("Calls, counted in a separate run")?;
     let false_ones: Vec<String> = proved()
         .filter(|(_, calls)| !calls.holds())
         .map(|(record, calls)| {

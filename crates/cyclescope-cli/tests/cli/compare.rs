@@ -260,7 +260,7 @@ fn what_cannot_be_compared_is_told_with_what_helps() {
         (&[&a, missing.to_str().expect("text")], "No such file"),
         (&[&a, files.0.path().to_str().expect("text")], "directory"),
         (&[&a, &empty], "name the columns"),
-        (&[&none, &a], "holds no instructions"),
+        (&[&none, &a], "contains no instructions"),
         (&[&a, &misspelt], "did you mean `mnemonic`"),
         (&[&a, &without], "did you mean `latency_cycles`"),
         (&[&a, &wrong], "line 3: `many`"),
@@ -268,7 +268,7 @@ fn what_cannot_be_compared_is_told_with_what_helps() {
         (&[&good, &a], "a published table after it"),
         (&[&a, &a, "--tolerance", "0"], "--tolerance"),
         (&[&a, &a, "--tolerance", "1,2"], "one share"),
-        (&[&a, &a, "--cpu", "0"], "--cpu changes nothing"),
+        (&[&a, &a, "--cpu", "0"], "--cpu has no effect"),
         (&[&a], "required"),
     ];
     for (arguments, says) in cases {

@@ -60,8 +60,8 @@ fn options_that_would_change_nothing_are_refused() {
     says(&["--cflags=-O3", "nop"], 2, "cannot be used with");
     says(&["--init", "nop", "--c", "x.c"], 2, "cannot be used with");
     says(&["--assembler", "as", "--c", "x.c"], 2, "cannot be used with");
-    says(&["--cold", "code", "--loop", "3", "nop"], 2, "--cold goes with neither");
-    says(&["--cold", "code", "--unroll", "3", "nop"], 2, "--cold goes with neither");
+    says(&["--cold", "code", "--loop", "3", "nop"], 2, "--cold measures one run");
+    says(&["--cold", "code", "--unroll", "3", "nop"], 2, "--cold measures one run");
 }
 
 #[test]

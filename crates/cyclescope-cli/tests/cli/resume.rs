@@ -214,7 +214,7 @@ fn only_the_same_survey_goes_on() {
         assert!(answer.stderr.contains(from.trim_matches(['"', ':'])), "{from}: {}", answer.stderr);
     }
     let answer = said(&["nop", "--out", &path]);
-    assert!(answer.code == Some(2) && answer.stderr.contains("is there already"), "{answer:?}");
+    assert!(answer.code == Some(2) && answer.stderr.contains("already exists"), "{answer:?}");
     assert_eq!(content(&path), before);
 }
 
