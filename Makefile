@@ -12,7 +12,7 @@ build:
 	$(CARGO) build --release
 
 run:
-	$(CARGO) run --release -- run "imul rax, rax"
+	$(CARGO) run --release -- run "mulsd xmm0, xmm1"
 
 # Format, lints, structure, then unit, integration and documentation tests of every crate, then the module in emulated machines.
 # Where those can't be had (77), the reason is printed and the rest counts.
