@@ -45,7 +45,7 @@ impl Linear {
         self.constant = constant.ok_or_else(|| at.error("this constant is too large"))?;
         self.registers.extend(other.registers);
         match (&self.symbol, other.symbol) {
-            (Some(_), Some((_, place))) => return Err(place.error("places in the code cannot be added up")),
+            (Some(_), Some((_, place))) => return Err(place.error("places in the code cannot be added")),
             (None, Some(symbol)) => self.symbol = Some(symbol),
             _ => {}
         }
@@ -141,9 +141,7 @@ impl Cursor<'_> {
                 self.take();
                 let inside = self.sum(in_address, depth + 1)?;
                 if !self.at_punct(')') {
-                    return Err(token
-                        .at
-                        .error_expecting("this `(` is not closed", "a `)` belongs behind it"));
+                    return Err(token.at.error_expecting("this `(` is not closed", "a `)` after it"));
                 }
                 self.take();
                 Ok(inside)

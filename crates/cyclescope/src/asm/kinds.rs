@@ -1,4 +1,4 @@
-//! What an operand slot of an instruction takes, in the few classes that the text can tell apart.
+//! What an operand slot of an instruction takes, in the few classes that the text distinguishes.
 
 use iced_x86::{Code, OpCodeOperandKind as Kind, Register};
 
@@ -96,7 +96,7 @@ impl Class {
     }
 }
 
-/// What an immediate slot holds.
+/// What an immediate slot contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Imm {
     /// 4 bits that share a byte with a register.
@@ -105,7 +105,7 @@ pub(super) enum Imm {
     One,
     /// A byte as it is.
     Byte,
-    /// A byte that is sign-extended to so many bits.
+    /// A byte that is sign-extended to this number of bits.
     ByteTo(u32),
     /// So many bits as they are.
     Bits(u32),
@@ -146,7 +146,7 @@ impl Imm {
         if value < -(1i128 << (width - 1)) || value >= 1i128 << width {
             return None;
         }
-        // Truncating is the point: `add eax, 0xffffff80` holds the byte 0x80.
+        // Truncating is the point: `add eax, 0xffffff80` contains the byte 0x80.
         let seen = ((value as i64) << (64 - width)) >> (64 - width);
         let kept = (seen << (64 - stored)) >> (64 - stored);
         (kept == seen).then_some(seen)
@@ -182,7 +182,7 @@ pub(super) enum Slot {
     Table,
     /// An immediate.
     Imm(Imm),
-    /// A branch target with a displacement of so many bits.
+    /// A branch target with a displacement of this number of bits.
     Branch(u32),
 }
 

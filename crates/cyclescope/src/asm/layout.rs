@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<Listing, BadSnippet> {
         match item {
             Item::Label(name, at) => {
                 if layout.labels.insert(name.clone(), statements.len()).is_some() {
-                    return Err(at.error(format!("the label `{name}` exists already")));
+                    return Err(at.error(format!("the label `{name}` already exists")));
                 }
             }
             Item::Local(number) => layout.locals.push((number, statements.len())),
@@ -56,7 +56,7 @@ struct Line {
 #[derive(Default)]
 struct Layout {
     lines: Vec<Line>,
-    /// Number of the line that each label stands before.
+    /// Number of the line that follows each label.
     labels: HashMap<String, usize>,
     locals: Vec<(u32, usize)>,
 }
@@ -92,7 +92,7 @@ impl Layout {
         Ok(())
     }
 
-    /// The line that a numeric label stands before, seen from another line.
+    /// The line that follows a numeric label, as referred to from another line.
     fn local(&self, label: u32, ahead: bool, from: usize) -> Option<usize> {
         let mut lines = self.locals.iter().filter(|(number, _)| *number == label).map(|(_, line)| *line);
         if ahead { lines.find(|line| *line > from) } else { lines.rfind(|line| *line <= from) }

@@ -1,4 +1,4 @@
-//! Assembled code: its bytes, the instructions in it and where they stand in the text.
+//! Assembled code: its bytes, the instructions in it and their place in the text.
 
 use super::lexer::Position;
 use crate::error::BadSnippet;
@@ -23,7 +23,7 @@ impl Listing {
         &self.bytes
     }
 
-    /// Where an instruction stands in the text; in machine code without text, line 1 and the byte from 1.
+    /// The place of an instruction in the text; in machine code without text, line 1 and the byte from 1.
     pub fn position(&self, instruction: usize) -> Option<Position> {
         self.positions.get(instruction).copied()
     }
@@ -48,7 +48,7 @@ impl Listing {
         while decoder.can_decode() {
             let instruction = decoder.decode();
             let ip = instruction.ip();
-            // One statement can be two instructions (FINIT is WAIT and FNINIT): both stand at its place.
+            // One statement can be two instructions (FINIT is WAIT and FNINIT): both have its place.
             let before = places.partition_point(|(start, _)| *start <= ip);
             let by_byte = Position { line: 1, column: ip as u32 + 1 };
             positions.push(before.checked_sub(1).map_or(by_byte, |index| places[index].1));

@@ -77,12 +77,12 @@ const SIZES: [(&str, u32); 16] = [
     ("dqword", 16),
 ];
 
-/// The bytes that a size keyword stands for.
+/// The bytes that a size keyword means.
 pub(super) fn size_bytes(keyword: &str) -> Option<u32> {
     SIZES.iter().find(|(name, _)| *name == keyword).map(|(_, bytes)| *bytes)
 }
 
-/// The size keyword for so many bytes.
+/// The size keyword for a number of bytes.
 pub(super) fn size_name(bytes: u32) -> Option<&'static str> {
     SIZES.iter().find(|(_, size)| *size == bytes).map(|(name, _)| *name)
 }
@@ -168,7 +168,7 @@ impl Cursor<'_> {
         match inside {
             Some(inside) => {
                 if let Some((register, _, place, _)) = outside.registers.first() {
-                    let message = format!("`{register:?}` cannot stand before a bracket").to_lowercase();
+                    let message = format!("`{register:?}` cannot be before a bracket").to_lowercase();
                     return Err(place.error_expecting(message, "write it inside the brackets"));
                 }
                 memory(inside.plus(outside, 1, at)?, segment, keywords, at)
@@ -272,7 +272,7 @@ fn memory(linear: Linear, segment: Register, keywords: &Keywords, at: Position) 
     if let Some(&(register, _, place, _)) = linear.registers.iter().find(|r| bad_index(r.0, index, base)) {
         return Err(place.error_expecting(
             format!("`{register:?}` cannot be used that way in an address").to_lowercase(),
-            "rsp and rip are never an index, rip stands alone, and both registers have one width",
+            "rsp and rip are never an index, rip has no other register with it, and both registers have the same width",
         ));
     }
     let limit = linear.constant;

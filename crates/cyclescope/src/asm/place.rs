@@ -39,7 +39,7 @@ pub(super) enum Why {
 }
 
 impl Why {
-    /// The lower, the more it tells the writer.
+    /// The lower, the more useful to the writer.
     pub(super) fn rank(&self) -> u32 {
         match self {
             Why::Range(..) => 0,

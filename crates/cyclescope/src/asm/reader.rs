@@ -18,7 +18,7 @@ pub(super) enum Prefix {
     Bnd,
     Notrack,
     Segment(Register),
-    /// `data16` or `data64`: operands of so many bits.
+    /// `data16` or `data64`: operands of that number of bits.
     Data(u32),
     /// `addr32`: addresses of 32 bits.
     Addr32,
@@ -94,8 +94,8 @@ impl Cursor<'_> {
                         self.take();
                     }
                     Some(_) if token.text.len() > 2 => {
-                        let what = format!("the prefix `{}` stands alone", token.text);
-                        return Err(token.at.error_expecting(what, "an instruction belongs behind it"));
+                        let what = format!("the prefix `{}` has no instruction", token.text);
+                        return Err(token.at.error_expecting(what, "an instruction after it"));
                     }
                     _ => break,
                 },

@@ -192,7 +192,7 @@ pub fn vector_state(instructions: &[Instruction]) -> VectorState {
         state.x87 |= instruction.fpu_stack_increment_info().writes_top();
         let operands = (0..instruction.op_count()).map(|n| instruction.op_register(n));
         let index = instruction.memory_index();
-        // A write of xmm by VEX clears, and is listed as a write of, the whole register: the operand tells.
+        // A write of xmm by VEX clears, and is listed as a write of, the whole register: the operand decides.
         let named: Vec<Register> = operands.chain([index]).filter(|r| *r != Register::None).collect();
         let used = factory.info(instruction).used_registers().iter().map(|u| u.register());
         let implied: Vec<Register> =

@@ -1,4 +1,4 @@
-//! Words an error so that it tells what fits instead.
+//! Words an error so that it names what fits instead.
 
 use super::kinds::{Class, Imm, Slot, slots};
 use super::lexer::Position;
@@ -125,12 +125,12 @@ fn explain(why: &Why, statement: &Statement, at: Position) -> (String, Option<St
         Why::Size(bytes) => {
             let name = size_name(*bytes).map_or_else(|| format!("{bytes} bytes"), |n| format!("{n} ptr"));
             (
-                format!("the memory operand of `{}` has another size", statement.mnemonic),
+                format!("the memory operand of `{}` has a different size", statement.mnemonic),
                 Some(format!("{name} fits")),
             )
         }
         Why::Broadcast(count) => {
-            (text("the broadcast has another number of elements"), Some(format!("{{1to{count}}} fits")))
+            (text("the broadcast has a different number of elements"), Some(format!("{{1to{count}}} fits")))
         }
         Why::NoBroadcast => (format!("`{}` cannot broadcast here", statement.mnemonic), None),
         Why::Index(class) => {
@@ -145,7 +145,7 @@ fn explain(why: &Why, statement: &Statement, at: Position) -> (String, Option<St
         ),
         Why::NeedsMask => (
             format!("`{}` needs a mask", statement.mnemonic),
-            Some(text("one of {k1} to {k7} behind this operand")),
+            Some(text("one of {k1} to {k7} after this operand")),
         ),
         Why::Far => (
             text("near and far targets do not mix"),

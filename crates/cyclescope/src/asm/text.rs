@@ -71,7 +71,7 @@ fn mnemonic_with_prefixes(formatter: &mut IntelFormatter, instruction: &Instruct
         Code::Fldenv_m14byte | Code::Fnstenv_m14byte | Code::Frstor_m94byte | Code::Fnsave_m94byte
     );
     if short_environment {
-        // The formatter tells it by a size that no assembler knows.
+        // The formatter shows it by a size that no assembler accepts.
         text.push_str("data16 ");
     }
     formatter.format_mnemonic(instruction, &mut text);

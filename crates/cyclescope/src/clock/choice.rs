@@ -10,7 +10,7 @@ use crate::unit::Unit;
 /// Methods from the most preferred down: fenced on both sides, and cheap.
 ///
 /// LFENCE comes first where it waits for earlier instructions; SERIALIZE orders on every processor that has
-/// it; RDTSCP waits everywhere, and what follows it is held back only by LFENCE. Methods with CPUID are never
+/// it; RDTSCP waits everywhere, and only LFENCE delays what follows it. Methods with CPUID are never
 /// chosen: in a virtual machine it leaves the guest, at thousands of ticks and with their variance.
 const PREFERRED: [&str; 3] = ["lfence-rdtsc-lfence", "serialize-rdtsc", "rdtscp-lfence"];
 
@@ -31,7 +31,7 @@ pub fn choose(machine: &Machine) -> Result<&'static Clock, Unavailable> {
     Err(refused.expect("there is at least one candidate"))
 }
 
-/// How far down a method stands among those that [`choose`] prefers; behind them all where it is none of them.
+/// The rank of a method among those that [`choose`] prefers; after all of them where it is not one of them.
 pub fn rank(clock: &Clock) -> usize {
     PREFERRED.iter().position(|name| *name == clock.name).unwrap_or(PREFERRED.len())
 }
@@ -62,7 +62,7 @@ pub fn require(clock: &Clock, machine: &Machine, mode: Mode) -> Result<(), Unava
     }
     if mode == Mode::Kernel && clock.reads_counter() {
         return Err(unavailable(
-            "in ring 0 no counter is set up for it; the system counts for processes alone".to_string(),
+            "in ring 0 no counter is set up for it; the system counts only for processes".to_string(),
             "choose another clock (--clock list), or measure in user mode",
         ));
     }

@@ -1,6 +1,6 @@
 //! LFENCE, RDTSC before; RDTSCP, LFENCE after.
 //!
-//! Nothing stands between the first reading and the body, so the body's first instructions may begin early.
+//! There is nothing between the first reading and the body, so the body's first instructions may begin early.
 
 use super::method::{Clock, Promises};
 use super::step::Step;

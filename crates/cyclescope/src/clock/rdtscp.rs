@@ -1,4 +1,4 @@
-//! Bare RDTSCP: waits for earlier instructions, holds no later one back.
+//! Bare RDTSCP: waits for earlier instructions, and delays no later one.
 
 use super::method::{Clock, Promises};
 use super::step::Step;

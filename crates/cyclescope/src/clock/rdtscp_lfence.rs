@@ -7,7 +7,7 @@ use crate::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "rdtscp-lfence",
     also: &["notes-rdtscp-lfence"],
-    about: "fully fenced; RDTSCP waits for what comes before, LFENCE holds back what comes after",
+    about: "fully fenced; RDTSCP waits for what comes before, LFENCE delays what comes after",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
     counts: Unit::TscTicks,
     promises: Promises {

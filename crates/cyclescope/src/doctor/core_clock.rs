@@ -1,4 +1,4 @@
-//! The core clock by the ruler, against the clock of the timing method.
+//! The core clock by the ruler, relative to the clock of the timing method.
 
 use crate::clock::Clock;
 use crate::executor::Executor;
@@ -17,7 +17,7 @@ const ROUNDS: u32 = 16;
 /// How far from a whole number a measured latency may lie.
 const WHOLE_SHARE: f64 = 0.01;
 
-/// Measures the core clock with so many layouts. `rate` is that of the TSC, where it is known: low, value,
+/// Measures the core clock with this number of layouts. `rate` is that of the TSC, where it is known: low, value,
 /// high.
 pub(super) fn core_clock(
     executor: &mut dyn Executor,

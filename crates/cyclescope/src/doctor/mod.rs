@@ -1,6 +1,6 @@
 //! The question `doctor` asks: what can be measured with here, and what should change?
 //!
-//! [`examine`] makes every experiment that tells about the machine and not about a snippet: the TSC's rate,
+//! [`examine`] makes every experiment about the machine and not about a snippet: the TSC's rate,
 //! step and phases, the core clock by the ruler, the proof of siblings, noise before and after. Nothing here
 //! fails: what can't be found out is a [`Fact`] with a reason.
 

@@ -24,7 +24,7 @@ const UNIFORM: f64 = 0.12;
 const STEP_LEAST_CYCLES: f64 = 12.0;
 const WARM_UP: u32 = 4;
 
-/// Tests the phases with so many rounds. `step` and `cycle` are the step and one core cycle in raw units.
+/// Tests the phases with this number of rounds. `step` and `cycle` are the step and one core cycle in raw units.
 pub(super) fn phases(
     executor: &mut dyn Executor,
     clock: &Clock,

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Makes an executor on a CPU, in the thread that will use it.
 pub type MakeExecutor<'a> = dyn Fn(u32) -> Result<Box<dyn Executor>, RunError> + Sync + 'a;
 
-/// Time for one CPU, of which the other worker's start takes some milliseconds.
+/// Time for one CPU, including some milliseconds for the start of the other worker.
 const TIME_EACH: Duration = Duration::from_millis(30);
 /// How long the other worker may take to begin.
 const START_TIME: Duration = Duration::from_millis(15);
@@ -42,7 +42,7 @@ const ROUNDS_LEAST: usize = 12;
 /// A core that two workers share shows each about half its width, one that they don't the whole.
 const SHARED_BELOW: f64 = 0.75;
 const SEPARATE_ABOVE: f64 = 0.9;
-/// The width alone, before against after, may differ by this share.
+/// The widths alone, before and after, may differ by this share.
 const STEADY: f64 = 0.12;
 
 /// The target's side of the experiments.
@@ -160,7 +160,7 @@ fn keep_busy(
     let schedule = Schedule::with(vec![program], pace, [stage]);
     let mut samples = Vec::new();
     loop {
-        // Only a beginner says so: who was told to stop stays so.
+        // Only the start sets it, so that a request to stop is not lost.
         let _ = phase.compare_exchange(STARTING, BUSY, Ordering::AcqRel, Ordering::Acquire);
         samples.extend(schedule.run(&mut *executor)?);
         if phase.load(Ordering::Acquire) == STOP {
@@ -200,7 +200,7 @@ fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option
     let proof = SiblingProof { alone: Some(alone), ..proof };
     let unclear = |why: &str| SiblingProof { why: Some(why.to_string()), ..proof.clone() };
     if beside.len() < ROUNDS_LEAST {
-        return unclear("the two CPUs were never seen to run at the same time");
+        return unclear("the two CPUs never ran at the same time");
     }
     if !Quiet::of([(alone, 0.0)], width).is_alone(alone, 0.0) || before.min(after) < (1.0 - STEADY) * alone {
         return unclear("something else uses the core");

@@ -73,7 +73,7 @@ pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, S
             break;
         }
     }
-    // Good enough to tell when; not for a frequency.
+    // Precise enough for the time of a change; not for a frequency.
     let a_second = rate.map_or_else(|| span(&taken) / started.elapsed().as_secs_f64(), |rate| rate.0);
     let origin = taken[0].middle();
     let look = |readings: &LayoutRounds| {

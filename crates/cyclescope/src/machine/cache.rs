@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::leaves::Leaves;
 
-/// What a cache holds.
+/// The kind of content of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheKind {
@@ -21,7 +21,7 @@ pub enum CacheKind {
 pub struct Cache {
     /// Level, from 1.
     pub level: u32,
-    /// What it holds.
+    /// The kind of its content.
     pub kind: CacheKind,
     /// Size in bytes.
     pub bytes: u64,

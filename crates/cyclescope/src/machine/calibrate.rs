@@ -1,4 +1,4 @@
-//! The rate of the TSC against `CLOCK_MONOTONIC_RAW`.
+//! The rate of the TSC measured with `CLOCK_MONOTONIC_RAW`.
 //!
 //! Each point brackets a read of the clock between two reads of the TSC and keeps the tightest bracket of
 //! several; a line through the points of a window is a rate. Two windows must agree.
@@ -27,7 +27,7 @@ pub struct Calibration {
     pub low: Hertz,
     /// Upper end of the interval.
     pub high: Hertz,
-    /// Whether the last two windows agreed within their intervals; if not, the interval holds both.
+    /// Whether the last two windows agreed within their intervals; if not, the interval contains both.
     pub agreed: bool,
     /// Time from the first to the last point, in nanoseconds.
     pub span_ns: u64,

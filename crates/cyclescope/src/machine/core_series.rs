@@ -83,9 +83,9 @@ pub struct Change {
 pub const MOST_POINTS: usize = 200;
 /// The clock has changed where looks differ by more than this share.
 pub const CHANGE_SHARE: f64 = 0.01;
-/// And by more than so many standard deviations of a look.
+/// And by more than this number of standard deviations of a sample.
 pub const NOISES: f64 = 5.0;
-/// In so many looks in a row.
+/// In this number of consecutive samples.
 pub const CONFIRMED: usize = 3;
 /// Looks that a level is the median of, at most: the first ones, so that a slow drift leaves it.
 const LEVEL_LOOKS: usize = 33;
@@ -101,7 +101,7 @@ impl CoreSeries {
         rate: Option<Hertz>,
     ) -> Result<CoreSeries, String> {
         if looks.len() < LOOKS_LEAST {
-            return Err(format!("only {} looks at the core clock went undisturbed", looks.len()));
+            return Err(format!("only {} samples of the core clock were undisturbed", looks.len()));
         }
         let noise = noise(looks);
         let least_change = CHANGE_SHARE.max(NOISES * noise);

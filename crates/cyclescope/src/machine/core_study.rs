@@ -1,4 +1,4 @@
-//! What only measured code tells about the core: its clock by the ruler, whether the phases of the TSC's step
+//! What only measured code shows about the core: its clock by the ruler, whether the phases of the TSC's step
 //! are uniform, and which CPUs share the core.
 //!
 //! Plain results; [`crate::doctor`] makes the experiments.

@@ -1,4 +1,4 @@
-//! Performance counters: whether this process may count core cycles, and what stands against it.
+//! Performance counters: whether this process may count core cycles, and what prevents it.
 //!
 //! Not part of [`Machine`](super::Machine): the first event that a system opens makes its kernel wait for all
 //! CPUs (`synchronize_rcu` in kernel/events/core.c, account_event), 4 to 11 ms on a two-CPU VM.
@@ -112,12 +112,12 @@ fn explain(errno: i32, paranoid: Option<i32>) -> (String, Option<String>) {
             ("perf_event_open is forbidden, probably by a container's seccomp filter".to_string(), None)
         }
         libc::ENOSYS => ("the kernel has no perf_event_open".to_string(), None),
-        libc::EBUSY => ("another user holds the counters".to_string(), None),
+        libc::EBUSY => ("another user has the counters".to_string(), None),
         other => (format!("perf_event_open failed: {}", std::io::Error::from_raw_os_error(other)), None),
     }
 }
 
-/// With `cap_user_time` the page holds nanoseconds = ticks × time_mult / 2^time_shift (perf_event_open(2)).
+/// With `cap_user_time` the page gives nanoseconds = ticks × time_mult / 2^time_shift (perf_event_open(2)).
 fn page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
     let event = match Event::open(abi::PERF_TYPE_SOFTWARE, DUMMY) {
         Ok(event) => event,

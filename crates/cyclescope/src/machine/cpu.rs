@@ -28,7 +28,7 @@ pub struct Cpu {
     pub microarchitecture: Fact<Microarchitecture>,
     /// Whether it mixes core types (CPUID 07h EDX bit 15).
     pub hybrid: bool,
-    /// The type of the core that the reading thread ran on; unknown where the processor doesn't tell.
+    /// The type of the core that the reading thread ran on; unknown where the processor doesn't report it.
     pub core_type: Fact<CoreType>,
 }
 
@@ -77,7 +77,7 @@ fn design(
     match (found(core), found(Some(CoreType::Performance))) {
         (Some(found), _) => Fact::Known(found),
         (None, Some(hybrid)) => Fact::unknown(format!(
-            "{} mixes two core types, and CPUID 1Ah doesn't tell which one this is",
+            "{} mixes two core types, and CPUID 1Ah doesn't report which one this is",
             hybrid.product
         )),
         (None, None) => Fact::unknown(format!("family {family:#x}, model {model:#x} is not in the table")),
@@ -141,7 +141,7 @@ pub(super) fn cpuinfo_field<'a>(record: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
-/// What stands between this system and the processor.
+/// The hypervisor between this system and the processor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hypervisor {
     /// Its signature from CPUID 4000_0000h, such as `KVMKVMKVM`; empty where it hides that too.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-/// A value, or why this machine doesn't tell it.
+/// A value, or why this machine doesn't report it.
 ///
 /// In JSON: `{"value": …}`, or `{"value": null, "why": "…"}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Files {
         Files { root: PathBuf::from("/") }
     }
 
-    /// Files below `root`, which then stands for `/`: a recorded or an invented machine.
+    /// Files below `root` instead of `/`: a recorded or an invented machine.
     pub fn below(root: impl Into<PathBuf>) -> Files {
         Files { root: root.into() }
     }
@@ -124,10 +124,10 @@ impl Files {
         )
     }
 
-    /// The number that a file holds and nothing else.
+    /// The number that is the only content of a file.
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Fact<T> {
         self.text(path).and_then(|text| {
-            Fact::from(text.trim().parse().map_err(|_| format!("{path} holds {text:?}, not a number")))
+            Fact::from(text.trim().parse().map_err(|_| format!("{path} contains {text:?}, not a number")))
         })
     }
 

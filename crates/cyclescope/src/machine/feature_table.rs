@@ -1,4 +1,4 @@
-//! Where CPUID tells each feature, and which register state the system must have switched on for it.
+//! Where CPUID reports each feature, and which register state the system must have switched on for it.
 //!
 //! Sources: Intel SDM vol. 2A (CPUID) and vol. 1 chapter 13 (XSAVE-managed state); AMD APM vol. 3, appendix
 //! E; Zhaoxin's Padlock programming guide for C000_0001h; iced's documentation of each `CpuidFeature`.
@@ -259,10 +259,10 @@ pub(super) const NEVER: &[(F, &str)] = &[
     (F::MOV_TR, NOT_64_BIT),
     (F::KNC, "only the Knights Corner coprocessor has it"),
     (F::SMM, "RSM runs in system management mode only"),
-    (F::INVEPT, "told by an MSR (IA32_VMX_EPT_VPID_CAP) that user mode can't read"),
-    (F::INVVPID, "told by an MSR (IA32_VMX_EPT_VPID_CAP) that user mode can't read"),
-    (F::UDBG, "undocumented, and told by no CPUID bit"),
-    (F::PADLOCK_UNDOC, "undocumented, and told by no CPUID bit"),
+    (F::INVEPT, "reported by an MSR (IA32_VMX_EPT_VPID_CAP) that user mode can't read"),
+    (F::INVVPID, "reported by an MSR (IA32_VMX_EPT_VPID_CAP) that user mode can't read"),
+    (F::UDBG, "undocumented, and reported by no CPUID bit"),
+    (F::PADLOCK_UNDOC, "undocumented, and reported by no CPUID bit"),
     (F::UINTR, "Linux does not enable user interrupts"),
 ];
 

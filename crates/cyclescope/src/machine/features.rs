@@ -1,4 +1,4 @@
-//! Which instruction-set features this process can use: told by CPUID *and* enabled by the system.
+//! Which instruction-set features this process can use: reported by CPUID *and* enabled by the system.
 //!
 //! A feature whose register state the kernel left off (XCR0) faults as an absent one does, so both are
 //! absent here, with different reasons.
@@ -255,7 +255,9 @@ fn lfence_order(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Fact<LfenceOrder> 
         if flags.split_whitespace().any(|flag| flag == "lfence_rdtsc") {
             Fact::Known(LfenceOrder::SetByKernel)
         } else {
-            Fact::unknown("CPUID 8000_0021h does not promise it, and newer kernels set it without telling")
+            Fact::unknown(
+                "CPUID 8000_0021h does not promise it, and newer kernels set it without reporting it",
+            )
         }
     })
 }

@@ -1,7 +1,7 @@
-//! The kernel module of this project: whether it is there, and what stands against it.
+//! The kernel module of this project: whether it is present, and what prevents its use.
 //!
-//! [`KernelModule`] is what files tell; [`ModuleStudy`] is what an opened module says. The module has the last word on
-//! what it refuses: what is told before it is loaded is a forecast.
+//! [`KernelModule`] is what files report; [`ModuleStudy`] is what an opened module reports. The module decides
+//! what it refuses: everything before it is loaded is a forecast.
 
 use serde::Serialize;
 
@@ -15,14 +15,14 @@ const LOADED: &str = "/sys/module/cyclescope";
 /// Where the module that is loaded says why it runs nothing here.
 const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
 
-/// What files tell of the module and of a kernel that could load it.
+/// What files report on the module and on a kernel that could load it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelModule {
     /// Whether it is loaded.
     pub loaded: Fact<bool>,
     /// Why the module that is loaded runs nothing here, in its own words; the value is null where it runs.
     pub refused: Fact<Option<String>>,
-    /// Why it would run nothing here, as far as files tell.
+    /// Why it would run nothing here, as far as files show.
     pub forecast: Option<&'static str>,
     /// The headers of the running kernel.
     pub headers: Fact<String>,
@@ -50,7 +50,7 @@ pub enum Right {
     Never,
 }
 
-/// Something that stands between this machine and the module.
+/// Something that prevents this machine from using the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     /// What it is.
@@ -75,7 +75,7 @@ pub struct ModuleStudy {
 }
 
 impl KernelModule {
-    /// Reads what files tell. `release` is the kernel's version, as `uname -r` has it.
+    /// Reads these files. `release` is the kernel's version, as `uname -r` prints it.
     pub fn detect(files: &Files, release: &str) -> KernelModule {
         let is = |path: &str| files.path(path).exists();
         let headers = format!("/lib/modules/{release}/build");
@@ -105,7 +105,7 @@ impl KernelModule {
         }
     }
 
-    /// What stands against loading it here, what can't be helped first.
+    /// What prevents loading it here, what can't be changed first.
     pub fn obstacles(&self) -> Vec<Obstacle> {
         let fixed = |text: String| Obstacle { text, remedy: None };
         let mut found = Vec::new();
@@ -128,7 +128,7 @@ impl KernelModule {
             )));
         }
         if self.may_load == Fact::Known(Right::Never) {
-            found.push(fixed("a container keeps root from loading modules: load it on the host".into()));
+            found.push(fixed("a container prevents root from loading modules: load it on the host".into()));
         }
         if let Fact::Unknown(why) = &self.headers {
             let remedy = "sudo apt-get install linux-headers-$(uname -r)   # Debian, Ubuntu".to_string();
@@ -138,7 +138,7 @@ impl KernelModule {
             });
         }
         if self.signed_only == Fact::Known(true) {
-            let text = "the kernel takes signed modules only; docs/kernel-safety.md tells how to sign it";
+            let text = "the kernel takes signed modules only; docs/kernel-safety.md explains how to sign it";
             let remedy = "sudo /lib/modules/$(uname -r)/build/scripts/sign-file sha256 KEY CERTIFICATE \
                           target/module/kernel/cyclescope.ko";
             found.push(Obstacle { text: text.to_string(), remedy: Some(remedy.to_string()) });
@@ -147,13 +147,13 @@ impl KernelModule {
     }
 }
 
-/// The word in brackets, of which `none` is none.
+/// The word in brackets; `none` gives `None`.
 fn lockdown(text: &str) -> Result<Option<String>, String> {
     let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     match word {
         Some("none") => Ok(None),
         Some(word) => Ok(Some(word.to_string())),
-        None => Err(format!("/sys/kernel/security/lockdown holds {text:?}")),
+        None => Err(format!("/sys/kernel/security/lockdown contains {text:?}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Micro-architectures by family and model: names, and the latency of `imul r64, r64`.
 //!
 //! The clock ruler compares a chain of `add r, r` with one of `imul r, r`; their ratio is the only figure
-//! that has to be known beforehand. It is left out where published figures differ or were not at hand: a wrong
+//! that has to be known beforehand. It is left out where published figures differ or were not available: a wrong
 //! one makes the ruler refuse good measurements, an absent one makes it accept any whole number.
 //!
 //! Models: Linux `arch/x86/include/asm/intel-family.h`, `arch/x86/kernel/cpu/amd.c`; Intel SDM vol. 4,
@@ -16,7 +16,7 @@ use super::vendor::{CoreType, Vendor};
 pub struct Microarchitecture {
     /// The core's name, such as `Golden Cove` or `Zen 4`.
     pub name: &'static str,
-    /// The product line, such as `Sapphire Rapids`; equal to `name` where the two are not told apart.
+    /// The product line, such as `Sapphire Rapids`; equal to `name` where the two are not distinguished.
     pub product: &'static str,
     /// Latency of `imul r64, r64` in units of that of `add r64, r64`; `None` where it isn't certain.
     pub imul_latency: Option<u32>,
@@ -114,7 +114,7 @@ const fn stepping(first: u32, last: u32, row: Row) -> Row {
     Row { steppings: (first, last), ..row }
 }
 
-/// The first row that fits decides. An `imul` of 0 stands for "not certain".
+/// The first row that fits decides. An `imul` of 0 means "not certain".
 const TABLE: &[Row] = &[
     // Intel Core
     intel(0x0F, "Core", "Merom", 5),

@@ -59,7 +59,7 @@ pub struct Machine {
     pub hypervisor: Option<Hypervisor>,
     /// The kernel's version.
     pub kernel: String,
-    /// The kernel module of this project, and what stands against it.
+    /// The kernel module of this project, and what prevents its use.
     pub kernel_module: KernelModule,
     /// The CPU to measure on, and its surroundings; `None` where the affinity is unknown. `cpu` and `cpuid`
     /// describe this CPU on a hybrid processor.

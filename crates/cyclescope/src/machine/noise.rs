@@ -1,6 +1,6 @@
 //! What disturbs a measurement from outside: stolen time, interrupts, other tasks, quotas.
 //!
-//! Take a [`Noise`] before and one after; their difference tells what happened between.
+//! Take a [`Noise`] before and one after; their difference shows what happened between.
 
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ impl Noise {
             preempted: preempted(),
             load: files.text("/proc/loadavg").and_then(|text| {
                 let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
-                first.map_or_else(|| Fact::unknown("/proc/loadavg holds no number"), Fact::Known)
+                first.map_or_else(|| Fact::unknown("/proc/loadavg contains no number"), Fact::Known)
             }),
             throttled: super::cgroup::throttled(files),
         }
@@ -117,8 +117,8 @@ fn preempted() -> Fact<u64> {
     if result == 0 { Fact::Known(usage.ru_nivcsw as u64) } else { Fact::unknown("getrusage failed") }
 }
 
-/// How many threads of others than this process and its children run or are ready on `cpu` at this moment, as far as `/proc` shows other
-/// processes (a container shows its own). Takes about 10 µs for each process.
+/// How many threads of others than this process and its children run or are ready on `cpu` at this moment, as far as
+/// `/proc` shows other processes (a container shows its own). Takes about 10 µs for each process.
 pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
     let own = std::process::id();
     let entries = match std::fs::read_dir(files.path("/proc")) {

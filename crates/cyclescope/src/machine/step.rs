@@ -40,7 +40,7 @@ const PEAK: f64 = 0.7;
 const VALLEY: f64 = 0.4;
 /// A peak that rises through `PEAK` has its top within this many frequencies.
 const PEAK_WIDTH: usize = 6;
-/// Fewer deltas than this, or fewer different ones, tell nothing.
+/// Fewer deltas than this, or fewer different ones, show nothing.
 const LEAST_DELTAS: usize = 500;
 const LEAST_DISTINCT: usize = 4;
 

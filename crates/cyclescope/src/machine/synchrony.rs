@@ -25,7 +25,7 @@ use super::reading::Reading;
 use super::step::measure_step;
 use bounds::{Comparison, Exchange, compare};
 
-/// The TSCs of other CPUs against that of the target CPU.
+/// The TSCs of other CPUs compared with that of the target CPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Synchrony {
     /// The target CPU, A of all comparisons.
@@ -74,9 +74,9 @@ const BLOCKS: std::ops::RangeInclusive<u128> = 8..=16;
 const BLOCK_TIME: Duration = Duration::from_millis(10);
 /// Exchanges in a block, which take one or two milliseconds: enough to meet some fast ones.
 const EXCHANGES: usize = 4000;
-/// Pairs of reads that tell the step, within a few milliseconds.
+/// Pairs of reads that show the step, within a few milliseconds.
 const STEP_PAIRS: usize = 30_000;
-/// What is assumed where the step can't be told: the largest that can be found ([`super::step`]).
+/// What is assumed where the step is not known: the largest that can be found ([`super::step`]).
 const STEP_MOST: f64 = 100.0;
 
 /// How the exchanges read the TSC: in a way that waits for the message before it.

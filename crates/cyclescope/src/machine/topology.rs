@@ -1,6 +1,6 @@
 //! The CPUs of this system as its kernel believes them to be, and which of them this process may use.
 //!
-//! In a VM the siblings and caches told here may be invented; only a measurement shows a busy sibling.
+//! In a VM the siblings and caches reported here may be invented; only a measurement shows a busy sibling.
 
 use serde::Serialize;
 
@@ -89,7 +89,7 @@ pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     if text.is_empty() || text == "(null)" {
         return Ok(Vec::new());
     }
-    let bad = || format!("{text:?} is no list of CPUs");
+    let bad = || format!("{text:?} is not a list of CPUs");
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -2,7 +2,7 @@
 //! and the proof that LFENCE waits.
 //!
 //! Costs are medians in TSC ticks over a warm loop of the instruction alone, less an empty loop: good enough
-//! to tell 30 from 3 000, no substitute for a measurement in core cycles.
+//! to distinguish 30 from 3 000, no substitute for a measurement in core cycles.
 
 use std::arch::asm;
 

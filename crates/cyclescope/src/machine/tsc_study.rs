@@ -1,5 +1,5 @@
-//! What only experiments tell about the TSC: its rate, its step for each way of reading, what reads cost, and
-//! whether LFENCE holds.
+//! What only experiments show about the TSC: its rate, its step for each way of reading, what reads cost, and
+//! whether LFENCE waits.
 
 use std::time::Duration;
 

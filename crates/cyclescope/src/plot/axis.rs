@@ -1,8 +1,8 @@
 //! Where values lie along an axis, how far it reaches, and the values written beside it.
 //!
 //! A value's *place* is the value itself on a linear axis and its decimal logarithm on a logarithmic one; in
-//! places, both are linear. Ticks stand at 1, 2 or 5 times a power of ten, and labels have just the decimals that
-//! tell the ticks apart.
+//! places, both are linear. Ticks are at 1, 2 or 5 times a power of ten, and labels have just the decimals that
+//! distinguish the ticks.
 
 use std::f64::consts::LN_10;
 

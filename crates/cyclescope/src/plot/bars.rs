@@ -1,4 +1,4 @@
-//! Horizontal bars with error bars, in groups, one below the other; what each stands for is written at its left, its
+//! Horizontal bars with error bars, in groups, one below the other; the name of each is at its left, its
 //! figure at its right. The axis reaches zero, from where bars go to either side.
 
 use plotters::coord::ranged1d::Ranged;
@@ -18,7 +18,7 @@ const THICK: i32 = 10;
 const GAP: i32 = 6;
 const NUMBERS: i32 = 20;
 const NAME: i32 = 22;
-/// Pixels that a bar's name stands further in than its group's.
+/// Pixels that a bar's name is indented relative to its group's.
 const INDENT: i32 = 12;
 /// Names and figures get no more pixels than this.
 const WIDEST: f64 = 220.0;
@@ -50,7 +50,7 @@ pub struct Group {
 /// One bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bar {
-    /// What it stands for.
+    /// Its name.
     pub name: String,
     /// How far it reaches from zero, on either side. One without a place on the axis is not drawn.
     pub value: f64,

@@ -225,7 +225,7 @@ impl Look {
     }
 }
 
-/// How many pixels aside each series has to stand, lest error bars at the same place cover each other.
+/// The pixels by which each series is shifted, so that error bars at the same place do not cover each other.
 fn asides(series: &[Vec<Option<Spot>>]) -> impl Fn(usize) -> f64 {
     let barred = |spots: &&Vec<Option<Spot>>| spots.iter().flatten().any(|spot| spot.bar.is_some());
     let apart = match series.iter().filter(barred).count() {

@@ -2,11 +2,11 @@
 //!
 //! A [`Chart`] is plain data: what the axes mean, and the points. [`Chart::svg`] makes of it one standalone file,
 //! the same bytes for the same chart, with no script and no font inside. Axes fit the points, with a little room;
-//! several series get a legend and colours that the colour-blind can tell apart.
+//! several series get a legend and colours that the colour-blind can distinguish.
 //!
 //! [`Bars`] are a picture of their own, as tall as they are many.
 //!
-//! Drawn with `plotters`, of which nothing is seen from outside. (`kuva` draws as well, but is so large that a
+//! Drawn with `plotters`, which is not part of the interface. (`kuva` draws as well, but is so large that a
 //! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw` and `bars`
 //! put it all on the page.
 //!

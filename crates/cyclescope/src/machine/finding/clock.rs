@@ -21,7 +21,7 @@ pub(super) fn invariant(evidence: &Evidence) -> Option<Finding> {
     } else if by_kernel {
         Finding::ok(
             "invariant_tsc",
-            "CPUID promises nothing, but the kernel knows this TSC as constant and nonstop",
+            "CPUID promises nothing, but the kernel treats this TSC as constant and nonstop",
         )
     } else if evidence.machine.hypervisor.is_some() {
         Finding::advice(
@@ -43,7 +43,7 @@ pub(super) fn lfence(evidence: &Evidence) -> Option<Finding> {
     let promise = match evidence.machine.features.lfence().known() {
         Some(LfenceOrder::Architectural) => Some("by its definition"),
         Some(LfenceOrder::AlwaysSerializing) => Some("as the processor promises"),
-        Some(LfenceOrder::SetByKernel) => Some("since the kernel switched that on"),
+        Some(LfenceOrder::SetByKernel) => Some("since the kernel enabled that"),
         None => None,
     };
     let proof = evidence.study.map(|study| study.traps.lfence.waits);

@@ -12,14 +12,14 @@ fn core<'a>(evidence: &Evidence<'a>) -> Option<&'a CoreStudy> {
 
 pub(super) fn phases(evidence: &Evidence) -> Option<Finding> {
     let phases = evidence.phases?;
-    let text = format!("means of many readings see through the TSC's step, to {:.2} of it", phases.off_line);
+    let text = format!("means of many readings resolve {:.2} of the TSC's step", phases.off_line);
     Some(if phases.uniform {
         Finding::ok("tsc_phases", text)
     } else {
         Finding::advice(
             "tsc_phases",
             format!(
-                "programs keep time with the TSC's step: their means are off by {:.2} of it, {:.0} ticks",
+                "programs lock to the TSC's step: their means are wrong by {:.2} of it, {:.0} ticks",
                 phases.off_line,
                 phases.off_line * phases.step
             ),
@@ -41,7 +41,7 @@ pub(super) fn ruler(evidence: &Evidence) -> Option<Finding> {
         (Some(false), Some(known), _) => Finding::problem(
             "ruler",
             format!(
-                "{measured}, where this core should need {known} times: it is disturbed, or not that core"
+                "{measured}, where this core should take {known} times: it is disturbed, or not that core"
             ),
         ),
         (_, _, Some(whole)) => Finding::ok("ruler", format!("{measured}: a whole number, {whole}")),
@@ -64,8 +64,8 @@ pub(super) fn clock(evidence: &Evidence) -> Option<Finding> {
         Finding::ok("core_clock", text)
     } else {
         let text = format!(
-            "the core clock moved from {low:.0} to {high:.0} MHz within milliseconds; core cycles stay right, \
-             for the ruler follows, but times do not repeat"
+            "the core clock moved from {low:.0} to {high:.0} MHz within milliseconds; the ruler follows, so \
+             core cycles stay correct, but times are not repeatable"
         );
         Finding::advice("core_clock", text)
     })
@@ -116,7 +116,8 @@ pub(super) fn sibling(evidence: &Evidence) -> Option<Finding> {
     let offline = |other: u32| format!("echo 0 | sudo tee /sys/devices/system/cpu/cpu{other}/online");
     if let Some(proof) = evidence.siblings.and_then(|study| study.with(Sharing::Shared).next()) {
         let other = proof.cpu;
-        let says = if named(&other) { "as the kernel says" } else { "though the kernel does not say so" };
+        let says =
+            if named(&other) { "as the kernel reports" } else { "though the kernel does not report it" };
         let text = format!("CPU {cpu} shares its core with CPU {other}, {says}: {}", narrowing(proof));
         return Some(Finding::advice("smt_sibling", text).remedy(offline(other)));
     }
@@ -125,13 +126,13 @@ pub(super) fn sibling(evidence: &Evidence) -> Option<Finding> {
     });
     if let Some(other) = disproved {
         let text = format!(
-            "the kernel says that CPU {cpu} shares its core with CPU {other}, but it got no narrower while \
+            "the kernel reports that CPU {cpu} shares its core with CPU {other}, but it got no narrower while \
              that was busy: the topology may be invented"
         );
         return Some(Finding::advice("smt_sibling", text));
     }
     if let Some(first) = believed.and_then(|cpus| cpus.first()) {
-        let text = format!("CPU {cpu} shares its core with CPU {first}, as the kernel says");
+        let text = format!("CPU {cpu} shares its core with CPU {first}, as the kernel reports");
         return Some(Finding::advice("smt_sibling", text).remedy(offline(*first)));
     }
     unshared(evidence, cpu)
@@ -159,7 +160,7 @@ fn unshared(evidence: &Evidence, cpu: u32) -> Option<Finding> {
             "CPU {cpu} shares its core with none of CPU {}: it stayed as wide while they were busy",
             cpu_list(&separate)
         ),
-        (true, true) => format!("the kernel knows no other CPU on the core of CPU {cpu}"),
+        (true, true) => format!("the kernel reports no other CPU on the core of CPU {cpu}"),
         (true, false) => return None,
     };
     let guest = evidence.machine.hypervisor.is_some();

@@ -16,7 +16,7 @@ pub(super) fn ring_0(evidence: &Evidence) -> Option<Finding> {
     Some(match (evidence.module?, &facts.loaded) {
         (Fact::Known(module), _) => Finding::ok(
             "ring_0",
-            format!("--executor kernel works: the module speaks version {}", module.version),
+            format!("--executor kernel works: the module has version {}", module.version),
         ),
         (Fact::Unknown(why), Fact::Known(true)) => unusable(facts, why),
         (Fact::Unknown(_), Fact::Known(false)) => not_loaded(facts),
@@ -33,7 +33,9 @@ fn unusable(facts: &KernelModule, why: &str) -> Finding {
     match &facts.may_use {
         _ if matches!(facts.lockdown, Fact::Known(Some(_))) => Finding::ok("ring_0", text),
         Fact::Known(Right::AsRoot) => Finding::advice("ring_0", text).remedy("sudo cyclescope doctor"),
-        Fact::Known(Right::Never) => Finding::ok("ring_0", format!("{text}; a container keeps root from it")),
+        Fact::Known(Right::Never) => {
+            Finding::ok("ring_0", format!("{text}; a container prevents root from using it"))
+        }
         _ => Finding::advice("ring_0", text).remedy(LOAD_ANEW),
     }
 }
@@ -53,11 +55,11 @@ fn not_loaded(facts: &KernelModule) -> Finding {
 pub(super) fn deadline(evidence: &Evidence) -> Option<Finding> {
     let module = evidence.module?.known()?;
     Some(if module.deadline {
-        Finding::ok("ring_0_deadline", "another CPU ends code in ring 0 that does not end")
+        Finding::ok("ring_0_deadline", "another CPU ends endless code in ring 0")
     } else {
         Finding::advice(
             "ring_0_deadline",
-            "there is one CPU only, so that nothing could end an endless loop in ring 0: code that may not end is \
+            "there is only one CPU, so nothing could end an endless loop in ring 0: code that may not end is \
              refused without --force",
         )
     })

@@ -104,7 +104,7 @@ pub(super) fn isolation(evidence: &Evidence) -> Option<Finding> {
     } else if isolated.is_empty() {
         Finding::advice(
             "isolation",
-            format!("other tasks may run on CPU {cpu}; isolcpus={cpu} at boot keeps them off"),
+            format!("other tasks may run on CPU {cpu}; isolcpus={cpu} at boot excludes them"),
         )
     } else {
         let text = format!("CPU {cpu} is not among the isolated CPUs");
@@ -117,7 +117,7 @@ pub(super) fn huge_pages(evidence: &Evidence) -> Option<Finding> {
     Some(if setting == "always" {
         Finding::advice(
             "huge_pages",
-            "transparent huge pages are always on: memory results depend on their luck",
+            "transparent huge pages are always on: memory results depend on which pages are huge",
         )
         .remedy("echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled")
     } else {

@@ -104,13 +104,13 @@ fn siblings_are_believed_or_proved() {
         findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap()
     };
     let both = find(&proof(7, Sharing::Shared));
-    assert!(both.text.contains("as the kernel says: it adds 4.8 numbers a cycle alone, 2.5"), "{both:?}");
+    assert!(both.text.contains("as the kernel reports: it adds 4.8 numbers a cycle alone, 2.5"), "{both:?}");
     let hidden = find(&proof(5, Sharing::Shared));
-    assert!(hidden.text.contains("the kernel does not say so"), "{hidden:?}");
+    assert!(hidden.text.contains("the kernel does not report it"), "{hidden:?}");
     assert_eq!(hidden.remedy.unwrap(), "echo 0 | sudo tee /sys/devices/system/cpu/cpu5/online");
     let invented = find(&proof(7, Sharing::Separate));
     assert!(invented.state == State::Advice && invented.text.contains("invented"), "{invented:?}");
-    assert!(find(&proof(7, Sharing::Unclear)).text.ends_with("as the kernel says"));
+    assert!(find(&proof(7, Sharing::Unclear)).text.ends_with("as the kernel reports"));
     machine.target.as_mut().unwrap().siblings = Fact::Known(Vec::new());
     let evidence = Evidence { siblings: Some(&proof(5, Sharing::Separate)), ..Evidence::of(&machine) };
     let alone = findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap();

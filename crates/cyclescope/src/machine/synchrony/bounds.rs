@@ -2,7 +2,7 @@
 //!
 //! An exchange is a reading of A, then one of B, then one of A again, each caused by the one before. So at
 //! A's first reading B's counter had not yet passed its own reading, and at A's second one it had: the line
-//! that tells B's lead over A runs below a point at the first reading's time and above one at the second's.
+//! that gives B's lead over A is below a point at the first reading's time and above one at the second's.
 //! The lines that do so for every exchange are all that the two counters can be, as long as both run at
 //! steady rates (A. Duda, G. Harrus, Y. Haddad and G. Bernard, "Estimating global time in distributed
 //! systems", ICDCS 1987). Only the hulls of the points matter.
@@ -27,7 +27,7 @@ pub struct Exchange {
     pub returned: u64,
 }
 
-/// What a number of exchanges proves about the TSC of CPU B against that of CPU A.
+/// What a number of exchanges proves about the TSC of CPU B relative to that of CPU A.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// By how many ticks B's TSC is ahead of A's: a hard bound with its middle, if the lead was one and the
@@ -86,7 +86,7 @@ impl Comparison {
         self.backwards.exchanges == 0
     }
 
-    /// Nothing contradicts that both TSCs count the same at the same moment: the bound of the offset holds 0.
+    /// Nothing contradicts that both TSCs count the same at the same moment: the bound of the offset contains 0.
     /// That says nothing about [`Comparison::monotonic`], for the bound is some hundred ticks wide.
     pub fn may_be_equal(&self) -> bool {
         self.offset_ticks.known().is_some_and(|offset| offset.contains(0.0))
@@ -183,7 +183,7 @@ impl Limits {
     /// The least and the greatest slope of a line that fits; `None` where no line does.
     ///
     /// A line of a given slope fits where its highest start below all upper points is no lower than its lowest
-    /// one above all lower points, hence where that holds for every pair of them.
+    /// one above all lower points, hence where this is so for every pair of them.
     fn slopes(&self) -> Option<[f64; 2]> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for below in &self.below {

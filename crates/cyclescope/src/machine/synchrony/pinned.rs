@@ -32,7 +32,7 @@ impl Limit {
 /// How long results may arrive after the deadline, and how long a thread that was let go may take to end.
 const GRACE: Duration = Duration::from_millis(10);
 
-/// What a thread tells before it has a result.
+/// What a thread reports before it has a result.
 #[derive(Default)]
 struct Seat {
     /// The thread's number; 0 before it has started.
@@ -88,7 +88,7 @@ fn work<T>(cpu: u32, job: Job<T>, seat: &Seat, limit: &Limit) -> Result<T, Strin
     let result = job(limit);
     // A CPU that goes offline, or leaves the container's set, loses its threads to others.
     let stayed = sched_getcpu() == cpu as usize;
-    if stayed { Ok(result) } else { Err(format!("CPU {cpu} was taken away")) }
+    if stayed { Ok(result) } else { Err(format!("CPU {cpu} was taken from this process")) }
 }
 
 /// Waits until every result is there.
