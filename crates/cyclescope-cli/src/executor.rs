@@ -20,7 +20,7 @@ pub fn spawn(common: &Common, cpu: u32, counter: bool) -> Result<Box<dyn Executo
     })
 }
 
-/// Enough copies for all that a body's first ones tell.
+/// Enough copies for everything that the first ones of a body show.
 const COPIES: usize = 4;
 
 /// Refuses a snippet that ring 0 would not survive on any machine, before it is asked whether this one has ring 0.

@@ -44,7 +44,7 @@ impl Failure {
         self
     }
 
-    /// What it says.
+    /// Its text.
     pub fn text(&self) -> &str {
         match self {
             Failure::Error(record) => &record.text,
@@ -123,7 +123,7 @@ impl From<RunError> for Failure {
 }
 
 impl Failure {
-    /// A bad snippet, with the line of its text that holds the error.
+    /// A bad snippet, with the line of its text that has the error.
     pub fn snippet(error: &BadSnippet, text: &str) -> Failure {
         let mut record = ErrorRecord::from(error);
         record.excerpt = excerpt(text, error.line, error.column);

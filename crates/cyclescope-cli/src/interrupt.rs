@@ -19,10 +19,10 @@ pub fn drawing(is: bool) {
     DRAWING.store(is, Ordering::Release);
 }
 
-/// What is told on standard error when the program is interrupted. Null where there is nothing.
+/// The text for standard error when the program is interrupted. Null where there is none.
 static FAREWELL: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
-/// Has this told when the program is interrupted; nothing where it is none.
+/// Sets the text that is printed when the program is interrupted; `None` prints nothing.
 pub fn farewell(text: Option<String>) {
     // Leaked, for the handler may be reading it when it is replaced: some hundred bytes each.
     let text = text.map_or(ptr::null_mut(), |text| Box::into_raw(Box::new(format!("{text}\n"))));

@@ -1,7 +1,7 @@
-//! A process of its own for a library.
+//! A separate process for a library.
 //!
 //! The library's constructors run when it is loaded, and may do anything. So it is loaded and measured in a
-//! process of its own, which tells this one over a pipe how far it came.
+//! separate process, which reports its progress to this one over a pipe.
 
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a library's constructors may take.
 const LOADING: Duration = Duration::from_secs(10);
 
-/// Loads libraries and does something with what is in them in a process of its own; returns that one's exit code. The
+/// Loads libraries and works with them in a separate process; returns its exit code. The
 /// folder that they were compiled in goes as soon as they are loaded.
 pub fn isolated<Loaded>(
     load: impl FnOnce() -> Result<Loaded, Failure>,
@@ -40,7 +40,7 @@ pub fn isolated<Loaded>(
             tell(&writer, LOADED);
             let code = loaded.and_then(|loaded| work(&loaded)).unwrap_or_else(report);
             tell(&writer, code);
-            // SAFETY: ends the process at once: a library's destructors are nobody's business.
+            // SAFETY: ends the process at once: a library's destructors shall not run.
             unsafe { libc::_exit(code.into()) }
         }
         child => {
@@ -66,7 +66,7 @@ pub fn isolated<Loaded>(
     }
 }
 
-/// What a process says when it has loaded its library.
+/// What a process sends when it has loaded its library.
 const LOADED: u8 = b'L';
 
 /// What came through a pipe.

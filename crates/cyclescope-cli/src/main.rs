@@ -74,7 +74,7 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
 
 /// What clap has to say: help and version are no errors.
 fn usage(error: &clap::Error) -> ExitCode {
-    // The arguments could not be parsed, so this is all there is to tell the wish for JSON by.
+    // The arguments could not be parsed, so only their text shows whether JSON was asked for.
     let json = std::env::args_os().any(|argument| argument == "--json");
     if error.use_stderr() && json {
         return ExitCode::from(usage_failure(&error.to_string()).report(true));

@@ -42,12 +42,12 @@ impl Output {
         Ok(writeln!(self.stream, "{}", text.as_ref())?)
     }
 
-    /// Text that stands out where colours are on.
+    /// Bold text where colours are on.
     pub fn bold(&self, text: &str) -> String {
         self.painted("1", text)
     }
 
-    /// Text that steps back where colours are on.
+    /// Faint text where colours are on.
     pub fn faint(&self, text: &str) -> String {
         self.painted("2", text)
     }
@@ -61,13 +61,13 @@ impl Output {
         if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// Writes what is still held back.
+    /// Writes what is still buffered.
     pub fn finish(&mut self) -> Result<(), Failure> {
         Ok(self.stream.flush()?)
     }
 }
 
-/// A text in lines of at most so many characters; words that are longer are cut.
+/// A text in lines of at most `width` characters; longer words are cut.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -18,7 +18,7 @@ impl Plots {
             let text = format!("no graphs can be written to {}: {error}", directory.display());
             Failure::usage(text, Some("name a directory where you may write"))
         })?;
-        // Whether it can be written to shall not be found out when everything is measured.
+        // Whether it can be written to must be known before anything is measured.
         tempfile::tempfile_in(directory).map_err(|error| {
             let text = format!("no graphs can be written to {}: {error}", directory.display());
             Failure::usage(text, Some("name a directory where you may write"))

@@ -17,14 +17,14 @@ impl Progress {
         Progress(bar)
     }
 
-    /// So much was done before, which takes no time now.
+    /// Work that was done before, which takes no time now.
     pub fn begin(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
         self.0.reset_eta();
     }
 
-    /// So much of it is done.
+    /// Shows the work that is done.
     pub fn tell(&self, done: u64, total: u64, message: String) {
         self.0.set_length(total);
         self.0.set_position(done);

@@ -74,7 +74,7 @@ pub fn instr(common: &Common, args: &InstrArgs, seed: u64) -> String {
     line.quoted()
 }
 
-/// The command that measures one form with this seed; the list that it comes from may hold its init code.
+/// The command that measures one form with this seed; the list that it comes from may have its init code.
 pub fn instr_form(common: &Common, args: &InstrArgs, name: &str, seed: u64) -> String {
     let mut line = CommandLine(["cyclescope", "instr", name].map(str::to_string).to_vec());
     line.option("--from", &args.from.as_ref().map(|path| path.display().to_string()));
@@ -100,7 +100,7 @@ pub fn marker(common: &Common, args: &MarkerArgs, seed: u64) -> String {
     line.quoted()
 }
 
-/// The command that measures again what evidence holds.
+/// The command that measures again from evidence.
 pub fn replay(common: &Common, directory: &Path, seed: u64) -> String {
     let words = ["cyclescope", "replay", "--measure"];
     let mut line = CommandLine(words.map(str::to_string).to_vec());
@@ -109,7 +109,7 @@ pub fn replay(common: &Common, directory: &Path, seed: u64) -> String {
     line.quoted()
 }
 
-/// The command that repeats a run with this seed. What was read from standard input stands in it as text.
+/// The command that repeats a run with this seed. What was read from standard input is in it as text.
 pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> String {
     let mut line = CommandLine(vec!["cyclescope".to_string(), "run".to_string()]);
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());

@@ -139,7 +139,7 @@ pub fn print(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     if output.is_json() { output.record("run", record) } else { report(record, output) }
 }
 
-/// Measures what evidence holds again, here and now, and returns the exit code.
+/// Measures again from evidence on this machine, and returns the exit code.
 pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
     let plan = &replay.plan;
     let clock = one_clock(common)?;
@@ -265,7 +265,7 @@ fn cold(args: &RunArgs) -> Result<Cold, Failure> {
     Ok(cold)
 }
 
-/// A seed from the time: any will do, it only has to be told.
+/// A seed from the time; any is good, as long as the result shows it.
 pub fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // 53 bits survive every JSON reader.
@@ -302,7 +302,7 @@ pub fn machine(common: &Common) -> Result<Machine, Failure> {
     })
 }
 
-/// The CPU to measure on; the first where the system does not tell which are allowed.
+/// The CPU to measure on; the first where the system does not report which are allowed.
 fn target(machine: &Machine) -> u32 {
     machine.target.as_ref().map_or(0, |target| target.cpu)
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// More than this is no snippet, and would not fit the arena.
 const MOST_BYTES: usize = 64 << 10;
 
-/// The text that stands for a snippet, where it is not machine code.
+/// The text of a snippet, where it is not machine code.
 pub struct Text {
     /// The text.
     pub text: String,

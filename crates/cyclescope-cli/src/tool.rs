@@ -15,7 +15,7 @@ const MOST_BYTES: u64 = 256 << 20;
 pub fn run(mut command: Command, called: &str, remedy: &str) -> Result<(), Failure> {
     // SAFETY: `set_limits` calls only async-signal-safe functions, and allocates nothing.
     unsafe { command.pre_exec(set_limits) };
-    // A group of its own, for a compiler starts others: one that outlived it made its temporary file after it had
+    // A separate group, for a compiler starts others: one that outlived it made its temporary file after it had
     // removed them all.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = command.spawn().and_then(|child| {

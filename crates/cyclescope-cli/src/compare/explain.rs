@@ -1,4 +1,4 @@
-//! What stands behind the numbers that differ.
+//! How the numbers that differ were measured.
 
 use super::input::{Content, Input};
 use super::tables::{cycles, instruction, number, one_line, quantity};

@@ -178,12 +178,12 @@ fn relative(share: f64) -> String {
     }
 }
 
-/// A text of a file as it may stand in a cell.
+/// A text of a file in a form fit for a cell.
 pub fn one_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], " ")
 }
 
-/// A text in at most so many characters.
+/// A text in at most `width` characters.
 fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();

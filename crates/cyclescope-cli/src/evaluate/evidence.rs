@@ -48,7 +48,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// Bytes that are free where the evidence goes, where the system tells.
+    /// Bytes that are free where the evidence goes, where the system reports it.
     fn free(&self) -> Option<u64> {
         let file = rustix::fs::statvfs(&self.directory).ok()?;
         Some(file.f_bavail * file.f_frsize)
@@ -59,7 +59,7 @@ impl Evidence {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write(readings)).map_err(unwritten)
     }
 
-    /// Ends a method. What was completed stays whatever happens later.
+    /// Ends a method. What is complete stays valid if a later one fails.
     pub fn end(&mut self, method: &Method, record: &EvaluateRecord) -> Result<(), Failure> {
         if let Some(writer) = self.writer.take() {
             writer.finish().map_err(unwritten)?;

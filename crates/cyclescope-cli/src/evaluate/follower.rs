@@ -49,7 +49,7 @@ impl<'a> Follower<'a> {
         Follower { machine, around, series, not_run, evidence, plots, output, progress, failure }
     }
 
-    /// Takes an event. A failure ends the evaluation and is told by [`Follower::finish`].
+    /// Takes an event. A failure ends the evaluation and is returned by [`Follower::finish`].
     pub fn take(&mut self, event: Event) -> ControlFlow<()> {
         match self.act(event) {
             Ok(()) => ControlFlow::Continue(()),
@@ -105,7 +105,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Keeps evidence; where that fails there is no more of it, and the result goes on.
+    /// Writes evidence; after a failure it writes no more, and the evaluation continues.
     fn keep(&mut self, act: impl FnOnce(&mut Evidence) -> Result<(), Failure>) {
         if let Some(Err(failure)) = self.evidence.as_mut().map(act) {
             self.evidence = None;
@@ -123,7 +123,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Prints a line of JSON, where JSON is wanted.
+    /// Prints a line of JSON, with `--json`.
     fn record<T: serde::Serialize>(&mut self, kind: &'static str, record: &T) -> Result<(), Failure> {
         if !self.output.is_json() {
             return Ok(());

@@ -29,7 +29,7 @@ use cyclescope::study::evaluate::record::Surroundings;
 use follower::Follower;
 use std::time::Duration;
 
-/// Runs the command and returns the exit code: an evaluation that completes is done, whatever it says.
+/// Runs the command and returns the exit code: an evaluation that completes is done, whatever its verdict.
 pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
     if args.series && !common.json {
         return Err(Failure::usage("--series prints JSON lines", Some("add --json")));

@@ -54,7 +54,7 @@ impl Plots {
         )
     }
 
-    /// Minimum and variance by length, and what so many readings tell apart.
+    /// Minimum and variance by length, and the difference that a number of readings resolves.
     pub fn resolution(&mut self, of: Candidate, resolution: &Resolution) -> Result<(), Failure> {
         let (clock, file) = (rows::named(of), file(of));
         for stairs in &resolution.staircases {

@@ -11,12 +11,12 @@ use serde_json::Value;
 use std::io;
 use std::path::Path;
 
-/// Whether a directory holds the evidence of an evaluation.
+/// Whether a directory contains the evidence of an evaluation.
 pub fn is_evidence(directory: &Path) -> bool {
     directory.join(MANIFEST).exists()
 }
 
-/// Reads the evidence, prints what it says and fails where that is not what was written beside it.
+/// Reads the evidence, prints its figures and fails where they differ from the stored ones.
 pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     let manifest = Manifest::read(directory).map_err(unreadable)?;
     if manifest.methods.is_empty() {
@@ -51,7 +51,7 @@ pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
     Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))
 }
 
-/// The record of a method, with what its readings do not tell from the one that was written.
+/// The record of a method; what does not follow from its readings comes from the stored one.
 fn record(method: &Method, written: &Value) -> EvaluateRecord {
     let text = |field: &str| written[field].as_str().unwrap_or_default().to_string();
     EvaluateRecord::new(
@@ -65,7 +65,7 @@ fn record(method: &Method, written: &Value) -> EvaluateRecord {
     )
 }
 
-/// What the readings of the samples do not tell.
+/// What does not follow from the readings of the samples.
 const NOT_COMPARED: [&str; 2] = ["overhead", "caveats"];
 
 /// The first field that differs from what was written.

@@ -1,4 +1,4 @@
-//! Tables of timing methods in one mode or two: what a method did in ring 0 stands below what it did in user mode.
+//! Tables of timing methods in one mode or two: the row of ring 0 is below that of user mode.
 
 use crate::failure::Failure;
 use crate::page::{Page, print, table};

@@ -1,4 +1,4 @@
-//! What an evaluation says in words: the machine's clocks, the documents' claims, the verdict.
+//! The parts of an evaluation in words: the machine's clocks, the documents' claims, the verdict.
 
 use crate::doctor::sections as doctor;
 use crate::failure::Failure;

@@ -119,7 +119,7 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
 /// Methods whose reasons are printed, at most.
 const REASONS_MOST: usize = 4;
 
-/// Which methods have fewer samples than were asked for.
+/// Which methods have fewer samples than asked for.
 fn scaled(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> {
     for method in methods {
         let taken = method.sampled.ensembles.len() as u64 * u64::from(method.sampled.shape.size.samples);
@@ -232,7 +232,7 @@ fn published_figures(method: &Method) -> Vec<String> {
     ]
 }
 
-/// What each method tells apart.
+/// What each method resolves.
 pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     page.section("Resolution: a body that grows from 0 to 999")?;
     let heading = ["method", "add", "loop", "change", "spurious", "apart", "1 by", "most tell"];
@@ -275,7 +275,7 @@ pub fn resolution(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failur
     )
 }
 
-/// The share of neighbouring lengths that are told apart.
+/// The share of neighbouring lengths that are distinguished.
 fn told_apart(neighbours: &Neighbours) -> String {
     format!("{:.0} %", 100.0 * neighbours.told_apart as f64 / neighbours.differences.max(1) as f64)
 }
@@ -323,7 +323,7 @@ pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun
     )
 }
 
-/// A contamination's cost, and what it says about the promise.
+/// A contamination's cost, and whether the promise is kept.
 fn marked(verdict: Verdict, cost: f64) -> String {
     let cost = short(cost);
     match verdict {

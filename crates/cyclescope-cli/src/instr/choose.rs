@@ -62,7 +62,7 @@ fn refused(unmatched: &Unmatched) -> Failure {
     Failure::usage(text, Some(&remedy))
 }
 
-/// A number that tells one list of forms, with their questions and init code, from another.
+/// A number that identifies a list of forms, with their questions and init code.
 pub fn identity(subjects: &[Subject]) -> String {
     let mut number = 0;
     for subject in subjects {

@@ -1,4 +1,4 @@
-//! `--explain`: every program that was timed for a form, and why its row says what it says.
+//! `--explain`: every program that was timed for a form, and how its row follows from them.
 
 use super::tables::{name, quantity, sign};
 use crate::compare::one_line;

@@ -2,7 +2,7 @@
 //!
 //! A row is made when a form's last pass is done. What earlier passes found is kept in a journal beside the file until
 //! then. Both are written a line at a time, so that a program that is killed loses no more than the line in flight,
-//! which is dropped when the file is gone on with.
+//! which is dropped when the file is resumed.
 
 use super::session::Session;
 use crate::failure::Failure;
@@ -32,10 +32,10 @@ pub struct ResultFile {
     journal: Option<File>,
 }
 
-/// What a result file holds already.
+/// The content of a result file.
 #[derive(Default)]
 pub struct Kept {
-    /// The first line, and the session that it tells of.
+    /// The first line, and the session that it describes.
     pub head: Option<(Value, Session)>,
     /// The rows.
     pub rows: Vec<Row>,
@@ -60,7 +60,7 @@ impl ResultFile {
         Ok(file)
     }
 
-    /// A file to go on with, and what it holds. A last line that is cut is dropped from it.
+    /// A file to resume, and its content. A last line that is cut is dropped from it.
     pub fn resume(path: &Path) -> Result<(ResultFile, Kept), Failure> {
         let mut opened = ResultFile::open(path, false)?;
         let mut content = Vec::new();
@@ -86,7 +86,7 @@ impl ResultFile {
                 if create { "name a file where you may write" } else { "name a file that --out wrote" };
             Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
         })?;
-        // Any other error means that the file system has no locks: then two writers can't be told apart.
+        // Any other error means that the file system has no locks: then two writers can't be detected.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             let text = format!("another cyclescope writes to {}", path.display());
             return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
@@ -130,7 +130,7 @@ impl ResultFile {
     }
 
     /// What earlier passes found before an interruption. The journal of another session and lines that are cut are
-    /// passed over: what they would tell is measured again.
+    /// passed over: what they contain is measured again.
     pub fn journal(&mut self, session: &Session) -> Result<Vec<Done>, Failure> {
         let content = match std::fs::read(self.journal_path()) {
             Ok(content) => content,
@@ -155,7 +155,7 @@ impl ResultFile {
         let _ = std::fs::remove_file(self.journal_path());
     }
 
-    /// The command that goes on with the file.
+    /// The command that resumes the file.
     pub fn resume_command(&self) -> String {
         format!("cyclescope instr --resume {}", quoted(&self.path))
     }
@@ -247,7 +247,7 @@ mod tests {
             file.journal = None;
             let known = file.journal(&session(1)).unwrap();
             assert_eq!(known, (0..expected).map(done).collect::<Vec<_>>(), "{cut}");
-            // It goes on with whole lines.
+            // It continues with whole lines.
             file.keep(&done(7), &session(1)).unwrap();
             file.journal = None;
             assert_eq!(file.journal(&session(1)).unwrap().last(), Some(&done(7)), "{cut}");

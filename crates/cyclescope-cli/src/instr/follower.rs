@@ -84,7 +84,7 @@ impl<'a> Follower<'a> {
         self.progress.begin(standing.done as u64, standing.total as u64);
     }
 
-    /// Takes an event. A failure ends the survey and is told by [`Follower::finish`].
+    /// Takes an event. A failure ends the survey and is returned by [`Follower::finish`].
     pub fn take(&mut self, event: Event, standing: Standing) -> ControlFlow<()> {
         match self.act(event, standing) {
             Ok(()) => ControlFlow::Continue(()),

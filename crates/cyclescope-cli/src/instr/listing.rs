@@ -28,7 +28,7 @@ struct FormRecord {
     isa: String,
     /// The code of the reason why it would be skipped; null where it would be measured.
     skip: Option<&'static str>,
-    /// The same with what more there is to say.
+    /// The same with details.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

@@ -252,7 +252,7 @@ impl<'a> Bench<'a> {
         Ok((follower.finish()?, resumed))
     }
 
-    /// The first line: of the file that is gone on with, or a new one.
+    /// The first line: of the file that is resumed, or a new one.
     fn head(
         &self,
         session: &Session,

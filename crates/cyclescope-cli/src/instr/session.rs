@@ -74,7 +74,7 @@ impl GaugeRecord {
         })
     }
 
-    /// Makes a gauge say the same: the rows of one file follow one convention.
+    /// Makes a gauge the same: the rows of one file follow one convention.
     pub fn adopt_by(&self, gauge: &mut Gauge) {
         for LinkCost { name, cycles, certain } in &self.links {
             if let Some(cycles) = *cycles {
@@ -122,7 +122,7 @@ impl Session {
             mnemonic: args.mnemonic.clone(),
             isa: args.isa.clone(),
             all: args.all,
-            // The list is read again when the survey goes on, perhaps from elsewhere.
+            // The list is read again when the survey is resumed, perhaps from elsewhere.
             from: args.from.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone())),
             forms: subjects.len(),
             identity: identity(subjects),
@@ -150,7 +150,7 @@ impl Session {
         (common, args)
     }
 
-    /// Fails where this session of a file is not what is wanted now on this machine.
+    /// Fails where this session of a file does not match the request and this machine.
     pub fn require(&self, now: &Session, kept: &Value, machine: &Machine, path: &str) -> Result<(), Failure> {
         let (old, new) = (fields(self), fields(now));
         let mut differ: Vec<String> = Vec::new();

@@ -15,7 +15,7 @@ use cyclescope::study::marker::source::design::definition::Package;
 use cyclescope::study::marker::source::{c, library};
 use std::path::{Path, PathBuf};
 
-/// Where the user's loop stands.
+/// Where the user's loop is.
 #[derive(Debug, Clone, Copy)]
 pub enum Around<'a> {
     /// In a C file that defines `around`.
@@ -52,7 +52,7 @@ pub struct Loaded {
     pub absent: Vec<Absent>,
 }
 
-/// A design that could not be had.
+/// A design that is not available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
     /// The design.
@@ -66,7 +66,7 @@ pub struct Absent {
 /// What a file of the user's has to be.
 const FORM: &str = "the loop's body is `static inline void around(void *memory)`; the marker is placed at its end, or where \
                     MARKER() is in it";
-/// The file that stands before the user's where that is looked at alone.
+/// The file that precedes the user's in the check of its syntax.
 const ALONE: &str = "alone.h";
 
 struct Library {

@@ -38,7 +38,7 @@ impl Evidence {
         })
     }
 
-    /// Keeps what a survey tells.
+    /// Keeps the events of a survey.
     pub fn take(&mut self, event: &Event) {
         if let Event::Visited { subject, visit, samples } = event {
             self.writer.visited(*subject, visit, samples);
@@ -63,7 +63,7 @@ impl Evidence {
     }
 }
 
-/// Whether a directory holds the evidence of a survey of markers.
+/// Whether a directory contains the evidence of a survey of markers.
 pub fn is_evidence(directory: &Path) -> bool {
     directory.join(MANIFEST).exists()
 }

@@ -157,7 +157,7 @@ fn survey(
     mut evidence: Option<&mut Evidence>,
 ) -> Result<(Vec<MarkerRecord>, Plan), Failure> {
     let emulated = emulated(machine);
-    // No cycles are told there.
+    // There are no cycles there.
     let imul_latency = if emulated { 0.0 } else { bench::imul_latency(common, machine, plan)? };
     let survey = match common.quick {
         true => Plan::quick(imul_latency, plan.seed),

@@ -105,7 +105,7 @@ pub fn spread(cost: &Quantity) -> String {
     format!("{value:.0$}, {1}..{2}", decimals(value), ends(low), ends(high))
 }
 
-/// An interval one of whose ends is this many times as far away as the other is told by its ends,
+/// An interval one of whose ends is this many times as far away as the other is shown by its ends,
 const SKEWED: f64 = 2.0;
 /// unless both are nearer than this many cycles.
 const ROUND: f64 = 0.05;
@@ -155,7 +155,7 @@ fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
     if records.iter().any(|record| record.design == CONTROL) {
         note(
             page,
-            "none/base is the control: a loop against a copy of itself. Its distance from 0 is the measurement's \
+            "none/base is the control: a loop compared with a copy of itself. Its distance from 0 is the measurement's \
              error.",
         )?;
     }
