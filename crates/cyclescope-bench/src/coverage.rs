@@ -1,4 +1,4 @@
-//! Coverage: how often the intervals hold the truth, which chains of whole-number cost tell.
+//! Coverage: how often the intervals contain the truth, by chains of whole-number cost.
 //!
 //! One measurement gives its interval at every level, since the estimate is a pure function of its samples. Blocks
 //! alternate between idle and a busy loop on the same CPU; with `--full` they are spread over half an hour, for a
@@ -113,7 +113,7 @@ fn at_all_levels(run: &Run) -> Option<[Estimate; 4]> {
     estimates.try_into().ok()
 }
 
-/// Counts whether the difference of two measurements of one snippet holds zero.
+/// Counts whether the difference of two measurements of one snippet contains zero.
 fn compare(subject: &mut Subject, one: &[Estimate; 4], other: &[Estimate; 4]) {
     let difference = one[0].cost.value - other[0].cost.value;
     let margin = |level: usize| one[level].cost.half_width().hypot(other[level].cost.half_width());
@@ -164,7 +164,7 @@ fn print(lab: &mut Lab, subjects: &[Subject]) {
     ] {
         row(name, coverage);
     }
-    for (what, coverage) in [("intervals hold the truth", &all), ("A/A differences hold zero", &same)] {
+    for (what, coverage) in [("intervals contain the truth", &all), ("A/A differences contain zero", &same)] {
         for (level, share) in coverage.shares().into_iter().enumerate() {
             let text = format!("{what} at {:.0} %", 100.0 * LEVELS[level]);
             let figure = format!("{:.1} % of {}", 100.0 * share, coverage.given());

@@ -19,7 +19,7 @@ pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 pub struct Demand {
     /// What is demanded.
     pub text: String,
-    /// Whether it is met; none where this machine cannot tell.
+    /// Whether it is met; `None` where this machine cannot decide it.
     pub met: Option<bool>,
     /// The figure.
     pub figure: String,
@@ -55,7 +55,7 @@ pub struct Lab {
     pub machine: Machine,
     /// The CPU that is measured on.
     pub cpu: usize,
-    /// The demands that the sections have looked at.
+    /// The demands that the sections have examined.
     pub demands: Vec<Demand>,
     random: Random,
 }

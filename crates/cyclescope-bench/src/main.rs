@@ -35,11 +35,11 @@ struct Section {
 /// All sections, in the order in which they run.
 const SECTIONS: &[Section] = &[
     Section { name: "costs", proves: "known costs are read, idle and beside a busy loop", run: costs::run },
-    Section { name: "coverage", proves: "intervals hold as often as they say", run: coverage::run },
+    Section { name: "coverage", proves: "intervals have their stated coverage", run: coverage::run },
     Section { name: "additivity", proves: "k more additions cost k more cycles", run: additivity::run },
     Section { name: "traps", proves: "what is hard to measure is right or refused", run: traps::run },
     Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
-    Section { name: "evaluate", proves: "timing methods are judged the same each time", run: evaluate::run },
+    Section { name: "evaluate", proves: "timing methods get the same verdict each time", run: evaluate::run },
     Section { name: "instr", proves: "tables of instructions say the same each time", run: instr::run },
     Section { name: "marker", proves: "surveys of markers say the same each time", run: marker::run },
     Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },

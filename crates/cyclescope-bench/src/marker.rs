@@ -16,9 +16,9 @@ use std::time::Instant;
 const SECONDS: f64 = 60.0;
 const QUICK_SECONDS: f64 = 10.0;
 const ALL_SECONDS: f64 = 300.0;
-/// How often a survey of nothing but the loop against itself is repeated.
+/// How often a survey of only the loop less itself is repeated.
 const CONTROLS: u64 = 40;
-/// The least share of them whose interval holds 0: ranks 4 and 13 of 16 hold a median in 97.9 %, less three
+/// The least share of them whose interval contains 0: ranks 4 and 13 of 16 contain a median in 97.9 %, less three
 /// standard deviations of 80 such trials.
 const HOLDS_ZERO: f64 = 0.93;
 
@@ -84,9 +84,9 @@ fn control(lab: &mut Lab) -> Outcome {
         }
     }
     let figure = format!("{holds} of {all}; of single placements {held} of {placements}");
-    println!("the loop against itself costs nothing: {figure}");
+    println!("the loop less itself costs nothing: {figure}");
     let share = f64::from(holds as u32) / f64::from(all.max(1));
-    let text = format!("intervals of the loop against itself hold 0, {:.0} %", 100.0 * HOLDS_ZERO);
+    let text = format!("intervals of the loop less itself contain 0, {:.0} %", 100.0 * HOLDS_ZERO);
     lab.demand(&text, Some(share >= HOLDS_ZERO), figure);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Speed: the whole process for one snippet, and many snippets inside one process.
 //!
 //! The parts are found from outside: an executor that is wrapped in a stopwatch, the library's own steps repeated
-//! on the same batch, and the readings themselves, which tell how long the measured code ran.
+//! on the same batch, and the readings themselves, which show how long the measured code ran.
 
 use crate::lab::{Lab, Outcome};
 use cyclescope::error::RunError;

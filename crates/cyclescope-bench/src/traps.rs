@@ -46,7 +46,7 @@ const TRAPS: &[Trap] = &[
 /// part of the core sets the pace.
 const LONGER: usize = 4;
 const REFERENCE_BYTES: usize = 12 << 10;
-/// A reading agrees with the reference within so many core cycles or this share, beside both half widths.
+/// A reading agrees with the reference within this number of core cycles or this share, beside both half widths.
 const AGREE: [f64; 2] = [0.02, 0.02];
 
 /// What became of a trap.
@@ -92,7 +92,7 @@ pub fn run(lab: &mut Lab) -> Outcome {
     Ok(())
 }
 
-/// Value and half width of the snippet in long bodies of fixed lengths, where the first had so many copies.
+/// Value and half width of the snippet in bodies of fixed lengths, `LONGER` times as long as one of `unit` copies.
 fn reference(lab: &mut Lab, snippet: &Snippet, unit: usize) -> Outcome<Option<[f64; 2]>> {
     let most = REFERENCE_BYTES / 4 / snippet.code().len();
     let unroll = Some((LONGER * unit).min(most.max(unit)));
