@@ -235,6 +235,13 @@ mod tests {
         assert!(tall(0) > 100.0);
     }
 
+    #[test]
+    fn texts_that_are_empty_have_a_size() {
+        let empty = Bar { name: String::new(), value: 0.0, interval: None, figure: String::new() };
+        let svg = bars(vec![empty], Scale::Linear).svg();
+        assert!(!svg.contains("NaN"), "{svg}");
+    }
+
     fn any_bars() -> impl Strategy<Value = Bars> {
         let scale = prop_oneof![Just(Scale::Linear), Just(Scale::Log), Just(Scale::SignedLog)];
         let bar = (".{0,60}", value(), prop::option::of((value(), value())), ".{0,60}");

@@ -304,7 +304,12 @@ pub(super) fn fitted(text: &str, size: f64, room: f64) -> (String, f64) {
     // XML has no place for these, not even escaped.
     let no_text = |c: char| c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}');
     let text = text.replace(no_text, " ");
-    let size = (size * room / width(&text, size)).clamp(size * SMALLEST, size);
+    let wide = width(&text, size);
+    // An empty text in no room would get the size 0 / 0.
+    if wide <= room {
+        return (text, size);
+    }
+    let size = (size * room / wide).max(size * SMALLEST);
     let most = (room / width("m", size)) as usize;
     if text.chars().count() <= most {
         return (text, size);
