@@ -4,7 +4,7 @@ use super::records::SkippedRecord;
 use crate::failure::{Failure, warn};
 use crate::instr::tables::{plural, quantity};
 use crate::notes::Notes;
-use crate::output::Output;
+use crate::output::{Output, WIDTH};
 use crate::page::{Page, note, print, table};
 use comfy_table::{CellAlignment, Table};
 use cyclescope::caveat::{Caveat, Code};
@@ -50,7 +50,7 @@ pub fn contexts(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure
         page.section(&format!("Context {name}, in core cycles a loop"))?;
         about.map_or(Ok(()), |about| note(page, about))?;
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
-        print(page, &rows(&of, &mut notes))?;
+        print(page, &fitting(&of, &mut notes))?;
     }
     legend(page, records)?;
     notes.print(page, (NOTES, "--json has them all"))
@@ -67,7 +67,25 @@ pub fn names(records: &[MarkerRecord]) -> Vec<&str> {
     names
 }
 
-fn rows(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
+/// The rows with as many decimals of the extremes as the page has room for: one bad visit makes a worst placement of
+/// thousands of cycles.
+fn fitting(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
+    let fits = |table: &Table| table.lines().all(|line| line.trim_end().chars().count() < WIDTH);
+    let narrower = (0..=MOST_DECIMALS).rev().map(|most| rows(records, notes, most));
+    let mut last = None;
+    for table in narrower {
+        if fits(&table) {
+            return table;
+        }
+        last = Some(table);
+    }
+    last.expect("there is at least one number of decimals")
+}
+
+/// Decimals of the best and the worst placement's cost.
+const MOST_DECIMALS: usize = 2;
+
+fn rows(records: &[&MarkerRecord], notes: &mut Notes, most_decimals: usize) -> Table {
     let mut rows = table(&["", "marker", "step", "best..worst", "bytes", "function", ""]);
     rows.column_mut(6).expect("there are seven").set_cell_alignment(CellAlignment::Left);
     let mut last = "";
@@ -82,7 +100,7 @@ fn rows(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
             format!(" {}", record.state),
             spread(&record.cost),
             record.step.over.and(record.step.cost.value).map_or("-".to_string(), signed),
-            extremes(record),
+            extremes(record, most_decimals),
             format!("{}/{}", code.likely_bytes, code.unlikely_bytes),
             format!("{:+}/{:+}", code.function_likely_bytes, code.function_unlikely_bytes),
             notes.marks(record.caveats.iter().map(kind)),
@@ -125,9 +143,9 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-fn extremes(record: &MarkerRecord) -> String {
+fn extremes(record: &MarkerRecord, most_decimals: usize) -> String {
     let Some((best, worst)) = record.best.zip(record.worst) else { return "-".to_string() };
-    let decimals = decimals(best.abs().max(worst.abs())).min(2);
+    let decimals = decimals(best.abs().max(worst.abs())).min(most_decimals);
     format!("{best:.decimals$}..{worst:.decimals$}")
 }
 
@@ -238,11 +256,36 @@ pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
 mod tests {
     use super::super::made_up::record;
     use super::*;
+    use cyclescope::statistics::Interval;
+    use cyclescope::study::marker::record::CodeRecord;
+    use cyclescope::unit::Unit;
 
     fn lines(records: &[MarkerRecord]) -> Vec<String> {
         let mut notes = Notes::default();
-        let table = rows(&records.iter().collect::<Vec<_>>(), &mut notes);
+        let table = fitting(&records.iter().collect::<Vec<_>>(), &mut notes);
         table.lines().map(|line| format!(" {}", line.trim_end())).collect()
+    }
+
+    #[test]
+    fn extremes_lose_decimals_where_the_page_is_full() {
+        let skewed = Interval { value: -125.22, low: -311.25, high: -91.04 };
+        let wide = MarkerRecord {
+            cost: Quantity::new(skewed, Unit::CoreCycles),
+            best: Some(-91.81),
+            worst: Some(-10.04),
+            ..record("flag", "guarded-varargs", -25.22, Some("dormant"))
+        };
+        let code =
+            CodeRecord { function_likely_bytes: 123, function_unlikely_bytes: -77, ..wide.code.clone() };
+        let second = Caveat { code: Code::TwoModes, text: String::new() };
+        let caveats = wide.caveats.iter().cloned().chain([second]).collect();
+        let wide = MarkerRecord { code, caveats, ..wide };
+        let widest = |table: &Table| table.lines().map(|line| line.trim_end().chars().count() + 1).max();
+        let mut notes = Notes::default();
+        assert!(widest(&rows(&[&wide], &mut notes, MOST_DECIMALS)) > Some(WIDTH));
+        let narrowed = fitting(&[&wide], &mut notes);
+        assert!(widest(&narrowed) <= Some(WIDTH), "{narrowed}");
+        assert!(lines(&[record("flag", "empty", 1.0, None)])[2].contains("-0.10..0.10"));
     }
 
     #[test]
