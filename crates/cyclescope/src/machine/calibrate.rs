@@ -65,20 +65,32 @@ const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
 
 /// Calibrates across a span that something else fills: a measurement's own duration.
 #[derive(Debug)]
-pub struct Stopwatch {
-    start: (u64, u64, u64),
+pub enum Stopwatch {
+    /// The TSC and the clock when the span began, and the width of their bracket.
+    Running {
+        /// Ticks, nanoseconds, ticks.
+        start: (u64, u64, u64),
+    },
+    /// The rate is given with the machine, whose TSC this process can't read.
+    Given(Hertz),
 }
 
 impl Stopwatch {
     /// Begins the span.
     pub fn start(tsc: &TscFacts) -> Result<Stopwatch, Unavailable> {
         tsc.require()?;
-        Ok(Stopwatch { start: tightest() })
+        Ok(match tsc.given {
+            Some(given) => Stopwatch::Given(given.rate),
+            None => Stopwatch::Running { start: tightest() },
+        })
     }
 
     /// The rate since the start, with the bounds that the widths of the two brackets set.
     pub fn rate(&self) -> [Hertz; 3] {
-        let (ticks, nanos, width) = self.start;
+        let (ticks, nanos, width) = match self {
+            Stopwatch::Given(rate) => return [*rate; 3],
+            Stopwatch::Running { start } => *start,
+        };
         let (end_ticks, end_nanos, end_width) = tightest();
         let span = end_nanos.saturating_sub(nanos) as f64 / 1e9;
         let passed = end_ticks.wrapping_sub(ticks) as f64;
@@ -96,7 +108,7 @@ fn tightest() -> (u64, u64, u64) {
 ///
 /// 100 ms give an interval of about ± 0.1 ppm.
 pub fn calibrate(tsc: &TscFacts, budget: Duration) -> Result<Calibration, Unavailable> {
-    tsc.require()?;
+    tsc.require_here()?;
     let window = (budget / MOST_WINDOWS).max(SHORTEST_WINDOW);
     let origin = Origin::now();
     let mut windows: Vec<Vec<Point>> = Vec::new();

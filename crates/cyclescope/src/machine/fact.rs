@@ -94,7 +94,7 @@ impl<T: Serialize> Serialize for Fact<T> {
 }
 
 /// Where `/proc` and `/sys` are read from: the running system, or a folder that imitates one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     root: PathBuf,
 }

@@ -104,6 +104,18 @@ impl Features {
         features
     }
 
+    /// Those of a simulated processor, which refuses no instruction.
+    pub fn every() -> Features {
+        Features {
+            support: vec![Ok(()); CpuidFeature::values().len()],
+            xcr0: u64::MAX,
+            lfence: Fact::Known(LfenceOrder::Architectural),
+            cet: false,
+            invariant_tsc: true,
+            amx_exists: true,
+        }
+    }
+
     /// Features that more than one bit decides.
     fn set_special(&mut self, leaves: &Leaves, enabled: &Enabled) {
         use CpuidFeature as F;

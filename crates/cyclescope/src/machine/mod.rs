@@ -24,6 +24,7 @@ pub mod microarch;
 pub mod noise;
 pub mod power;
 pub mod reading;
+pub mod simulated;
 pub mod step;
 pub mod synchrony;
 pub mod topology;
@@ -68,6 +69,9 @@ pub struct Machine {
     pub quota: Fact<Option<f64>>,
     /// CPUID as it was read.
     pub cpuid: Leaves,
+    /// Where its `/proc` and `/sys` are read from.
+    #[serde(skip)]
+    pub files: Files,
 }
 
 /// The kernel's version.
@@ -140,7 +144,18 @@ impl Machine {
             features,
             topology,
             cpuid,
+            files: files.clone(),
         }
+    }
+
+    /// Whether the processor is QEMU's emulation, where no time is a core's.
+    pub fn is_emulated(&self) -> bool {
+        self.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.signature == "TCGTCGTCGTCG")
+    }
+
+    /// The number of the CPU to measure on; 0 where the system does not say which are allowed.
+    pub fn target_cpu(&self) -> u32 {
+        self.target.as_ref().map_or(0, |target| target.cpu)
     }
 
     /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for

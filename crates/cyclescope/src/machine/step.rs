@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::fact::Fact;
 use super::reading::{Reading, lfence_rdtsc, rdtsc, rdtscp};
+use super::tsc::TscFacts;
 
 /// The step found in a set of deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -143,6 +144,25 @@ fn shares(sorted: &[u64], ticks: f64) -> (f64, f64) {
     }
     let share = |count: usize| count as f64 / sorted.len() as f64;
     (share(on), if ticks >= 4.0 { share(beside) } else { 0.0 })
+}
+
+/// Pairs of readings that show a step well enough to plan with, in about a millisecond.
+const PLANNING_PAIRS: usize = 8_000;
+
+/// The step of one way of reading a machine's TSC, in ticks: as given with the machine, else measured on the CPU that
+/// the calling thread runs on, in about a millisecond.
+pub fn step_ticks(tsc: &TscFacts, reading: Reading) -> Fact<f64> {
+    if let Some(given) = tsc.given {
+        return Fact::Known(given.step);
+    }
+    if let Err(refused) = tsc.require() {
+        return Fact::Unknown(refused.why);
+    }
+    if reading == Reading::Rdtscp && !tsc.rdtscp {
+        return Fact::unknown("the processor has no RDTSCP");
+    }
+    // SAFETY: RDTSC does not fault, and RDTSCP exists where it is to be executed: both were checked above.
+    unsafe { measure_step(reading, PLANNING_PAIRS) }.map(|step| step.ticks)
 }
 
 /// Measures the step of one way of reading, from `pairs` pairs of reads (100 000 take about 10 ms).

@@ -97,7 +97,7 @@ pub fn reading(machine: &Machine) -> Fact<Reading> {
 /// measured. The calling thread's affinity stays as it is.
 pub fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Synchrony> {
     // Where the TSC is forbidden, so is the system's clock: nothing is timed before this.
-    if let Err(refused) = machine.tsc.require() {
+    if let Err(refused) = machine.tsc.require_here() {
         return Fact::unknown(refused.why);
     }
     let (reading, cpus, untested) = match (reading(machine), machine.neighbours(MOST_CPUS)) {

@@ -38,7 +38,7 @@ pub const TSC_EXITS_ABOVE: f64 = 500.0;
 impl Traps {
     /// Measures all of them in a few milliseconds.
     pub fn measure(tsc: &TscFacts, features: &Features) -> Result<Traps, Unavailable> {
-        tsc.require()?;
+        tsc.require_here()?;
         // SAFETY (of all reads below): `require` has made sure that RDTSC doesn't fault; RDTSCP is executed
         // only where the features have it.
         let rdtscp = if features.rdtscp() {

@@ -30,6 +30,19 @@ pub struct TscFacts {
     pub clocksource: Fact<String>,
     /// The rate from every source that needs no time to ask.
     pub sources: Vec<Source>,
+    /// Rate and step of a TSC that this process can't read: a simulated machine's, or a recorded one's. `None` for
+    /// the TSC of the processor that this process runs on, which is measured when its rate or step is asked for.
+    #[serde(skip)]
+    pub given: Option<GivenTsc>,
+}
+
+/// What is known of a TSC that this process can't read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GivenTsc {
+    /// Its rate.
+    pub rate: Hertz,
+    /// Its readings are multiples of this many ticks.
+    pub step: f64,
 }
 
 /// One source's word on the rate of the TSC.
@@ -75,6 +88,7 @@ impl TscFacts {
                 Source { name: "bogomips", rate: record.and_then(|record| bogomips_rate(&record)) },
                 Source { name: "cpufreq base", rate: cpufreq_base(files) },
             ],
+            given: None,
         }
     }
 
@@ -86,6 +100,20 @@ impl TscFacts {
                 what: "the time stamp counter".to_string(),
                 why: why.clone(),
                 remedy: "start cyclescope from a process without PR_TSC_SIGSEGV".to_string(),
+            }),
+        }
+    }
+
+    /// Fails where an experiment of this process can't read the TSC that is meant: RDTSC would fault, or it would read
+    /// another machine's.
+    pub fn require_here(&self) -> Result<(), Unavailable> {
+        self.require()?;
+        match self.given {
+            None => Ok(()),
+            Some(_) => Err(Unavailable {
+                what: "an experiment on the time stamp counter".to_string(),
+                why: "the machine is simulated or recorded, and this process reads another TSC".to_string(),
+                remedy: String::new(),
             }),
         }
     }

@@ -1,0 +1,97 @@
+//! A machine that is not there: what a simulated executor's programs run on.
+//!
+//! Its TSC has a given rate and step, so that nothing reads the TSC of the computer that simulates it. It has every
+//! feature, for a simulated core refuses no instruction, one CPU, and no file: whatever else is asked of it is unknown.
+
+use super::Machine;
+use super::cpu::{Cpu, Vendor};
+use super::fact::{Fact, Files};
+use super::features::Features;
+use super::leaves::Leaves;
+use super::microarch::Microarchitecture;
+use super::tsc::GivenTsc;
+use super::{CpuFacts, topology::Topology};
+
+/// What a simulated core and its clock are like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulatedMachine {
+    /// Its TSC.
+    pub tsc: GivenTsc,
+    /// Latency of `imul r64, r64` in core cycles, where that is a whole number.
+    pub imul_latency: Option<u32>,
+}
+
+impl From<SimulatedMachine> for Machine {
+    fn from(simulated: SimulatedMachine) -> Machine {
+        let files = Files::below("/nonexistent");
+        let unknown = "the machine is simulated";
+        let (name, imul_latency) = ("simulated", simulated.imul_latency);
+        let cpu = Cpu {
+            vendor: Vendor::Other,
+            vendor_text: String::new(),
+            family: 0,
+            model: 0,
+            stepping: 0,
+            brand: Fact::unknown(unknown),
+            microcode: Fact::unknown(unknown),
+            microarchitecture: Fact::Known(Microarchitecture { name, product: name, imul_latency }),
+            hybrid: false,
+            core_type: Fact::unknown(unknown),
+        };
+        let machine = Machine::from_sources(Leaves::default(), &files);
+        let (features, one_cpu) = (Features::every(), || Fact::Known(vec![0]));
+        let topology = Topology { allowed: one_cpu(), online: one_cpu(), ..machine.topology };
+        let tsc = super::tsc::TscFacts {
+            disabled: None,
+            invariant: true,
+            rdtscp: true,
+            given: Some(simulated.tsc),
+            ..machine.tsc
+        };
+        let target = Some(CpuFacts::detect(&files, 0));
+        Machine { cpu, features, topology, tsc, target, kernel: String::new(), ..machine }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::calibrate::{Stopwatch, calibrate};
+    use crate::machine::reading::Reading;
+    use crate::machine::step::step_ticks;
+    use crate::machine::synchrony;
+    use crate::unit::Hertz;
+    use std::time::Duration;
+
+    fn machine() -> Machine {
+        let tsc = GivenTsc { rate: Hertz(1.5e9), step: 38.0 };
+        Machine::from(SimulatedMachine { tsc, imul_latency: Some(3) })
+    }
+
+    #[test]
+    fn its_tsc_is_the_given_one() {
+        let machine = machine();
+        for reading in Reading::ALL {
+            assert_eq!(step_ticks(&machine.tsc, reading), Fact::Known(38.0));
+        }
+        let stopwatch = Stopwatch::start(&machine.tsc).unwrap();
+        assert_eq!(stopwatch.rate(), [Hertz(1.5e9); 3]);
+    }
+
+    #[test]
+    fn no_experiment_takes_this_computers_tsc_for_its_own() {
+        let machine = machine();
+        let millisecond = Duration::from_millis(1);
+        let refused = calibrate(&machine.tsc, millisecond).unwrap_err();
+        assert!(refused.why.contains("simulated"), "{refused}");
+        assert!(synchrony::measure(&machine, None, millisecond).why().is_some());
+    }
+
+    #[test]
+    fn it_has_every_feature_and_a_core_of_its_own() {
+        let machine = machine();
+        assert!(iced_x86::CpuidFeature::values().all(|feature| machine.features.has(feature)));
+        assert_eq!(machine.cpu.imul_latency(), Some(3));
+        assert_eq!((machine.target_cpu(), machine.is_emulated()), (0, false));
+    }
+}
