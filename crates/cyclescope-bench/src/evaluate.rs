@@ -5,8 +5,7 @@
 
 use crate::lab::{Lab, Load, Outcome};
 use cyclescope::clock;
-use cyclescope::executor::Mode;
-use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::user::{User, UserOptions, capabilities};
 use cyclescope::study::evaluate::evaluation::{Evaluation, Executors, evaluate};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::plan::{self, Plan, Times};
@@ -135,7 +134,7 @@ fn full(lab: &mut Lab) -> Outcome {
 }
 
 fn one(lab: &mut Lab, size: Size, (budget, slow): (Duration, Duration), times: Times) -> Outcome<Evaluation> {
-    let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[Mode::User]);
+    let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[capabilities(&lab.machine)]);
     let plan = Plan { candidates, size, budget, slow: Some(slow), times, seed: lab.seed() };
     let mut executor = lab.executor()?;
     let cpu = lab.cpu;
@@ -143,11 +142,11 @@ fn one(lab: &mut Lab, size: Size, (budget, slow): (Duration, Duration), times: T
         move |cpu: usize, counter| User::spawn(&UserOptions { cpu, counter, ..UserOptions::default() });
     let executors = Executors {
         plain: &mut executor,
-        ring0: None,
+        further: Vec::new(),
         counting: &|| Ok(Box::new(spawn(cpu, true)?)),
         others: &|cpu| Ok(Box::new(spawn(cpu as usize, false)?)),
         made: None,
     };
-    let found = evaluate(&lab.machine, executors, (&plan, &not_run), &mut |_| ControlFlow::Continue(()))?;
+    let found = evaluate(executors, &plan, &not_run, &mut |_| ControlFlow::Continue(()))?;
     Ok(found.ok_or("nobody ended the evaluation")?)
 }

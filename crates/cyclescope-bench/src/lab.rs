@@ -3,7 +3,7 @@
 use crate::busy::Busy;
 use crate::options::Options;
 use cyclescope::asm;
-use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::user::{User, UserOptions, capabilities};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::random::Random;
@@ -67,7 +67,7 @@ impl Lab {
             Some(cpu) => Machine::detect_on(cpu)?,
             None => Machine::detect(),
         };
-        let cpu = machine.target.as_ref().map_or(0, |target| target.cpu) as usize;
+        let cpu = machine.target_cpu() as usize;
         let random = Random::new(options.seed);
         Ok(Lab { options, machine, cpu, demands: Vec::new(), random })
     }
@@ -87,13 +87,14 @@ impl Lab {
 
     /// An executor as `run` makes it.
     pub fn executor(&self) -> Outcome<User> {
-        Ok(User::spawn(&UserOptions { cpu: self.cpu, ..UserOptions::default() })?)
+        let options = UserOptions { cpu: self.cpu, ..UserOptions::default() };
+        Ok(User::spawn_on(self.machine.clone(), &options)?)
     }
 
     /// A plan with a seed of its own.
     pub fn plan(&mut self, request: &Request) -> Outcome<Plan> {
         let seed = self.seed();
-        Ok(Request { seed, ..request.clone() }.plan(&self.machine)?)
+        Ok(Request { seed, ..request.clone() }.plan(&capabilities(&self.machine), &self.machine)?)
     }
 
     /// The next seed.
@@ -105,7 +106,7 @@ impl Lab {
     pub fn measure(&mut self, snippet: &Snippet, request: &Request) -> Outcome<Run> {
         let plan = self.plan(request)?;
         let mut executor = self.executor()?;
-        Ok(run(&self.machine, &mut executor, snippet, &plan, request.asked())?)
+        Ok(run(&mut executor, snippet, &plan, request.asked())?)
     }
 
     /// Brings a condition about, for as long as the answer lives.

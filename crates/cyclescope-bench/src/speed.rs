@@ -5,7 +5,8 @@
 
 use crate::lab::{Lab, Outcome};
 use cyclescope::error::RunError;
-use cyclescope::executor::{Batch, Executor, Sample};
+use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
+use cyclescope::machine::Machine;
 use cyclescope::measure::estimate::estimate;
 use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::program::Recipe;
@@ -71,12 +72,12 @@ struct Watched<'a> {
 }
 
 impl Executor for Watched<'_> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
     }
 
-    fn arena_len(&self) -> usize {
-        self.inner.arena_len()
+    fn machine(&self) -> &Machine {
+        self.inner.machine()
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {

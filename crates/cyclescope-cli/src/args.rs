@@ -6,8 +6,9 @@ mod marker;
 pub use instr::InstrArgs;
 pub use marker::MarkerArgs;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cyclescope::executor::Mode;
+use cyclescope::executor::{self, Offer};
 use cyclescope::measure::Precision;
 use cyclescope::study::instr::tables::compare::Tolerance;
 use std::path::PathBuf;
@@ -54,8 +55,8 @@ pub struct Common {
     #[arg(long, global = true)]
     pub json: bool,
     /// Where the code runs [default: user]
-    #[arg(long, global = true, value_enum, value_name = "WHERE")]
-    pub executor: Option<ExecutorName>,
+    #[arg(long, global = true, value_parser = offers(), value_name = "WHERE")]
+    pub executor: Option<&'static Offer>,
     /// Timing method; `list` shows them all; `evaluate` takes several, separated by commas [default: chosen for this
     /// machine; with evaluate all]
     #[arg(long, global = true, value_name = "NAME", value_delimiter = ',')]
@@ -78,12 +79,9 @@ pub struct Common {
 }
 
 impl Common {
-    /// Where the code runs.
-    pub fn mode(&self) -> Mode {
-        match self.executor {
-            None | Some(ExecutorName::User) => Mode::User,
-            Some(ExecutorName::Kernel) => Mode::Kernel,
-        }
+    /// The executor that runs the code.
+    pub fn offer(&self) -> &'static Offer {
+        self.executor.unwrap_or(executor::DEFAULT)
     }
 
     /// The first option that was given and that only a measurement makes use of.
@@ -94,20 +92,17 @@ impl Common {
             ("--seed", self.seed.is_some()),
             ("--quick", self.quick),
             ("--evidence", self.evidence.is_some()),
-            ("--executor", self.mode() != Mode::User),
+            ("--executor", !self.offer().is_default()),
             ("--force", self.force),
         ];
         given.iter().find(|(_, given)| *given).map(|(name, _)| *name)
     }
 }
 
-/// The executors that can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExecutorName {
-    /// A sandboxed process
-    User,
-    /// Ring 0, through the kernel module
-    Kernel,
+/// The executors that can be asked for, by their names.
+fn offers() -> impl TypedValueParser<Value = &'static Offer> {
+    let values = executor::ALL.iter().map(|offer| PossibleValue::new(offer.name).help(offer.about));
+    PossibleValuesParser::new(values).map(|name| Offer::named(&name).expect("only these names are possible"))
 }
 
 /// Where the snippet comes from.

@@ -4,8 +4,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::clock::{self, Clock};
-use cyclescope::executor::Mode;
-use cyclescope::machine::Machine;
+use cyclescope::error::Unavailable;
 use cyclescope::record::exit;
 use serde::Serialize;
 
@@ -26,8 +25,8 @@ struct ClockRecord {
 }
 
 impl ClockRecord {
-    fn new(clock: &'static Clock, (machine, mode): (&Machine, Mode), default: Option<&Clock>) -> ClockRecord {
-        let refusal = clock::require(clock, machine, mode).err();
+    fn new(clock: &'static Clock, works: Result<(), Unavailable>, default: Option<&Clock>) -> ClockRecord {
+        let refusal = works.err();
         ClockRecord {
             clock: clock.name,
             also: clock.also,
@@ -67,9 +66,10 @@ impl ClockRecord {
 /// Lists the timing methods.
 pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     let machine = crate::run::machine(common)?;
-    let default = clock::choose(&machine).ok();
-    let records: Vec<_> =
-        clock::ALL.iter().map(|clock| ClockRecord::new(clock, (&machine, common.mode()), default)).collect();
+    let capabilities = crate::executor::capabilities(common, &machine);
+    let default = capabilities.default_clock(&machine).ok();
+    let clocks = capabilities.clocks(&machine).into_iter();
+    let records: Vec<_> = clocks.map(|(clock, works)| ClockRecord::new(clock, works, default)).collect();
     if output.is_json() {
         for record in &records {
             output.record("clock", record)?;

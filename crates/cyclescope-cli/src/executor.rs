@@ -2,35 +2,27 @@
 
 use crate::args::Common;
 use crate::failure::{Failure, warn};
-use cyclescope::executor::kernel::refused::{self, Judged, Rules};
-use cyclescope::executor::kernel::{Kernel, KernelOptions};
-use cyclescope::executor::user::{User, UserOptions};
-use cyclescope::executor::{Executor, LockState, Mode};
+use cyclescope::executor::{Capabilities, Executor, LockState, OpenError, OpenOptions};
+use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;
 
-/// Makes the executor that was asked for. `counter`: whether programs read the core-cycles counter.
-pub fn spawn(common: &Common, cpu: u32, counter: bool) -> Result<Box<dyn Executor>, Failure> {
-    let cpu = cpu as usize;
-    Ok(match common.mode() {
-        Mode::User => Box::new(User::spawn(&UserOptions { cpu, counter, ..UserOptions::default() })?),
-        Mode::Kernel => {
-            let options = KernelOptions { cpu, force: common.force, ..KernelOptions::default() };
-            Box::new(Kernel::open(&options)?)
-        }
+/// What the executor that was asked for can do, as far as that is known before it is opened.
+pub fn capabilities(common: &Common, machine: &Machine) -> Capabilities {
+    (common.offer().capabilities)(machine)
+}
+
+/// Opens the executor that was asked for. `counter`: whether programs read the core-cycles counter.
+pub fn open(common: &Common, machine: &Machine, counter: bool) -> Result<Box<dyn Executor>, Failure> {
+    let options = OpenOptions { counter, force: common.force, ..OpenOptions::default() };
+    (common.offer().open)(machine, &options).map_err(|error| match error {
+        OpenError::Unavailable(error) => error.into(),
+        OpenError::Failed(error) => error.into(),
     })
 }
 
-/// Enough copies for everything that the first ones of a body show.
-const COPIES: usize = 4;
-
-/// Refuses a snippet that ring 0 would not survive on any machine, before it is asked whether this one has ring 0.
+/// Refuses a snippet that the executor would not survive on any machine, before it is asked whether this one has it.
 pub fn judge(common: &Common, snippet: &Snippet, looped: bool) -> Result<(), Failure> {
-    if common.mode() == Mode::User {
-        return Ok(());
-    }
-    let judged =
-        Judged { init: snippet.init(), snippet: snippet.code(), copies: COPIES, looped, following: &[] };
-    refused::judge(judged, Rules::default()).map_err(|refusal| refusal.into_error().into())
+    (common.offer().judge)(snippet, looped).map_err(Failure::from)
 }
 
 /// Says so where other runs on the CPU were not kept away.

@@ -28,7 +28,6 @@ mod tool;
 
 use args::{Cli, Command};
 use clap::Parser;
-use cyclescope::executor::Mode;
 use failure::Failure;
 use output::Output;
 use std::process::ExitCode;
@@ -51,11 +50,12 @@ fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
     if cli.common.clock.iter().any(|name| name == "list") {
         return clocks::list(&cli.common, output);
     }
-    if cli.common.force && cli.common.mode() != Mode::Kernel {
-        return Err(Failure::usage(
-            "--force has no effect in user mode",
-            Some("leave it out, or add --executor kernel"),
-        ));
+    let offer = cli.common.offer();
+    if cli.common.force && !offer.takes_force {
+        let takers = cyclescope::executor::ALL.iter().filter(|offer| offer.takes_force);
+        let takers: Vec<&str> = takers.map(|offer| offer.name).collect();
+        let remedy = format!("leave it out, or add --executor {}", takers.join(" or "));
+        return Err(Failure::usage(format!("--force has no effect in {}", offer.place), Some(&remedy)));
     }
     match &cli.command {
         None => Err(Failure::usage(

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, harmless};
 use crate::output::{Output, WIDTH, wrapped};
-use cyclescope::executor::Mode;
+use cyclescope::executor::Offer;
 use cyclescope::record::{Quantity, RunRecord};
 
 /// Characters of a snippet that are shown.
@@ -96,7 +96,8 @@ fn details(record: &RunRecord) -> Vec<String> {
             4 * record.unroll
         ));
     }
-    let ring = if record.executor == Mode::Kernel.name() { "in ring 0, " } else { "" };
+    let offer = Offer::named(&record.executor).filter(|offer| !offer.is_default());
+    let ring = offer.map_or(String::new(), |offer| format!("in {}, ", offer.place));
     lines.push(format!("{ring}CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
     if let Some(ruler) = &record.ruler {
         let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {

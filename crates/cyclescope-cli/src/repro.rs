@@ -2,7 +2,6 @@
 
 use crate::args::{Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
 use clap::ValueEnum;
-use cyclescope::executor::Mode;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
 use std::path::Path;
@@ -25,7 +24,10 @@ impl CommandLine {
     }
 
     fn common(&mut self, common: &Common, seed: u64) {
-        self.option("--executor", &(common.mode() != Mode::User).then(|| common.mode().name()));
+        self.option(
+            "--executor",
+            &Some(common.offer()).filter(|offer| !offer.is_default()).map(|offer| offer.name),
+        );
         self.option("--clock", &(!common.clock.is_empty()).then(|| common.clock.join(",")));
         self.option("--cpu", &common.cpu);
         self.flag("--quick", common.quick);

@@ -11,7 +11,7 @@ use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::{RunError, Unavailable};
 use cyclescope::evidence::{self, Replay};
-use cyclescope::executor::{Executor, Mode};
+use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, most_copies};
 use cyclescope::program::Cold;
@@ -26,10 +26,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
     if let Some(mut library) = Library::find(args)? {
-        if common.mode() == Mode::Kernel {
+        if executor::capabilities(common, &machine(common)?).library.is_err() {
             return Err(Failure::from(Unavailable {
-                what: "a function in ring 0".to_string(),
-                why: "it is in a library of this process, and ring 0 maps nothing of a process".to_string(),
+                what: format!("a function in {}", common.offer().place),
+                why: "it is in a library of a process, and nothing of a process is mapped there".to_string(),
                 remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
             }));
         }
@@ -59,16 +59,16 @@ fn call(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let machine = machine(common)?;
-    let plan = request.plan(&machine)?;
-    let mut executor = executor::spawn(common, target(&machine), plan.clock.reads_counter())?;
+    let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
+    let mut executor = executor::open(common, &machine, plan.clock.reads_counter())?;
     let mut measure = |snippet: Snippet| {
         check_unroll(&plan, &snippet, executor.as_ref())?;
-        let answer = Answer::measure(&machine, executor.as_mut(), snippet, &plan, request);
+        let answer = Answer::measure(executor.as_mut(), snippet, &plan, request);
         answer.map_err(|error| Failure::from(function::located(error, executor.last_fault())))
     };
     let mut called = measure(function.snippet())?;
     let empty = measure(function.empty_snippet())?;
-    executor::warn_of_neighbours(executor.as_ref(), target(&machine));
+    executor::warn_of_neighbours(executor.as_ref(), machine.target_cpu());
     called.record.repro = repro::run(common, args, None, plan.seed);
     let record = called.record.clone().less_call(&empty.record, request.asked());
     print(&record, output)?;
@@ -91,13 +91,13 @@ struct Answer {
 
 impl Answer {
     fn measure(
-        machine: &Machine,
         executor: &mut dyn Executor,
         snippet: Snippet,
         plan: &Plan,
         request: &Request,
     ) -> Result<Answer, RunError> {
-        let run = measure(machine, executor, &snippet, plan, request.asked())?;
+        let run = measure(executor, &snippet, plan, request.asked())?;
+        let machine = executor.machine();
         let record = run.record(&Facts {
             snippet: &snippet,
             clock: plan.clock,
@@ -106,7 +106,7 @@ impl Answer {
             cold: plan.cold,
             seed: plan.seed,
             executor: executor.name(),
-            cpu: target(machine),
+            cpu: machine.target_cpu(),
             cpu_model: &machine.cpu.name(),
         });
         Ok(Answer { snippet, run, record })
@@ -158,7 +158,6 @@ pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Ou
         seed: common.seed.unwrap_or(plan.seed),
         quick: common.quick,
         keep_evidence: common.evidence.is_some(),
-        mode: common.mode(),
     };
     let machine = machine(common)?;
     source::check(&replay.snippet, &machine)?;
@@ -176,12 +175,12 @@ fn answer(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     executor::judge(common, snippet, request.loop_count.is_some())?;
-    let plan = request.plan(machine)?;
+    let plan = request.plan(&executor::capabilities(common, machine), machine)?;
     let _directory = prepare_evidence(common)?;
-    let mut executor = executor::spawn(common, target(machine), plan.clock.reads_counter())?;
+    let mut executor = executor::open(common, machine, plan.clock.reads_counter())?;
     check_unroll(&plan, snippet, executor.as_ref())?;
-    let mut answer = Answer::measure(machine, executor.as_mut(), snippet.clone(), &plan, request)?;
-    executor::warn_of_neighbours(executor.as_ref(), target(machine));
+    let mut answer = Answer::measure(executor.as_mut(), snippet.clone(), &plan, request)?;
+    executor::warn_of_neighbours(executor.as_ref(), machine.target_cpu());
     answer.record.repro = repro;
     // First the result: it must not be lost where its evidence can't be written.
     print(&answer.record, output)?;
@@ -247,7 +246,6 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         seed: common.seed.unwrap_or_else(seed),
         quick: common.quick,
         keep_evidence: common.evidence.is_some(),
-        mode: common.mode(),
     })
 }
 
@@ -300,9 +298,4 @@ pub fn machine(common: &Common) -> Result<Machine, Failure> {
         Some(cpu) => Machine::detect_on(cpu)?,
         None => Machine::detect(),
     })
-}
-
-/// The CPU to measure on; the first where the system does not report which are allowed.
-fn target(machine: &Machine) -> u32 {
-    machine.target.as_ref().map_or(0, |target| target.cpu)
 }

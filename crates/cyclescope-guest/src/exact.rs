@@ -2,10 +2,9 @@
 
 use crate::outcome::Outcome;
 use crate::ring0::{call, open, program};
-use cyclescope::clock::{ALL, Clock, require};
-use cyclescope::executor::Mode;
+use cyclescope::clock::Clock;
+use cyclescope::executor::Executor;
 use cyclescope::executor::kernel::{Kernel, KernelOptions};
-use cyclescope::machine::Machine;
 use cyclescope::unit::Unit;
 use std::error::Error;
 
@@ -21,12 +20,11 @@ const COPIES: [u64; 3] = [100, 200, 400];
 
 /// Prints a line for each figure, `WHAT TICKS`; fails where one is not exact.
 pub fn exact() -> Outcome {
-    let machine = Machine::detect();
     let mut kernel = open(KernelOptions::default().deadline)?;
     let mut clocks = 0;
-    let runs =
-        |clock: &&Clock| clock.counts == Unit::TscTicks && require(clock, &machine, Mode::Kernel).is_ok();
-    for clock in ALL.iter().filter(runs) {
+    let runs = |(clock, works): &(&Clock, Result<_, _>)| clock.counts == Unit::TscTicks && works.is_ok();
+    let known = kernel.capabilities().clocks(kernel.machine());
+    for (clock, _) in known.into_iter().filter(runs) {
         clocks += 1;
         let empty = ticks(&mut kernel, clock, &[], 0)?;
         println!("{} empty {empty}", clock.name);

@@ -142,27 +142,6 @@ impl Context {
     }
 }
 
-/// Where code runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// In a sandboxed process.
-    #[default]
-    User,
-    /// In ring 0, with interrupts off, through the kernel module.
-    Kernel,
-}
-
-impl Mode {
-    /// Its name in records and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mode::User => "user",
-            Mode::Kernel => "kernel",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

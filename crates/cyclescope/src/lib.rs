@@ -5,6 +5,7 @@
 //! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`] does all of it:
 //!
 //! ```
+//! use cyclescope::executor::Executor;
 //! use cyclescope::executor::user::{User, UserOptions};
 //! use cyclescope::machine::Machine;
 //! use cyclescope::run::{Request, run};
@@ -14,10 +15,9 @@
 //! let code = cyclescope::asm::parse("imul rax, rax")?;
 //! let snippet = Snippet::new(code.bytes().to_vec(), Vec::new(), code.text());
 //! let request = Request { quick: true, ..Request::default() };
-//! let plan = request.plan(&machine)?;
-//! let cpu = machine.target.as_ref().map_or(0, |target| target.cpu as usize);
-//! let mut executor = User::spawn(&UserOptions { cpu, ..UserOptions::default() })?;
-//! let result = run(&machine, &mut executor, &snippet, &plan, request.asked())?;
+//! let mut executor = User::spawn(&UserOptions { cpu: machine.target_cpu() as usize, ..UserOptions::default() })?;
+//! let plan = request.plan(executor.capabilities(), &machine)?;
+//! let result = run(&mut executor, &snippet, &plan, request.asked())?;
 //! if let Some(estimate) = result.estimate() {
 //!     println!("{} ± {} core cycles", estimate.cost.value, estimate.cost.half_width());
 //! }

@@ -2,13 +2,12 @@
 
 use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats, fall_short};
-use crate::clock::{self, Clock};
+use crate::clock::Clock;
 use crate::error::{RunError, Unavailable};
-use crate::executor::{Executor, Mode};
+use crate::executor::{Capabilities, Executor};
 use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
 use crate::machine::fact::Fact;
-use crate::machine::step::measure_step;
 use crate::measure::estimate::Estimate;
 use crate::measure::{Measurement, Plan, Precision, measure};
 use crate::program::Cold;
@@ -50,8 +49,6 @@ pub struct Request {
     pub quick: bool,
     /// Whether batches and raw readings are kept.
     pub keep_evidence: bool,
-    /// Where the code runs.
-    pub mode: Mode,
 }
 
 /// The precision that a run stops at: at 16 layouts most snippets reach it at once.
@@ -71,8 +68,6 @@ const LAYOUTS_MOST_COLD: usize = 64;
 const LAYOUTS_MOST: usize = 1024;
 const BUDGET: Duration = Duration::from_millis(160);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
-/// Pairs of readings from which the clock's step is told, in about a millisecond.
-const STEP_PAIRS: usize = 8_000;
 
 impl Request {
     /// The precision without which a result counts as too noisy.
@@ -80,20 +75,21 @@ impl Request {
         self.precision.unwrap_or(if self.cold.is_any() { ASKED_COLD } else { ASKED })
     }
 
-    /// Turns the request into a plan for this machine.
-    pub fn plan(&self, machine: &Machine) -> Result<Plan, Unavailable> {
+    /// Turns the request into a plan for an executor that can do this and its machine. Takes about a millisecond where
+    /// the step of the machine's TSC has to be measured.
+    pub fn plan(&self, capabilities: &Capabilities, machine: &Machine) -> Result<Plan, Unavailable> {
         let clock = match self.clock {
             Some(clock) => clock,
-            None => clock::choose(machine)?,
+            None => capabilities.default_clock(machine)?,
         };
-        clock::require(clock, machine, self.mode)?;
+        capabilities.require(clock, machine)?;
         let (layouts, rounds, budget) = match self.quick {
             true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
             false => (LAYOUTS, ROUNDS, BUDGET),
         };
         Ok(Plan {
             clock,
-            step: step(clock),
+            step: clock.step(&machine.tsc),
             imul_latency: machine.cpu.imul_latency().map(f64::from),
             adders: machine.cpu.microarchitecture.known().and_then(|core| core.adders()),
             avx: machine.features.has(iced_x86::CpuidFeature::AVX),
@@ -117,16 +113,6 @@ impl Request {
     }
 }
 
-/// The step of a clock's readings in its raw units; one where it counts single units or the step is unknown.
-pub(crate) fn step(clock: &Clock) -> f64 {
-    if clock.counts != Unit::TscTicks {
-        return 1.0;
-    }
-    // SAFETY: `clock::require` has made sure that the TSC can be read, and RDTSCP where the clock has it.
-    let step = unsafe { measure_step(clock.reading(), STEP_PAIRS) };
-    step.known().map_or(1.0, |step| step.ticks)
-}
-
 /// A run's outcome.
 #[derive(Debug, Clone)]
 pub struct Run {
@@ -142,17 +128,16 @@ pub struct Run {
 
 /// Measures a snippet.
 pub fn run(
-    machine: &Machine,
     executor: &mut dyn Executor,
     snippet: &Snippet,
     plan: &Plan,
     asked: Precision,
 ) -> Result<Run, RunError> {
-    let stopwatch = Stopwatch::start(&machine.tsc).ok();
+    let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
     let measurement = measure(executor, snippet, plan)?;
     let mut caveats = caveats(&measurement, asked);
     caveats.extend(Aperf::of(&measurement, plan.clock).and_then(|aperf| aperf.caveat()));
-    if emulated(machine) {
+    if executor.capabilities().is_emulated() {
         caveats.insert(0, Caveat::emulated());
     }
     if executor.exclusive() == Fact::Known(false) {
@@ -163,11 +148,6 @@ pub fn run(
     let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());
     let changed = executor.changed().into_iter().map(str::to_string).collect();
     Ok(Run { measurement, caveats, tsc, changed })
-}
-
-/// Whether the processor is QEMU's emulation.
-pub fn emulated(machine: &Machine) -> bool {
-    machine.hypervisor.as_ref().is_some_and(|hypervisor| hypervisor.signature == "TCGTCGTCGTCG")
 }
 
 /// What a record says beside the measurement itself.

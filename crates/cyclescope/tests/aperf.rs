@@ -5,7 +5,7 @@ use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
 use cyclescope::evidence;
 use cyclescope::executor::mock::{Frequency, Scenario, Simulated};
-use cyclescope::executor::{Batch, Executor, Progress, Sample};
+use cyclescope::executor::{Batch, Capabilities, Executor, Progress, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
 use cyclescope::run::{Facts, Run, run};
@@ -23,12 +23,12 @@ struct Counted {
 }
 
 impl Executor for Counted {
-    fn name(&self) -> &'static str {
-        "mock"
+    fn capabilities(&self) -> &Capabilities {
+        self.core.capabilities()
     }
 
-    fn arena_len(&self) -> usize {
-        self.core.arena_len()
+    fn machine(&self) -> &Machine {
+        self.core.machine()
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
@@ -78,7 +78,7 @@ fn beside(scenario: Scenario, factor: f64, clock: &str) -> Run {
     let cycles_per_tick = factor * scenario.ratio;
     let mut core =
         Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: Progress::default() };
-    run(&Machine::detect(), &mut core, &snippet(), &plan(clock), PRECISION).unwrap()
+    run(&mut core, &snippet(), &plan(clock), PRECISION).unwrap()
 }
 
 fn disagree(run: &Run) -> Option<&str> {

@@ -2,12 +2,10 @@
 //!
 //! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
 
-use cyclescope::clock::{Clock, Step, require};
-use cyclescope::executor::Mode;
-use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::clock::{Clock, Step};
+use cyclescope::executor::user::{User, UserOptions, capabilities};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
-use cyclescope::run::Request;
 use cyclescope::study::evaluate::Subject;
 use cyclescope::study::evaluate::contamination::{
     Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
@@ -42,12 +40,12 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     const ATTEMPTS: u64 = 20;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let machine = Machine::detect();
-    if let Err(refused) = require(clock, &machine, cyclescope::executor::Mode::User) {
+    if let Err(refused) = capabilities(&machine).require(clock, &machine) {
         eprintln!("skipped: {refused}");
         return;
     }
     let imul_latency = f64::from(machine.cpu.imul_latency().unwrap_or(3));
-    let step = Request::default().plan(&machine).map_or(1.0, |plan| plan.step);
+    let step = capabilities(&machine).default_clock(&machine).map_or(1.0, |clock| clock.step(&machine.tsc));
     let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
     let width = adders.map(cyclescope::ruler::sentinel_width);
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
@@ -57,7 +55,7 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
         let subject =
-            Subject { clock, mode: Mode::User, ruler: clock, step, imul_latency, width, emulated: false };
+            Subject { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
         let rows = contamination(&mut user, &subject, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {

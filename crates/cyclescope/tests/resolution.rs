@@ -1,7 +1,6 @@
 //! The resolution of the default timing method on this machine.
 
-use cyclescope::executor::Mode;
-use cyclescope::executor::user::{User, UserOptions};
+use cyclescope::executor::user::{User, UserOptions, capabilities};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
 use cyclescope::run::Request;
@@ -22,7 +21,7 @@ fn is_sharp(adds: &Staircase) -> bool {
 #[test]
 fn one_addition_is_resolved() {
     let machine = Machine::detect();
-    let Ok(plan) = Request::default().plan(&machine) else {
+    let Ok(plan) = Request::default().plan(&capabilities(&machine), &machine) else {
         eprintln!("skipped: no timing method works here");
         return;
     };
@@ -34,7 +33,7 @@ fn one_addition_is_resolved() {
         eprintln!("skipped: a step of {} ticks takes minutes of readings to tell one cycle", plan.step);
         return;
     }
-    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu as usize);
+    let cpu = machine.target_cpu() as usize;
     let mut executor = match User::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
         Ok(executor) => executor,
         Err(error) => {
@@ -44,7 +43,7 @@ fn one_addition_is_resolved() {
     };
     let subject = Subject {
         clock: plan.clock,
-        mode: Mode::User,
+        executor: "user",
         ruler: plan.clock,
         step: plan.step,
         imul_latency,

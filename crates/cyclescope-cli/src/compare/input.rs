@@ -1,7 +1,6 @@
 //! A file to compare: results, or a published table.
 
 use crate::failure::{Failure, warn};
-use cyclescope::executor::Mode;
 use cyclescope::study::instr::rows::table::Table;
 use cyclescope::study::instr::tables::reference::Reference;
 use std::io;
@@ -53,10 +52,10 @@ impl Input {
         }
     }
 
-    /// Where the code ran: a file has rows of one executor.
-    pub(super) fn mode(&self) -> Option<Mode> {
+    /// The name of the executor that ran the code: a file has rows of one.
+    pub fn executor(&self) -> Option<&str> {
         match &self.content {
-            Content::Results(table) => table.rows.first().map(|row| row.executor),
+            Content::Results(table) => table.rows.first().map(|row| row.executor.as_str()),
             Content::Reference(_) => None,
         }
     }

@@ -9,7 +9,6 @@ pub use tables::one_line;
 use crate::args::{Common, CompareArgs};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
-use cyclescope::executor::Mode;
 use cyclescope::record::exit;
 use cyclescope::study::instr::tables::compare::{Comparison, Difference, Tolerance};
 use cyclescope::study::instr::tables::compare::{against_reference, against_results};
@@ -80,7 +79,7 @@ struct Source<'a> {
     entries: usize,
     processor: Option<&'a str>,
     /// Where the code ran; null for a published table.
-    executor: Option<&'static str>,
+    executor: Option<&'a str>,
     /// The number of a last line that is cut.
     cut_line: Option<u64>,
 }
@@ -91,7 +90,7 @@ impl Input {
             Content::Results(table) => ("results", table.rows.len(), table.cut),
             Content::Reference(reference) => ("reference", reference.entries.len(), None),
         };
-        let executor = self.mode().map(Mode::name);
+        let executor = self.executor();
         Source { file: &self.path, holds, entries, processor: self.processor(), executor, cut_line }
     }
 }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, harmless};
 use crate::output::Output;
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
-use cyclescope::executor::Mode;
+use cyclescope::executor::Offer;
 use cyclescope::study::instr::rows::row::Bound;
 use cyclescope::study::instr::tables::compare::{Comparison, Difference, Kind, Side, Tally, Tolerance};
 
@@ -50,7 +50,8 @@ fn described(input: &Input) -> String {
         Content::Reference(reference) => (reference.entries.len(), "lines of a published table"),
     };
     let processor = input.processor().map_or(String::new(), |name| format!(", {name}"));
-    let place = if input.mode() == Some(Mode::Kernel) { ", in ring 0" } else { "" };
+    let offer = input.executor().and_then(Offer::named).filter(|offer| !offer.is_default());
+    let place = offer.map_or(String::new(), |offer| format!(", in {}", offer.place));
     one_line(&format!("{}: {count} {what}{processor}{place}", input.path))
 }
 

@@ -11,9 +11,8 @@ use crate::{repro, run};
 use cyclescope::doctor::{Diagnosis, DoctorRecord, Effort, Means, examine};
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
-use cyclescope::executor::{Executor, Mode};
+use cyclescope::executor::{DEFAULT, Executor};
 use cyclescope::machine::Machine;
-use cyclescope::machine::fact::Files;
 use cyclescope::record::exit;
 use std::time::Duration;
 
@@ -28,8 +27,9 @@ pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     }
     let clock = run::one_clock(common)?;
     let machine = run::machine(common)?;
-    clock.map_or(Ok(()), |clock| cyclescope::clock::require(clock, &machine, Mode::User))?;
-    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let capabilities = (DEFAULT.capabilities)(&machine);
+    clock.map_or(Ok(()), |clock| capabilities.require(clock, &machine))?;
+    let cpu = machine.target_cpu();
     let readable = machine.tsc.require();
     // Where the TSC is forbidden, so is the system's clock, which seeds and executors need.
     let mut executor = match &readable {
@@ -43,7 +43,7 @@ pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
             executor: executor.as_mut().map(|user| user as &mut dyn Executor).map_err(|why| why.clone()),
             others: &|cpu| Ok(Box::new(spawn(cpu)?)),
             clock,
-            files: Files::system(),
+            capabilities: &capabilities,
             effort: if common.quick { Effort::QUICK } else { Effort::FULL },
             seed,
         },

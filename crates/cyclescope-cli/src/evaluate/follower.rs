@@ -72,7 +72,7 @@ impl<'a> Follower<'a> {
             Event::Contamination(candidate, rows) => self.contaminated(candidate, rows),
             Event::Resolution(candidate, resolution) => {
                 self.draw(|plots| plots.resolution(candidate, resolution));
-                self.record("evaluate.resolution", &ResolutionRecord::new(candidate.mode, resolution))
+                self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, resolution))
             }
             Event::Claims(claims) => {
                 for claim in claims {

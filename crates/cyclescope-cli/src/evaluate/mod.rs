@@ -18,7 +18,7 @@ use crate::{repro, run};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
-use cyclescope::executor::{Executor, LockState, Mode};
+use cyclescope::executor::{Capabilities, DEFAULT, Executor, LockState};
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::study::evaluate::Candidate;
@@ -42,13 +42,13 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let named = named(&names)?;
     let machine = run::machine(common)?;
     machine.tsc.require()?;
-    let (candidates, not_run) = candidates(named, &machine, common.mode())?;
+    let (candidates, not_run) = candidates(named, common, &machine)?;
     let plan = plan(common, args, candidates);
     // Before anything is made: where no code runs, nothing shall stay behind.
-    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
-    let mut ring0 = match common.mode() {
-        Mode::User => None,
-        Mode::Kernel => Some(crate::executor::spawn(common, cpu, false)?),
+    let cpu = machine.target_cpu();
+    let mut further = match common.offer().is_default() {
+        true => None,
+        false => Some(crate::executor::open(common, &machine, false)?),
     };
     let mut executor = spawn(cpu, false)?;
     let plots = args.plots.as_deref();
@@ -61,14 +61,14 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
         Follower::new(&machine, &around, (args.series, &not_run), evidence, plots.as_mut(), output);
     let executors = Executors {
         plain: &mut executor,
-        ring0: ring0.as_mut().map(|ring0| &mut **ring0 as &mut dyn Executor),
+        further: further.iter_mut().map(|further| &mut **further as &mut dyn Executor).collect(),
         counting: &|| Ok(Box::new(spawn(cpu, true)?)),
         others: &|cpu| Ok(Box::new(spawn(cpu, false)?)),
         made: None,
     };
-    let result = measure(&machine, executors, (&plan, &not_run), &mut |event| follower.take(event));
+    let result = measure(executors, &plan, &not_run, &mut |event| follower.take(event));
     follower.finish(result?)?;
-    let disturbed = ring0.as_deref().filter(|ring0| ring0.lock_state() != Some(&LockState::Taken));
+    let disturbed = further.as_deref().filter(|further| further.lock_state() != Some(&LockState::Taken));
     crate::executor::warn_of_neighbours(disturbed.unwrap_or(&executor), cpu);
     Ok(exit::DONE)
 }
@@ -93,21 +93,20 @@ fn named(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
 }
 
 /// The methods to evaluate, and those that can't be. What was named and can't run where that was asked for is an error.
-/// Beside ring 0 they run in user mode, too, so that the two can be compared.
+/// Beside another executor they run on the default one, too, so that the two can be compared.
 fn candidates(
     named: Option<Vec<&'static Clock>>,
+    common: &Common,
     machine: &Machine,
-    mode: Mode,
 ) -> Result<(Vec<Candidate>, Vec<NotRun>), Failure> {
+    let asked = crate::executor::capabilities(common, machine);
     for clock in named.iter().flatten() {
-        clock::require(clock, machine, mode)?;
+        asked.require(clock, machine)?;
     }
-    let modes: &[Mode] = match mode {
-        Mode::User => &[Mode::User],
-        Mode::Kernel => &[Mode::User, Mode::Kernel],
-    };
+    let mut executors: Vec<Capabilities> = vec![(DEFAULT.capabilities)(machine)];
+    executors.extend(Some(asked).filter(|_| !common.offer().is_default()));
     let clocks = named.unwrap_or_else(|| clock::ALL.iter().collect());
-    Ok(plan::candidates(clocks, machine, modes))
+    Ok(plan::candidates(clocks, machine, &executors))
 }
 
 fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>) -> Plan {

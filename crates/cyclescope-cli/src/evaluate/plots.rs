@@ -4,7 +4,7 @@
 use super::rows;
 use crate::failure::Failure;
 use crate::plots::Plots;
-use cyclescope::executor::Mode;
+use cyclescope::executor::DEFAULT;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::ensemble::{Ensemble, Fraction};
@@ -119,10 +119,10 @@ impl Plots {
 }
 
 /// What a graph's name ends with.
-fn file(Candidate { clock, mode }: Candidate) -> String {
-    match mode {
-        Mode::User => clock.name.to_string(),
-        Mode::Kernel => format!("{}-kernel", clock.name),
+fn file(Candidate { clock, executor }: Candidate) -> String {
+    match executor == DEFAULT.name {
+        true => clock.name.to_string(),
+        false => format!("{}-{executor}", clock.name),
     }
 }
 

@@ -1,14 +1,16 @@
-//! Tables of timing methods in one mode or two: the row of ring 0 is below that of user mode.
+//! Tables of timing methods on one executor or two: the row of another than the default is below the default's.
 
 use crate::failure::Failure;
 use crate::page::{Page, print, table};
 use comfy_table::Table;
-use cyclescope::executor::Mode;
+use cyclescope::executor::{DEFAULT, Offer};
 use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::plan::NotRun;
 
-/// The label of what was measured in ring 0, below the method's name.
-pub const RING0: &str = "  in ring 0";
+/// Where an executor's code runs, such as `ring 0`.
+pub fn place(executor: &str) -> &str {
+    Offer::named(executor).map_or(executor, |offer| offer.place)
+}
 
 /// A table under way.
 pub struct Rows {
@@ -23,16 +25,16 @@ impl Rows {
         Rows { table: table(heading), columns: heading.len(), last: None }
     }
 
-    /// Adds what a method did in one mode, under a label that begins with its name.
+    /// Adds what a method did on one executor, under a label that begins with its name.
     pub fn add(&mut self, candidate: Candidate, label: String, figures: impl Into<Vec<String>>) {
-        let Candidate { clock, mode } = candidate;
+        let Candidate { clock, executor } = candidate;
         let mut cells = vec![label];
-        if mode == Mode::Kernel {
+        if executor != DEFAULT.name {
             if self.last != Some(clock.name) {
                 cells.resize(self.columns, "-".to_string());
                 self.table.add_row(&cells);
             }
-            cells = vec![RING0.to_string()];
+            cells = vec![format!("  in {}", place(executor))];
         }
         cells.extend(figures.into());
         self.table.add_row(cells);
@@ -46,30 +48,26 @@ impl Rows {
 }
 
 /// A method in a sentence.
-pub fn named(Candidate { clock, mode }: Candidate) -> String {
-    match mode {
-        Mode::User => clock.name.to_string(),
-        Mode::Kernel => format!("{} in ring 0", clock.name),
+pub fn named(Candidate { clock, executor }: Candidate) -> String {
+    match executor == DEFAULT.name {
+        true => clock.name.to_string(),
+        false => format!("{} in {}", clock.name, place(executor)),
     }
 }
 
-/// The methods that were not run, each with its reasons; `found` were, in one mode or two.
+/// The methods that were not run, each with its reasons; `found` were, on one executor or two.
 pub fn not_run(found: &[Candidate], not_run: &[NotRun]) -> Vec<String> {
     let of = |one: &NotRun, other: &NotRun| one.candidate.clock.name == other.candidate.clock.name;
     let mut texts = Vec::new();
     for (at, not) in not_run.iter().enumerate() {
-        let Candidate { clock, mode } = not.candidate;
+        let Candidate { clock, executor } = not.candidate;
         let alike = |other: &&NotRun| of(not, other) && other.why.why == not.why.why;
         if not_run[..at].iter().any(|other| alike(&other)) {
             continue;
         }
         let partly = found.iter().any(|found| found.clock.name == clock.name)
             || not_run.iter().any(|other| of(not, other) && other.why.why != not.why.why);
-        let place = match mode {
-            _ if !partly => "",
-            Mode::User => " in user mode",
-            Mode::Kernel => " in ring 0",
-        };
+        let place = if partly { format!(" in {}", place(executor)) } else { String::new() };
         texts.push(format!("{} was not run{place}: {}", clock.name, not.why.why));
     }
     texts
@@ -88,10 +86,13 @@ mod tests {
     #[test]
     fn rows_of_ring_0_stand_below_the_methods_name() {
         let mut rows = Rows::new(&["method", "min"]);
-        for (name, mode) in
-            [("rdtsc", Mode::User), ("rdtsc", Mode::Kernel), ("cpuid-rdtsc-cr0-rdtsc", Mode::Kernel)]
+        for (name, executor) in [("rdtsc", "user"), ("rdtsc", "kernel"), ("cpuid-rdtsc-cr0-rdtsc", "kernel")]
         {
-            rows.add(Candidate { clock: clock(name), mode }, name.to_string(), [format!("{}1", name.len())]);
+            rows.add(
+                Candidate { clock: clock(name), executor },
+                name.to_string(),
+                [format!("{}1", name.len())],
+            );
         }
         let text: Vec<String> = rows.table.lines().collect();
         let cells: Vec<Vec<&str>> = text.iter().map(|line| line.split_whitespace().collect()).collect();
@@ -103,11 +104,11 @@ mod tests {
 
     #[test]
     fn a_method_that_runs_nowhere_is_told_of_once() {
-        let not = |name: &str, mode, why: &str| NotRun {
-            candidate: Candidate { clock: clock(name), mode },
+        let not = |name: &str, executor, why: &str| NotRun {
+            candidate: Candidate { clock: clock(name), executor },
             why: Unavailable { what: String::new(), why: why.to_string(), remedy: String::new() },
         };
-        let (user, kernel) = (Mode::User, Mode::Kernel);
+        let (user, kernel) = ("user", "kernel");
         let all = [
             not("clock-gettime", kernel, "it calls"),
             not("rdpru", user, "no RDPRU"),
@@ -115,7 +116,7 @@ mod tests {
             not("rdpmc", user, "forbidden"),
             not("rdpmc", kernel, "no counter"),
         ];
-        let found = [Candidate { clock: clock("clock-gettime"), mode: user }];
+        let found = [Candidate { clock: clock("clock-gettime"), executor: user }];
         let expected = [
             "clock-gettime was not run in ring 0: it calls",
             "rdpru was not run: no RDPRU",

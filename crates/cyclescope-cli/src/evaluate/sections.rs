@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::page::Page;
 use cyclescope::caveat::Caveat;
-use cyclescope::executor::Mode;
+use cyclescope::executor::Offer;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_series::CoreSeries;
 use cyclescope::machine::synchrony::{Pair, Synchrony};
@@ -22,11 +22,11 @@ pub fn machine(
     around: &Surroundings,
 ) -> Result<(), Failure> {
     let facts = &evaluation.facts;
-    let modes: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor.name()).collect();
-    let executors = if modes.len() > 1 { "executors" } else { "executor" };
+    let names: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor).collect();
+    let executors = if names.len() > 1 { "executors" } else { "executor" };
     page.section("Machine")?;
     page.row("processor", &machine.cpu.name())?;
-    let text = format!("{}, {executors} {}, seed {}", around.cpu, modes.join(" and "), around.seed);
+    let text = format!("{}, {executors} {}, seed {}", around.cpu, names.join(" and "), around.seed);
     page.row("CPU", &text)?;
     if facts.emulated {
         page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
@@ -104,15 +104,14 @@ pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which method to use, in each mode.
+/// Which method to use, with each executor.
 pub fn verdicts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     let several = evaluation.verdicts.len() > 1;
     for verdict in &evaluation.verdicts {
-        page.section(match verdict.executor {
-            _ if !several => "Verdict",
-            Mode::User => "Verdict for user mode",
-            Mode::Kernel => "Verdict for ring 0",
-        })?;
+        match Offer::named(verdict.executor).filter(|_| several) {
+            Some(offer) => page.section(&format!("Verdict for {}", offer.place))?,
+            None => page.section("Verdict")?,
+        }
         self::verdict(page, verdict)?;
     }
     Ok(())

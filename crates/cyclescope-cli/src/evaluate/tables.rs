@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::page::{Page, note, print, table};
 use cyclescope::caveat::Caveat;
 use cyclescope::clock::Clock;
-use cyclescope::executor::Mode;
+use cyclescope::executor::DEFAULT;
 use cyclescope::statistics::median;
 use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::contamination::{FAULTS, Fault, Verdict};
@@ -201,11 +201,12 @@ pub fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure
             short(row.step),
         ]);
         for verdict in &evaluation.verdicts {
-            let mode = verdict.executor;
-            let ours =
-                |found: &&Evaluated| (found.candidate.clock.name, found.candidate.mode) == (row.method, mode);
+            let executor = verdict.executor;
+            let ours = |found: &&Evaluated| {
+                (found.candidate.clock.name, found.candidate.executor) == (row.method, executor)
+            };
             let ours = evaluation.methods.iter().find(ours).and_then(|found| found.method.as_ref());
-            let place = if mode == Mode::Kernel { "ring 0" } else { "here" };
+            let place = if executor == DEFAULT.name { "here" } else { rows::place(executor) };
             let mut cells = vec![String::new(), place.to_string()];
             cells.extend(ours.map_or_else(|| vec!["not run".to_string()], published_figures));
             rows.add_row(cells);

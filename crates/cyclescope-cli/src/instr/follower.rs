@@ -9,7 +9,6 @@ use crate::progress::Progress;
 use crate::repro;
 use cyclescope::caveat::Caveat;
 use cyclescope::machine::Machine;
-use cyclescope::run::emulated;
 use cyclescope::study::instr::forms::subject::Subject;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::selection::full_name;
@@ -52,7 +51,7 @@ impl<'a> Follower<'a> {
             subjects.iter().enumerate().map(|(index, subject)| (full_name(subject), index)).collect();
         let rows = vec![None; subjects.len()];
         let progress = Progress::new("links");
-        let emulated = emulated(machine);
+        let emulated = machine.is_emulated();
         Follower {
             options,
             session,

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
-use cyclescope::executor::Mode;
+use cyclescope::executor::Ring;
 use cyclescope::machine::Machine;
 use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::{Skip, skip};
@@ -34,9 +34,9 @@ struct FormRecord {
 }
 
 impl FormRecord {
-    fn new(subject: &Subject, machine: &Machine, mode: Mode) -> FormRecord {
+    fn new(subject: &Subject, machine: &Machine, ring: Ring) -> FormRecord {
         let form = subject.form;
-        let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features, mode));
+        let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features, ring));
         FormRecord {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),
@@ -52,9 +52,9 @@ impl FormRecord {
 }
 
 /// Prints the forms.
-pub fn list(subjects: &[Subject], machine: &Machine, mode: Mode, output: &mut Output) -> Result<(), Failure> {
+pub fn list(subjects: &[Subject], machine: &Machine, ring: Ring, output: &mut Output) -> Result<(), Failure> {
     let forms: Vec<FormRecord> =
-        subjects.iter().map(|subject| FormRecord::new(subject, machine, mode)).collect();
+        subjects.iter().map(|subject| FormRecord::new(subject, machine, ring)).collect();
     if output.is_json() {
         return forms.iter().try_for_each(|form| output.record("instr.form", form));
     }

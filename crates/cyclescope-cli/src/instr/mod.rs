@@ -58,7 +58,8 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
     let subjects = choose::subjects(args)?;
     if args.list {
-        listing::list(&subjects, &run::machine(common)?, common.mode(), output)?;
+        let machine = run::machine(common)?;
+        listing::list(&subjects, &machine, executor::capabilities(common, &machine).ring, output)?;
         return Ok(exit::DONE);
     }
     [&args.csv, &args.markdown].into_iter().flatten().try_for_each(|path| writable(path))?;
@@ -114,20 +115,19 @@ impl<'a> Bench<'a> {
             seed: common.seed.unwrap_or_else(run::seed),
             quick: common.quick,
             keep_evidence: false,
-            mode: common.mode(),
         };
         machine.tsc.require()?;
-        let plan = request.plan(machine)?;
+        let plan = request.plan(&executor::capabilities(common, machine), machine)?;
         let effort = if common.quick { Effort::QUICK } else { Effort::FULL };
         Ok(Bench { common, machine, plan, effort })
     }
 
     fn cpu(&self) -> u32 {
-        self.machine.target.as_ref().map_or(0, |target| target.cpu)
+        self.machine.target_cpu()
     }
 
-    fn spawn(&self) -> Result<Box<dyn Executor>, Failure> {
-        executor::spawn(self.common, self.cpu(), self.plan.clock.reads_counter())
+    fn open(&self) -> Result<Box<dyn Executor>, Failure> {
+        executor::open(self.common, self.machine, self.plan.clock.reads_counter())
     }
 
     /// Measures what links cost.
@@ -135,9 +135,9 @@ impl<'a> Bench<'a> {
         let clock: &Clock = self.plan.clock;
         let plan = (self.effort, self.plan.seed, self.plan.confidence);
         let features = &self.machine.features;
-        if cyclescope::run::emulated(self.machine) {
+        if executor.capabilities().is_emulated() {
             let method = (clock, self.plan.step, f64::NAN);
-            return Ok(Survey::emulated(method, executor.mode(), features, subjects, plan));
+            return Ok(Survey::emulated(method, executor.capabilities(), features, subjects, plan));
         }
         let imul_latency = cyclescope::measure::imul_latency(executor, &self.plan)?;
         let method = (clock, self.plan.step, imul_latency);
@@ -152,7 +152,7 @@ impl<'a> Bench<'a> {
             let remedy = format!("name at most {}, such as {}", explain::MOST, some.join(", "));
             return Err(Failure::usage(text, Some(&remedy)));
         }
-        let mut executor = self.spawn()?;
+        let mut executor = self.open()?;
         let survey = self.begin(executor.as_mut(), subjects)?;
         let repro = |row: &Row| {
             let name = format!("{} {}", row.code, row.operands);
@@ -199,7 +199,7 @@ impl<'a> Bench<'a> {
                 cpu: self.cpu(),
                 cpu_model: self.machine.cpu.name(),
                 clock: plan.clock.name,
-                executor: self.common.mode().name(),
+                executor: self.common.offer().name,
                 seed: plan.seed,
                 repro: repro::instr(self.common, args, plan.seed),
             };
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
             Some(file) if kept.head.is_some() && !whole => file.journal(session)?,
             _ => Vec::new(),
         };
-        let mut executor = if whole { None } else { Some(self.spawn()?) };
+        let mut executor = if whole { None } else { Some(self.open()?) };
         let mut survey =
             executor.as_mut().map(|executor| self.begin(executor.as_mut(), subjects.clone())).transpose()?;
         if let (Some(survey), Some((machine, _))) = (&mut survey, &kept.head) {

@@ -1,9 +1,9 @@
 //! What two parts of one survey must have in common, as the first line of a result file has it.
 
 use super::choose::identity;
-use crate::args::{Common, ExecutorName, InstrArgs};
+use crate::args::{Common, InstrArgs};
 use crate::failure::Failure;
-use cyclescope::executor::Mode;
+use cyclescope::executor::Offer;
 use cyclescope::machine::Machine;
 use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::experiments::gauge::{Cost, Gauge};
@@ -116,7 +116,7 @@ impl Session {
             effort,
             confidence,
             clock: clock.to_string(),
-            executor: common.mode().name().to_string(),
+            executor: common.offer().name.to_string(),
             cpu,
             filters: args.filters.clone(),
             mnemonic: args.mnemonic.clone(),
@@ -134,8 +134,7 @@ impl Session {
         let (mut common, mut args) = (common.clone(), args.clone());
         common.seed = common.seed.or(Some(self.seed));
         common.quick |= self.quick;
-        let kernel = self.executor == Mode::Kernel.name();
-        common.executor = common.executor.or(kernel.then_some(ExecutorName::Kernel));
+        common.executor = common.executor.or(Offer::named(&self.executor));
         common.cpu = common.cpu.or(Some(self.cpu));
         if common.clock.is_empty() {
             common.clock = vec![self.clock.clone()];

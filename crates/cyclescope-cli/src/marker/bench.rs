@@ -7,13 +7,13 @@ use crate::executor;
 use crate::failure::Failure;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
-use cyclescope::executor::Mode;
 use cyclescope::executor::kernel::markers::Markers;
 use cyclescope::executor::user::UserOptions;
 use cyclescope::machine::Machine;
 use cyclescope::measure::{self, Plan};
 use cyclescope::study::marker::around::AROUND;
 use cyclescope::study::marker::bench::{Bench, Selected, Subject};
+use cyclescope::study::marker::catalog::Catalog;
 use cyclescope::study::marker::compiled::Compiled;
 use cyclescope::study::marker::kernel::{self, KernelBench};
 use cyclescope::study::marker::user::{Skipped, UserBench};
@@ -28,29 +28,40 @@ pub struct Chosen {
     pub contexts: usize,
 }
 
+/// What a bench is made from.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The markers.
+    pub choice: &'a Choice,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// How to measure.
+    pub plan: &'a Plan,
+    /// What was compiled where the command runs.
+    pub loaded: &'a Loaded,
+}
+
+type Make = fn(Wanted) -> Result<Chosen, Failure>;
+
+/// Each executor's bench.
+const BENCHES: &[(&str, Make)] = &[("user", user), ("kernel", ring_0)];
+
 /// Makes the bench that was asked for.
-pub fn choose(
-    choice: &Choice,
-    machine: &Machine,
-    plan: &Plan,
-    mode: Mode,
-    loaded: &Loaded,
-) -> Result<Chosen, Failure> {
-    match mode {
-        Mode::User => user(choice, machine, plan, loaded),
-        Mode::Kernel => ring_0(choice, machine, plan),
-    }
+pub fn choose(wanted: Wanted) -> Result<Chosen, Failure> {
+    let executor = wanted.choice.catalog.executor;
+    let (_, make) = BENCHES.iter().find(|(name, _)| *name == executor).expect("each catalog has a bench");
+    make(wanted)
 }
 
 /// The timing method that markers are measured with, where none is named.
-pub fn clock(named: Option<&'static Clock>, mode: Mode) -> Result<Option<&'static Clock>, Failure> {
-    match (mode, named) {
-        (Mode::User, named) => Ok(named),
-        (Mode::Kernel, None) => Ok(Clock::named(kernel::CLOCK)),
-        (Mode::Kernel, Some(clock)) if clock.name == kernel::CLOCK => Ok(named),
-        (Mode::Kernel, Some(clock)) => Err(Failure::from(Unavailable {
+pub fn clock(named: Option<&'static Clock>, catalog: &Catalog) -> Result<Option<&'static Clock>, Failure> {
+    match (catalog.clock, named) {
+        (None, named) => Ok(named),
+        (Some(own), None) => Ok(Clock::named(own)),
+        (Some(own), Some(clock)) if clock.name == own => Ok(named),
+        (Some(own), Some(clock)) => Err(Failure::from(Unavailable {
             what: format!("the clock {} for the module's markers", clock.name),
-            why: format!("the module reads {}", kernel::CLOCK),
+            why: format!("the module reads {own}"),
             remedy: "leave --clock out".to_string(),
         })),
     }
@@ -61,14 +72,15 @@ pub fn imul_latency(common: &Common, machine: &Machine, plan: &Plan) -> Result<f
     match plan.imul_latency {
         Some(latency) => Ok(latency),
         None => {
-            let mut executor = executor::spawn(common, cpu(machine), plan.clock.reads_counter())?;
+            let mut executor = executor::open(common, machine, plan.clock.reads_counter())?;
             Ok(measure::imul_latency(executor.as_mut(), plan)?)
         }
     }
 }
 
-fn user(choice: &Choice, machine: &Machine, plan: &Plan, loaded: &Loaded) -> Result<Chosen, Failure> {
-    let cpu = cpu(machine) as usize;
+fn user(wanted: Wanted) -> Result<Chosen, Failure> {
+    let Wanted { choice, machine, plan, loaded } = wanted;
+    let cpu = machine.target_cpu() as usize;
     let options = UserOptions { cpu, counter: plan.clock.reads_counter(), ..UserOptions::default() };
     let mut designs = if choice.around { Vec::new() } else { Compiled::built() };
     designs.retain(|compiled| choice.designs.contains(&compiled.design));
@@ -84,7 +96,8 @@ fn user(choice: &Choice, machine: &Machine, plan: &Plan, loaded: &Loaded) -> Res
     Ok(Chosen { bench: Box::new(bench), skipped, contexts: contexts.len() })
 }
 
-fn ring_0(choice: &Choice, machine: &Machine, plan: &Plan) -> Result<Chosen, Failure> {
+fn ring_0(wanted: Wanted) -> Result<Chosen, Failure> {
+    let Wanted { choice, machine, plan, .. } = wanted;
     let criteria = &choice.criteria;
     let arounds = match criteria.all {
         true => kernel::CONTEXTS.iter().map(|(_, around)| *around).collect(),
@@ -93,7 +106,7 @@ fn ring_0(choice: &Choice, machine: &Machine, plan: &Plan) -> Result<Chosen, Fai
             named.collect::<Result<Vec<_>, Unavailable>>()?
         }
     };
-    let markers = Markers::open(cpu(machine) as usize, UserOptions::default().patience)?;
+    let markers = Markers::open(machine.target_cpu() as usize, UserOptions::default().patience)?;
     let bench = KernelBench::new(markers, &arounds, plan.step, plan.seed)?;
     let wanted = |subject: &Subject| {
         choice.designs.iter().any(|design| design.name == subject.design.name) && criteria.wants(subject)

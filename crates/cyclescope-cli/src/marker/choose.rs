@@ -2,15 +2,15 @@
 
 use crate::args::MarkerArgs;
 use crate::failure::Failure;
-use cyclescope::executor::Mode;
-use cyclescope::study::marker::kernel;
+use cyclescope::study::marker::catalog::Catalog;
 use cyclescope::study::marker::selection::{Criteria, Unmatched};
 use cyclescope::study::marker::source::context::Context;
-use cyclescope::study::marker::source::design::{self, Design};
-use cyclescope::study::marker::state::{self, State};
+use cyclescope::study::marker::source::design::Design;
 
 /// What was asked for.
 pub struct Choice {
+    /// The markers that the executor can run.
+    pub catalog: &'static Catalog,
     /// Designs.
     pub designs: Vec<&'static Design>,
     /// Loops that they are in.
@@ -23,30 +23,18 @@ pub struct Choice {
 
 impl Choice {
     /// The choice of some options.
-    pub fn new(args: &MarkerArgs, mode: Mode) -> Result<Choice, Failure> {
+    pub fn new(args: &MarkerArgs, catalog: &'static Catalog) -> Result<Choice, Failure> {
         let criteria = Criteria {
             designs: args.designs.clone(),
             states: args.state.clone(),
             contexts: args.context.clone(),
             all: args.all,
         };
-        let all = match mode {
-            Mode::User => design::ALL,
-            Mode::Kernel => kernel::design::ALL,
-        };
-        let designs = criteria.designs(all).map_err(refused)?;
+        let designs = criteria.designs(catalog.designs).map_err(refused)?;
         let contexts = criteria.contexts().map_err(refused)?;
-        criteria.require_states(&designs, states(mode)).map_err(refused)?;
+        criteria.require_states(&designs, catalog.states).map_err(refused)?;
         let around = args.around.is_some() || args.around_snippet.is_some();
-        Ok(Choice { designs, contexts, around, criteria })
-    }
-}
-
-/// What tells the states of a design.
-pub fn states(mode: Mode) -> fn(&Design) -> Vec<State> {
-    match mode {
-        Mode::User => state::states,
-        Mode::Kernel => kernel::design::possible,
+        Ok(Choice { catalog, designs, contexts, around, criteria })
     }
 }
 

@@ -1,11 +1,9 @@
 //! `--list`: designs, states and contexts.
 
-use super::choose::{Choice, states};
+use super::choose::Choice;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::page::Page;
-use cyclescope::executor::Mode;
-use cyclescope::study::marker::kernel;
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::state::State;
 use serde::Serialize;
@@ -38,7 +36,7 @@ struct ContextRecord {
 }
 
 /// Prints the designs that were chosen with their states, and all contexts.
-pub fn list(choice: &Choice, mode: Mode, output: &mut Output) -> Result<(), Failure> {
+pub fn list(choice: &Choice, output: &mut Output) -> Result<(), Failure> {
     let designs: Vec<DesignRecord> = choice
         .designs
         .iter()
@@ -46,13 +44,12 @@ pub fn list(choice: &Choice, mode: Mode, output: &mut Output) -> Result<(), Fail
             design: design.name,
             about: design.about,
             source: design.source,
-            states: states(mode)(design).iter().map(StateRecord::new).collect(),
+            states: (choice.catalog.states)(design).iter().map(StateRecord::new).collect(),
         })
         .collect();
-    let has = |name: &str| mode == Mode::User || kernel::CONTEXTS.iter().any(|(known, _)| *known == name);
     let contexts: Vec<ContextRecord> = context::ALL
         .iter()
-        .filter(|one| has(one.name))
+        .filter(|one| choice.catalog.has_context(one.name))
         .map(|one| ContextRecord { context: one.name, about: one.about, usual: one.usual })
         .collect();
     if output.is_json() {

@@ -22,16 +22,16 @@ use crate::plots::Plots;
 use crate::progress::Progress;
 use crate::{executor, repro, run};
 use around::{Absent, Around, Libraries, Loaded};
-use bench::{Chosen, cpu};
+use bench::Chosen;
 use choose::Choice;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
-use cyclescope::executor::Mode;
 use cyclescope::machine::Machine;
 use cyclescope::measure;
 use cyclescope::record::exit;
-use cyclescope::run::{Request, emulated};
+use cyclescope::run::Request;
 use cyclescope::study::marker::around::AROUND;
+use cyclescope::study::marker::catalog::Catalog;
 use cyclescope::study::marker::comparison::conclusions;
 use cyclescope::study::marker::instance::Misfit;
 use cyclescope::study::marker::published;
@@ -50,16 +50,16 @@ const PARTS: u64 = 1000;
 /// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
 /// says.
 pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
-    let mode = common.mode();
-    let clock = bench::clock(run::one_clock(common)?, mode)?;
-    let choice = Choice::new(args, mode)?;
+    let catalog = Catalog::of(common.offer().name)?;
+    let clock = bench::clock(run::one_clock(common)?, catalog)?;
+    let choice = Choice::new(args, catalog)?;
     if args.list {
-        listing::list(&choice, mode, output)?;
+        listing::list(&choice, output)?;
         return Ok(exit::DONE);
     }
     let machine = run::machine(common)?;
     machine.tsc.require()?;
-    let mut libraries = compile(args, &choice, &machine, mode)?;
+    let mut libraries = compile(args, &choice, &machine)?;
     let ask = Ask { common, args, clock, choice: &choice, machine: &machine };
     match libraries.folder.take() {
         None => ask.answer(&libraries.load()?, output),
@@ -73,13 +73,14 @@ pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result
 }
 
 /// Compiles what the build has not: loops of the user's, and designs of packages.
-fn compile(args: &MarkerArgs, choice: &Choice, machine: &Machine, mode: Mode) -> Result<Libraries, Failure> {
+fn compile(args: &MarkerArgs, choice: &Choice, machine: &Machine) -> Result<Libraries, Failure> {
     let around = match (&args.around, &args.around_snippet) {
         (Some(file), _) => Some(Around::File(file)),
         (None, Some(text)) => Some(Around::Snippet(text)),
         (None, None) => None,
     };
-    if mode == Mode::Kernel {
+    // Loops of the user's are compiled into this process.
+    if choice.catalog.contexts.is_some() {
         return match around {
             None => Ok(Libraries::none()),
             Some(_) => Err(Failure::from(Unavailable {
@@ -113,18 +114,17 @@ impl Ask<'_> {
         let request = Request {
             clock,
             quick: common.quick,
-            mode: common.mode(),
             seed: common.seed.unwrap_or_else(run::seed),
             ..Request::default()
         };
-        let plan = request.plan(machine)?;
+        let plan = request.plan(&executor::capabilities(common, machine), machine)?;
         let plots = args.plots.as_deref();
         let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
-        let mut chosen = bench::choose(choice, machine, &plan, common.mode(), loaded)?;
+        let mut chosen = bench::choose(bench::Wanted { choice, machine, plan: &plan, loaded })?;
         let mut evidence = common.evidence.as_deref().map(Evidence::new).transpose()?;
         let (surveyed, survey) = survey(common, args, &mut chosen, (machine, &plan), evidence.as_mut())?;
         if let Some(executor) = chosen.bench.executor() {
-            executor::warn_of_neighbours(executor, cpu(machine));
+            executor::warn_of_neighbours(executor, machine.target_cpu());
         }
         let skipped = std::mem::take(&mut chosen.skipped);
         let step = chosen.bench.step();
@@ -156,7 +156,7 @@ fn survey(
     (machine, plan): (&Machine, &measure::Plan),
     mut evidence: Option<&mut Evidence>,
 ) -> Result<(Vec<MarkerRecord>, Plan), Failure> {
-    let emulated = emulated(machine);
+    let emulated = machine.is_emulated();
     // There are no cycles there.
     let imul_latency = if emulated { 0.0 } else { bench::imul_latency(common, machine, plan)? };
     let survey = match common.quick {
@@ -164,10 +164,10 @@ fn survey(
         false => Plan::new(imul_latency, plan.seed).over(chosen.contexts),
     };
     let surroundings = Surroundings {
-        executor: common.mode().name(),
+        executor: common.offer().name,
         clock: plan.clock.name,
         confidence: survey.confidence,
-        cpu: cpu(machine),
+        cpu: machine.target_cpu(),
         cpu_model: machine.cpu.name(),
         seed: plan.seed,
         repro: repro::marker(common, args, plan.seed),

@@ -3,6 +3,8 @@
 use super::step::Step;
 use crate::asm::Emitter;
 use crate::machine::reading::Reading;
+use crate::machine::step::step_ticks;
+use crate::machine::tsc::TscFacts;
 use crate::unit::Unit;
 use iced_x86::{CpuidFeature, Register};
 
@@ -83,6 +85,15 @@ impl Clock {
     /// How its end reads the TSC, as far as the step of its readings goes.
     pub fn reading(&self) -> Reading {
         if self.end.contains(&Step::Rdtscp) { Reading::Rdtscp } else { Reading::LfenceRdtsc }
+    }
+
+    /// The step of its readings on a machine, in its raw units; 1 where it counts single units or the step is unknown.
+    /// Takes about a millisecond where the step was not given with the machine.
+    pub fn step(&self, tsc: &TscFacts) -> f64 {
+        match self.counts {
+            Unit::TscTicks => step_ticks(tsc, self.reading()).known().copied().unwrap_or(1.0),
+            _ => 1.0,
+        }
     }
 
     /// Whether it executes CPUID, which leaves the guest in a virtual machine.

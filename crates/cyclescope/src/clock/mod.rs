@@ -23,7 +23,7 @@ mod rdtscp_lfence;
 mod serialize_rdtsc;
 mod step;
 
-pub use choice::{choose, find, rank, require};
+pub use choice::{find, preferred, rank};
 pub use method::{Clock, Promises};
 pub use step::Step;
 

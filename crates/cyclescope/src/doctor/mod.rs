@@ -15,18 +15,19 @@ mod watch;
 
 pub use record::DoctorRecord;
 pub use siblings::MakeExecutor;
-pub use watch::{Watch, watch};
+pub use watch::{Known, Watch, watch};
 
-use crate::clock::{self, Clock};
-use crate::executor::Executor;
+use crate::clock::Clock;
+use crate::executor::{Capabilities, Executor};
 use crate::machine::Machine;
 use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
 use crate::machine::counters::Counters;
-use crate::machine::fact::{Fact, Files};
+use crate::machine::fact::Fact;
 use crate::machine::finding::{Evidence, Finding, findings};
 use crate::machine::kernel_module::ModuleStudy;
 use crate::machine::leaves::on_cpu;
 use crate::machine::noise::{Noise, NoiseBetween, runnable_on};
+use crate::machine::tsc::TscFacts;
 use crate::machine::tsc_study::TscStudy;
 use crate::measure::rounds::Rounds;
 use crate::random::Random;
@@ -72,12 +73,12 @@ impl Effort {
 pub struct Means<'a> {
     /// Runs code on the target CPU, or why nothing does.
     pub executor: Result<&'a mut dyn Executor, String>,
+    /// What that executor can do, or could.
+    pub capabilities: &'a Capabilities,
     /// Makes executors on other CPUs.
     pub others: &'a MakeExecutor<'a>,
     /// The timing method; none for the machine's default.
     pub clock: Option<&'static Clock>,
-    /// Where `/proc` and `/sys` are read from.
-    pub files: Files,
     /// How thorough to be.
     pub effort: Effort,
     /// Seeds everything that is random.
@@ -128,17 +129,16 @@ pub struct Diagnosis {
 pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
     let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
     let started = Started::now(machine);
-    let runnable = runnable_on(&means.files, cpu);
-    let before = Noise::read(&means.files, cpu);
-    let counters = Counters::detect(&machine.features, &means.files);
+    let runnable = runnable_on(&machine.files, cpu);
+    let before = Noise::read(&machine.files, cpu);
+    let counters = Counters::detect(&machine.features, &machine.files);
     let study = || TscStudy::measure(machine, &counters, means.effort.calibration);
     let tsc = match machine.tsc.require() {
         Err(refused) => Fact::unknown(refused.why),
         Ok(()) => Fact::from(on_cpu(cpu, study).and_then(|study| study.map_err(|refused| refused.why))),
     };
-    let files = means.files.clone();
     let code = Experiments::run(machine, means, tsc.known());
-    let noise = Noise::read(&files, cpu);
+    let noise = Noise::read(&machine.files, cpu);
     let diagnosis = Diagnosis {
         clock: code.clock,
         counters,
@@ -210,7 +210,7 @@ impl Experiments {
     }
 
     fn run(machine: &Machine, means: Means, study: Option<&TscStudy>) -> Experiments {
-        let clock = match choose(machine, means.clock) {
+        let clock = match choose(machine, means.capabilities, means.clock) {
             Ok(clock) => clock,
             Err(why) => return Experiments::none(Fact::Unknown(why.clone()), &why),
         };
@@ -221,12 +221,13 @@ impl Experiments {
         };
         let Effort { layouts, phase_rounds, siblings: (most, time), warm_up, .. } = means.effort;
         let mut random = Random::new(means.seed);
-        let step = step(clock, study);
+        let step = clock_step(clock, &machine.tsc, study);
         let rounds = Rounds::new(clock, step);
-        let rate = study.map(|study| {
+        let calibrated = study.map(|study| {
             let calibration = &study.calibration;
             [calibration.low, calibration.hertz, calibration.high]
         });
+        let rate = calibrated.or_else(|| machine.tsc.given.map(|given| [given.rate; 3]));
         let core = warm(executor, &rounds, warm_up, &mut random).and_then(|()| {
             let rate = (clock, rate);
             core_clock::core_clock(executor, &rounds, rate, &machine.cpu, layouts, &mut random)
@@ -257,15 +258,19 @@ impl Experiments {
     }
 }
 
-fn choose(machine: &Machine, asked: Option<&'static Clock>) -> Result<&'static Clock, String> {
+fn choose(
+    machine: &Machine,
+    capabilities: &Capabilities,
+    asked: Option<&'static Clock>,
+) -> Result<&'static Clock, String> {
     let clock = match asked {
-        Some(clock) => clock::require(clock, machine, crate::executor::Mode::User).map(|()| clock),
-        None => clock::choose(machine),
+        Some(clock) => capabilities.require(clock, machine).map(|()| clock),
+        None => capabilities.default_clock(machine),
     };
     clock.map_err(|refused| refused.to_string())
 }
 
-/// Why a timing method is used: see [`clock::choose`].
+/// Why a timing method is used: see [`crate::clock::preferred`].
 fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static str {
     if asked.is_some() {
         return "asked for";
@@ -277,12 +282,12 @@ fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static s
     }
 }
 
-/// The step of a timing method's readings in its raw units; 1 where it isn't known.
-fn step(clock: &Clock, study: Option<&TscStudy>) -> f64 {
-    if clock.counts != Unit::TscTicks {
-        return 1.0;
-    }
-    study.and_then(|study| study.step(clock.reading())).map_or(1.0, |step| step.ticks)
+/// The step of a timing method's readings in its raw units: as the study of the TSC found it, else as the machine has
+/// it.
+pub(crate) fn clock_step(clock: &Clock, tsc: &TscFacts, study: Option<&TscStudy>) -> f64 {
+    let studied =
+        study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
+    studied.map_or_else(|| clock.step(tsc), |step| step.ticks)
 }
 
 /// Keeps the core busy for a while.

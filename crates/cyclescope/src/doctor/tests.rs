@@ -5,6 +5,7 @@ use crate::error::RunError;
 use crate::executor::mock::{Scenario, Simulated};
 use crate::machine::core_study::Sharing;
 use crate::machine::cpu::Cpu;
+use crate::machine::fact::Files;
 use crate::machine::finding::State;
 use crate::machine::leaves::Leaves;
 use crate::unit::Hertz;
@@ -86,13 +87,18 @@ fn programs_that_keep_time_with_the_step_are_found() {
     assert!(fine.unwrap_err().contains("too small"));
 }
 
-fn examine_with<'a>(
+fn examine_with(
     machine: &Machine,
-    executor: Result<&'a mut dyn Executor, String>,
-    others: &'a MakeExecutor<'a>,
+    executor: Result<&mut dyn Executor, String>,
+    others: &MakeExecutor,
 ) -> Diagnosis {
-    let (files, effort) = (Files::system(), Effort::QUICK);
-    examine(machine, Means { executor, others, clock: None, files, effort, seed: 5 })
+    let capabilities = match &executor {
+        Ok(executor) => executor.capabilities().clone(),
+        Err(_) => crate::executor::user::capabilities(machine),
+    };
+    let (capabilities, effort) = (&capabilities, Effort::QUICK);
+    let executor = executor.map(|executor| executor as &mut dyn Executor);
+    examine(machine, Means { executor, capabilities, others, clock: None, effort, seed: 5 })
 }
 
 #[test]
@@ -127,18 +133,19 @@ fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
 
 #[test]
 fn an_examination_of_a_simulated_core_is_one_line_of_json() {
-    let machine = Machine::detect();
-    if machine.tsc.require().is_err() {
-        eprintln!("skipped: the TSC can't be read here");
-        return;
-    }
     let mut core = Simulated::new(Scenario::default(), 1);
+    let mut machine = core.machine().clone();
+    machine.topology.allowed = Fact::Known(vec![0, 1]);
     // Two simulated machines have nothing in common, nor are their clocks in step.
     let others =
         |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(Simulated::new(Scenario::default(), 2))) };
     let diagnosis = examine_with(&machine, Ok(&mut core), &others);
     assert!(diagnosis.core.known().is_some() && diagnosis.exclusive.why().is_some());
+    let found = diagnosis.core.known().and_then(|core| core.megahertz).unwrap().value;
+    let truth = Scenario::default().hertz * Scenario::default().ratio / 1e6;
+    assert!((found / truth - 1.0).abs() < 0.001, "{found} MHz, by the simulated TSC {truth}");
     let study = diagnosis.siblings.known().unwrap();
+    assert_eq!(study.proofs.len(), 1);
     assert!(study.proofs.iter().all(|proof| proof.sharing != Sharing::Shared), "{study:?}");
     let record = DoctorRecord::new(&machine, &diagnosis, "mock", 5, String::new());
     let text = serde_json::to_string(&record).unwrap();

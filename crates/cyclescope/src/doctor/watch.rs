@@ -1,10 +1,11 @@
 //! The core clock over time, by the ruler read again and again.
 
-use super::step;
+use super::clock_step;
 use crate::clock::Clock;
 use crate::executor::Executor;
 use crate::machine::core_series::{CoreSeries, Look};
 use crate::machine::core_study::CoreStudy;
+use crate::machine::tsc::TscFacts;
 use crate::machine::tsc_study::TscStudy;
 use crate::measure::rounds::{LayoutRounds, Rounds};
 use crate::random::Random;
@@ -33,20 +34,26 @@ pub struct Watch {
     pub seed: u64,
 }
 
+/// What is known of the machine before its core clock is watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Its TSC.
+    pub tsc: &'a TscFacts,
+    /// What experiments on the TSC found.
+    pub study: Option<&'a TscStudy>,
+    /// What experiments on the core found.
+    pub core: Option<&'a CoreStudy>,
+}
+
 impl Watch {
-    /// With what other experiments have found out.
-    pub fn new(
-        clock: &'static Clock,
-        study: Option<&TscStudy>,
-        core: Option<&CoreStudy>,
-        time: Duration,
-        seed: u64,
-    ) -> Watch {
+    /// With what is known of the machine.
+    pub fn new(clock: &'static Clock, known: Known, time: Duration, seed: u64) -> Watch {
+        let calibrated = known.study.map(|study| study.calibration.hertz);
         Watch {
             clock,
-            step: step(clock, study),
-            rate: study.map(|study| study.calibration.hertz),
-            imul: core.and_then(|core| core.imul_used),
+            step: clock_step(clock, known.tsc, known.study),
+            rate: calibrated.or_else(|| known.tsc.given.map(|given| given.rate)),
+            imul: known.core.and_then(|core| core.imul_used),
             time,
             seed,
         }
@@ -99,7 +106,7 @@ mod tests {
     use super::*;
     use crate::error::RunError;
     use crate::executor::mock::{Fault, Frequency, Scenario, Simulated};
-    use crate::executor::user::{User, UserOptions};
+    use crate::executor::user::{User, UserOptions, capabilities};
     use crate::machine::Machine;
     use crate::machine::core_series::{CHANGE_SHARE, MOST_POINTS};
 
@@ -186,7 +193,8 @@ mod tests {
     #[test]
     fn what_cannot_be_watched_is_a_reason() {
         let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-        let how = Watch::new(clock, None, None, Duration::from_millis(1), 1);
+        let time = Duration::from_millis(1);
+        let how = Watch { clock, step: 1.0, rate: None, imul: None, time, seed: 1 };
         let fault = Some(Fault { after: 0, error: RunError::Hung { deadline_ms: 1 } });
         let mut broken = Simulated::new(Scenario { fault, ..Scenario::default() }, 1);
         assert!(watch(&mut broken, &how).unwrap_err().contains("did not end"));
@@ -202,13 +210,17 @@ mod tests {
     #[test]
     fn this_core_is_watched_or_it_says_why() {
         let machine = Machine::detect();
-        let Ok(clock) = crate::clock::choose(&machine) else { return eprintln!("skipped: no clock") };
-        let cpu = machine.target.as_ref().map_or(0, |target| target.cpu as usize);
+        let clock = match capabilities(&machine).default_clock(&machine) {
+            Ok(clock) => clock,
+            Err(refused) => return eprintln!("skipped: {refused}"),
+        };
+        let cpu = machine.target_cpu() as usize;
         let mut user = match User::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
             Ok(user) => user,
             Err(error) => return eprintln!("skipped: {error}"),
         };
-        let how = Watch::new(clock, None, None, Duration::from_millis(50), 1);
+        let known = Known { tsc: &machine.tsc, study: None, core: None };
+        let how = Watch::new(clock, known, Duration::from_millis(50), 1);
         match watch(&mut user, &how) {
             Err(why) => eprintln!("skipped: {why}"),
             Ok(found) => {

@@ -1,20 +1,24 @@
 //! Executors run programs and return raw readings. They know nothing of statistics.
 
+mod capabilities;
 mod fault;
 pub mod kernel;
 mod layout;
 mod lock;
 pub mod mock;
+mod offer;
 mod placement;
 pub mod user;
 
+pub use capabilities::{Capabilities, CycleCounter, Lack, Ring, Room, Timing};
 pub use fault::FaultReport;
 pub use layout::{Call, Layout, Place};
 pub use lock::LockState;
+pub use offer::{Offer, OpenError, OpenOptions, Opened};
 
 use crate::context::Element;
-pub use crate::context::Mode;
 use crate::error::RunError;
+use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::program::Program;
 use std::time::Duration;
@@ -93,18 +97,30 @@ impl Progress {
     }
 }
 
+/// The executors that can be asked for: `--executor`, its help, `doctor` and records take their names from here.
+pub const ALL: &[Offer] = &[user::OFFER, kernel::OFFER];
+
+/// The one that is used unless another is asked for.
+pub const DEFAULT: &Offer = &user::OFFER;
+
 /// Runs batches.
 pub trait Executor {
-    /// Its name in records.
-    fn name(&self) -> &'static str;
+    /// What it can do.
+    fn capabilities(&self) -> &Capabilities;
 
-    /// Where it runs code.
-    fn mode(&self) -> Mode {
-        Mode::User
+    /// The machine that its programs run on: a simulated one for a simulated executor. Facts about the processor and
+    /// its TSC come from here and not from the computer that this process happens to run on.
+    fn machine(&self) -> &Machine;
+
+    /// Its name in records.
+    fn name(&self) -> &'static str {
+        self.capabilities().executor
     }
 
     /// Bytes of the code arena.
-    fn arena_len(&self) -> usize;
+    fn arena_len(&self) -> usize {
+        self.capabilities().room.known().map_or(0, |room| room.arena)
+    }
 
     /// Runs a batch and hands over its samples by layout, then round, then call of the round, in pieces of whole
     /// layouts. What was handed over before an error is good.

@@ -61,8 +61,8 @@ impl Counters {
 }
 
 /// Succeeds when user mode can read the core-cycles counter with RDPMC, else says why not and what helps.
-pub fn require_rdpmc(features: &Features) -> Result<(), Unavailable> {
-    let counters = Counters::detect(features, &Files::system());
+pub fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailable> {
+    let counters = Counters::detect(features, files);
     let (why, remedy) = match counters.core_cycles {
         Fact::Known(CycleCounter { rdpmc: true, .. }) => return Ok(()),
         Fact::Known(_) => {

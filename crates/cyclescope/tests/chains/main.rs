@@ -12,7 +12,7 @@ mod verdict;
 
 use causes::{Cause, cause};
 use cyclescope::asm::{Listing, forms, forms::Choice, forms::Form};
-use cyclescope::executor::Mode;
+use cyclescope::executor::Ring;
 use cyclescope::machine::features::Features;
 use cyclescope::study::instr::experiments::experiment::{Experiment, Meaning, Way};
 use cyclescope::study::instr::experiments::plan::Plan;
@@ -30,7 +30,7 @@ const NEAR: usize = 3;
 /// The plan of a form, and the form as the test itself writes it; why there is none where it is not tried.
 pub fn plan(form: Form, features: &Features) -> Result<(Plan, Instruction), String> {
     let anatomy = Anatomy::of(form).expect("every form has an instance");
-    if let Some(skip) = skip(&anatomy, features, Mode::User) {
+    if let Some(skip) = skip(&anatomy, features, Ring::Three) {
         return Err(skip.code().to_string());
     }
     let bases = [Register::R14, Register::RDI];

@@ -2,7 +2,7 @@
 
 use crate::everything::everything;
 use cyclescope::asm::forms;
-use cyclescope::executor::Mode;
+use cyclescope::executor::Ring;
 use cyclescope::executor::kernel::refused::{Judged, Rules, judge};
 use cyclescope::machine::features::Features;
 use cyclescope::study::instr::experiments::experiment::Experiment;
@@ -51,8 +51,8 @@ impl Found {
     fn form(&mut self, form: forms::Form, features: &Features) {
         let anatomy = Anatomy::of(form).expect("every form has an instance");
         let name = form.mnemonic();
-        let user = skip(&anatomy, features, Mode::User);
-        let kernel = skip(&anatomy, features, Mode::Kernel);
+        let user = skip(&anatomy, features, Ring::Three);
+        let kernel = skip(&anatomy, features, Ring::Zero);
         let mut plan = Plan::new(anatomy, features, &form.into());
         let all = plan.experiments.len();
         let kernel = kernel.or_else(|| restrict(&mut plan));

@@ -5,7 +5,6 @@ use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
-use cyclescope::machine::Machine;
 use cyclescope::measure::measure;
 use cyclescope::program::{Program, Recipe, World};
 use cyclescope::ruler::IMUL;
@@ -70,12 +69,12 @@ pub fn run_once(user: &mut User, snippet: &[u8], deadline: Duration) -> Result<V
 /// Asserts that an `imul` takes as long as it should, give or take 0.02 core cycles; tries again for a while,
 /// since other processes share the machine.
 pub fn assert_measures(user: &mut User, after: &str) {
-    let machine = Machine::detect();
     let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
     let start = Instant::now();
     let mut costs = Vec::new();
     while start.elapsed() < Duration::from_secs(10) {
-        let plan = Request { quick: true, ..Request::default() }.plan(&machine).expect("a plan");
+        let request = Request { quick: true, ..Request::default() };
+        let plan = request.plan(user.capabilities(), user.machine()).expect("a plan");
         let measured = measure(user, &snippet, &plan).expect("imul runs");
         let latency = measured.acquisition.shape.imul_latency;
         let cost = measured.estimate.map_or(f64::NAN, |estimate| estimate.cost.value);

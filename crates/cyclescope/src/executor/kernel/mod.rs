@@ -18,14 +18,20 @@ pub use device::{DEVICE, Module};
 use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
 use super::placement::{check, middle, placed_code};
-use super::{Batch, Executor, FaultReport, Layout, Progress, Sample};
+use super::{
+    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Layout, Offer, OpenOptions, Progress,
+    Ring, Room, Sample, Timing,
+};
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
+use crate::machine::Machine;
+use crate::machine::fact::Fact;
 use crate::program::Program;
+use crate::snippet::Snippet;
 use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
 use device::Pinned;
 use judgement::Judgement;
-use refused::Rules;
+use refused::{Judged, Rules};
 use std::mem::size_of;
 use std::time::{Duration, Instant};
 
@@ -40,6 +46,59 @@ const DEADLINE: Duration = Duration::from_secs(1);
 const LEAST_ALLOWED: Duration = Duration::from_secs(30);
 /// The opcode of INT n.
 const INT_N: u8 = 0xcd;
+
+/// Enough copies for all that a body's first ones tell.
+const JUDGED_COPIES: usize = 4;
+
+/// This executor on offer.
+pub const OFFER: Offer = Offer {
+    name: "kernel",
+    about: "Ring 0, through the kernel module",
+    place: "ring 0",
+    takes_force: true,
+    capabilities,
+    check: |_| Module::open().map(|_| ()),
+    judge: judge_snippet,
+    open: |machine, options| {
+        let OpenOptions { patience, force, .. } = *options;
+        let cpu = machine.target_cpu() as usize;
+        let options = KernelOptions { cpu, patience, force, ..KernelOptions::default() };
+        Ok(Box::new(Kernel::open_on(machine.clone(), &options)?))
+    },
+};
+
+/// What a [`Kernel`] executor can do on a machine. The module has not been asked.
+pub fn capabilities(machine: &Machine) -> Capabilities {
+    let closed = "the module says so when it is opened";
+    Capabilities {
+        executor: OFFER.name,
+        ring: Ring::Zero,
+        timing: Timing::on(machine),
+        library: Err(Lack {
+            why: "it calls a function of the system's library, which is not mapped in ring 0",
+            remedy: "choose another clock (--clock list)",
+        }),
+        control_registers: Ok(()),
+        cycle_counter: CycleCounter::Lacking(Lack {
+            why: "in ring 0 no counter is set up for it; the system counts for processes alone",
+            remedy: "choose another clock (--clock list), or measure in user mode",
+        }),
+        aperf: Fact::unknown(closed),
+        room: Fact::unknown(closed),
+    }
+}
+
+/// Whether ring 0 would survive a snippet on any machine.
+fn judge_snippet(snippet: &Snippet, looped: bool) -> Result<(), RunError> {
+    let judged = Judged {
+        init: snippet.init(),
+        snippet: snippet.code(),
+        copies: JUDGED_COPIES,
+        looped,
+        following: &[],
+    };
+    refused::judge(judged, Rules::default()).map_err(|refusal| refusal.into_error())
+}
 
 /// How to make a [`Kernel`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +122,8 @@ impl Default for KernelOptions {
 /// Runs batches in ring 0.
 pub struct Kernel {
     options: KernelOptions,
+    capabilities: Capabilities,
+    machine: Machine,
     module: Module,
     lock: CpuLock,
     fault: Option<FaultReport>,
@@ -72,11 +133,27 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Opens the module's device.
+    /// Opens the module's device, on the machine that this process runs on.
     pub fn open(options: &KernelOptions) -> Result<Kernel, Unavailable> {
+        let machine = Machine::detect_on(options.cpu as u32).unwrap_or_else(|_| Machine::detect());
+        Kernel::open_on(machine, options)
+    }
+
+    /// The same where the machine's facts are known already.
+    pub fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
+        let module = Module::open()?;
+        let info = &module.info;
+        let areas = vec![info.area_bytes as usize; AREA_REGISTERS.len()];
+        let room = Room { arena: info.arena_bytes as usize, areas };
         Ok(Kernel {
             options: options.clone(),
-            module: Module::open()?,
+            capabilities: Capabilities {
+                aperf: Fact::Known(module.has_aperf()),
+                room: Fact::Known(room),
+                ..capabilities(&machine)
+            },
+            machine,
+            module,
             lock: CpuLock::open(options.cpu, options.patience),
             fault: None,
             progress: Progress::default(),
@@ -269,16 +346,12 @@ impl Kernel {
 }
 
 impl Executor for Kernel {
-    fn name(&self) -> &'static str {
-        super::Mode::Kernel.name()
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    fn mode(&self) -> super::Mode {
-        super::Mode::Kernel
-    }
-
-    fn arena_len(&self) -> usize {
-        self.module.info.arena_bytes as usize
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {

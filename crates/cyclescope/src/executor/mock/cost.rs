@@ -111,7 +111,7 @@ impl Scenario {
     pub fn cost_of(&self, snippet: &[u8]) -> f64 {
         match kind(snippet) {
             Kind::Add => 1.0,
-            Kind::Imul => 3.0,
+            Kind::Imul => f64::from(super::IMUL_LATENCY),
             Kind::Sentinel => chains::SENTINEL_ADDS as f64 / self.adds_per_cycle,
             Kind::Fixed | Kind::Snippet => {
                 let planted = self.costs.iter().find(|(known, _)| known == snippet);

@@ -23,14 +23,50 @@ pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
 };
 
-use super::{Batch, Executor, Layout, Sample};
+use super::{Batch, Capabilities, CycleCounter, Executor, Layout, Ring, Room, Sample, Timing};
+use crate::context::AREA_REGISTERS;
 use crate::error::RunError;
+use crate::machine::Machine;
+use crate::machine::fact::Fact;
+use crate::machine::simulated::SimulatedMachine;
+use crate::machine::tsc::GivenTsc;
 use crate::random::Random;
+use crate::unit::Hertz;
 use cost::Body;
 use instrument::Instrument;
+use std::sync::OnceLock;
 
 /// Bytes of the simulated code arena.
 const ARENA: usize = 1 << 20;
+/// Bytes of each simulated memory area, of which only addresses count: as many as the user executor has.
+const AREA: usize = 1 << 20;
+/// Core cycles of `imul r64, r64` on the machines of all scenarios.
+const IMUL_LATENCY: u32 = 3;
+
+/// What a simulated executor can do: each timing method reads the simulated TSC, whatever it needs on a real machine.
+fn capabilities() -> Capabilities {
+    Capabilities {
+        executor: "mock",
+        ring: Ring::Three,
+        timing: Timing::Simulated,
+        library: Ok(()),
+        control_registers: Ok(()),
+        cycle_counter: CycleCounter::Offered,
+        aperf: Fact::Known(false),
+        room: Fact::Known(Room { arena: ARENA, areas: vec![AREA; AREA_REGISTERS.len()] }),
+    }
+}
+
+/// The machine of a scenario, made when it is first asked for: a proof makes executors by the thousand.
+#[derive(Debug, Clone, Default)]
+struct LazyMachine(OnceLock<Machine>);
+
+impl LazyMachine {
+    fn get(&self, scenario: &Scenario, imul_latency: u32) -> &Machine {
+        let tsc = GivenTsc { rate: Hertz(scenario.hertz), step: scenario.step as f64 };
+        self.0.get_or_init(|| SimulatedMachine { tsc, imul_latency: Some(imul_latency) }.into())
+    }
+}
 
 /// A simulated machine as an executor.
 #[derive(Debug, Clone)]
@@ -38,12 +74,20 @@ pub struct Simulated {
     instrument: Instrument,
     seed: u64,
     batches: u32,
+    capabilities: Capabilities,
+    machine: LazyMachine,
 }
 
 impl Simulated {
     /// The machine of a scenario. The seed decides on everything random, layout effects included.
     pub fn new(scenario: Scenario, seed: u64) -> Simulated {
-        Simulated { instrument: Instrument::new(scenario, seed), seed, batches: 0 }
+        Simulated {
+            instrument: Instrument::new(scenario, seed),
+            seed,
+            batches: 0,
+            capabilities: capabilities(),
+            machine: LazyMachine::default(),
+        }
     }
 
     /// The scenario, with its true costs.
@@ -88,12 +132,12 @@ impl Simulated {
 }
 
 impl Executor for Simulated {
-    fn name(&self) -> &'static str {
-        "mock"
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    fn arena_len(&self) -> usize {
-        ARENA
+    fn machine(&self) -> &Machine {
+        self.machine.get(self.scenario(), IMUL_LATENCY)
     }
 
     /// # Panics

@@ -34,8 +34,14 @@ pub(crate) use options::MAX_CPUS;
 pub use options::UserOptions;
 
 use super::lock::{CpuLock, LockState, until};
-use super::{Batch, Executor, FaultReport, Mode, Sample, random};
+use super::{
+    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, Ring, Room, Sample,
+    Timing, random,
+};
+use crate::context::AREA_REGISTERS;
 use crate::error::RunError;
+use crate::machine::Machine;
+use crate::machine::fact::Fact;
 use batch::Chunk;
 use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
 use memory::Memory;
@@ -47,9 +53,46 @@ use std::time::{Duration, Instant};
 /// How long a worker may take to set itself up.
 const SETUP_TIME: Duration = Duration::from_secs(10);
 
+/// This executor on offer.
+pub const OFFER: Offer = Offer {
+    name: "user",
+    about: "A sandboxed process",
+    place: "user mode",
+    takes_force: false,
+    capabilities,
+    // Where the TSC is forbidden, so is the system's clock, which deadlines need.
+    check: |machine| machine.tsc.require(),
+    // The sandbox survives any code.
+    judge: |_, _| Ok(()),
+    open: |machine, options| {
+        let OpenOptions { counter, patience, .. } = *options;
+        let options = UserOptions { cpu: machine.target_cpu() as usize, counter, patience };
+        Ok(Box::new(User::spawn_on(machine.clone(), &options)?))
+    },
+};
+
+/// What a [`User`] executor can do on a machine.
+pub fn capabilities(machine: &Machine) -> Capabilities {
+    Capabilities {
+        executor: OFFER.name,
+        ring: Ring::Three,
+        timing: Timing::on(machine),
+        library: Ok(()),
+        control_registers: Err(Lack {
+            why: "it writes a control register, which only ring 0 may",
+            remedy: "add --executor kernel, or choose another clock (--clock list)",
+        }),
+        cycle_counter: CycleCounter::AskSystem,
+        aperf: Fact::Known(false),
+        room: Fact::Known(Room { arena: memory::ARENA, areas: vec![memory::AREA; AREA_REGISTERS.len()] }),
+    }
+}
+
 /// Runs batches in a child process of its own.
 pub struct User {
     options: UserOptions,
+    capabilities: Capabilities,
+    machine: Machine,
     memory: Memory,
     worker: Option<Worker>,
     /// A worker that ends by itself, and is reaped when the next one runs.
@@ -60,14 +103,23 @@ pub struct User {
 }
 
 impl User {
-    /// Makes an executor and its first worker.
+    /// Makes an executor and its first worker, on the machine that this process runs on.
     pub fn spawn(options: &UserOptions) -> Result<User, RunError> {
+        // A CPU that may not be used is the worker's to report.
+        let machine = Machine::detect_on(options.cpu as u32).unwrap_or_else(|_| Machine::detect());
+        User::spawn_on(machine, options)
+    }
+
+    /// The same where the machine's facts are known already.
+    pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<User, RunError> {
         if options.cpu >= MAX_CPUS {
             return Err(RunError::System { doing: sandbox::STEPS[1], errno: libc::EINVAL });
         }
         let memory = Memory::new()?;
         let mut user = User {
             options: options.clone(),
+            capabilities: capabilities(&machine),
+            machine,
             memory,
             worker: None,
             retired: None,
@@ -189,12 +241,12 @@ impl User {
 }
 
 impl Executor for User {
-    fn name(&self) -> &'static str {
-        Mode::User.name()
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    fn arena_len(&self) -> usize {
-        memory::ARENA
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {

@@ -10,7 +10,7 @@ use super::record::EvaluateRecord;
 use super::trimmed::Scale;
 use super::{Candidate, Subject};
 use crate::clock::Clock;
-use crate::executor::{Mode, Sample};
+use crate::executor::{DEFAULT, Offer, Sample};
 use crate::ruler::Quiet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,9 +35,9 @@ const PAIR: usize = 16;
 pub struct Kept {
     /// Its name.
     pub clock: String,
-    /// Where it ran; the first version that kept evidence knew user mode alone.
-    #[serde(default)]
-    pub executor: Mode,
+    /// The executor's name; the first version that kept evidence had one executor alone.
+    #[serde(default = "default_executor")]
+    pub executor: String,
     /// How its readings are laid out.
     pub shape: Shape,
     /// What was asked for.
@@ -50,6 +50,10 @@ pub struct Kept {
     pub earlier: Quiet,
     /// Its record as it was printed.
     pub record: Value,
+}
+
+fn default_executor() -> String {
+    DEFAULT.name.to_string()
 }
 
 /// The manifest.
@@ -95,10 +99,10 @@ pub fn bytes(shape: &Shape) -> u64 {
 }
 
 /// The file of a method's readings.
-fn readings_of(directory: &Path, clock: &str, mode: Mode) -> PathBuf {
-    directory.join(match mode {
-        Mode::User => format!("{clock}.readings"),
-        Mode::Kernel => format!("{clock}.kernel.readings"),
+fn readings_of(directory: &Path, clock: &str, executor: &str) -> PathBuf {
+    directory.join(match executor == DEFAULT.name {
+        true => format!("{clock}.readings"),
+        false => format!("{clock}.{executor}.readings"),
     })
 }
 
@@ -107,8 +111,8 @@ pub struct Writer(BufWriter<File>);
 
 impl Writer {
     /// Into a new file.
-    pub fn new(directory: &Path, Candidate { clock, mode }: Candidate) -> io::Result<Writer> {
-        File::create_new(readings_of(directory, clock.name, mode))
+    pub fn new(directory: &Path, Candidate { clock, executor }: Candidate) -> io::Result<Writer> {
+        File::create_new(readings_of(directory, clock.name, executor))
             .map(|file| Writer(BufWriter::with_capacity(1 << 20, file)))
     }
 
@@ -132,7 +136,7 @@ impl Kept {
     pub fn new(method: &Method, program: &[u8], record: &EvaluateRecord) -> Kept {
         Kept {
             clock: method.subject.clock.name.to_string(),
-            executor: method.subject.mode,
+            executor: method.subject.executor.to_string(),
             shape: method.sampled.shape,
             asked: method.asked,
             program: crate::run::hex(program),
@@ -151,13 +155,16 @@ impl Kept {
         let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
         let clock =
             Clock::named(&self.clock).ok_or_else(|| invalid(format!("there is no clock {}", self.clock)))?;
+        let executor = Offer::named(&self.executor)
+            .ok_or_else(|| invalid(format!("there is no executor {}", self.executor)))?
+            .name;
         let Shape { size, block, scale } = self.shape;
         let plausible = |value: f64| value.is_finite() && value > 0.0 && value < 1e6;
         let sane = (1..=size.samples as usize).contains(&block) && size.samples <= SAMPLES_MOST;
         if !sane || !plausible(scale.step) || !plausible(scale.imul_latency) {
             return Err(invalid(format!("the shape of {}'s readings makes no sense", self.clock)));
         }
-        let path = readings_of(directory, &self.clock, self.executor);
+        let path = readings_of(directory, &self.clock, executor);
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let file = std::fs::metadata(&path).map_err(named)?;
         let ensemble = (self.shape.readings() * PAIR) as u64;
@@ -184,8 +191,8 @@ impl Kept {
             reader.take(&samples);
         }
         let Scale { step, imul_latency } = scale;
-        let (mode, emulated) = (self.executor, self.is_emulated());
-        let subject = Subject { clock, mode, ruler: clock, step, imul_latency, width: None, emulated };
+        let emulated = self.is_emulated();
+        let subject = Subject { clock, executor, ruler: clock, step, imul_latency, width: None, emulated };
         Method::read(subject, self.asked, reader.finish(self.seconds), (None, self.earlier))
             .ok_or_else(|| invalid(format!("there is no sane reading of {}", self.clock)))
     }

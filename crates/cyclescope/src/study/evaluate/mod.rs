@@ -24,15 +24,14 @@ mod tests;
 
 use crate::caveat::Caveat;
 use crate::clock::Clock;
-use crate::executor::Mode;
 
 /// A timing method, and where it is to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate {
     /// The method.
     pub clock: &'static Clock,
-    /// Where.
-    pub mode: Mode,
+    /// The name of the executor that runs it.
+    pub executor: &'static str,
 }
 
 /// A timing method under evaluation, and what must be known to read it.
@@ -40,8 +39,8 @@ pub struct Candidate {
 pub struct Subject<'a> {
     /// The method.
     pub clock: &'a Clock,
-    /// Where it runs.
-    pub mode: Mode,
+    /// The name of the executor that runs it.
+    pub executor: &'static str,
     /// A fully fenced method that reads the same counter, to read the ruler with.
     pub ruler: &'a Clock,
     /// The step of its readings in its raw units.
@@ -64,6 +63,6 @@ impl Subject<'_> {
 impl Subject<'static> {
     /// The method and where it runs.
     pub fn candidate(&self) -> Candidate {
-        Candidate { clock: self.clock, mode: self.mode }
+        Candidate { clock: self.clock, executor: self.executor }
     }
 }

@@ -6,12 +6,13 @@ use super::resolution;
 use super::sampling::Cost;
 use super::sampling::Sampling;
 use super::{Candidate, Subject};
-use crate::clock::{self, Clock};
-use crate::doctor::Effort;
+use crate::clock::Clock;
+use crate::doctor::{Effort, clock_step};
 use crate::error::Unavailable;
-use crate::executor::Mode;
+use crate::executor::Capabilities;
 use crate::machine::Machine;
 use crate::machine::core_study::CoreStudy;
+use crate::machine::tsc::TscFacts;
 use crate::machine::tsc_study::TscStudy;
 use crate::unit::Unit;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// What is asked of an evaluation.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The timing methods. One that runs in both modes comes twice in a row, so that what moves with time moves both.
+    /// The timing methods. One that two executors run comes twice in a row, so that what moves with time moves both.
     pub candidates: Vec<Candidate>,
     /// Ensembles and samples of quick methods.
     pub size: Size,
@@ -115,17 +116,17 @@ pub struct NotRun {
     pub why: Unavailable,
 }
 
-/// Some timing methods in some modes: those that run here, and the others with their reasons.
+/// Some timing methods on some executors: those that run there, and the others with their reasons.
 pub fn candidates(
     clocks: impl IntoIterator<Item = &'static Clock>,
     machine: &Machine,
-    modes: &[Mode],
+    executors: &[Capabilities],
 ) -> (Vec<Candidate>, Vec<NotRun>) {
     let (mut run, mut not) = (Vec::new(), Vec::new());
     for clock in clocks {
-        for &mode in modes {
-            let candidate = Candidate { clock, mode };
-            match clock::require(clock, machine, mode) {
+        for capabilities in executors {
+            let candidate = Candidate { clock, executor: capabilities.executor };
+            match capabilities.require(clock, machine) {
                 Ok(()) => run.push(candidate),
                 Err(why) => not.push(NotRun { candidate, why }),
             }
@@ -157,24 +158,30 @@ impl Core {
         Core {
             imul_latency: f64::from(latency),
             width: adders.map(crate::ruler::sentinel_width),
-            emulated: crate::run::emulated(machine),
+            emulated: machine.is_emulated(),
         }
     }
 }
 
+/// What is known of the machine before its timing methods are evaluated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// Its core.
+    pub(super) core: Core,
+    /// Its TSC.
+    pub(super) tsc: &'a TscFacts,
+    /// What experiments on the TSC found.
+    pub(super) study: Option<&'a TscStudy>,
+}
+
 impl Subject<'_> {
     /// A method on a machine whose default method and core are known.
-    pub(super) fn of(
-        Candidate { clock, mode }: Candidate,
-        default: &'static Clock,
-        (core, study): (Core, Option<&TscStudy>),
-    ) -> Subject<'static> {
+    pub(super) fn of(candidate: Candidate, default: &'static Clock, known: Known) -> Subject<'static> {
+        let Candidate { clock, executor } = candidate;
         let ruler = if clock.counts == Unit::TscTicks { default } else { clock };
-        let Core { imul_latency, width, emulated } = core;
-        let known =
-            study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
-        let step = known.map_or_else(|| crate::run::step(clock), |step| step.ticks);
-        Subject { clock, mode, ruler, step, imul_latency, width, emulated }
+        let Core { imul_latency, width, emulated } = known.core;
+        let step = clock_step(clock, known.tsc, known.study);
+        Subject { clock, executor, ruler, step, imul_latency, width, emulated }
     }
 }
 

@@ -9,7 +9,6 @@ use super::method::Method;
 use super::resolution::{Body, Resolution};
 use super::verdict::SHARES;
 use crate::caveat::{Caveat, Code};
-use crate::executor::Mode;
 use crate::machine::core_series::CoreSeries;
 use crate::machine::fact::Fact;
 use crate::machine::synchrony::Synchrony;
@@ -138,7 +137,7 @@ impl EvaluateRecord {
         EvaluateRecord {
             clock: method.subject.clock.name,
             also: method.subject.clock.also,
-            executor: method.subject.mode.name(),
+            executor: method.subject.executor,
             unit: method.subject.clock.counts,
             totals: totals.clone(),
             samples_per_ensemble: shape.size.samples,
@@ -245,7 +244,7 @@ impl EnsembleRecord {
     pub fn new(of: Candidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
         EnsembleRecord {
             clock: of.clock.name,
-            executor: of.mode.name(),
+            executor: of.executor,
             ensemble: number,
             samples: ensemble.count,
             minimum: ensemble.minimum,
@@ -285,7 +284,7 @@ pub struct ContaminationRecord {
 impl ContaminationRecord {
     /// A row's record.
     pub fn new(of: Candidate, row: &Contamination) -> ContaminationRecord {
-        let (clock, executor) = (of.clock.name, of.mode.name());
+        let (clock, executor) = (of.clock.name, of.executor);
         let (cost, why) = match &row.cost {
             Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
@@ -307,13 +306,13 @@ pub struct ResolutionRecord<'a> {
     pub resolution: &'a Resolution,
 }
 
-impl ResolutionRecord<'_> {
+impl<'a> ResolutionRecord<'a> {
     /// A method's record.
-    pub fn new(mode: Mode, resolution: &Resolution) -> ResolutionRecord<'_> {
+    pub fn new(executor: &'static str, resolution: &'a Resolution) -> ResolutionRecord<'a> {
         let slope = resolution.staircase(Body::Adds).and_then(|stairs| stairs.slope);
         let cost =
             slope.map_or(Quantity::refused(Unit::CoreCycles), |slope| Quantity::new(slope, Unit::CoreCycles));
-        ResolutionRecord { executor: mode.name(), cost, resolution }
+        ResolutionRecord { executor, cost, resolution }
     }
 }
 

@@ -6,7 +6,7 @@ use super::reader::{Reader, Size};
 use super::sampling::Sampling;
 use crate::clock::Clock;
 use crate::executor::mock::{Frequency, Gaps, Noise, Scenario, Sibling, Simulated};
-use crate::executor::{Executor, Mode, Sample};
+use crate::executor::{Executor, Sample};
 use crate::random::Random;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn subject(step: u64) -> Subject<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
     Subject {
         clock,
-        mode: Mode::User,
+        executor: "user",
         ruler: clock,
         step: step as f64,
         imul_latency: 3.0,

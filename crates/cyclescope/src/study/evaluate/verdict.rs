@@ -6,7 +6,6 @@ use super::evaluated::Evaluated;
 use super::method::Method;
 use crate::caveat::Caveat;
 use crate::clock;
-use crate::executor::Mode;
 use crate::record::Quantity;
 use crate::unit::Unit;
 use serde::Serialize;
@@ -42,11 +41,11 @@ pub struct ByMany {
     pub shortest: [f64; 2],
 }
 
-/// What follows from an evaluation for code that runs in one mode, kind `evaluate.verdict`.
+/// What follows from an evaluation for code that one executor runs, kind `evaluate.verdict`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// Where: a method is recommended for the mode in which it was measured.
-    pub executor: Mode,
+    /// Its name: a method is recommended for the executor that it was measured with.
+    pub executor: &'static str,
     /// For short code: fenced on both sides, at the least overhead.
     pub short_code: Option<Recommended>,
     /// For long code: one that waits for the code's stores, too.
@@ -58,9 +57,9 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The verdict on those of some methods that ran in this mode.
-    pub fn of(methods: &[Evaluated], mode: Mode) -> Verdict {
-        let methods = || methods.iter().filter(|evaluated| evaluated.candidate.mode == mode);
+    /// The verdict on those of some methods that this executor ran.
+    pub fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
+        let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
         let usable: Vec<(&Evaluated, &Method)> = methods().filter_map(usable).collect();
         let draining: Vec<_> = usable.iter().copied().filter(|(evaluated, _)| drains(evaluated)).collect();
         let mut findings: Vec<String> = methods().flat_map(broken).collect();
@@ -84,13 +83,13 @@ impl Verdict {
                 recommend(method, why)
             }),
         };
-        Verdict { executor: mode, short_code, long_code, findings, caveats: Vec::new() }
+        Verdict { executor, short_code, long_code, findings, caveats: Vec::new() }
     }
 
     /// Where the machine is emulated no method can be told from another.
-    pub fn emulated(mode: Mode) -> Verdict {
+    pub fn emulated(executor: &'static str) -> Verdict {
         let (findings, caveats) = (Vec::new(), vec![Caveat::emulated()]);
-        Verdict { executor: mode, short_code: None, long_code: None, findings, caveats }
+        Verdict { executor, short_code: None, long_code: None, findings, caveats }
     }
 }
 
@@ -197,7 +196,7 @@ mod tests {
         let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
         let subject = Subject {
             clock,
-            mode: Mode::User,
+            executor: "user",
             ruler,
             step: 2.0,
             imul_latency: 3.0,
@@ -229,7 +228,7 @@ mod tests {
     }
 
     fn judged(methods: &[Evaluated]) -> Verdict {
-        Verdict::of(methods, Mode::User)
+        Verdict::of(methods, "user")
     }
 
     const FENCED: [Seen; 5] = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Visible];
@@ -280,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_has_a_verdict_of_its_own() {
+    fn each_executor_has_a_verdict_of_its_own() {
         let mut in_ring_0 = evaluated("rdtscp-lfence", 60.0, DRAINING);
-        in_ring_0.candidate.mode = Mode::Kernel;
+        in_ring_0.candidate.executor = "kernel";
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
         let methods = [evaluated("lfence-rdtsc-lfence", 50.0, broken), in_ring_0];
-        let [user, kernel] = [Mode::User, Mode::Kernel].map(|mode| Verdict::of(&methods, mode));
+        let [user, kernel] = ["user", "kernel"].map(|executor| Verdict::of(&methods, executor));
         assert!(user.short_code.is_none() && user.findings.len() == 2, "{:?}", user.findings);
         assert_eq!(kernel.short_code.unwrap().clock, "rdtscp-lfence");
-        assert!(kernel.executor == Mode::Kernel && kernel.findings.is_empty());
+        assert!(kernel.executor == "kernel" && kernel.findings.is_empty());
     }
 }

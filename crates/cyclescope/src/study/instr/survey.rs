@@ -9,7 +9,7 @@ use crate::caveat::Caveat;
 use crate::caveat::Code;
 use crate::clock::Clock;
 use crate::error::RunError;
-use crate::executor::{Executor, Mode};
+use crate::executor::{Capabilities, Executor, Timing};
 use crate::machine::features::Features;
 use crate::random::{Random, mix};
 use crate::run::hex;
@@ -37,10 +37,8 @@ pub struct Survey<'a> {
     pub gauge: Gauge,
     /// What the CPU has.
     pub features: &'a Features,
-    /// Where the code runs.
-    pub mode: Mode,
-    /// Whether the machine is emulated: programs only show that they run, for no time there is a core's.
-    pub emulated: bool,
+    /// What the executor can do. Where that is emulated, programs only show that they run, for no time is a core's.
+    pub capabilities: Capabilities,
     /// The forms.
     pub subjects: Vec<Subject>,
     /// How much to measure.
@@ -126,21 +124,22 @@ impl<'a> Survey<'a> {
     ) -> Result<Survey<'a>, RunError> {
         let watch = Stopwatch::new(clock, step, imul_latency);
         let gauge = Gauge::measure(&watch, executor, features, &mut Random::new(mix(seed, 1)))?;
-        let (mode, emulated) = (executor.mode(), false);
-        Ok(Survey { watch, gauge, features, mode, emulated, subjects, effort, seed, confidence })
+        let capabilities = executor.capabilities().clone();
+        Ok(Survey { watch, gauge, features, capabilities, subjects, effort, seed, confidence })
     }
 
     /// A survey of an emulated machine: each program runs, and no row has a number.
     pub fn emulated(
         (clock, step, imul_latency): (&'a Clock, f64, f64),
-        mode: Mode,
+        capabilities: &Capabilities,
         features: &'a Features,
         subjects: Vec<Subject>,
         (effort, seed, confidence): (Effort, u64, f64),
     ) -> Survey<'a> {
         let (watch, gauge) = (Stopwatch::new(clock, step, imul_latency), Gauge::default());
         let effort = Effort { passes: 1, layouts: 1, ..effort };
-        Survey { watch, gauge, features, mode, emulated: true, subjects, effort, seed, confidence }
+        let capabilities = Capabilities { timing: Timing::Emulated, ..capabilities.clone() };
+        Survey { watch, gauge, features, capabilities, subjects, effort, seed, confidence }
     }
 
     /// Runs all passes but for what is known already, and tells what it finds. `Break` ends it.
@@ -237,16 +236,16 @@ impl<'a> Survey<'a> {
         let Some(anatomy) = Anatomy::of(subject.form) else {
             return Err(Outcome::Failed("no instance can be encoded".to_string()));
         };
-        if let Some(skip) = skip(&anatomy, self.features, self.mode) {
+        if let Some(skip) = skip(&anatomy, self.features, self.capabilities.ring) {
             return Err(Outcome::Skipped(skip.reason()));
         }
         let mut plan = Plan::new(anatomy, self.features, subject);
-        match self.mode {
-            Mode::User => Ok(plan),
-            Mode::Kernel => match ring_0::restrict(&mut plan) {
-                Some(skip) => Err(Outcome::Skipped(skip.reason())),
-                None => Ok(plan),
-            },
+        if !self.capabilities.is_privileged() {
+            return Ok(plan);
+        }
+        match ring_0::restrict(&mut plan) {
+            Some(skip) => Err(Outcome::Skipped(skip.reason())),
+            None => Ok(plan),
         }
     }
 
@@ -267,7 +266,7 @@ impl<'a> Survey<'a> {
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
         let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
         let measurement = Measurement { watch: &self.watch, effort: self.effort, plan };
-        let result = match self.emulated {
+        let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
             false => measurement.run(executor, &mut random),
         };
@@ -299,7 +298,7 @@ impl<'a> Survey<'a> {
         if passes.len() < outcomes.len() {
             return row;
         }
-        if self.emulated {
+        if self.capabilities.is_emulated() {
             row.status = Status::Measured;
             row.caveats.push(Caveat::emulated());
             return row;
@@ -329,7 +328,7 @@ impl<'a> Survey<'a> {
             mnemonic: form.mnemonic(),
             operands: form.operands(),
             encoding: form.encoding().to_string(),
-            executor: self.mode,
+            executor: self.capabilities.executor.to_string(),
             isa: isa.join("+"),
             implicit: anatomy.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| hex(&bytes)).unwrap_or_default(),
@@ -360,12 +359,12 @@ mod tests {
     #[test]
     fn programs_run_on_an_emulated_machine_and_give_no_numbers() {
         let machine = Machine::detect();
-        let clock = Clock::named("rdtscp-lfence").unwrap();
+        let mut executor = Simulated::new(Scenario::default(), 1);
+        let method = (Clock::named("rdtscp-lfence").unwrap(), 1.0, 3.0);
         let form = forms::all().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
         let plan = (Effort::QUICK, 1, 0.95);
         let subjects = vec![Subject::from(form)];
-        let survey = Survey::emulated((clock, 1.0, 3.0), Mode::User, &machine.features, subjects, plan);
-        let mut executor = Simulated::new(Scenario::default(), 1);
+        let survey = Survey::emulated(method, executor.capabilities(), &machine.features, subjects, plan);
         let plan = survey.plan(0);
         let outcome = survey.measure(&mut executor, &plan, 0).unwrap();
         let row = survey.row(0, &plan, &[outcome]);

@@ -7,13 +7,11 @@
 //! of the clock.
 
 use super::bench::{Subject, Visit, call};
+use super::catalog::Catalog;
 use super::estimate::read;
-use super::kernel;
 use super::ledger::{Finding, Ledger};
 use super::record::MarkerRecord;
-use super::source::design;
-use super::state::states;
-use crate::executor::Mode;
+use crate::executor::DEFAULT;
 use crate::ruler::LayoutSamples;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,8 +43,8 @@ pub struct Manifest {
     pub step: f64,
     /// How many placements there are.
     pub placements: usize,
-    /// Where it ran.
-    pub executor: Mode,
+    /// The executor's name.
+    pub executor: String,
     /// The subjects, in the order of their numbers.
     pub subjects: Vec<Key>,
     /// The records as they were printed, in the same order.
@@ -136,11 +134,7 @@ impl Manifest {
             imul_latency,
             step,
             placements,
-            executor: if records.iter().any(|record| record.executor == Mode::Kernel.name()) {
-                Mode::Kernel
-            } else {
-                Mode::User
-            },
+            executor: records.first().map_or(DEFAULT.name, |record| record.executor).to_string(),
             subjects: records.iter().map(key).collect(),
             records: records.iter().map(value).collect(),
         }
@@ -155,17 +149,10 @@ impl Manifest {
 
     /// What the visits in a directory say.
     pub fn replay(&self, directory: &Path) -> io::Result<Vec<Finding>> {
-        let designs = match self.executor {
-            Mode::User => design::ALL,
-            Mode::Kernel => kernel::design::ALL,
-        };
+        let catalog = Catalog::of(&self.executor).map_err(|refused| damaged(&refused.to_string()))?;
         let subject = |key: &Key| {
-            let design = designs.iter().find(|design| design.name == key.design)?;
-            let states = match self.executor {
-                Mode::User => states(design),
-                Mode::Kernel => kernel::design::possible(design),
-            };
-            let state = states.into_iter().find(|state| state.name == key.state)?;
+            let design = catalog.designs.iter().find(|design| design.name == key.design)?;
+            let state = (catalog.states)(design).into_iter().find(|state| state.name == key.state)?;
             Some(Subject { design, state, context: key.context.clone() })
         };
         let subjects: Option<Vec<Subject>> = self.subjects.iter().map(subject).collect();

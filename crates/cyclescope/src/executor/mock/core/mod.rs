@@ -31,9 +31,10 @@ pub use model::CoreModel;
 use super::instrument::Instrument;
 use super::scenario::{Mode, Scenario};
 use super::timeline::Kind;
-use super::{ARENA, check_places, cost};
+use super::{LazyMachine, check_places, cost};
 use crate::error::RunError;
-use crate::executor::{Batch, Call, Executor, Layout, Sample};
+use crate::executor::{Batch, Call, Capabilities, Executor, Layout, Sample};
+use crate::machine::Machine;
 use crate::program::Program;
 use crate::random::{Random, mix};
 use body::Forms;
@@ -56,6 +57,8 @@ pub struct SimulatedCore {
     instrument: Instrument,
     seed: u64,
     known: QuickMap<Vec<u8>, Pace>,
+    capabilities: Capabilities,
+    machine: LazyMachine,
 }
 
 impl SimulatedCore {
@@ -70,7 +73,15 @@ impl SimulatedCore {
     pub fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = Instrument::new(scenario, seed);
-        SimulatedCore { forms: Forms::new(model), pipeline, instrument, seed, known: QuickMap::default() }
+        SimulatedCore {
+            forms: Forms::new(model),
+            pipeline,
+            instrument,
+            seed,
+            known: QuickMap::default(),
+            capabilities: super::capabilities(),
+            machine: LazyMachine::default(),
+        }
     }
 
     /// The planted machine.
@@ -144,12 +155,12 @@ impl SimulatedCore {
 }
 
 impl Executor for SimulatedCore {
-    fn name(&self) -> &'static str {
-        "mock"
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    fn arena_len(&self) -> usize {
-        ARENA
+    fn machine(&self) -> &Machine {
+        self.machine.get(self.instrument.scenario(), self.forms.model.imul_latency)
     }
 
     /// # Panics

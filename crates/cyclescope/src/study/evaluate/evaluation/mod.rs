@@ -8,23 +8,22 @@ mod tests;
 pub use executors::Executors;
 
 use crate::caveat::Caveat;
-use crate::clock;
-use crate::doctor::{Diagnosis, Means, Watch, examine, watch};
-use crate::error::RunError;
-use crate::executor::{Mode, Sample};
+use crate::clock::Clock;
+use crate::doctor::{Diagnosis, Known as Watched, Means, Watch, examine, watch};
+use crate::error::{RunError, Unavailable};
+use crate::executor::Sample;
 use crate::machine::Machine;
 use crate::machine::core_series::CoreSeries;
-use crate::machine::fact::{Fact, Files};
+use crate::machine::fact::Fact;
 use crate::machine::synchrony::{self, Synchrony};
 use crate::program::Program;
 use crate::random::Random;
 use crate::ruler::Quiet;
-use crate::run::emulated;
 use crate::study::evaluate::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
 use crate::study::evaluate::ensemble::Ensemble;
 pub use crate::study::evaluate::evaluated::Evaluated;
 use crate::study::evaluate::method::Method;
-use crate::study::evaluate::plan::{Core, NotRun, Plan, Waiting, share};
+use crate::study::evaluate::plan::{Core, Known, NotRun, Plan, Waiting, share};
 use crate::study::evaluate::reader::Shape;
 use crate::study::evaluate::resolution::{Resolution, resolution};
 use crate::study::evaluate::sampling::Sampling;
@@ -85,17 +84,19 @@ pub struct Evaluation {
     pub methods: Vec<Evaluated>,
     /// What the documents claim.
     pub claims: Vec<Claim>,
-    /// What follows from all of it, for each mode.
+    /// What follows from all of it, for each executor.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Evaluates timing methods. `None` where whoever follows has ended it.
-pub fn evaluate<'a>(
-    machine: &'a Machine,
+/// Evaluates timing methods on the machine that the executors run on; of `not_run` the claims say why. `None` where
+/// whoever follows has ended it.
+pub fn evaluate(
     executors: Executors,
-    (plan, not_run): (&'a Plan, &[NotRun]),
-    follow: &'a mut Follow,
+    plan: &Plan,
+    not_run: &[NotRun],
+    follow: &mut Follow,
 ) -> Result<Option<Evaluation>, RunError> {
+    let machine = &executors.plain.machine().clone();
     let random = Random::new(plan.seed);
     let (started, expected) = (Instant::now(), plan.expected().as_secs_f64());
     let mut course = Course { machine, executors, plan, started, expected, random, follow };
@@ -143,14 +144,22 @@ impl Course<'_, '_, '_> {
         for ((subject, method), (contamination, resolution)) in subjects.iter().zip(methods).zip(around) {
             evaluated.push(Evaluated { candidate: subject.candidate(), method, contamination, resolution });
         }
-        let modes = [Mode::User, Mode::Kernel].into_iter();
-        let measured = |mode: &Mode| evaluated.iter().any(|found| found.candidate.mode == *mode);
-        let verdict = |mode| match facts.emulated {
-            true => Verdict::emulated(mode),
-            false => Verdict::of(&evaluated, mode),
+        let measured =
+            |executor: &&'static str| evaluated.iter().any(|found| found.candidate.executor == *executor);
+        let verdict = |executor| match facts.emulated {
+            true => Verdict::emulated(executor),
+            false => Verdict::of(&evaluated, executor),
         };
-        let verdicts = modes.filter(measured).map(verdict).collect();
+        let verdicts = self.executors.names().into_iter().filter(measured).map(verdict).collect();
         Ok(Evaluation { facts, methods: evaluated, claims, verdicts })
+    }
+
+    fn is_emulated(&self) -> bool {
+        self.executors.plain.capabilities().is_emulated()
+    }
+
+    fn default_clock(&self) -> Result<&'static Clock, Unavailable> {
+        self.executors.plain.capabilities().default_clock(self.machine)
     }
 
     fn say(&mut self, event: Event) -> Result<(), Stop> {
@@ -168,23 +177,24 @@ impl Course<'_, '_, '_> {
     fn facts(&mut self) -> Result<Facts, Stop> {
         let times = self.plan.times;
         self.tell("looking at the machine", None)?;
+        let capabilities = self.executors.plain.capabilities().clone();
         let means = Means {
             executor: Ok(&mut *self.executors.plain),
+            capabilities: &capabilities,
             others: self.executors.others,
             clock: None,
-            files: Files::system(),
             effort: times.facts,
             seed: self.random.bits(),
         };
         let diagnosis = examine(self.machine, means);
         self.tell("watching the core clock", None)?;
         let study = diagnosis.tsc.known();
-        let series = match clock::choose(self.machine) {
-            _ if emulated(self.machine) => Fact::unknown(Caveat::emulated().text),
+        let series = match self.default_clock() {
+            _ if self.is_emulated() => Fact::unknown(Caveat::emulated().text),
             Err(refused) => Fact::unknown(refused.why),
             Ok(clock) => {
-                let core = diagnosis.core.known();
-                let how = Watch::new(clock, study, core, times.watch, self.random.bits());
+                let known = Watched { tsc: &self.machine.tsc, study, core: diagnosis.core.known() };
+                let how = Watch::new(clock, known, times.watch, self.random.bits());
                 Fact::from(watch(self.executors.plain, &how))
             }
         };
@@ -192,15 +202,15 @@ impl Course<'_, '_, '_> {
         let reading = synchrony::reading(self.machine);
         let step = reading.known().and_then(|reading| study?.step(*reading)).map(|step| step.ticks);
         let synchrony = synchrony::measure(self.machine, step, times.synchrony);
-        let facts = Facts { diagnosis, series, synchrony, emulated: emulated(self.machine) };
+        let facts = Facts { diagnosis, series, synchrony, emulated: self.is_emulated() };
         self.say(Event::Facts(&facts))?;
         Ok(facts)
     }
 
     fn subjects(&self, diagnosis: &Diagnosis) -> Vec<Subject<'static>> {
         let core = Core::of(self.machine, diagnosis.core.known());
-        let default = |clock| clock::choose(self.machine).unwrap_or(clock);
-        let known = (core, diagnosis.tsc.known());
+        let default = |clock| self.default_clock().unwrap_or(clock);
+        let known = Known { core, tsc: &self.machine.tsc, study: diagnosis.tsc.known() };
         let subject = |of: &Candidate| Subject::of(*of, default(of.clock), known);
         self.plan.candidates.iter().map(subject).collect()
     }
@@ -230,7 +240,7 @@ impl Course<'_, '_, '_> {
         around: &[(Vec<Contamination>, Resolution)],
         not_run: &[NotRun],
     ) -> Result<Vec<Claim>, Stop> {
-        if emulated(self.machine) {
+        if self.is_emulated() {
             let why = Caveat::emulated().text;
             let found: Vec<Claim> =
                 claims(|_| None).into_iter().map(|claim| Claim { why: why.clone(), ..claim }).collect();
@@ -241,18 +251,19 @@ impl Course<'_, '_, '_> {
         for (subject, (contamination, _)) in subjects.iter().zip(around) {
             rows.push((subject.clock.name, contamination.clone()));
         }
-        // Behind what was measured: a method that does not run in one mode may have rows of the other.
+        // Behind what was measured: a method that one executor does not run may have rows of another.
         for NotRun { candidate: Candidate { clock, .. }, why } in not_run {
             rows.push((clock.name, contamination::not_run(&clock.promises, &why.why)));
         }
         let needed = not_run.iter().any(|not| not.candidate.clock.needs_ring0())
             && !subjects.iter().any(|subject| subject.clock.needs_ring0());
-        let stand_in = clock::choose(self.machine).ok().zip(subjects.first());
+        let stand_in = self.default_clock().ok().zip(subjects.first());
+        let plain = self.executors.plain.capabilities();
         if let Some((default, subject)) = stand_in.filter(|_| needed)
-            && clock::require(&STAND_IN, self.machine, Mode::User).is_ok()
+            && plain.require(&STAND_IN, self.machine).is_ok()
         {
-            let step = crate::run::step(&STAND_IN);
-            let stand_in = Subject { clock: &STAND_IN, mode: Mode::User, ruler: default, step, ..*subject };
+            let (executor, step) = (plain.executor, STAND_IN.step(&self.machine.tsc));
+            let stand_in = Subject { clock: &STAND_IN, executor, ruler: default, step, ..*subject };
             self.tell("provoking neighbours", Some(stand_in.candidate()))?;
             let time = self.plan.times.contamination;
             let measured = contamination(self.executors.plain, &stand_in, time, &mut self.random)?;
@@ -284,10 +295,10 @@ impl Course<'_, '_, '_> {
         for (at, subject) in subjects.iter().enumerate() {
             let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
             let (size, seconds) = share(&waiting[at..], left, self.plan);
-            // The core is as wide with all methods that have the same ruler and step in the same mode.
+            // The core is as wide with all methods that have the same ruler, step and executor.
             let alike = |(other, _): &&(&Subject, Quiet)| {
                 let same = other.ruler.name == subject.ruler.name && other.step == subject.step;
-                same && other.mode == subject.mode
+                same && other.executor == subject.executor
             };
             let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
             let earlier = earlier.fold(Quiet::default(), Quiet::or_earlier);

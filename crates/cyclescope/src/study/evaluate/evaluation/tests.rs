@@ -1,9 +1,9 @@
-//! Each mode's programs run by its own executor, on simulated machines that differ by their overhead.
+//! Each executor's programs run by itself, on simulated machines that differ by their overhead.
 
 use super::*;
 use crate::clock::Clock;
 use crate::executor::mock::{Scenario, Simulated};
-use crate::executor::{Batch, Executor};
+use crate::executor::{Batch, Capabilities, Executor, Timing, kernel, user};
 use crate::machine::cpu::Hypervisor;
 use crate::study::evaluate::evidence::Kept;
 use crate::study::evaluate::plan::{self, Times};
@@ -12,25 +12,34 @@ use crate::study::evaluate::record::{ContaminationRecord, EvaluateRecord, Resolu
 use crate::study::evaluate::resolution::Body;
 use std::time::Duration;
 
+const USER: &str = "user";
+const KERNEL: &str = "kernel";
 const OVERHEADS: [f64; 2] = [60.0, 200.0];
 
-/// A simulated machine under the name of a mode.
-struct Named(Mode, Simulated);
+/// A simulated machine under the name of an executor.
+struct Named(Capabilities, Simulated);
 
 impl Named {
-    fn new(mode: Mode) -> Named {
-        let overhead = OVERHEADS[usize::from(mode == Mode::Kernel)];
-        Named(mode, Simulated::new(Scenario { overhead, ..Scenario::default() }, 3))
+    fn new(executor: &'static str) -> Named {
+        let overhead = OVERHEADS[usize::from(executor == KERNEL)];
+        let simulated = Simulated::new(Scenario { overhead, ..Scenario::default() }, 3);
+        Named(Capabilities { executor, ..simulated.capabilities().clone() }, simulated)
+    }
+
+    /// The same, as far as can be known, where QEMU emulates the processor.
+    fn emulated() -> Named {
+        let Named(capabilities, simulated) = Named::new(USER);
+        Named(Capabilities { timing: Timing::Emulated, ..capabilities }, simulated)
     }
 }
 
 impl Executor for Named {
-    fn name(&self) -> &'static str {
-        self.0.name()
+    fn capabilities(&self) -> &Capabilities {
+        &self.0
     }
 
-    fn arena_len(&self) -> usize {
-        self.1.arena_len()
+    fn machine(&self) -> &Machine {
+        self.1.machine()
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
@@ -38,8 +47,8 @@ impl Executor for Named {
     }
 }
 
-fn candidate(name: &str, mode: Mode) -> Candidate {
-    Candidate { clock: Clock::named(name).unwrap(), mode }
+fn candidate(name: &str, executor: &'static str) -> Candidate {
+    Candidate { clock: Clock::named(name).unwrap(), executor }
 }
 
 fn plan(candidates: Vec<Candidate>) -> Plan {
@@ -49,35 +58,36 @@ fn plan(candidates: Vec<Candidate>) -> Plan {
 }
 
 /// A subject whose step is that of the simulated machines.
-fn subject(Candidate { clock, mode }: Candidate) -> Subject<'static> {
+fn subject(Candidate { clock, executor }: Candidate) -> Subject<'static> {
     let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject { clock, mode, ruler, step: 1.0, imul_latency: 3.0, width: None, emulated: false }
+    Subject { clock, executor, ruler, step: 1.0, imul_latency: 3.0, width: None, emulated: false }
 }
 
-/// What an evaluation says on its course, by mode and method.
-fn told(event: &Event) -> Option<(&'static str, Mode, &'static str)> {
+/// What an evaluation says on its course, by executor and method.
+fn told(event: &Event) -> Option<(&'static str, &'static str, &'static str)> {
     match event {
-        Event::Contamination(candidate, _) => Some(("contamination", candidate.mode, candidate.clock.name)),
-        Event::Resolution(candidate, _) => Some(("resolution", candidate.mode, candidate.clock.name)),
-        Event::Ensemble(candidate, 0, ..) => Some(("ensemble", candidate.mode, candidate.clock.name)),
-        Event::Method(method) => Some(("method", method.subject.mode, method.subject.clock.name)),
+        Event::Contamination(candidate, _) => {
+            Some(("contamination", candidate.executor, candidate.clock.name))
+        }
+        Event::Resolution(candidate, _) => Some(("resolution", candidate.executor, candidate.clock.name)),
+        Event::Ensemble(candidate, 0, ..) => Some(("ensemble", candidate.executor, candidate.clock.name)),
+        Event::Method(method) => Some(("method", method.subject.executor, method.subject.clock.name)),
         _ => None,
     }
 }
 
 #[test]
-fn a_method_in_two_modes_is_measured_in_both() {
-    let machine = Machine::detect();
-    let (user, kernel) = (Mode::User, Mode::Kernel);
-    let of = [("rdtscp-lfence", user), ("rdtscp-lfence", kernel), ("cpuid-rdtsc-cr0-rdtsc", kernel)];
-    let plan = plan(of.map(|(name, mode)| candidate(name, mode)).to_vec());
+fn a_method_of_two_executors_is_measured_with_both() {
+    let machine = Named::new(USER).machine().clone();
+    let of = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), ("cpuid-rdtsc-cr0-rdtsc", KERNEL)];
+    let plan = plan(of.map(|(name, executor)| candidate(name, executor)).to_vec());
     let subjects: Vec<_> = plan.candidates.iter().map(|candidate| subject(*candidate)).collect();
-    let (mut plain, mut ring0) = (Named::new(user), Named::new(kernel));
+    let (mut plain, mut ring0) = (Named::new(USER), Named::new(KERNEL));
     let executors = Executors {
         plain: &mut plain,
-        ring0: Some(&mut ring0),
-        counting: &|| Ok(Box::new(Named::new(user))),
-        others: &|_| Ok(Box::new(Named::new(user))),
+        further: vec![&mut ring0],
+        counting: &|| Ok(Box::new(Named::new(USER))),
+        others: &|_| Ok(Box::new(Named::new(USER))),
         made: None,
     };
     let mut events = Vec::new();
@@ -99,12 +109,16 @@ fn a_method_in_two_modes_is_measured_in_both() {
         assert!(course.surroundings(subject).is_ok());
     }
     let Ok(methods) = course.samples(&subjects, 2.5e9) else { panic!("no fault is planted") };
-    for (method, mode) in methods.iter().zip([0, 1, 1]) {
+    for (method, executor) in methods.iter().zip([0, 1, 1]) {
         let overhead = method.as_ref().unwrap().trimmed.unwrap().overhead;
-        assert!((overhead - OVERHEADS[mode]).abs() < 15.0, "{overhead}");
+        assert!((overhead - OVERHEADS[executor]).abs() < 15.0, "{overhead}");
     }
     let named = |what: &str| -> Vec<_> {
-        events.iter().filter(|(told, ..)| *told == what).map(|(_, mode, name)| (*name, *mode)).collect()
+        events
+            .iter()
+            .filter(|(told, ..)| *told == what)
+            .map(|(_, executor, name)| (*name, *executor))
+            .collect()
     };
     for what in ["contamination", "resolution", "ensemble", "method"] {
         assert_eq!(named(what), of, "{what}");
@@ -112,17 +126,17 @@ fn a_method_in_two_modes_is_measured_in_both() {
 }
 
 #[test]
-fn a_claim_goes_by_what_was_measured_in_any_mode() {
-    let machine = Machine::detect();
+fn a_claim_goes_by_what_any_executor_measured() {
+    let machine = Named::new(USER).machine().clone();
     let cr0 = "cpuid-rdtsc-cr0-rdtsc";
-    let plan = plan(vec![candidate(cr0, Mode::Kernel)]);
+    let plan = plan(vec![candidate(cr0, KERNEL)]);
     let subjects = [subject(plan.candidates[0])];
-    let (mut plain, mut ring0) = (Named::new(Mode::User), Named::new(Mode::Kernel));
+    let (mut plain, mut ring0) = (Named::new(USER), Named::new(KERNEL));
     let executors = Executors {
         plain: &mut plain,
-        ring0: Some(&mut ring0),
-        counting: &|| Ok(Box::new(Named::new(Mode::User))),
-        others: &|_| Ok(Box::new(Named::new(Mode::User))),
+        further: vec![&mut ring0],
+        counting: &|| Ok(Box::new(Named::new(USER))),
+        others: &|_| Ok(Box::new(Named::new(USER))),
         made: None,
     };
     let mut follow = |_: Event| ControlFlow::Continue(());
@@ -137,7 +151,7 @@ fn a_claim_goes_by_what_was_measured_in_any_mode() {
         follow: &mut follow,
     };
     let Ok(around) = course.surroundings(&subjects[0]) else { panic!("no fault is planted") };
-    let (_, not_run) = plan::candidates([subjects[0].clock], &machine, &[Mode::User]);
+    let (_, not_run) = plan::candidates([subjects[0].clock], &machine, &[user::capabilities(&machine)]);
     assert_eq!(not_run.len(), 1);
     let Ok(claims) = course.claims(&subjects, &[around], &not_run) else { panic!("no fault is planted") };
     assert!(claims[1].stand_in.is_none() && !claims[1].why.contains("not run"), "{:?}", claims[1]);
@@ -147,35 +161,38 @@ fn a_claim_goes_by_what_was_measured_in_any_mode() {
 fn methods_are_planned_where_they_run() {
     let machine = Machine::detect();
     let clocks = || ["clock-gettime", "cpuid-rdtsc-cr0-rdtsc"].map(|name| Clock::named(name).unwrap());
-    let modes =
-        |found: &[Candidate]| found.iter().map(|found| (found.clock.name, found.mode)).collect::<Vec<_>>();
-    let (run, not_run) = plan::candidates(clocks(), &machine, &[Mode::User, Mode::Kernel]);
+    let named = |found: &[Candidate]| {
+        found.iter().map(|found| (found.clock.name, found.executor)).collect::<Vec<_>>()
+    };
+    let executors = [user::capabilities(&machine), kernel::capabilities(&machine)];
+    let (run, not_run) = plan::candidates(clocks(), &machine, &executors);
     let refused: Vec<Candidate> = not_run.iter().map(|not| not.candidate).collect();
-    assert!(modes(&run).contains(&("clock-gettime", Mode::User)));
-    assert!(modes(&refused).contains(&("clock-gettime", Mode::Kernel)));
-    assert!(modes(&refused).contains(&("cpuid-rdtsc-cr0-rdtsc", Mode::User)));
-    assert!(!modes(&run).contains(&("cpuid-rdtsc-cr0-rdtsc", Mode::User)));
+    assert!(named(&run).contains(&("clock-gettime", USER)));
+    assert!(named(&refused).contains(&("clock-gettime", KERNEL)));
+    assert!(named(&refused).contains(&("cpuid-rdtsc-cr0-rdtsc", USER)));
+    assert!(!named(&run).contains(&("cpuid-rdtsc-cr0-rdtsc", USER)));
 }
 
-/// This machine under the name of QEMU's emulation.
+/// A simulated machine under the name of QEMU's emulation.
 fn emulation() -> Machine {
     let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
-    Machine { hypervisor: Some(Hypervisor { signature, name }), ..Machine::detect() }
+    Machine { hypervisor: Some(Hypervisor { signature, name }), ..Named::new(USER).machine().clone() }
 }
 
 #[test]
 fn an_emulated_machine_has_no_core_cycles() {
     let machine = emulation();
-    let plan = plan(vec![candidate("rdtscp-lfence", Mode::User)]);
+    let plan = plan(vec![candidate("rdtscp-lfence", USER)]);
     let default = Clock::named("lfence-rdtsc-lfence").unwrap();
-    let known = Subject::of(plan.candidates[0], default, (Core::of(&machine, None), None));
-    let subjects = [Subject { step: 1.0, ..known }];
-    let mut plain = Named::new(Mode::User);
+    let known = Known { core: Core::of(&machine, None), tsc: &machine.tsc, study: None };
+    let subjects = [Subject::of(plan.candidates[0], default, known)];
+    assert_eq!(subjects[0].step, 1.0);
+    let mut plain = Named::emulated();
     let executors = Executors {
         plain: &mut plain,
-        ring0: None,
-        counting: &|| Ok(Box::new(Named::new(Mode::User))),
-        others: &|_| Ok(Box::new(Named::new(Mode::User))),
+        further: Vec::new(),
+        counting: &|| Ok(Box::new(Named::new(USER))),
+        others: &|_| Ok(Box::new(Named::new(USER))),
         made: None,
     };
     let mut follow = |_: Event| ControlFlow::Continue(());
@@ -208,12 +225,12 @@ fn an_emulated_machine_has_no_core_cycles() {
 
 /// Figures in raw units, and none in core cycles.
 fn refused((contamination, resolution): &(Vec<Contamination>, Resolution)) {
-    let candidate = candidate("rdtscp-lfence", Mode::User);
+    let candidate = candidate("rdtscp-lfence", USER);
     for row in contamination {
         let record = ContaminationRecord::new(candidate, row);
         assert_eq!((record.cost.value, record.size, record.why), (None, None, Some(Caveat::emulated().text)));
     }
-    assert_eq!(ResolutionRecord::new(Mode::User, resolution).cost.value, None);
+    assert_eq!(ResolutionRecord::new(USER, resolution).cost.value, None);
     assert_eq!(resolution.caveats, [Caveat::emulated()]);
     assert!(resolution.by_samples.is_empty());
     let stairs = resolution.staircase(Body::Adds).unwrap();

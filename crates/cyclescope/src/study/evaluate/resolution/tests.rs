@@ -5,7 +5,6 @@ use super::samples::Effort;
 
 use super::*;
 use crate::clock::Clock;
-use crate::executor::Mode;
 use crate::executor::mock::{Frequency, Gaps, Scenario, Sibling, Simulated};
 
 /// The steps of the time stamp counters seen so far.
@@ -15,7 +14,7 @@ fn subject(scenario: &Scenario) -> Subject<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
     Subject {
         clock,
-        mode: Mode::User,
+        executor: "user",
         ruler: clock,
         step: scenario.step as f64,
         imul_latency: 3.0,

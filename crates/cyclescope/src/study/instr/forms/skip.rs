@@ -2,7 +2,7 @@
 
 use super::operands::Anatomy;
 use super::privileged;
-use crate::executor::Mode;
+use crate::executor::Ring;
 use crate::executor::kernel::refused::Reason;
 use crate::machine::features::Features;
 use iced_x86::{Code, CpuidFeature, Instruction, Mnemonic, OpCodeOperandKind};
@@ -126,16 +126,13 @@ const BY_MNEMONIC: &[(Skip, &[Mnemonic])] = &[
     ),
 ];
 
-/// Whether the form is skipped where code runs in this mode, and why.
-pub fn skip(anatomy: &Anatomy, features: &Features, mode: Mode) -> Option<Skip> {
+/// Whether the form is skipped where code runs in this ring, and why.
+pub fn skip(anatomy: &Anatomy, features: &Features, ring: Ring) -> Option<Skip> {
     let sample = &anatomy.sample;
     if !features.missing(sample.cpuid_features()).is_empty() {
         return Some(Skip::Unsupported);
     }
-    let own = match mode {
-        Mode::User => in_user_mode(sample),
-        Mode::Kernel => in_ring_0(anatomy),
-    };
+    let own = if ring == Ring::Zero { in_ring_0(anatomy) } else { in_user_mode(sample) };
     own.or_else(|| in_any_mode(sample))
 }
 

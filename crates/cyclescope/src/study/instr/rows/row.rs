@@ -4,7 +4,7 @@
 //! (`code`, `operands`, `encoding`).
 
 use crate::caveat::Caveat;
-use crate::executor::Mode;
+use crate::executor::DEFAULT;
 use crate::record::Quantity;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +83,10 @@ pub struct Variant {
     pub recipe: String,
 }
 
+fn default_executor() -> String {
+    DEFAULT.name.to_string()
+}
+
 /// One row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -94,9 +98,9 @@ pub struct Row {
     pub operands: String,
     /// `legacy`, `vex`, `evex`, `xop` or `3dnow`.
     pub encoding: String,
-    /// Where the code ran. Rows of before there was a choice are of user mode.
-    #[serde(default)]
-    pub executor: Mode,
+    /// The name of the executor that ran the code. Rows of before there was a choice are of the default.
+    #[serde(default = "default_executor")]
+    pub executor: String,
     /// The CPUID features that it needs, in lower case, joined by `+`.
     pub isa: String,
     /// Registers that it reads or writes without naming them.

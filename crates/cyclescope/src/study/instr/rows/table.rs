@@ -123,7 +123,6 @@ fn damaged(line: u64, error: &serde_json::Error) -> BadFile {
 #[cfg(test)]
 pub(in crate::study::instr) mod tests {
     use super::*;
-    use crate::executor::Mode;
     use crate::record::Line;
     use crate::study::instr::rows::row::{Bound, Latency, Status, Throughput};
     use crate::unit::Unit;
@@ -153,7 +152,7 @@ pub(in crate::study::instr) mod tests {
             mnemonic: name.to_string(),
             operands: operands.to_string(),
             encoding: "legacy".to_string(),
-            executor: Mode::User,
+            executor: "user".to_string(),
             isa: "x64".to_string(),
             implicit: Vec::new(),
             bytes: "90".to_string(),

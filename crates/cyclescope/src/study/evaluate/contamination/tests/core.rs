@@ -5,7 +5,9 @@
 //! notes speak; LFENCE, MFENCE, SERIALIZE and CPUID order what the manuals say and no more. One tick a cycle.
 
 use crate::error::RunError;
-use crate::executor::{Batch, Executor, Sample};
+use crate::executor::mock::{Scenario, Simulated};
+use crate::executor::{Batch, Capabilities, Executor, Sample};
+use crate::machine::Machine;
 use crate::program::Program;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::cmp::Reverse;
@@ -37,15 +39,17 @@ pub(super) struct Core {
     habits: Habits,
     /// Durations that were computed before.
     known: HashMap<(Vec<u8>, u64), u64>,
+    /// Stands for what is not this core's: what it can do, and the machine around it.
+    scenario: Simulated,
 }
 
 impl Executor for Core {
-    fn name(&self) -> &'static str {
-        "mock"
+    fn capabilities(&self) -> &Capabilities {
+        self.scenario.capabilities()
     }
 
-    fn arena_len(&self) -> usize {
-        1 << 20
+    fn machine(&self) -> &Machine {
+        self.scenario.machine()
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
@@ -63,7 +67,8 @@ impl Executor for Core {
 
 impl Core {
     pub(super) fn new(habits: Habits) -> Core {
-        Core { habits, known: HashMap::new() }
+        let scenario = Scenario { ratio: 1.0, ..Scenario::default() };
+        Core { habits, known: HashMap::new(), scenario: Simulated::new(scenario, 1) }
     }
 
     fn duration(&mut self, program: &Program, loops: u64) -> u64 {

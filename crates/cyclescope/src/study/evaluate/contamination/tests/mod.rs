@@ -5,7 +5,6 @@ mod core;
 
 use super::*;
 use crate::clock::{Clock, Step};
-use crate::executor::Mode;
 use crate::executor::mock::{Scenario, Simulated};
 use core::{Core, Habits};
 
@@ -34,7 +33,7 @@ fn without(name: &str, (side, step): Fence) -> Clock {
 fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
     let subject = Subject {
         clock,
-        mode: Mode::User,
+        executor: "user",
         ruler: clock,
         step: 1.0,
         imul_latency: 3.0,
