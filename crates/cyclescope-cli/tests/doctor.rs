@@ -38,6 +38,7 @@ fn json_is_two_lines_of_known_kinds() {
         "core",
         "phases",
         "counters",
+        "executors",
         "kernel_module",
         "siblings",
         "exclusive",
@@ -86,9 +87,16 @@ fn text_is_plain_and_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
     }
-    for title in
-        ["Processor", "Time stamp counter", "Core clock", "Counters", "Ring 0", "Surroundings", "Findings"]
-    {
+    for title in [
+        "Processor",
+        "Time stamp counter",
+        "Core clock",
+        "Counters",
+        "Executors",
+        "Ring 0",
+        "Surroundings",
+        "Findings",
+    ] {
         assert!(text.lines().any(|line| line.starts_with(title)), "{title}");
     }
 }

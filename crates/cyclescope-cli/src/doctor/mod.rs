@@ -1,5 +1,6 @@
 //! `cyclescope doctor`: what this machine can measure with, and what to change.
 
+mod executors;
 mod ring_0;
 pub mod sections;
 
@@ -73,6 +74,7 @@ fn print(
     sections::tsc(&mut page, machine, diagnosis)?;
     sections::core(&mut page, diagnosis)?;
     sections::counters(&mut page, diagnosis)?;
+    executors::section(&mut page, diagnosis)?;
     ring_0::section(&mut page, machine, diagnosis)?;
     sections::surroundings(&mut page, machine, diagnosis)?;
     sections::findings(&mut page, diagnosis)

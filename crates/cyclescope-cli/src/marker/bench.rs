@@ -114,8 +114,3 @@ fn ring_0(wanted: Wanted) -> Result<Chosen, Failure> {
     let bench = Selected::new(bench, wanted);
     Ok(Chosen { bench: Box::new(bench), skipped: Vec::new(), contexts: arounds.len() })
 }
-
-/// The CPU to measure on; the first where the system does not tell which are allowed.
-pub fn cpu(machine: &Machine) -> u32 {
-    machine.target.as_ref().map_or(0, |target| target.cpu)
-}

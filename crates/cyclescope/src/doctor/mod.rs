@@ -6,6 +6,7 @@
 
 mod core_clock;
 mod kernel_module;
+mod offered;
 mod phases;
 mod record;
 mod siblings;
@@ -13,6 +14,7 @@ mod siblings;
 mod tests;
 mod watch;
 
+pub use offered::Offered;
 pub use record::DoctorRecord;
 pub use siblings::MakeExecutor;
 pub use watch::{Known, Watch, watch};
@@ -101,6 +103,8 @@ pub struct Diagnosis {
     pub clock: Fact<Chosen>,
     /// Performance counters.
     pub counters: Counters,
+    /// The executors on offer.
+    pub executors: Vec<Offered>,
     /// What the kernel module says, or why it can't be asked.
     pub kernel_module: Fact<ModuleStudy>,
     /// The experiments on the TSC.
@@ -142,6 +146,7 @@ pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
     let diagnosis = Diagnosis {
         clock: code.clock,
         counters,
+        executors: offered::offered(machine),
         kernel_module: kernel_module::ask(tsc.known()),
         tsc,
         core: code.core,

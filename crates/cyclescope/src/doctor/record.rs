@@ -1,6 +1,6 @@
 //! A diagnosis as a JSON line, kind `doctor`.
 
-use super::{Chosen, Diagnosis};
+use super::{Chosen, Diagnosis, Offered};
 use crate::machine::Machine;
 use crate::machine::core_study::{CoreStudy, Phases, SiblingStudy};
 use crate::machine::counters::Counters;
@@ -24,6 +24,7 @@ pub struct DoctorRecord<'a> {
     core: Fact<CoreRecord>,
     phases: &'a Fact<Phases>,
     counters: &'a Counters,
+    executors: &'a [Offered],
     kernel_module: &'a Fact<ModuleStudy>,
     siblings: &'a Fact<SiblingStudy>,
     exclusive: &'a Fact<bool>,
@@ -101,6 +102,7 @@ impl<'a> DoctorRecord<'a> {
             core: diagnosis.core.clone().map(CoreRecord::new),
             phases: &diagnosis.phases,
             counters: &diagnosis.counters,
+            executors: &diagnosis.executors,
             kernel_module: &diagnosis.kernel_module,
             siblings: &diagnosis.siblings,
             exclusive: &diagnosis.exclusive,

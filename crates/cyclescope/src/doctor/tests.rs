@@ -152,5 +152,10 @@ fn an_examination_of_a_simulated_core_is_one_line_of_json() {
     assert!(!text.contains('\n') && !text.contains("NaN"));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["core"]["value"]["core_clock"]["unit"], "MHz");
+    let executors = value["executors"].as_array().unwrap();
+    assert_eq!(executors.len(), crate::executor::ALL.len());
+    for offered in executors {
+        assert_eq!(offered["available"].as_bool().unwrap(), offered["why_not"].is_null(), "{offered}");
+    }
     assert_eq!(value["findings"].as_array().unwrap().len(), diagnosis.findings.len());
 }

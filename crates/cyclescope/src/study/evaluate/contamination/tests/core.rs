@@ -34,7 +34,6 @@ impl Default for Habits {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Core {
     habits: Habits,
     /// Durations that were computed before.

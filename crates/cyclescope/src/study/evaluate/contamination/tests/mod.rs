@@ -55,7 +55,7 @@ const STORES: Fault = Fault::StoresNotDrained;
 
 #[test]
 fn in_miniature_every_method_is_as_it_promises() {
-    let mut core = Core::default();
+    let mut core = Core::new(Habits::default());
     for clock in crate::clock::ALL {
         if clock.calls() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
             continue;
@@ -88,7 +88,7 @@ fn in_miniature_each_fence_holds_what_rests_on_it() {
         ("mfence-lfence-rdtsc", (end, 1), &[UNFINISHED, STORES]),
         ("mfence-lfence-rdtsc", (end, 3), &[FOLLOWING]),
     ];
-    let mut core = Core::default();
+    let mut core = Core::new(Habits::default());
     for (name, fence, expected) in fences {
         let rows = measure(&mut core, &without(name, *fence), 2);
         assert_eq!(happening(&rows), *expected, "{name} without step {}: {rows:#?}", fence.1);
@@ -181,7 +181,7 @@ fn stores_that_the_caller_left_are_not_taken_for_a_part_of_the_body() {
 
 #[test]
 fn in_miniature_the_notes_are_wrong_and_the_paper_leaves_a_gap() {
-    let mut core = Core::default();
+    let mut core = Core::new(Habits::default());
     let rdtscp = measure(&mut core, Clock::named("rdtscp").unwrap(), 6);
     let lfence = measure(&mut core, Clock::named("lfence-rdtsc").unwrap(), 6);
     let stand_in = measure(&mut core, &STAND_IN, 6);
