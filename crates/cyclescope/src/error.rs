@@ -83,6 +83,15 @@ pub enum RunError {
         /// The operating system's error number.
         errno: i32,
     },
+    /// The machinery around the code could not do its part, although no system call failed.
+    Machinery {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it could not be done.
+        why: String,
+        /// What the user can do about it; empty where nothing is known to help.
+        remedy: &'static str,
+    },
 }
 
 /// A snippet that can't be turned into machine code, with the place of the error.
@@ -99,6 +108,24 @@ pub struct BadSnippet {
 }
 
 impl RunError {
+    /// A failure of the machinery that no system call reported.
+    pub fn machinery(doing: &'static str, why: impl Into<String>, remedy: &'static str) -> RunError {
+        RunError::Machinery { doing, why: why.into(), remedy }
+    }
+
+    /// A failure of input or output: by its error number where a system call reported it.
+    pub fn io(doing: &'static str, error: &std::io::Error) -> RunError {
+        match error.raw_os_error() {
+            Some(errno) => RunError::System { doing, errno },
+            None => RunError::machinery(doing, error.to_string(), ""),
+        }
+    }
+
+    /// Whether the measured code has no part in it, so that other code would fail as well.
+    pub fn is_of_the_harness(&self) -> bool {
+        matches!(self, RunError::System { .. } | RunError::Machinery { .. })
+    }
+
     /// What the user can do about it; empty where nothing is known to help.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -115,6 +142,7 @@ impl RunError {
             RunError::WorkerLost { .. } => "something ended it from outside, or the snippet wrote over it",
             RunError::Refused { remedy, .. } => remedy,
             RunError::System { errno, .. } => system_remedy(*errno),
+            RunError::Machinery { remedy, .. } => remedy,
         }
     }
 }
@@ -216,6 +244,7 @@ impl fmt::Display for RunError {
                 let reason = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "{doing} failed: {reason}")
             }
+            RunError::Machinery { doing, why, .. } => write!(f, "{doing} failed: {why}"),
         }
     }
 }
@@ -233,3 +262,19 @@ impl fmt::Display for BadSnippet {
 impl std::error::Error for Unavailable {}
 impl std::error::Error for RunError {}
 impl std::error::Error for BadSnippet {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn only_a_system_call_that_failed_has_an_error_number() {
+        let named = RunError::io("reading", &io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(named, RunError::System { doing: "reading", errno: libc::EIO });
+        let other = RunError::io("reading", &io::Error::new(io::ErrorKind::InvalidData, "no number"));
+        assert_eq!(other.to_string(), "reading failed: no number");
+        assert!(other.is_of_the_harness() && named.is_of_the_harness());
+        assert!(!RunError::Hung { deadline_ms: 1 }.is_of_the_harness());
+    }
+}

@@ -302,7 +302,9 @@ impl From<&RunError> for ErrorRecord {
                 instruction: Some(instruction.clone()),
                 ..record
             },
-            RunError::System { .. } => ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record },
+            RunError::System { .. } | RunError::Machinery { .. } => {
+                ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
+            }
         }
     }
 }

@@ -73,6 +73,7 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
         Err(
             error @ (RunError::System { .. }
+            | RunError::Machinery { .. }
             | RunError::Refused { .. }
             | RunError::Exception { .. }
             | RunError::Late { .. }),

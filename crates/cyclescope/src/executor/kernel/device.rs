@@ -116,6 +116,12 @@ pub(super) fn stranger(lack: &str) -> Unavailable {
     )
 }
 
+/// The module answered something that this version does not know.
+pub(super) fn not_understood(why: impl Into<String>) -> RunError {
+    let remedy = "build and load the module that came with this program";
+    RunError::machinery("understanding the module's answer", why, remedy)
+}
+
 fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
     Unavailable { what: "executor kernel".to_string(), why, remedy: remedy.to_string() }
 }
@@ -171,7 +177,7 @@ impl Pinned {
             RunError::System { doing: MOVING, errno }
         };
         if cpu >= libc::CPU_SETSIZE as usize {
-            return Err(RunError::System { doing: MOVING, errno: libc::EINVAL });
+            return Err(RunError::machinery(MOVING, format!("there is no CPU {cpu}"), "see --cpu"));
         }
         // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size given.
         unsafe {

@@ -5,7 +5,7 @@
 //! switched them: for any other it is `EBUSY` meanwhile, and they go off when it goes.
 
 use super::abi::{self, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, VERSION};
-use super::device::{Module, Pinned, stranger};
+use super::device::{Module, Pinned, not_understood, stranger};
 use crate::error::{RunError, Unavailable};
 use crate::executor::Sample;
 use crate::executor::lock::{CpuLock, LockState};
@@ -296,7 +296,7 @@ fn list(module: &Module) -> Result<Vec<Code>, RunError> {
 }
 
 fn decode(answer: &MarkerCode) -> Result<Code, RunError> {
-    let strange = || RunError::System { doing: "understanding the module's answer", errno: libc::EPROTO };
+    let strange = || not_understood(format!("it describes code {} in other words", answer.code));
     let guards = [Guard::Bare, Guard::Preemption, Guard::Own];
     let surroundings = [Around::Nothing, Around::Memcpy];
     let name: Vec<u8> = answer.name.iter().copied().take_while(|byte| *byte != 0).collect();
@@ -365,7 +365,7 @@ mod tests {
             MarkerCode { around: 2, ..answer() },
             MarkerCode { name: [0xff; abi::MARKER_NAME_BYTES], ..answer() },
         ] {
-            assert!(matches!(decode(&strange), Err(RunError::System { errno: libc::EPROTO, .. })));
+            assert!(matches!(decode(&strange), Err(RunError::Machinery { why, .. }) if why.contains("code")));
         }
         let unended = MarkerCode { name: [b'x'; abi::MARKER_NAME_BYTES], ..answer() };
         assert_eq!(decode(&unended).unwrap().name.len(), abi::MARKER_NAME_BYTES);

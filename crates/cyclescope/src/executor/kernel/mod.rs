@@ -188,7 +188,9 @@ impl Kernel {
         }
         let info = &self.module.info;
         if layout.code.len() > info.most_pieces as usize || batch.calls() > info.most_calls as usize {
-            return Err(RunError::System { doing: "holding the programs of one layout", errno: libc::E2BIG });
+            let why = "they are more than the module takes";
+            let remedy = "take fewer programs or calls in a layout";
+            return Err(RunError::machinery("holding the programs of one layout", why, remedy));
         }
         let unread = super::random()?;
         let context = self.context(batch, layout);
@@ -311,7 +313,7 @@ impl Kernel {
                 Err(RunError::DirtyCanary { fence: "a clock reading, skipped or overwritten," })
             }
             status::ASTRAY => Err(RunError::DirtyCanary { fence: "the driver's record of its rounds" }),
-            _ => Err(RunError::System { doing: "understanding the module's answer", errno: libc::EPROTO }),
+            status => Err(device::not_understood(format!("it ended a run with status {status}"))),
         }
     }
 

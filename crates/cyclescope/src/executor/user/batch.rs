@@ -23,7 +23,9 @@ pub(super) fn split(batch: &Batch) -> Result<Vec<Chunk>, RunError> {
     let most = (SAMPLES - 2 * SAMPLES_FENCE).checked_div(samples).unwrap_or(usize::MAX);
     let most = most.min((COMMAND - LAYOUTS_AT) / words);
     if most == 0 {
-        return Err(RunError::System { doing: "holding the samples of one layout", errno: libc::ENOMEM });
+        let why = "they are more than the worker has memory for";
+        let remedy = "take fewer rounds or calls in a layout";
+        return Err(RunError::machinery("holding the samples of one layout", why, remedy));
     }
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut taken: Vec<Code> = Vec::new();

@@ -230,7 +230,8 @@ impl Memory {
             let written = rustix::io::pwrite(&self.template_file, &block, offset as u64)
                 .map_err(failed("filling the memory areas"))?;
             if written != block.len() {
-                return Err(RunError::System { doing: "filling the memory areas", errno: libc::ENOMEM });
+                let why = "their file took only a part";
+                return Err(RunError::machinery("filling the memory areas", why, ""));
             }
         }
         self.template = Some(element);

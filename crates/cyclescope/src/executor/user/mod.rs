@@ -113,7 +113,8 @@ impl User {
     /// The same where the machine's facts are known already.
     pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<User, RunError> {
         if options.cpu >= MAX_CPUS {
-            return Err(RunError::System { doing: sandbox::STEPS[1], errno: libc::EINVAL });
+            let why = format!("there is no CPU {}", options.cpu);
+            return Err(RunError::machinery(sandbox::STEPS[1], why, "see --cpu"));
         }
         let memory = Memory::new()?;
         let mut user = User {
@@ -222,7 +223,9 @@ impl User {
             return Err(RunError::Fault { signal, address, instruction });
         }
         if status.outcome == outcome::FENCE && status.detail == FENCE_COUNTER {
-            return Err(RunError::System { doing: "keeping the core-cycles counter", errno: libc::EBUSY });
+            let why = "something took it away while the code ran";
+            let remedy = "another run uses it; wait until that has ended";
+            return Err(RunError::machinery("keeping the core-cycles counter", why, remedy));
         }
         if status.outcome == outcome::FENCE {
             let fence = FENCES.get(status.detail as usize).copied().unwrap_or("the status block");

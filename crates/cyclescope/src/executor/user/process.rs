@@ -64,8 +64,8 @@ impl Worker {
         if pidfd < 0 {
             // SAFETY: takes no pointers; the child is this process's own.
             unsafe { libc::kill(pid as i32, libc::SIGKILL) };
-            let doing = "starting the worker (Linux 5.4 or later is needed)";
-            return Err(RunError::System { doing, errno: libc::ENOSYS });
+            let why = "the kernel gave it no process descriptor";
+            return Err(RunError::machinery("starting the worker", why, "Linux 5.4 or later is needed"));
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -228,10 +228,8 @@ pub(super) fn has_fsgsbase() -> bool {
 
 /// The host program's shared mappings, which a wild store in the worker would reach.
 fn foreign_mappings() -> Result<Vec<(usize, usize)>, RunError> {
-    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| RunError::System {
-        doing: "reading /proc/self/maps",
-        errno: error.raw_os_error().unwrap_or(0),
-    })?;
+    let maps = std::fs::read_to_string("/proc/self/maps")
+        .map_err(|error| RunError::io("reading /proc/self/maps", &error))?;
     let shared = |line: &str| {
         let (range, rest) = line.split_once(' ')?;
         if rest.as_bytes().get(3) != Some(&b's') {

@@ -272,7 +272,7 @@ impl<'a> Survey<'a> {
         };
         match result {
             Ok(readings) => Ok(Outcome::Measured(readings)),
-            Err(error @ RunError::System { .. }) => Err(error),
+            Err(error) if error.is_of_the_harness() => Err(error),
             Err(error) => Ok(match ring_0::skipped(&plan.anatomy, &error) {
                 Some(reason) => Outcome::Skipped(reason),
                 None => Outcome::Failed(error.to_string()),

@@ -200,7 +200,11 @@ impl Region {
         let above = (1..TRIES).map(|step| page + step * STRIDE);
         let below = (1..TRIES).filter_map(|step| page.checked_sub(step * STRIDE + bytes as u64));
         let start = above.chain(below).find(|start| map(*start, bytes, &file));
-        Ok(Region { file, start: start.ok_or(failed(Errno::NOMEM))?, bytes, used: 0 })
+        let crowded = || {
+            let why = format!("no {bytes} bytes near address {address:#x} are free");
+            RunError::machinery("making memory for copies of markers", why, "")
+        };
+        Ok(Region { file, start: start.ok_or_else(crowded)?, bytes, used: 0 })
     }
 
     /// Where a function goes that shall stand so many bytes behind the start of a cache line.
@@ -217,11 +221,11 @@ impl Region {
         let offset = (at - self.start) as usize;
         assert!(self.used <= offset && offset + bytes.len() <= self.bytes, "the region has room");
         self.used = offset + bytes.len();
-        let failed = |errno| RunError::System { doing: "writing copies of markers", errno };
+        let doing = "writing copies of markers";
         match rustix::io::pwrite(&self.file, bytes, offset as u64) {
             Ok(written) if written == bytes.len() => Ok(()),
-            Ok(_) => Err(failed(libc::ENOSPC)),
-            Err(errno) => Err(failed(errno.raw_os_error())),
+            Ok(_) => Err(RunError::machinery(doing, "their file took only a part", "")),
+            Err(errno) => Err(RunError::System { doing, errno: errno.raw_os_error() }),
         }
     }
 

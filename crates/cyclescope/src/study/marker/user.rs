@@ -200,10 +200,7 @@ impl UserBench {
 
     /// How often a subject's breakpoint was run into in so many loops.
     fn trapped(&mut self, subject: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
-        let failed = |error: io::Error| RunError::System {
-            doing: "reading a uprobe's count",
-            errno: error.raw_os_error().unwrap_or(libc::EIO),
-        };
+        let failed = |error: io::Error| RunError::io("reading a uprobe's count", &error);
         let counted = |bench: &UserBench| {
             let sites = bench.sites(subject, placement).into_iter();
             let probes = sites.filter_map(|site| bench.tracers.get(&site));

@@ -16,7 +16,9 @@ pub(super) struct Found {
 }
 
 pub(super) fn strange() -> RunError {
-    RunError::System { doing: "understanding the module's markers", errno: libc::EPROTO }
+    let why = "a design, guard or placement is missing or has another name";
+    let remedy = "build and load the module that came with this program";
+    RunError::machinery("understanding the module's markers", why, remedy)
 }
 
 /// What has nothing to switch is off.

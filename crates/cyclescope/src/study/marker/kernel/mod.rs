@@ -232,6 +232,7 @@ fn probe(state: &State) -> Option<markers::Probe> {
     state.probe.filter(|_| state.enabled).map(kind)
 }
 
+/// The compiler of the running kernel, into which the module is loaded: its markers are in no other machine.
 fn compiler() -> String {
     let version = std::fs::read_to_string("/proc/version").unwrap_or_default();
     code::compiler(&version).unwrap_or_else(|| "the kernel's".to_string())
