@@ -5,7 +5,7 @@ use cyclescope::clock::Clock;
 use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::kernel::{Kernel, KernelOptions};
-use cyclescope::executor::{Batch, Call, Executor, Layout, Place, Sample};
+use cyclescope::executor::{Batch, Call, Executor, Layout, Placed, Sample};
 use cyclescope::program::{Program, Recipe};
 use std::error::Error;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub fn call(
     offset: u32,
 ) -> Result<Vec<Sample>, RunError> {
     let layout = Layout {
-        code: vec![Place { program: 0, offset }],
+        code: vec![Placed { program: 0, offset }],
         round: vec![Call { place: 0, loop_count: 1 }],
         data: [0; 5],
         seed: 1,

@@ -15,7 +15,7 @@
 use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats};
 use crate::clock::Clock;
-use crate::executor::{Call, Place, Progress, Sample};
+use crate::executor::{Call, Placed, Progress, Sample};
 use crate::machine::Machine;
 use crate::measure::estimate::{LayoutData, Shape, call, estimate};
 use crate::measure::{Acquisition, Measurement, Plan, Precision};
@@ -125,7 +125,7 @@ impl SavedPlan {
 struct SavedLayout {
     copies: [usize; 3],
     ruler_loops: u64,
-    code: Vec<Place>,
+    code: Vec<Placed>,
     round: Vec<Call>,
     data: [i32; 5],
     seed: u64,
@@ -191,7 +191,7 @@ fn write_files(
         let per_layout = readings.chunks_exact(batch.rounds as usize * batch.calls());
         for (layout, readings) in batch.layouts.iter().zip(per_layout) {
             let Some(LayoutData { copies, ruler_loops, .. }) = data.next() else { break };
-            let place = |place: &Place| Place { program: place.program + first, ..*place };
+            let place = |place: &Placed| Placed { program: place.program + first, ..*place };
             let saved = SavedLayout {
                 copies: *copies,
                 ruler_loops: *ruler_loops,

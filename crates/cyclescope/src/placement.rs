@@ -5,7 +5,7 @@
 //! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
 //! their bodies, so that their difference is that of the added copies. The ruler stands still.
 
-use crate::executor::Place;
+use crate::executor::Placed;
 use crate::program::Program;
 use crate::random::Random;
 
@@ -43,7 +43,7 @@ pub fn random(
     arena_len: usize,
     alignment: Option<usize>,
     random: &mut Random,
-) -> Option<Vec<Place>> {
+) -> Option<Vec<Placed>> {
     let needed: usize = numbers.iter().map(|number| programs[*number].len() + LINE).sum();
     let first = from.next_multiple_of(PAGE);
     let room = arena_len.checked_sub(first + needed)?;
@@ -51,10 +51,10 @@ pub fn random(
     let alignment = alignment.unwrap_or_else(|| random.below(LINE));
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     random.shuffle(&mut order);
-    let mut places = vec![Place { program: 0, offset: 0 }; numbers.len()];
+    let mut places = vec![Placed { program: 0, offset: 0 }; numbers.len()];
     for index in order {
         let program = numbers[index];
-        places[index] = Place { program, offset: stack(&programs[program], &mut end, alignment) };
+        places[index] = Placed { program, offset: stack(&programs[program], &mut end, alignment) };
     }
     Some(places)
 }

@@ -126,7 +126,7 @@ pub(super) fn describe(program: &Program, offset: usize, more: &str) -> Option<S
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::executor::Place;
+    use crate::executor::Placed;
     use crate::program::Recipe;
 
     /// The place of a program in the arena.
@@ -138,7 +138,7 @@ mod tests {
         let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
         let program = Recipe { snippet, copies: 2, ..Recipe::empty(clock) }.build();
         let body = PLACE + program.body().start;
-        let code = vec![Place { program: 0, offset: PLACE as u32 }];
+        let code = vec![Placed { program: 0, offset: PLACE as u32 }];
         let layouts = [Layout { code, round: Vec::new(), data: Default::default(), seed: 0 }];
         let (program, place, start) = find(body + at, saved, &[program], &layouts).unwrap();
         assert_eq!((program, place as usize), (0, PLACE));

@@ -2,7 +2,7 @@
 
 /// A program's place in a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Place {
+pub struct Placed {
     /// Which program of the batch.
     pub program: usize,
     /// Its offset in the executor's code arena.
@@ -13,7 +13,7 @@ pub struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Layout {
     /// The programs that this layout uses.
-    pub code: Vec<Place>,
+    pub code: Vec<Placed>,
     /// One round: the calls that follow each other.
     pub round: Vec<Call>,
     /// By how many bytes each area's register is moved from the middle of its area.

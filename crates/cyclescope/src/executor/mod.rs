@@ -12,7 +12,7 @@ pub mod user;
 
 pub use capabilities::{Capabilities, CycleCounter, Lack, Ring, Room, Timing};
 pub use fault::FaultReport;
-pub use layout::{Call, Layout, Place};
+pub use layout::{Call, Layout, Placed};
 pub use lock::LockState;
 pub use offer::{Offer, OpenError, OpenOptions, Opened};
 

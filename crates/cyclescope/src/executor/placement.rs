@@ -1,6 +1,6 @@
 //! Where a layout's code and data go: what every executor checks before it writes.
 
-use super::{Batch, Layout, Place};
+use super::{Batch, Layout, Placed};
 use crate::error::RunError;
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ pub(super) fn check(batch: &Batch, layout: &Layout, area: usize) -> Result<(), R
 
 /// A layout's programs, by where they lie in an arena of so many bytes.
 pub(super) fn placed_code(batch: &Batch, layout: &Layout, arena: usize) -> Result<Vec<Code>, RunError> {
-    let code = |place: &Place| {
+    let code = |place: &Placed| {
         let at = place.offset as usize;
         Code { program: place.program, range: at..at + batch.programs[place.program].len() }
     };

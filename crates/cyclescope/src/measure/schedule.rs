@@ -5,7 +5,7 @@
 
 use crate::context::Element;
 use crate::error::RunError;
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
 use crate::placement;
 use crate::program::Program;
 use crate::random::Random;
@@ -50,7 +50,7 @@ impl Default for Pace {
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// The programs that it uses.
-    pub code: Vec<Place>,
+    pub code: Vec<Placed>,
     /// The call of each column.
     pub calls: Vec<Call>,
     /// The columns in the order in which a round runs them.
@@ -63,7 +63,7 @@ pub struct Stage {
 
 impl Stage {
     /// A random order of calls, with registers in the middle of their areas.
-    pub fn shuffled(code: Vec<Place>, calls: Vec<Call>, random: &mut Random) -> Stage {
+    pub fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
         Stage { code, calls, order, data: [0; 5], seed: random.bits() }
@@ -77,9 +77,9 @@ impl Stage {
 
 /// The first programs at fixed addresses at the start of the arena, each body at the start of a cache line, and the end
 /// of the last: for the ruler, and for what is compared at one place.
-pub fn fixed(programs: &[Program]) -> (Vec<Place>, usize) {
+pub fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
     let (offsets, end) = placement::fixed(programs);
-    (offsets.into_iter().enumerate().map(|(program, offset)| Place { program, offset }).collect(), end)
+    (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
 }
 
 /// Programs and the layouts to run them in.

@@ -4,7 +4,7 @@ use cyclescope::clock::Clock;
 use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
-use cyclescope::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use cyclescope::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
 use cyclescope::measure::measure;
 use cyclescope::program::{Program, Recipe, World};
 use cyclescope::ruler::IMUL;
@@ -37,7 +37,7 @@ pub fn layout(programs: &[Program], first: usize) -> Layout {
     let place = |(number, program): (usize, &Program)| {
         let here = at;
         at = (at + program.len()).next_multiple_of(64);
-        Place { program: number, offset: here as u32 }
+        Placed { program: number, offset: here as u32 }
     };
     let code = programs.iter().enumerate().map(place).collect();
     let round = (0..programs.len()).map(|place| Call { place, loop_count: 100 }).collect();

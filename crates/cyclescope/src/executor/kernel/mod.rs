@@ -265,7 +265,7 @@ impl Kernel {
     /// The layout's programs, placed.
     fn code(&self, batch: &Batch, layout: &Layout) -> Vec<(u32, Vec<u8>)> {
         let context_at = self.module.info.context + CONTEXT_AT as u64;
-        let place = |place: &super::Place| {
+        let place = |place: &super::Placed| {
             let program = &batch.programs[place.program];
             let mut bytes = vec![0; program.len()];
             program.place(self.module.info.arena + u64::from(place.offset), context_at, &mut bytes);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::clock;
 use crate::context::Element;
-use crate::executor::{Call, DELAY, Place};
+use crate::executor::{Call, DELAY, Placed};
 use crate::program::{Program, Recipe, World};
 use crate::ruler;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn program(snippet: &[u8], copies: usize, looped: bool) -> Program {
 }
 
 fn layout(number: u32) -> Layout {
-    let place = |program: usize| Place { program, offset: program as u32 * 0x1_0000 + 64 * number };
+    let place = |program: usize| Placed { program, offset: program as u32 * 0x1_0000 + 64 * number };
     let code = (0..PROGRAMS).map(place).collect();
     let round = (0..PROGRAMS).map(|place| Call { place, loop_count: ITERATIONS }).collect();
     Layout { code, round, data: [0; 5], seed: u64::from(number) }

@@ -6,7 +6,7 @@ use super::{User, UserOptions, batch};
 use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
 use crate::error::RunError;
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place, Sample};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
 use crate::program::{Program, Recipe};
 use std::mem::offset_of;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn once(snippet: &[u8]) -> Program {
 fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
     let length = program.len().next_multiple_of(64) as u32;
     let layouts = (0..layouts as u32).map(|index| Layout {
-        code: vec![Place { program: 0, offset: index * length }],
+        code: vec![Placed { program: 0, offset: index * length }],
         round: vec![Call { place: 0, loop_count: 1 }],
         data: [0; 5],
         seed: u64::from(index),

@@ -8,7 +8,7 @@ use super::ensemble::Ensemble;
 use super::reader::{Reader, Sampled, Shape, Size};
 use super::trimmed::{self, RULERS, Scale};
 use crate::error::RunError;
-use crate::executor::{Call, DELAY, Executor, Place, Sample};
+use crate::executor::{Call, DELAY, Executor, Placed, Sample};
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::program::{Program, Recipe};
 use crate::random::Random;
@@ -73,7 +73,7 @@ pub struct Sampling<'a> {
     subject: &'a Subject<'a>,
     programs: Vec<Program>,
     /// Where the programs stand.
-    code: Vec<Place>,
+    code: Vec<Placed>,
 }
 
 impl<'a> Sampling<'a> {

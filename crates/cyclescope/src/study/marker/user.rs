@@ -15,7 +15,7 @@ use super::tracer::Uprobe;
 use crate::clock::Clock;
 use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
-use crate::executor::{Call, Executor, Place, Sample};
+use crate::executor::{Call, Executor, Placed, Sample};
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::placement;
 use crate::program::Program;
@@ -219,7 +219,7 @@ impl UserBench {
     /// One call at a placement.
     fn once(&self, program: Program, placement: usize, loops: u64) -> Schedule {
         let stage = Stage {
-            code: vec![Place { program: 0, offset: 0 }],
+            code: vec![Placed { program: 0, offset: 0 }],
             calls: vec![Call { place: 0, loop_count: loops }],
             order: vec![0],
             data: self.data[placement],

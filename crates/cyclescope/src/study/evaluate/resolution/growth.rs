@@ -4,7 +4,7 @@
 
 use super::ruled::{self, Chain, TESTED};
 use crate::error::RunError;
-use crate::executor::{Call, Executor, Place};
+use crate::executor::{Call, Executor, Placed};
 use crate::measure::schedule::{self, Schedule};
 use crate::placement;
 use crate::program::{Program, Recipe};
@@ -141,7 +141,7 @@ pub(super) struct Experiment<'a> {
     pub(super) chain: Chain,
     plan: &'a Plan,
     /// Number and offset of each length's program, and the iterations that it is called with.
-    stands: Vec<(Place, u64)>,
+    stands: Vec<(Placed, u64)>,
     /// Bytes from one slot to the next.
     slot: usize,
     schedule: Schedule,
@@ -162,7 +162,7 @@ impl<'a> Experiment<'a> {
             }
             let [short, long, sentinel] = chain.programs();
             let (offsets, _) = placement::fixed(&[short, long, sentinel, programs[number].clone()]);
-            stands.push((Place { program: number, offset: offsets[TESTED] }, loop_count));
+            stands.push((Placed { program: number, offset: offsets[TESTED] }, loop_count));
         }
         let longest = programs.iter().map(Program::len).max().unwrap_or(0);
         // The loop writes to memory but reads none: it needs no fresh one for each layout.
@@ -184,7 +184,7 @@ impl<'a> Experiment<'a> {
         let stage = |(turn, number): (usize, &usize)| {
             let (place, loop_count) = self.stands[*number];
             let offset = place.offset + (turn % slots * self.slot) as u32;
-            let code = rulers.iter().copied().chain([Place { offset, ..place }]).collect();
+            let code = rulers.iter().copied().chain([Placed { offset, ..place }]).collect();
             let tested = vec![Call { place: TESTED, loop_count }; self.plan.share.calls];
             self.chain.stage(code, &tested, random)
         };

@@ -4,7 +4,7 @@
 //! test are called among them, in another order in each layout. The ruler is read by a fenced and cheap method that
 //! counts the same: one that can't read the ruler well would spoil each of its readings twice.
 
-use crate::executor::{Call, Place};
+use crate::executor::{Call, Placed};
 use crate::measure::schedule::{Pace, Stage};
 use crate::program::Program;
 use crate::random::Random;
@@ -102,7 +102,7 @@ impl Chain {
 
     /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and
     /// the iterations of each call.
-    pub(super) fn stage(&self, code: Vec<Place>, tested: &[Call], random: &mut Random) -> Stage {
+    pub(super) fn stage(&self, code: Vec<Placed>, tested: &[Call], random: &mut Random) -> Stage {
         let rulers = [
             Call { place: column::IMUL_SHORT, loop_count: self.loops },
             Call { place: column::IMUL_LONG, loop_count: self.loops },

@@ -3,7 +3,7 @@
 use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::user::{User, UserOptions};
-use crate::executor::{Batch, Call, DELAY, Executor, Layout, Place};
+use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed};
 use crate::program::Recipe;
 use crate::study::marker::compiled::{Code, Compiled};
 use crate::study::marker::instance::{Region, bytes};
@@ -44,7 +44,7 @@ fn hits(user: &mut User, switch: u64, state: usize, function: u64) -> Result<Vec
         warm_up: 0,
         rounds: ROUNDS,
         layouts: vec![Layout {
-            code: vec![Place { program: 0, offset: 0 }],
+            code: vec![Placed { program: 0, offset: 0 }],
             round: vec![Call { place: 0, loop_count: 1 }],
             data: [0; 5],
             seed: 1,
