@@ -29,7 +29,7 @@ static struct {
 	bool over;
 } watch;
 
-static enum hrtimer_restart look(struct hrtimer *timer)
+static enum hrtimer_restart cyclescope_watch_slice(struct hrtimer *timer)
 {
 	u64 began = READ_ONCE(watch.began);
 
@@ -45,13 +45,13 @@ static enum hrtimer_restart look(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-static void start(void *unused)
+static void cyclescope_start_watch(void *unused)
 {
 	hrtimer_start(&watch.timer, ns_to_ktime(watch.nanoseconds / 2), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
 /* Ours come here, those that ended a slice and those that came late; another's must not be taken for ours. */
-static int handle(unsigned int type, struct pt_regs *regs)
+static int cyclescope_handle_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (smp_processor_id() == READ_ONCE(watch.cpu) && READ_ONCE(watch.sent)) {
 		WRITE_ONCE(watch.sent, false);
@@ -63,12 +63,12 @@ static int handle(unsigned int type, struct pt_regs *regs)
 int deadline_init(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(&watch.timer, look, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_setup(&watch.timer, cyclescope_watch_slice, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 #else
 	hrtimer_init(&watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	watch.timer.function = look;
+	watch.timer.function = cyclescope_watch_slice;
 #endif
-	return register_nmi_handler(NMI_LOCAL, handle, 0, "cyclescope");
+	return register_nmi_handler(NMI_LOCAL, cyclescope_handle_nmi, 0, "cyclescope");
 }
 
 void deadline_exit(void)
@@ -89,7 +89,7 @@ int deadline_arm(unsigned int cpu, u32 microseconds)
 	WRITE_ONCE(watch.began, 0);
 	if (watch.watcher >= nr_cpu_ids)
 		return -EOPNOTSUPP;
-	return smp_call_function_single(watch.watcher, start, NULL, 1);
+	return smp_call_function_single(watch.watcher, cyclescope_start_watch, NULL, 1);
 }
 
 int deadline_keep(void)

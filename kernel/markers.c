@@ -166,7 +166,7 @@ static const struct {
 	unsigned int command;
 	/* Needs the sites for itself; the others only look. */
 	bool alone;
-	long (*answer)(struct file *file, void *argument);
+	long (*run)(struct file *file, void *argument);
 } calls[] = {
 	{ CYCLESCOPE_MARKER_CODE, false, describe },
 	{ CYCLESCOPE_MARKER_BYTES, false, read_bytes },
@@ -174,18 +174,18 @@ static const struct {
 	{ CYCLESCOPE_MARKER_RUN, true, run },
 };
 
-static long answer(struct file *file, u32 call, void *argument)
+static long cyclescope_marker_call(struct file *file, u32 call, void *argument)
 {
 	long answer;
 
 	if (!calls[call].alone)
-		return calls[call].answer(file, argument);
+		return calls[call].run(file, argument);
 	if (mutex_lock_interruptible(&sites))
 		return -ERESTARTSYS;
 	if (owner && owner != file)
 		answer = -EBUSY;
 	else
-		answer = calls[call].answer(file, argument);
+		answer = calls[call].run(file, argument);
 	mutex_unlock(&sites);
 	return answer;
 }
@@ -214,7 +214,7 @@ long markers_ioctl(struct file *file, unsigned int command, void __user *user)
 		return -EFAULT;
 	argument.head.size = size;
 	argument.head.version = CYCLESCOPE_VERSION;
-	bad = answer(file, call, &argument);
+	bad = cyclescope_marker_call(file, call, &argument);
 	if (!bad && copy_to_user(user, &argument, size))
 		return -EFAULT;
 	return bad;

@@ -277,7 +277,8 @@ static void tell_event(const struct capsule *capsule, struct cyclescope_run *run
 }
 
 /* What a slice's end means. True where the run is over. */
-static bool judge(const struct capsule *capsule, struct cyclescope_run *run, const struct slice *slice, bool late)
+static bool cyclescope_note_end(const struct capsule *capsule, struct cyclescope_run *run, const struct slice *slice,
+				bool late)
 {
 	u64 vector = capsule->control->vector;
 
@@ -325,7 +326,7 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 		late &= progress->round == round && capsule->control->vector != LEFT_SLICE;
 		late |= ktime_get_ns() - began > run->total_ms * 1000000ull;
 		round = progress->round;
-		over = judge(capsule, run, &slice, late);
+		over = cyclescope_note_end(capsule, run, &slice, late);
 		if (astray) {
 			tell_event(capsule, run, CYCLESCOPE_ASTRAY);
 			over = true;

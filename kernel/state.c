@@ -99,7 +99,7 @@ static bool has_tsc_aux(void)
 	return boot_cpu_has(X86_FEATURE_RDTSCP) || boot_cpu_has(X86_FEATURE_RDPID);
 }
 
-static void look(struct cpu_state *state)
+static void cyclescope_read_cpu_state(struct cpu_state *state)
 {
 	memset(state, 0, sizeof(*state));
 	state->cr0 = get_cr0();
@@ -136,7 +136,7 @@ static void look(struct cpu_state *state)
 
 void cpu_state_save(struct cpu_state *state)
 {
-	look(state);
+	cyclescope_read_cpu_state(state);
 	/* No breakpoint of a debugger may meet the capsule, where nobody would know it. */
 	set_db7(DR7_NONE);
 	state->pebs = stop_pebs();
@@ -149,7 +149,7 @@ u32 cpu_state_restore(const struct cpu_state *state)
 	struct cpu_state now;
 	u32 changed = 0;
 
-	look(&now);
+	cyclescope_read_cpu_state(&now);
 	if (now.cr0 != state->cr0) {
 		set_cr0(state->cr0);
 		changed |= CYCLESCOPE_CHANGED_CR0;
