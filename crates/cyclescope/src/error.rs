@@ -76,6 +76,10 @@ pub enum RunError {
         /// Whether only an indirect branch may lead there.
         hidden: bool,
     },
+    /// The batch is not one that can run: its memory, a layout, or the order of calls is wrong.
+    BadBatch(BadBatch),
+    /// The executor cannot give the batch what it asks for on this machine.
+    Unavailable(Unavailable),
     /// A system call of the harness failed.
     System {
         /// What was being done.
@@ -92,6 +96,17 @@ pub enum RunError {
         /// What the user can do about it; empty where nothing is known to help.
         remedy: &'static str,
     },
+}
+
+/// Something in a batch that can't be as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadBatch {
+    /// Which part of the batch: `area 2`, `layout 0`, `place 1`; each is counted from 0.
+    pub part: String,
+    /// What is wrong with it.
+    pub what: String,
+    /// What would be right.
+    pub expected: String,
 }
 
 /// A snippet that can't be turned into machine code, with the place of the error.
@@ -123,11 +138,17 @@ impl RunError {
 
     /// Whether the measured code has no part in it, so that other code would fail as well.
     pub fn is_of_the_harness(&self) -> bool {
-        matches!(self, RunError::System { .. } | RunError::Machinery { .. })
+        matches!(
+            self,
+            RunError::System { .. }
+                | RunError::Machinery { .. }
+                | RunError::BadBatch(_)
+                | RunError::Unavailable(_)
+        )
     }
 
     /// What the user can do about it; empty where nothing is known to help.
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> &str {
         match self {
             RunError::Fault { signal, .. } => fault_remedy(signal),
             RunError::Exception { vector, error_code, .. } => exception_remedy(*vector, *error_code),
@@ -141,6 +162,8 @@ impl RunError {
             }
             RunError::WorkerLost { .. } => "something ended it from outside, or the snippet wrote over it",
             RunError::Refused { remedy, .. } => remedy,
+            RunError::BadBatch(error) => &error.expected,
+            RunError::Unavailable(error) => &error.remedy,
             RunError::System { errno, .. } => system_remedy(*errno),
             RunError::Machinery { remedy, .. } => remedy,
         }
@@ -240,12 +263,20 @@ impl fmt::Display for RunError {
                     "`{instruction}` at byte {offset} of the {part}{through} is refused in ring 0: {why}"
                 )
             }
+            RunError::BadBatch(error) => error.fmt(f),
+            RunError::Unavailable(error) => error.fmt(f),
             RunError::System { doing, errno } => {
                 let reason = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "{doing} failed: {reason}")
             }
             RunError::Machinery { doing, why, .. } => write!(f, "{doing} failed: {why}"),
         }
+    }
+}
+
+impl fmt::Display for BadBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.part, self.what)
     }
 }
 
@@ -261,6 +292,7 @@ impl fmt::Display for BadSnippet {
 
 impl std::error::Error for Unavailable {}
 impl std::error::Error for RunError {}
+impl std::error::Error for BadBatch {}
 impl std::error::Error for BadSnippet {}
 
 #[cfg(test)]

@@ -302,7 +302,8 @@ impl From<&RunError> for ErrorRecord {
                 instruction: Some(instruction.clone()),
                 ..record
             },
-            RunError::System { .. } | RunError::Machinery { .. } => {
+            RunError::Unavailable(error) => ErrorRecord::from(error),
+            RunError::BadBatch(_) | RunError::System { .. } | RunError::Machinery { .. } => {
                 ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
             }
         }

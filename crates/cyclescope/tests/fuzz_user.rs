@@ -75,6 +75,8 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
             error @ (RunError::System { .. }
             | RunError::Machinery { .. }
             | RunError::Refused { .. }
+            | RunError::BadBatch(_)
+            | RunError::Unavailable(_)
             | RunError::Exception { .. }
             | RunError::Late { .. }),
         ) => {
