@@ -6,9 +6,12 @@
 
 pub mod chains;
 mod cold;
+pub mod memory;
+mod place;
 mod world;
 
 pub use cold::Cold;
+pub use place::Place;
 pub use world::{Vectors, World};
 
 use crate::asm::{Emitter, NOMINAL_CONTEXT};
