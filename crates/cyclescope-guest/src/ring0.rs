@@ -6,6 +6,7 @@ use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::kernel::{Kernel, KernelOptions};
 use cyclescope::executor::{Batch, Call, Executor, Layout, Placed, Sample};
+use cyclescope::program::memory::Memory;
 use cyclescope::program::{Program, Recipe};
 use std::error::Error;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub fn call(
     let layout = Layout {
         code: vec![Placed { program: 0, offset }],
         round: vec![Call { place: 0, loop_count: 1 }],
-        data: [0; 5],
+        data: vec![0; 5],
         seed: 1,
     };
     kernel.run(&Batch {
@@ -40,8 +41,7 @@ pub fn call(
         warm_up: 0,
         rounds,
         layouts: vec![layout],
-        element: Element::default(),
-        touches_memory: false,
+        memory: Memory::standard(Element::default(), false),
         delay: 1,
         deadline: Duration::from_secs(10),
     })

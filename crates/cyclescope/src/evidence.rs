@@ -127,7 +127,7 @@ struct SavedLayout {
     ruler_loops: u64,
     code: Vec<Placed>,
     round: Vec<Call>,
-    data: [i32; 5],
+    data: Vec<i32>,
     seed: u64,
 }
 
@@ -197,7 +197,7 @@ fn write_files(
                 ruler_loops: *ruler_loops,
                 code: layout.code.iter().map(place).collect(),
                 round: layout.round.clone(),
-                data: layout.data,
+                data: layout.data.clone(),
                 seed: layout.seed,
             };
             write_line(&mut layouts, &saved)?;

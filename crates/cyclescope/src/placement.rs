@@ -4,9 +4,17 @@
 //! layout has another code address, another alignment of the body against the cache line, other data
 //! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
 //! their bodies, so that their difference is that of the added copies. The ruler stands still.
+//!
+//! Where code or data are to be somewhere in particular, a [`Place`](crate::program::Place) says so, and [`resolve`] and
+//! [`data_at`] find offsets for it.
+
+mod resolve;
+
+pub use resolve::{Wanted, data_at, resolve};
 
 use crate::executor::Placed;
 use crate::program::Program;
+use crate::program::memory::{At, Fill, Memory};
 use crate::random::Random;
 
 const LINE: usize = 64;
@@ -59,10 +67,28 @@ pub fn random(
     Some(places)
 }
 
-/// Chooses by how many bytes each area's register is moved: whole cache lines, so that nothing starts to
-/// straddle two of them.
-pub fn data(random: &mut Random) -> [i32; 5] {
-    [(); 5].map(|()| (random.below(2 * DATA_SPREAD / LINE) * LINE) as i32 - DATA_SPREAD as i32)
+/// Chooses by how many bytes each register is moved in the standard memory, as [`data_in`] does.
+pub fn data(random: &mut Random) -> Vec<i32> {
+    data_in(&Memory::default(), random)
+}
+
+/// Chooses by how many bytes each area's register is moved: whole cache lines, so that nothing starts to straddle two of
+/// them. What points to the start of an area, or to an element of a ring, stays.
+pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
+    (0..memory.areas.len()).map(|area| shift(memory, area, random)).collect()
+}
+
+fn shift(memory: &Memory, area: usize, random: &mut Random) -> i32 {
+    let described = &memory.areas[area];
+    let moved = described.pointer.is_some_and(|pointer| pointer.at == At::Middle);
+    if !moved || matches!(described.fill, Fill::Ring(_)) {
+        return 0;
+    }
+    let (line, spread) = (LINE as i64, DATA_SPREAD as i64);
+    let allowed = memory.shifts(area);
+    let first = (*allowed.start()).max(-spread) / line;
+    let last = (*allowed.end()).min(spread - line) / line;
+    ((first + random.below((last - first + 1) as usize) as i64) * line) as i32
 }
 
 #[cfg(test)]
@@ -108,6 +134,35 @@ mod tests {
             assert_eq!((*offset as usize + program.body().start) % LINE, 0);
         }
         assert!(end < PAGE);
+    }
+
+    #[test]
+    fn data_move_by_lines_within_their_areas() {
+        let mut generator = Random::new(2);
+        let mut memory = Memory::default();
+        memory.areas[1].bytes = 8192;
+        memory.areas[2].pointer = None;
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            let shifts = data_in(&memory, &mut generator);
+            for (area, shift) in shifts.iter().enumerate() {
+                assert!(
+                    shift % 64 == 0 && memory.shifts(area).contains(&i64::from(*shift)),
+                    "{area} {shift}"
+                );
+            }
+            assert_eq!(shifts[2], 0);
+            seen.insert(shifts);
+        }
+        assert!(seen.len() > 900);
+    }
+
+    #[test]
+    fn the_standard_memory_is_moved_as_seeds_have_always_moved_it() {
+        let mut generator = Random::new(3);
+        let expected: Vec<i32> =
+            (0..5).map(|_| (generator.below(2048) * LINE) as i32 - DATA_SPREAD as i32).collect();
+        assert_eq!(data(&mut Random::new(3)), expected);
     }
 
     #[test]

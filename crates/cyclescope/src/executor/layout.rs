@@ -16,8 +16,9 @@ pub struct Layout {
     pub code: Vec<Placed>,
     /// One round: the calls that follow each other.
     pub round: Vec<Call>,
-    /// By how many bytes each area's register is moved from the middle of its area.
-    pub data: [i32; 5],
+    /// By how many bytes each area's register is moved from where the memory has it point: one for each area, within
+    /// [`Memory::shifts`](crate::program::memory::Memory::shifts).
+    pub data: Vec<i32>,
     /// Seeds the delays between calls.
     pub seed: u64,
 }

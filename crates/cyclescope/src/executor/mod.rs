@@ -16,11 +16,11 @@ pub use layout::{Call, Layout, Placed};
 pub use lock::LockState;
 pub use offer::{Offer, OpenError, OpenOptions, Opened};
 
-use crate::context::Element;
 use crate::error::RunError;
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::program::Program;
+use crate::program::memory::Memory;
 use std::time::Duration;
 
 /// Programs to run together, interleaved, in several layouts.
@@ -34,10 +34,8 @@ pub struct Batch {
     pub rounds: u32,
     /// The layouts, one after another.
     pub layouts: Vec<Layout>,
-    /// What the memory areas hold.
-    pub element: Element,
-    /// Whether the programs touch the memory areas, so that each layout needs them fresh.
-    pub touches_memory: bool,
+    /// What the programs find in memory and in vector registers.
+    pub memory: Memory,
     /// Turns of a loop of one core cycle, at most, that an executor waits before each call; how many is drawn at
     /// random, 1 at least. They keep programs from falling in step with a clock that counts in steps, so they have
     /// to span some of these.
@@ -64,6 +62,27 @@ pub struct Sample {
     pub start: u64,
     /// The reading after the body.
     pub end: u64,
+}
+
+/// A memory area as programs had it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PlacedArea {
+    /// The address of its first byte, where programs ran.
+    pub address: u64,
+    /// What its pages were.
+    pub pages: ObtainedPages,
+}
+
+/// What an area's pages turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObtainedPages {
+    /// 4 KiB each.
+    Small,
+    /// 2 MiB each, made by the kernel on request (transparent huge pages).
+    TransparentHuge,
+    /// 2 MiB each, from the pool that the administrator has set aside.
+    PooledHuge,
 }
 
 /// How far three clocks went while measured code had the CPU.
@@ -131,6 +150,11 @@ pub trait Executor {
         let mut samples = Vec::new();
         self.stream(batch, &mut |piece| samples.extend_from_slice(piece))?;
         Ok(samples)
+    }
+
+    /// The areas of the memory that the last batch had, in its order; none where the executor does not say.
+    fn areas(&self) -> Vec<PlacedArea> {
+        Vec::new()
     }
 
     /// More about the fault that the last batch ended with.

@@ -1,21 +1,9 @@
-//! Where a layout's code and data go: what every executor checks before it writes.
+//! Whether a batch's parts fit together: what every executor checks before it writes.
 
 use super::{Batch, Layout, Placed};
-use crate::error::RunError;
+use crate::error::BadBatch;
+use crate::program::memory::{Fill, Memory};
 use std::ops::Range;
-
-/// Distances that keep the areas' registers apart modulo 4096: odd multiples of 320, all in lines of their own.
-const STAGGER: usize = 320;
-
-/// How far from an area's start its register points, before a layout moves it.
-pub(super) const fn middle(area: usize, bytes: usize) -> usize {
-    bytes / 2 + STAGGER * (2 * area + 1)
-}
-
-/// How far a layout may move a register from the middle of an area of so many bytes.
-pub(super) const fn most_shift(bytes: usize) -> u32 {
-    (bytes / 2 - (64 << 10)) as u32
-}
 
 /// A program in the arena.
 #[derive(PartialEq)]
@@ -32,36 +20,65 @@ impl Code {
     }
 }
 
-pub(super) fn refused(doing: &'static str) -> RunError {
-    RunError::System { doing, errno: libc::EINVAL }
+fn bad_layout(what: String, expected: &str) -> BadBatch {
+    BadBatch { part: "a layout".to_string(), what, expected: expected.to_string() }
 }
 
-/// Whether a layout's parts refer to what there is, in areas of so many bytes.
-pub(super) fn check(batch: &Batch, layout: &Layout, area: usize) -> Result<(), RunError> {
+/// Whether a layout's parts refer to what there is.
+pub(super) fn check(batch: &Batch, layout: &Layout) -> Result<(), BadBatch> {
     let calls = batch.calls();
-    if layout.round.len() != calls || layout.round.iter().any(|call| call.place >= layout.code.len()) {
-        return Err(refused("finding the program of a call"));
+    if layout.round.len() != calls {
+        let what = format!("its round has {} calls, that of the first layout {calls}", layout.round.len());
+        return Err(bad_layout(what, "rounds of one length"));
     }
-    if layout.code.iter().any(|place| place.program >= batch.programs.len()) {
-        return Err(refused("finding a layout's program"));
+    if let Some(call) = layout.round.iter().find(|call| call.place >= layout.code.len()) {
+        let what = format!("a call goes to place {} of {}", call.place, layout.code.len());
+        return Err(bad_layout(what, "the number of one of its places"));
     }
-    if layout.data.iter().any(|shift| shift.unsigned_abs() > most_shift(area)) {
-        return Err(refused("moving a register in its memory area"));
+    if let Some(place) = layout.code.iter().find(|place| place.program >= batch.programs.len()) {
+        let what = format!("it places program {} of {}", place.program, batch.programs.len());
+        return Err(bad_layout(what, "the number of one of the batch's programs"));
+    }
+    check_data(&batch.memory, &layout.data)
+}
+
+fn check_data(memory: &Memory, data: &[i32]) -> Result<(), BadBatch> {
+    if data.len() != memory.areas.len() {
+        let what = format!("it moves {} pointers of {} areas", data.len(), memory.areas.len());
+        return Err(bad_layout(what, "one number for each area"));
+    }
+    for (area, shift) in data.iter().enumerate() {
+        let allowed = memory.shifts(area);
+        if !allowed.contains(&i64::from(*shift)) {
+            let what = format!("it moves the pointer into area {area} by {shift} bytes");
+            return Err(bad_layout(what, &format!("{} to {} bytes", allowed.start(), allowed.end())));
+        }
+        let Fill::Ring(ring) = memory.areas[area].fill else { continue };
+        if shift.unsigned_abs() % ring.stride != 0 {
+            let what = format!("it moves the pointer into the ring of area {area} by {shift} bytes");
+            return Err(bad_layout(what, "a multiple of the ring's stride, so that it points to an element"));
+        }
     }
     Ok(())
 }
 
 /// A layout's programs, by where they lie in an arena of so many bytes.
-pub(super) fn placed_code(batch: &Batch, layout: &Layout, arena: usize) -> Result<Vec<Code>, RunError> {
+pub(super) fn placed_code(batch: &Batch, layout: &Layout, arena: usize) -> Result<Vec<Code>, BadBatch> {
     let code = |place: &Placed| {
         let at = place.offset as usize;
         Code { program: place.program, range: at..at + batch.programs[place.program].len() }
     };
     let mut placed: Vec<Code> = layout.code.iter().map(code).collect();
     placed.sort_by_key(|code| code.range.start);
-    let overlapping = placed.windows(2).any(|pair| pair[0].range.end > pair[1].range.start);
-    if overlapping || placed.last().is_some_and(|last| last.range.end > arena) {
-        return Err(refused("placing code in the arena"));
+    if let Some(pair) = placed.windows(2).find(|pair| pair[0].range.end > pair[1].range.start) {
+        let what = format!("programs {} and {} overlap in the arena", pair[0].program, pair[1].program);
+        return Err(bad_layout(what, "places that lie apart"));
     }
-    Ok(placed)
+    match placed.last().filter(|last| last.range.end > arena) {
+        Some(last) => {
+            let what = format!("program {} ends at byte {} of the arena", last.program, last.range.end);
+            Err(bad_layout(what, &format!("an end of at most {arena}")))
+        }
+        None => Ok(placed),
+    }
 }

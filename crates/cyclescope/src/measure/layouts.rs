@@ -8,6 +8,7 @@ use crate::error::RunError;
 use crate::executor::{Call, Layout, Sample};
 use crate::placement;
 use crate::program::Program;
+use crate::program::memory::Memory;
 use crate::ruler::LayoutSamples;
 use std::time::Duration;
 
@@ -72,8 +73,7 @@ impl Session<'_> {
         let pace = Pace {
             warm_up,
             rounds,
-            element: self.outline.world.element,
-            touches_memory: self.outline.touches_memory,
+            memory: Memory::standard(self.outline.world.element, self.outline.touches_memory),
             deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
             ..Pace::default()
         };

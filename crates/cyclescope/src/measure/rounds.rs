@@ -9,10 +9,12 @@
 use super::contrast::Contrast;
 use super::schedule::{self, Pace, Schedule, Stage};
 use crate::clock::Clock;
+use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::{Call, Executor, Sample};
 use crate::placement;
 use crate::program::Program;
+use crate::program::memory::Memory;
 use crate::random::Random;
 use crate::ruler::{
     ADD_SPAN, Alone, Gauge, IMUL_SPAN, LayoutSamples, Outliers, Quiet, Ruler, SENTINEL_LOOPS, column,
@@ -91,7 +93,8 @@ impl Rounds {
     ) -> Result<Vec<LayoutRounds>, RunError> {
         let arena = executor.arena_len();
         let (stages, loops): (Vec<_>, Vec<_>) = (0..layouts).map(|_| self.stage(arena, random)).unzip();
-        let pace = Pace { warm_up: WARM_UP, rounds, touches_memory: self.touches_memory, ..Pace::default() };
+        let memory = Memory::standard(Element::default(), self.touches_memory);
+        let pace = Pace { warm_up: WARM_UP, rounds, memory, ..Pace::default() };
         let schedule = Schedule::with(self.programs.clone(), pace, stages);
         let samples = schedule.run(executor)?;
         let times = schedule.by_layout(&samples).map(|layout| {

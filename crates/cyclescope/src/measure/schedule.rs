@@ -3,11 +3,12 @@
 //! A round has a column for each of its calls. Each layout runs them in an order of its own; its readings come back by
 //! column. A schedule knows nothing of what its columns mean.
 
-use crate::context::Element;
+use crate::context::AREA_REGISTERS;
 use crate::error::RunError;
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
 use crate::placement;
 use crate::program::Program;
+use crate::program::memory::Memory;
 use crate::random::Random;
 use crate::ruler::LayoutSamples;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// How a batch runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pace {
     /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
     pub warm_up: u32,
@@ -26,10 +27,8 @@ pub struct Pace {
     pub delay: u32,
     /// How long the whole batch may take.
     pub deadline: Duration,
-    /// What memory holds at first.
-    pub element: Element,
-    /// Whether each layout needs fresh memory.
-    pub touches_memory: bool,
+    /// The memory areas of the programs.
+    pub memory: Memory,
 }
 
 impl Default for Pace {
@@ -40,8 +39,7 @@ impl Default for Pace {
             rounds: 1,
             delay: DELAY,
             deadline: DEADLINE,
-            element: Element::default(),
-            touches_memory: false,
+            memory: Memory::standard(Default::default(), false),
         }
     }
 }
@@ -56,7 +54,7 @@ pub struct Stage {
     /// The columns in the order in which a round runs them.
     pub order: Vec<usize>,
     /// By how many bytes each area's register is moved.
-    pub data: [i32; 5],
+    pub data: Vec<i32>,
     /// Seeds the delays between calls.
     pub seed: u64,
 }
@@ -66,11 +64,11 @@ impl Stage {
     pub fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
-        Stage { code, calls, order, data: [0; 5], seed: random.bits() }
+        Stage { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.bits() }
     }
 
     /// Other data addresses.
-    pub fn with_data(self, data: [i32; 5]) -> Stage {
+    pub fn with_data(self, data: Vec<i32>) -> Stage {
         Stage { data, ..self }
     }
 }
@@ -92,17 +90,8 @@ pub struct Schedule {
 impl Schedule {
     /// Programs without a layout yet.
     pub fn new(programs: Vec<Program>, pace: Pace) -> Schedule {
-        let Pace { warm_up, rounds, delay, deadline, element, touches_memory } = pace;
-        let batch = Batch {
-            programs,
-            warm_up,
-            rounds,
-            layouts: Vec::new(),
-            element,
-            touches_memory,
-            delay,
-            deadline,
-        };
+        let Pace { warm_up, rounds, delay, deadline, memory } = pace;
+        let batch = Batch { programs, warm_up, rounds, layouts: Vec::new(), memory, delay, deadline };
         Schedule { batch, orders: Vec::new() }
     }
 

@@ -6,6 +6,7 @@ use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
 use cyclescope::measure::measure;
+use cyclescope::program::memory::Memory;
 use cyclescope::program::{Program, Recipe, World};
 use cyclescope::ruler::IMUL;
 use cyclescope::run::Request;
@@ -41,7 +42,7 @@ pub fn layout(programs: &[Program], first: usize) -> Layout {
     };
     let code = programs.iter().enumerate().map(place).collect();
     let round = (0..programs.len()).map(|place| Call { place, loop_count: 100 }).collect();
-    Layout { code, round, data: [0; 5], seed: first as u64 + 1 }
+    Layout { code, round, data: vec![0; 5], seed: first as u64 + 1 }
 }
 
 /// One call of each program per round.
@@ -52,8 +53,7 @@ pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
         warm_up: 1,
         rounds,
         layouts,
-        element: Element::F64,
-        touches_memory: true,
+        memory: Memory::standard(Element::F64, true),
         delay: DELAY,
         deadline,
     }

@@ -17,16 +17,17 @@ pub use device::{DEVICE, Module};
 
 use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
-use super::placement::{check, middle, placed_code};
+use super::placement::{check, placed_code};
 use super::{
-    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Layout, Offer, OpenOptions, Progress,
-    Ring, Room, Sample, Timing,
+    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Layout, ObtainedPages, Offer,
+    OpenOptions, PlacedArea, Progress, Ring, Room, Sample, Timing,
 };
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::program::Program;
+use crate::program::memory::{Lifetime, Memory};
 use crate::snippet::Snippet;
 use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
 use device::Pinned;
@@ -179,19 +180,22 @@ impl Kernel {
         layout: &Layout,
         until: Instant,
     ) -> Result<Vec<Sample>, RunError> {
-        let area_bytes = self.module.info.area_bytes as usize;
-        check(batch, layout, area_bytes)?;
-        placed_code(batch, layout, self.arena_len())?;
+        check(batch, layout).map_err(RunError::BadBatch)?;
+        placed_code(batch, layout, self.arena_len()).map_err(RunError::BadBatch)?;
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         if left == 0 {
             return Err(RunError::Late { limit_ms: allowed(batch).as_millis() as u64, interrupted: false });
         }
         let info = &self.module.info;
         if layout.code.len() > info.most_pieces as usize || batch.calls() > info.most_calls as usize {
-            let why = "they are more than the module takes";
-            let remedy = "take fewer programs or calls in a layout";
-            return Err(RunError::machinery("holding the programs of one layout", why, remedy));
+            let error = Unavailable {
+                what: format!("a layout of {} programs and {} calls", layout.code.len(), batch.calls()),
+                why: format!("the module takes {} programs and {} calls", info.most_pieces, info.most_calls),
+                remedy: "take fewer of them in a round".to_string(),
+            };
+            return Err(RunError::Unavailable(error));
         }
+        let used = batch.memory.areas.iter().any(|area| area.lifetime != Lifetime::Unused);
         let unread = super::random()?;
         let context = self.context(batch, layout);
         let mut page = Page::new(unread, &context);
@@ -215,7 +219,7 @@ impl Kernel {
             .collect();
         let mut samples = vec![Sample::default(); batch.rounds as usize * batch.calls()];
         let mut run = abi::Run {
-            flags: if batch.touches_memory { abi::RUN_FILL } else { 0 }
+            flags: if used { abi::RUN_FILL } else { 0 }
                 | if self.module.has_deadline() { 0 } else { abi::RUN_UNGUARDED },
             cpu: self.options.cpu as u32,
             pieces: pieces.len() as u32,
@@ -231,7 +235,7 @@ impl Kernel {
             deadline_us: self.deadline_us(),
             total_ms: left.min(u128::from(u32::MAX)) as u32,
             seed: layout.seed,
-            fill: batch.element.pattern(),
+            fill: batch.memory.vectors.pattern(),
             unread,
             ..abi::Run::default()
         };
@@ -253,11 +257,10 @@ impl Kernel {
 
     fn context(&self, batch: &Batch, layout: &Layout) -> Context {
         let info = &self.module.info;
-        let mut context = Context::new(batch.element);
+        let mut context = Context::new(batch.memory.vectors);
         context.eviction = info.eviction;
-        for (area, register) in AREA_REGISTERS.iter().enumerate() {
-            let address = info.areas[area] + middle(area, info.area_bytes as usize) as u64;
-            context.gpr[*register] = address.wrapping_add_signed(i64::from(layout.data[area]));
+        for (register, value) in batch.memory.registers(&info.areas, &layout.data) {
+            context.gpr[register] = value;
         }
         context
     }
@@ -358,6 +361,8 @@ impl Executor for Kernel {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
+        batch.memory.check().map_err(RunError::BadBatch)?;
+        offered(&batch.memory).map_err(RunError::Unavailable)?;
         batch.programs.iter().try_for_each(|program| self.judge(program))?;
         let pinned = Pinned::to(self.options.cpu)?;
         self.lock.begin();
@@ -372,6 +377,11 @@ impl Executor for Kernel {
         self.module.release();
         drop(pinned);
         result
+    }
+
+    fn areas(&self) -> Vec<PlacedArea> {
+        let area = |address: &u64| PlacedArea { address: *address, pages: ObtainedPages::Small };
+        self.module.info.areas.iter().map(area).collect()
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
@@ -389,6 +399,19 @@ impl Executor for Kernel {
     fn changed(&self) -> Vec<&'static str> {
         abi::changed(self.changed)
     }
+}
+
+/// Whether the module has such a memory: five areas of its own size, all of the same numbers.
+fn offered(memory: &Memory) -> Result<(), Unavailable> {
+    let touched = memory.areas.first().is_some_and(|area| area.lifetime == Lifetime::Fresh);
+    if *memory == Memory::standard(memory.vectors, touched) {
+        return Ok(());
+    }
+    Err(Unavailable {
+        what: "this memory in ring 0".to_string(),
+        why: "the kernel module has five areas of 1 MiB of the same numbers and no others".to_string(),
+        remedy: "measure in user mode (--executor user)".to_string(),
+    })
 }
 
 /// How long a batch may take. Its own deadline is there to find code without an end, which the module does itself, and

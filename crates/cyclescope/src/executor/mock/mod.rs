@@ -11,6 +11,7 @@
 mod core;
 mod cost;
 mod instrument;
+mod memory;
 mod presets;
 mod scenario;
 #[cfg(test)]
@@ -23,7 +24,7 @@ pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
 };
 
-use super::{Batch, Capabilities, CycleCounter, Executor, Layout, Ring, Room, Sample, Timing};
+use super::{Batch, Capabilities, CycleCounter, Executor, Layout, PlacedArea, Ring, Room, Sample, Timing};
 use crate::context::AREA_REGISTERS;
 use crate::error::RunError;
 use crate::machine::Machine;
@@ -76,6 +77,7 @@ pub struct Simulated {
     batches: u32,
     capabilities: Capabilities,
     machine: LazyMachine,
+    areas: Vec<PlacedArea>,
 }
 
 impl Simulated {
@@ -87,6 +89,7 @@ impl Simulated {
             batches: 0,
             capabilities: capabilities(),
             machine: LazyMachine::default(),
+            areas: Vec::new(),
         }
     }
 
@@ -150,6 +153,7 @@ impl Executor for Simulated {
             return Err(fault.error.clone());
         }
         self.batches += 1;
+        self.areas = memory::place(&batch.memory).map_err(RunError::BadBatch)?;
         let deadline = self.instrument.now() + batch.deadline.as_secs_f64() * scenario.hertz;
         let mut samples = Vec::with_capacity(batch.rounds as usize * batch.calls());
         for layout in &batch.layouts {
@@ -161,6 +165,10 @@ impl Executor for Simulated {
             take(&samples);
         }
         Ok(())
+    }
+
+    fn areas(&self) -> Vec<PlacedArea> {
+        self.areas.clone()
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::clock;
 use crate::context::Element;
 use crate::executor::{Call, DELAY, Placed};
+use crate::program::memory::Memory;
 use crate::program::{Program, Recipe, World};
 use crate::ruler;
 use std::time::Duration;
@@ -33,7 +34,7 @@ fn layout(number: u32) -> Layout {
     let place = |program: usize| Placed { program, offset: program as u32 * 0x1_0000 + 64 * number };
     let code = (0..PROGRAMS).map(place).collect();
     let round = (0..PROGRAMS).map(|place| Call { place, loop_count: ITERATIONS }).collect();
-    Layout { code, round, data: [0; 5], seed: u64::from(number) }
+    Layout { code, round, data: vec![0; 5], seed: u64::from(number) }
 }
 
 /// The empty pair, 30 and 60 copies of the snippet, and the ruler.
@@ -56,8 +57,7 @@ fn batch(snippet: &[u8], rounds: u32, layouts: u32) -> Batch {
         warm_up: 0,
         rounds,
         layouts,
-        element: Element::F64,
-        touches_memory: true,
+        memory: Memory::standard(Element::F64, true),
         delay: DELAY,
         deadline,
     }

@@ -1,5 +1,6 @@
 //! What the two sides exchange: a command that the worker can only read, and its answer.
 
+use super::areas::Orders;
 use crate::context::Context;
 use std::mem::size_of;
 use std::sync::atomic::AtomicU32;
@@ -17,11 +18,11 @@ pub(super) struct Command {
     pub(super) calls: u32,
     pub(super) warm_up: u32,
     pub(super) rounds: u32,
-    /// Whether each layout needs fresh memory areas.
-    pub(super) touches_memory: u32,
     /// Turns of a delay before each call at most.
     pub(super) delay: u32,
-    /// The context of every call but for the area registers.
+    /// Which memory areas are prepared before a layout.
+    pub(super) orders: Orders,
+    /// The context of every call but for the general purpose registers.
     pub(super) context: Context,
 }
 
@@ -29,7 +30,8 @@ pub(super) struct Command {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct PlacedLayout {
-    pub(super) areas: [u64; 5],
+    /// General purpose registers at the entry of every call.
+    pub(super) gpr: [u64; 16],
     pub(super) seed: u64,
 }
 

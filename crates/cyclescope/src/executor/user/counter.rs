@@ -4,7 +4,7 @@
 //! (perf_event_open(2), `index`); the number goes into the context before each call. The event counts in user
 //! mode only, so that an interrupt's own cycles are not in the readings.
 
-use super::memory::view;
+use super::regions::view;
 use super::setup::Setup;
 use super::stub;
 use perf_event_open_sys::bindings as abi;

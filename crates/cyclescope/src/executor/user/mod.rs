@@ -13,14 +13,15 @@
 //! system call. It is no jail for an attacker: VMCALL and VMMCALL reach the hypervisor and nothing here
 //! sees them, and code that looks for the harness's own memory in its process will find it.
 
+mod areas;
 mod batch;
 mod command;
 mod counter;
 mod ending;
 mod faults;
-mod memory;
 mod options;
 mod process;
+mod regions;
 mod sandbox;
 mod setup;
 mod stub;
@@ -35,17 +36,19 @@ pub use options::UserOptions;
 
 use super::lock::{CpuLock, LockState, until};
 use super::{
-    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, Ring, Room, Sample,
-    Timing, random,
+    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, PlacedArea, Ring,
+    Room, Sample, Timing, random,
 };
-use crate::context::AREA_REGISTERS;
+use crate::context::{AREA_REGISTERS, Element};
 use crate::error::RunError;
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
+use crate::program::memory::{Memory, STANDARD_BYTES};
+use areas::Areas;
 use batch::Chunk;
 use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
-use memory::Memory;
 use process::{Waited, Worker};
+use regions::Regions;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -84,7 +87,10 @@ pub fn capabilities(machine: &Machine) -> Capabilities {
         }),
         cycle_counter: CycleCounter::AskSystem,
         aperf: Fact::Known(false),
-        room: Fact::Known(Room { arena: memory::ARENA, areas: vec![memory::AREA; AREA_REGISTERS.len()] }),
+        room: Fact::Known(Room {
+            arena: regions::ARENA,
+            areas: vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()],
+        }),
     }
 }
 
@@ -93,7 +99,8 @@ pub struct User {
     options: UserOptions,
     capabilities: Capabilities,
     machine: Machine,
-    memory: Memory,
+    regions: Regions,
+    areas: Areas,
     worker: Option<Worker>,
     /// A worker that ends by itself, and is reaped when the next one runs.
     retired: Option<Worker>,
@@ -116,12 +123,16 @@ impl User {
             let why = format!("there is no CPU {}", options.cpu);
             return Err(RunError::machinery(sandbox::STEPS[1], why, "see --cpu"));
         }
-        let memory = Memory::new()?;
+        let regions = Regions::new()?;
+        let mut areas = Areas::default();
+        // Most batches have this one, so that the first finds its worker ready.
+        areas.adopt(&Memory::standard(Element::default(), false))?;
         let mut user = User {
             options: options.clone(),
             capabilities: capabilities(&machine),
             machine,
-            memory,
+            regions,
+            areas,
             worker: None,
             retired: None,
             sequence: 0,
@@ -139,7 +150,7 @@ impl User {
 
     fn status(&self) -> &Status {
         // SAFETY: mapped as long as `self`; read after `done` says that the worker has written it.
-        unsafe { &*self.memory.shared().status() }
+        unsafe { &*self.regions.shared().status() }
     }
 
     /// Whether the worker runs on another CPU than this thread does now.
@@ -154,10 +165,10 @@ impl User {
             return Ok(());
         }
         self.worker = None;
-        let status = self.memory.shared().status();
+        let status = self.regions.shared().status();
         // SAFETY: mapped, and no worker is running.
         unsafe { (*status).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
-        let mut worker = Worker::start(&self.memory, &self.options, self.sequence)?;
+        let mut worker = Worker::start(&self.regions, &self.areas, &self.options, self.sequence)?;
         match worker.wait(self.status(), self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
             Waited::Done if self.status().outcome == outcome::DONE => {}
             Waited::Done => {
@@ -169,23 +180,32 @@ impl User {
             Waited::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIME.as_millis() as u64 }),
             Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
         }
+        self.check_areas()?;
         self.worker = Some(worker);
         self.retired = None;
         Ok(())
     }
 
+    /// Notes what pages the worker's areas have; an error where they are not those that were asked for.
+    fn check_areas(&mut self) -> Result<(), RunError> {
+        let length = (self.status().address as usize).min(regions::SAMPLES);
+        // SAFETY: mapped as long as `self`; the worker has written so much there and waits.
+        let text = unsafe { std::slice::from_raw_parts(self.regions.shared().samples, length) };
+        self.areas.mapped(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
+    }
+
     /// Runs some layouts of a batch, until a point in time. The samples stay until the next command.
     fn run_chunk(&mut self, batch: &Batch, chunk: &Chunk, until: Instant) -> Result<&[Sample], RunError> {
         let canary = random()?;
-        let samples = chunk.write(batch, &mut self.memory, canary);
+        let samples = chunk.write(batch, &mut self.regions, &self.areas, canary);
         let spin = self.elsewhere();
         let sequence = self.sequence.wrapping_add(1);
         self.sequence = sequence;
-        let command: *mut Command = self.memory.command();
+        let command: *mut Command = self.regions.command();
         // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new sequence number.
         let word = unsafe {
             ptr::addr_of_mut!((*command).spin).write(spin as u32);
-            (*self.memory.shared().status()).outcome = outcome::RUNNING;
+            (*self.regions.shared().status()).outcome = outcome::RUNNING;
             &(*command).sequence
         };
         word.store(sequence, Ordering::Release);
@@ -208,15 +228,16 @@ impl User {
             return Err(error);
         }
         self.worker = Some(worker);
+        self.areas.began();
         // SAFETY: mapped as long as `self`; the worker has written so many samples and waits.
-        Ok(unsafe { std::slice::from_raw_parts(self.memory.shared().first_sample(), samples) })
+        Ok(unsafe { std::slice::from_raw_parts(self.regions.shared().first_sample(), samples) })
     }
 
     /// Turns the worker's answer into an error, if it is one.
     fn check(&mut self, batch: &Batch, chunk: &Chunk, samples: usize, canary: u64) -> Result<(), RunError> {
         let status = self.status();
         if status.outcome == outcome::FAULT {
-            let arena = self.memory.in_worker(memory::view::ARENA_AT);
+            let arena = self.regions.in_worker(regions::view::ARENA_AT);
             let fault = faults::name(status, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
             let (signal, address, instruction) = (fault.signal, fault.address, fault.instruction.clone());
             self.fault = Some(fault);
@@ -232,7 +253,7 @@ impl User {
             return Err(RunError::DirtyCanary { fence });
         }
         // SAFETY: mapped as long as `self`.
-        let damaged = unsafe { self.memory.shared().damaged_fence(samples, canary) };
+        let damaged = unsafe { self.regions.shared().damaged_fence(samples, canary) };
         match damaged {
             Some(fence) => Err(RunError::DirtyCanary { fence: FENCES[fence as usize] }),
             None if status.outcome != outcome::DONE => {
@@ -254,9 +275,10 @@ impl Executor for User {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
+        batch.memory.check().map_err(RunError::BadBatch)?;
         let chunks = batch::split(batch)?;
-        if batch.touches_memory {
-            self.memory.set_template(batch.element)?;
+        if self.areas.adopt(&batch.memory).inspect_err(|_| self.worker = None)? {
+            self.worker = None;
         }
         self.ensure_worker()?;
         self.lock.begin();
@@ -264,6 +286,10 @@ impl Executor for User {
         let result = chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, until).map(&mut *take));
         self.lock.release();
         result
+    }
+
+    fn areas(&self) -> Vec<PlacedArea> {
+        self.areas.placed()
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {

@@ -1,8 +1,9 @@
 //! The worker as its caller sees it: a child process, started, waited for and ended.
 
+use super::areas::Areas;
 use super::command::Status;
-use super::memory::Memory;
 use super::options::UserOptions;
+use super::regions::Regions;
 use super::setup::Setup;
 use super::worker;
 use super::{counter, faults, sandbox};
@@ -32,10 +33,16 @@ pub(super) enum Waited {
 
 impl Worker {
     /// Makes a worker. Its first answer says whether it could be set up.
-    pub(super) fn start(memory: &Memory, options: &UserOptions, sequence: u32) -> Result<Worker, RunError> {
+    pub(super) fn start(
+        regions: &Regions,
+        areas: &Areas,
+        options: &UserOptions,
+        sequence: u32,
+    ) -> Result<Worker, RunError> {
         let setup = Setup {
-            view: memory.in_worker(0),
-            pieces: memory.pieces(),
+            view: regions.in_worker(0),
+            pieces: regions.pieces(),
+            areas: areas.setups().to_vec(),
             cpu: options.cpu,
             counter: options.counter.then(counter::attributes),
             caller: std::process::id() as i32,

@@ -1,11 +1,10 @@
-//! Where everything lies in the worker, and the caller's own view of what it shares.
+//! Where the harness's own memory lies in the worker, and the caller's view of what it shares.
 //!
 //! The caller reserves one stretch of addresses that it never touches itself; the worker maps everything
 //! into it. So the caller knows each address in the worker, and a worker that replaces another finds the
-//! same ones.
+//! same ones. The memory areas of programs have stretches of their own, see `areas`.
 
 use super::command::{Command, FENCED_PAGE, Shared};
-use crate::context::Element;
 use crate::error::RunError;
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
@@ -14,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::ptr;
 
 /// Bytes that nothing is mapped to around each region.
-const GUARD: usize = 64 << 10;
+pub(super) const GUARD: usize = 64 << 10;
 /// Bytes of the code arena.
 pub(super) const ARENA: usize = 4 << 20;
 /// Bytes of the command region.
@@ -24,8 +23,6 @@ pub(super) const SAMPLES: usize = 64 << 20;
 const STACK: usize = 128 << 10;
 /// Bytes of the signal stack: an AVX-512 frame takes 4 KiB, an AMX frame 12 KiB.
 pub(super) const SIGNAL_STACK: usize = 64 << 10;
-/// Bytes of one memory area.
-pub(super) const AREA: usize = 1 << 20;
 /// Bytes of the region that cold programs read through, a page at a time.
 const EVICTION: usize = crate::context::EVICTION_PAGES * 4096;
 /// Offsets in the worker's view.
@@ -39,13 +36,8 @@ pub(super) mod view {
     pub(in super::super) const STACK_AT: usize = SAMPLES_AT + SAMPLES + GUARD;
     pub(in super::super) const STACK_TOP: usize = STACK_AT + STACK;
     pub(in super::super) const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD;
-    const AREAS_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK + GUARD;
-    /// Where an area starts.
-    pub(in super::super) const fn area_at(area: usize) -> usize {
-        AREAS_AT + area * (AREA + GUARD)
-    }
     /// Where the region starts that cold programs read through.
-    pub(in super::super) const EVICTION_AT: usize = area_at(5) + GUARD;
+    pub(in super::super) const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK + GUARD;
     /// The page through which the kernel tells where the core-cycles counter is.
     pub(in super::super) const COUNTER_AT: usize = EVICTION_AT + EVICTION + GUARD;
     pub(super) const LEN: usize = COUNTER_AT + GUARD;
@@ -60,6 +52,9 @@ mod file {
     pub(super) const LEN: usize = SAMPLES_AT + SAMPLES;
 }
 
+/// Pieces of the worker's view.
+pub(super) const PIECES: usize = 8;
+
 /// A piece of the worker's view.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
@@ -72,9 +67,30 @@ pub(super) struct Piece {
 }
 
 /// One mapping of the caller, unmapped in the end.
-struct Mapping {
+pub(super) struct Mapping {
     start: *mut u8,
     bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// The address of its first byte.
+    pub(super) fn start(&self) -> u64 {
+        self.start as u64
+    }
+
+    /// What a mapping that can be written holds.
+    ///
+    /// # Safety
+    ///
+    /// It was made by [`map_shared`].
+    pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: mapped for writing as the caller promises, and borrowed from `self` as a whole; nothing else in
+        // this process knows of it, and the worker only reads what it shares so.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
 }
 
 impl Drop for Mapping {
@@ -84,25 +100,20 @@ impl Drop for Mapping {
     }
 }
 
-/// The memory of one executor. It outlives its workers.
-pub(super) struct Memory {
+/// The harness's memory of one executor. It outlives its workers.
+pub(super) struct Regions {
     code_file: OwnedFd,
     shared_file: OwnedFd,
-    template_file: OwnedFd,
     reservation: Mapping,
     arena: Mapping,
     shared: Mapping,
-    template: Option<Element>,
 }
 
-// SAFETY: the mappings belong to this value alone, and it has no interior mutability of its own.
-unsafe impl Send for Memory {}
-
-fn failed(doing: &'static str) -> impl Fn(Errno) -> RunError {
+pub(super) fn failed(doing: &'static str) -> impl Fn(Errno) -> RunError {
     move |errno| RunError::System { doing, errno: errno.raw_os_error() }
 }
 
-fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
+pub(super) fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
     let doing = "creating shared memory";
     // Kernels before 6.3 do not know the flag and do not need it.
     let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL)
@@ -112,7 +123,22 @@ fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
     Ok(fd)
 }
 
-fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<Mapping, RunError> {
+/// Reserves addresses that nothing is mapped to: at a place of the kernel's choice, or at one where nothing may be yet.
+pub(super) fn reserve(at: Option<u64>, bytes: usize) -> Result<Mapping, Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    let (hint, flags) = match at {
+        Some(at) => (at as usize as *mut core::ffi::c_void, flags | MapFlags::FIXED_NOREPLACE),
+        None => (ptr::null_mut(), flags),
+    };
+    // SAFETY: a new mapping where none is touches no other memory.
+    let start = unsafe { rustix::mm::mmap_anonymous(hint, bytes, ProtFlags::empty(), flags) }?;
+    let mapping = Mapping { start: start.cast(), bytes };
+    // Kernels before 4.17 take the address for a hint.
+    if hint.is_null() || start == hint { Ok(mapping) } else { Err(Errno::EXIST) }
+}
+
+/// Maps a file from [`memory_file`] for writing; no worker inherits the mapping.
+pub(super) fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<Mapping, RunError> {
     let doing = "mapping shared memory";
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -124,20 +150,14 @@ fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<Mapping, RunError> {
     Ok(mapping)
 }
 
-impl Memory {
-    pub(super) fn new() -> Result<Memory, RunError> {
+impl Regions {
+    pub(super) fn new() -> Result<Regions, RunError> {
         let code_file = memory_file("cyclescope-code", ARENA)?;
         let shared_file = memory_file("cyclescope-shared", file::LEN)?;
-        let template_file = memory_file("cyclescope-areas", AREA)?;
         let arena = map_shared(&code_file, ARENA)?;
         let shared = map_shared(&shared_file, file::LEN)?;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
-        let start =
-            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), view::LEN, ProtFlags::empty(), flags) }
-                .map_err(failed("reserving addresses for the worker"))?;
-        let reservation = Mapping { start: start.cast(), bytes: view::LEN };
-        Ok(Memory { code_file, shared_file, template_file, reservation, arena, shared, template: None })
+        let reservation = reserve(None, view::LEN).map_err(failed("reserving addresses for the worker"))?;
+        Ok(Regions { code_file, shared_file, reservation, arena, shared })
     }
 
     /// The address in the worker of an offset in its view.
@@ -146,7 +166,7 @@ impl Memory {
     }
 
     /// The mappings that the worker makes.
-    pub(super) fn pieces(&self) -> [Piece; 13] {
+    pub(super) fn pieces(&self) -> [Piece; PIECES] {
         use libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE};
         use std::os::fd::AsRawFd;
         let write = PROT_READ | PROT_WRITE;
@@ -160,15 +180,6 @@ impl Memory {
             protection: write,
             flags: MAP_PRIVATE | MAP_ANONYMOUS,
             fd: -1,
-            offset: 0,
-        };
-        // All hold the same numbers: what one of them is written to is its own.
-        let area = |area: usize| Piece {
-            at: view::area_at(area),
-            bytes: AREA,
-            protection: write,
-            flags: MAP_PRIVATE,
-            fd: self.template_file.as_raw_fd(),
             offset: 0,
         };
         [
@@ -186,11 +197,6 @@ impl Memory {
             shared(view::SAMPLES_AT, SAMPLES, write, file::SAMPLES_AT),
             anonymous(view::STACK_AT, STACK),
             anonymous(view::SIGNAL_STACK_AT, SIGNAL_STACK),
-            area(0),
-            area(1),
-            area(2),
-            area(3),
-            area(4),
             Piece { protection: PROT_READ, ..anonymous(view::EVICTION_AT, EVICTION) },
         ]
     }
@@ -217,24 +223,5 @@ impl Memory {
             status_page: at(file::STATUS_AT),
             samples: at(file::SAMPLES_AT),
         }
-    }
-
-    /// Fills the memory areas' template, where it holds another element.
-    pub(super) fn set_template(&mut self, element: Element) -> Result<(), RunError> {
-        if self.template == Some(element) {
-            return Ok(());
-        }
-        self.template = None;
-        let block: Vec<u8> = element.pattern().to_le_bytes().repeat((256 << 10) / 8);
-        for offset in (0..AREA).step_by(block.len()) {
-            let written = rustix::io::pwrite(&self.template_file, &block, offset as u64)
-                .map_err(failed("filling the memory areas"))?;
-            if written != block.len() {
-                let why = "their file took only a part";
-                return Err(RunError::machinery("filling the memory areas", why, ""));
-            }
-        }
-        self.template = Some(element);
-        Ok(())
     }
 }

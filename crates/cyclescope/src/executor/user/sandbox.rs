@@ -4,7 +4,7 @@
 //! `clock_gettime` alone may come from anywhere, for the vDSO falls back to it. Everything else raises
 //! SIGSYS, 32-bit and x32 calls too, and is reported like any other fault.
 
-use super::memory::{SIGNAL_STACK, view};
+use super::regions::{SIGNAL_STACK, view};
 use super::setup::{FILTER_LEN, Setup};
 use super::stub;
 use super::{ending, faults};
@@ -15,7 +15,7 @@ pub(super) const FAULTS: [i32; 6] =
     [libc::SIGILL, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
 /// What a failed set-up was doing, by the number that the worker reports.
-pub(super) const STEPS: [&str; 11] = [
+pub(super) const STEPS: [&str; 12] = [
     "tying the worker to its caller",
     "pinning the worker to the CPU",
     "limiting the worker's resources",
@@ -27,10 +27,13 @@ pub(super) const STEPS: [&str; 11] = [
     "setting the worker's signal mask",
     "closing the worker's sandbox (seccomp filters are needed)",
     "opening the core-cycles counter",
+    "mapping the memory areas",
 ];
 
-/// The last of them, which is not part of [`close`].
+/// The last two of them, which are not part of [`close`].
 pub(super) const STEP_COUNTER: u32 = 10;
+/// See [`STEP_COUNTER`].
+pub(super) const STEP_AREAS: u32 = 11;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 /// Offsets in `struct seccomp_data`.

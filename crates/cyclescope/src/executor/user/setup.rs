@@ -1,7 +1,8 @@
 //! All that a worker needs to know before it exists.
 
+use super::areas::AreaSetup;
 use super::command::Shared;
-use super::memory::{Piece, view};
+use super::regions::{PIECES, Piece, view};
 
 /// Instructions of the filter.
 pub(super) const FILTER_LEN: usize = 14;
@@ -9,7 +10,9 @@ pub(super) const FILTER_LEN: usize = 14;
 /// All that a worker needs to know, prepared before it exists.
 pub(super) struct Setup {
     pub(super) view: u64,
-    pub(super) pieces: [Piece; 13],
+    pub(super) pieces: [Piece; PIECES],
+    /// The memory areas of programs.
+    pub(super) areas: Vec<AreaSetup>,
     pub(super) cpu: usize,
     /// The event that programs read with RDPMC, if they do.
     pub(super) counter: Option<perf_event_open_sys::bindings::perf_event_attr>,

@@ -1,33 +1,34 @@
 //! Snippets that know where the harness keeps its own things, and what the caller must notice.
 
 use super::command::{FENCED_AT, FENCES};
-use super::memory::view;
+use super::regions::view;
 use super::{User, UserOptions, batch};
 use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
 use crate::error::RunError;
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
 use std::mem::offset_of;
 use std::time::Duration;
 
-fn spawn() -> User {
+pub(super) fn spawn() -> User {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
     User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker")
 }
 
-fn once(snippet: &[u8]) -> Program {
+pub(super) fn once(snippet: &[u8]) -> Program {
     let clock = Clock::named("rdtscp-lfence").expect("the clock exists");
     Recipe { snippet, copies: 1, ..Recipe::empty(clock) }.build()
 }
 
-fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
+pub(super) fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
     let length = program.len().next_multiple_of(64) as u32;
     let layouts = (0..layouts as u32).map(|index| Layout {
         code: vec![Placed { program: 0, offset: index * length }],
         round: vec![Call { place: 0, loop_count: 1 }],
-        data: [0; 5],
+        data: vec![0; 5],
         seed: u64::from(index),
     });
     Batch {
@@ -35,8 +36,7 @@ fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
         warm_up: 0,
         rounds,
         layouts: layouts.collect(),
-        element: Element::F64,
-        touches_memory: true,
+        memory: Memory::standard(Element::F64, true),
         delay: DELAY,
         deadline: Duration::from_secs(10),
     }
@@ -71,7 +71,7 @@ fn a_store_to_each_fence_is_noticed() {
         (view::CONTEXT_AT + gpr + 8 * 9, 3),
     ];
     for (target, fence) in targets {
-        let address = user.memory.in_worker(target);
+        let address = user.regions.in_worker(target);
         let result = run(&mut user, &store_to(address));
         assert_eq!(result, Err(RunError::DirtyCanary { fence: FENCES[fence] }), "{target:#x}");
         assert!(user.worker.is_none(), "the worker is replaced");
@@ -137,7 +137,7 @@ fn upper_vector_parts_do_not_outlive_a_call() {
 fn a_fault_on_the_signal_stack_is_reported() {
     let mut user = spawn();
     // Too near to its end for another frame.
-    let low = user.memory.in_worker(view::SIGNAL_STACK_AT) + 512;
+    let low = user.regions.in_worker(view::SIGNAL_STACK_AT) + 512;
     // mov rsp, low; ud2
     let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
     let result = run(&mut user, &snippet);
@@ -199,8 +199,10 @@ fn a_jump_past_the_end_reading_is_noticed() {
 #[test]
 fn commands_and_code_cannot_be_written() {
     let mut user = spawn();
-    for target in [view::COMMAND_AT, view::ARENA_AT + 4096, view::area_at(0) - 8, view::STACK_TOP] {
-        let address = user.memory.in_worker(target);
+    let in_worker =
+        [view::COMMAND_AT, view::ARENA_AT + 4096, view::STACK_TOP].map(|at| user.regions.in_worker(at));
+    let around = [user.areas.addresses()[0] - 8, user.areas.addresses()[4] + (1 << 20)];
+    for address in in_worker.into_iter().chain(around) {
         let result = run(&mut user, &store_to(address));
         assert!(
             matches!(result, Err(RunError::Fault { signal: "SIGSEGV", address: at, .. }) if at == address),
@@ -213,7 +215,7 @@ fn commands_and_code_cannot_be_written() {
 #[test]
 fn a_smashed_stack_of_the_harness_is_a_fault() {
     let mut user = spawn();
-    let return_rsp = user.memory.in_worker(view::CONTEXT_AT + FENCED_AT + offset_of!(Context, return_rsp));
+    let return_rsp = user.regions.in_worker(view::CONTEXT_AT + FENCED_AT + offset_of!(Context, return_rsp));
     // mov rax, return_rsp; mov rdi, [rax]; mov ecx, 16; rep stosq
     let smash = [
         &[0x48, 0xb8][..],
@@ -280,7 +282,7 @@ fn every_layout_finds_fresh_memory() {
         .concat();
         let run = |user: &mut User, rounds| {
             let mut batch = batch_of(once(&snippet), 4, rounds);
-            batch.element = element;
+            batch.memory = Memory::standard(element, true);
             user.run(&batch)
         };
         assert_eq!(run(&mut user, 1).map(|samples| samples.len()), Ok(4));
@@ -306,14 +308,14 @@ fn area_registers_point_to_lines_that_do_not_alias() {
     let mut user = spawn();
     // Each register's address decides which instruction faults: the snippet checks nothing, the test does.
     let chunk = &batch::split(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
-    chunk.write(&batch_of(once(&[0x90]), 1, 1), &mut user.memory, 1);
-    let placed = user.memory.command_bytes(super::command::LAYOUTS_AT);
+    chunk.write(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
+    let placed = user.regions.command_bytes(super::command::LAYOUTS_AT);
     // SAFETY: a placed layout has just been written there.
     let placed = unsafe { *placed.cast::<super::command::PlacedLayout>() };
-    assert_eq!(placed.areas.len(), AREA_REGISTERS.len());
-    for (index, address) in placed.areas.iter().enumerate() {
+    let addresses = AREA_REGISTERS.map(|register| placed.gpr[register]);
+    for (index, address) in addresses.iter().enumerate() {
         assert_eq!(address % 64, 0);
-        for other in &placed.areas[..index] {
+        for other in &addresses[..index] {
             assert!((address % 4096).abs_diff(other % 4096) >= 64);
         }
     }
@@ -327,7 +329,7 @@ fn layouts_that_overlap_go_in_commands_of_their_own() {
     batch.layouts[1].code[0].offset = batch.layouts[0].code[0].offset + 1;
     assert_eq!(parts(&batch), Ok(2));
     assert_eq!(spawn().run(&batch).map(|samples| samples.len()), Ok(3));
-    batch.layouts[1].code[0].offset = super::memory::ARENA as u32 - 1;
+    batch.layouts[1].code[0].offset = super::regions::ARENA as u32 - 1;
     assert!(parts(&batch).is_err());
 }
 

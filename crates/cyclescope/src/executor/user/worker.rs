@@ -3,21 +3,22 @@
 //! It starts as a copy of a process that may have had other threads, which may have held any lock. So
 //! nothing here allocates, locks, panics or touches thread-local storage.
 
+use super::areas;
 use super::command::{
     Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall, PlacedLayout, Shared,
     outcome,
 };
 use super::counter;
 use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit, finish, give_up, status};
-use super::memory::{AREA, view};
+use super::regions::view;
 use super::sandbox;
 use super::setup::Setup;
 use super::stub::{self, Restored};
-use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
+use crate::context::{CONSTANT_PART, Context};
 use crate::executor::Sample;
 use std::mem::size_of;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The first function of the worker. Never returns to the code that made it.
 ///
@@ -48,21 +49,23 @@ pub(super) unsafe fn start(setup: &Setup) -> ! {
 unsafe extern "C" fn serve(setup: *const Setup) -> ! {
     // SAFETY: `start` passes a reference that stays valid in this process.
     let setup = unsafe { &*setup };
-    // SAFETY: this process is the worker, set up once; the counter comes before the sandbox.
+    // SAFETY: this process is the worker, set up once; counter and areas come before the sandbox.
     let ready = unsafe {
         counter::open(setup)
             .map_err(|errno| (sandbox::STEP_COUNTER, errno))
-            .and_then(|()| sandbox::close(setup))
+            .and_then(|()| areas::map(setup).map_err(|errno| (sandbox::STEP_AREAS, errno)))
+            .and_then(|smaps| sandbox::close(setup).map(|()| smaps))
     };
-    if let Err((step, errno)) = ready {
+    let smaps = match ready {
+        Ok(smaps) => smaps,
         // SAFETY: the shared memory is mapped.
-        unsafe {
+        Err((step, errno)) => unsafe {
             give_up(outcome::SETUP, |status| {
                 ptr::addr_of_mut!((*status).detail).write_volatile(step);
                 ptr::addr_of_mut!((*status).errno).write_volatile(errno);
             })
-        }
-    }
+        },
+    };
     let mut restored =
         Restored { fs_base: 0, gs_base: 0, avx: setup.avx as u8, fsgsbase: setup.fsgsbase as u8 };
     if setup.fsgsbase {
@@ -77,6 +80,7 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
     // SAFETY: the shared memory is mapped, and the caller writes commands only while none is running.
     unsafe {
         ptr::addr_of_mut!((*status()).outcome).write_volatile(outcome::DONE);
+        ptr::addr_of_mut!((*status()).address).write_volatile(smaps as u64);
         finish(last);
         loop {
             last = wait_for_command(command, last);
@@ -137,6 +141,7 @@ unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Re
             let layout = &*layouts.add(index);
             let calls = calls.add(index * command.calls as usize);
             let samples = shared.first_sample().add(index * per_layout);
+            areas::prepare(setup, command.orders, index == 0, layout);
             prepare(setup, command, layout, calls, samples);
             run_layout(setup, command, layout.seed, calls, samples, restored)?;
             check_context(&shared, command, layout)?;
@@ -150,7 +155,7 @@ unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Re
     }
 }
 
-/// Fresh memory areas and context, and no page faults in the rounds where that can be helped.
+/// A fresh context, and no page faults in the rounds where that can be helped.
 unsafe fn prepare(
     setup: &Setup,
     command: &Command,
@@ -160,26 +165,9 @@ unsafe fn prepare(
 ) {
     let context = setup.shared().context();
     // SAFETY: the context page is mapped for writing and holds nothing else there.
-    unsafe { ptr::copy_nonoverlapping(&command.context, context, 1) };
-    if command.touches_memory != 0 {
-        let (start, end) = (setup.at(view::area_at(0)) as usize, setup.at(view::area_at(4)) as usize + AREA);
-        let drop_pages = libc::MADV_DONTNEED as usize;
-        // SAFETY: drops the copied pages of the areas, which only snippets use; between them is no memory.
-        unsafe { stub::syscall(libc::SYS_madvise, start, end - start, drop_pages, 0, 0, 0) };
-    }
-    for (address, register) in layout.areas.iter().zip(AREA_REGISTERS) {
-        // SAFETY: the touched bytes lie in the area. An atomic OR keeps the byte's value, and gives the page a
-        // copy of its own before the rounds begin; a read first would fault twice. LLVM makes a mere read of
-        // it where it sees the zero.
-        unsafe {
-            ptr::addr_of_mut!((*context).gpr).cast::<u64>().add(register).write(*address);
-            if command.touches_memory == 0 {
-                continue;
-            }
-            for byte in [*address, *address - 64] {
-                AtomicU8::from_ptr(byte as *mut u8).fetch_or(std::hint::black_box(0), Ordering::Relaxed);
-            }
-        }
+    unsafe {
+        ptr::copy_nonoverlapping(&command.context, context, 1);
+        ptr::addr_of_mut!((*context).gpr).write(layout.gpr);
     }
     let bytes = command.calls as usize * command.rounds as usize * size_of::<Sample>();
     for offset in (0..bytes).step_by(4096) {
@@ -247,11 +235,9 @@ unsafe fn check_context(shared: &Shared, command: &Command, layout: &PlacedLayou
         let (now, mut before) = unsafe {
             (now.add(offset).cast::<u64>().read_volatile(), before.add(offset).cast::<u64>().read_volatile())
         };
-        let register = (offset - CONSTANT_PART.start) / 8;
-        for (area, number) in AREA_REGISTERS.iter().enumerate() {
-            if *number == register {
-                before = layout.areas[area];
-            }
+        // The registers come first in that part.
+        if let Some(register) = layout.gpr.get((offset - CONSTANT_PART.start) / 8) {
+            before = *register;
         }
         if now != before {
             return Err(FENCE_CONTEXT);

@@ -107,7 +107,7 @@ impl<'a> Sampling<'a> {
         let deadline = PATIENCE + SLOWEST * (block as u32 * (blocks + WARM_UP));
         let pace = Pace { warm_up: WARM_UP, rounds: blocks, delay, deadline, ..Pace::default() };
         let order = (0..calls.len()).collect();
-        let stage = Stage { code: self.code.clone(), calls, order, data: [0; 5], seed };
+        let stage = Stage { code: self.code.clone(), calls, order, data: vec![0; 5], seed };
         Schedule::with(self.programs.clone(), pace, [stage])
     }
 

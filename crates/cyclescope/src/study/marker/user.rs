@@ -13,12 +13,14 @@ use super::source::design::Enabling;
 use super::state::{Probe, State, counting, states};
 use super::tracer::Uprobe;
 use crate::clock::Clock;
+use crate::context::Element;
 use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
 use crate::executor::{Call, Executor, Placed, Sample};
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::placement;
 use crate::program::Program;
+use crate::program::memory::Memory;
 use crate::random::Random;
 use crate::ruler::{LayoutSamples, Ruler, sentinel_loops};
 use std::collections::{BTreeMap, HashMap};
@@ -56,7 +58,7 @@ pub struct UserBench {
     tracers: HashMap<u64, (i32, Uprobe)>,
     offsets: Vec<usize>,
     /// Where each placement's data lie.
-    data: Vec<[i32; 5]>,
+    data: Vec<Vec<i32>>,
     random: Random,
 }
 
@@ -222,10 +224,11 @@ impl UserBench {
             code: vec![Placed { program: 0, offset: 0 }],
             calls: vec![Call { place: 0, loop_count: loops }],
             order: vec![0],
-            data: self.data[placement],
+            data: self.data[placement].clone(),
             seed: 1,
         };
-        let pace = Pace { warm_up: 0, touches_memory: true, delay: 1, ..Pace::default() };
+        let memory = Memory::standard(Element::default(), true);
+        let pace = Pace { warm_up: 0, memory, delay: 1, ..Pace::default() };
         Schedule::with(vec![program], pace, [stage])
     }
 
@@ -333,11 +336,11 @@ impl Bench for UserBench {
         let stages = visits.iter().zip(&pairs).map(|(visit, pair)| {
             let code = rulers.iter().copied().chain(pair.map(|program| places[program - RULERS])).collect();
             let calls = calls(visit, sentinel_loops(self.step)).to_vec();
-            Stage::shuffled(code, calls, &mut self.random).with_data(self.data[visit.placement])
+            Stage::shuffled(code, calls, &mut self.random).with_data(self.data[visit.placement].clone())
         });
         let stages: Vec<Stage> = stages.collect();
-        let touches_memory = self.touches_memory(subject);
-        let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, touches_memory, ..Pace::default() };
+        let memory = Memory::standard(Element::default(), self.touches_memory(subject));
+        let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..Pace::default() };
         let state = self.subjects[subject].state;
         let samples = Schedule::with(programs, pace, stages).measure(self.executor_for(&state)?)?;
         self.require_traced(subject)?;

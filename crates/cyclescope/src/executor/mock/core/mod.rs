@@ -31,9 +31,9 @@ pub use model::CoreModel;
 use super::instrument::Instrument;
 use super::scenario::{Mode, Scenario};
 use super::timeline::Kind;
-use super::{LazyMachine, check_places, cost};
+use super::{LazyMachine, check_places, cost, memory};
 use crate::error::RunError;
-use crate::executor::{Batch, Call, Capabilities, Executor, Layout, Sample};
+use crate::executor::{Batch, Call, Capabilities, Executor, Layout, PlacedArea, Sample};
 use crate::machine::Machine;
 use crate::program::Program;
 use crate::random::{Random, mix};
@@ -59,6 +59,7 @@ pub struct SimulatedCore {
     known: QuickMap<Vec<u8>, Pace>,
     capabilities: Capabilities,
     machine: LazyMachine,
+    areas: Vec<PlacedArea>,
 }
 
 impl SimulatedCore {
@@ -81,6 +82,7 @@ impl SimulatedCore {
             known: QuickMap::default(),
             capabilities: super::capabilities(),
             machine: LazyMachine::default(),
+            areas: Vec::new(),
         }
     }
 
@@ -167,6 +169,7 @@ impl Executor for SimulatedCore {
     ///
     /// Where a layout's programs overlap or leave the arena, or code cannot be decoded.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        self.areas = memory::place(&batch.memory).map_err(RunError::BadBatch)?;
         let hertz = self.instrument.scenario().hertz;
         let deadline = self.instrument.now() + batch.deadline.as_secs_f64() * hertz;
         let paces: Vec<Pace> = batch.programs.iter().map(|program| self.pace(program)).collect();
@@ -187,5 +190,9 @@ impl Executor for SimulatedCore {
             take(&samples);
         }
         Ok(())
+    }
+
+    fn areas(&self) -> Vec<PlacedArea> {
+        self.areas.clone()
     }
 }

@@ -18,6 +18,7 @@ use crate::executor::{Call, Executor};
 use crate::measure::contrast::Contrast;
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::placement;
+use crate::program::memory::Memory;
 use crate::program::{Program, Recipe, Vectors, World};
 use crate::random::Random;
 use crate::ruler::{Gauge, LayoutSamples, Ruler, Scale, Usual, Widths, column, sentinel_loops};
@@ -181,8 +182,7 @@ impl<'a> Stopwatch<'a> {
         let pace = Pace {
             warm_up,
             rounds,
-            element: surroundings.element,
-            touches_memory: surroundings.touches_memory,
+            memory: Memory::standard(surroundings.element, surroundings.touches_memory),
             delay: DELAY.max((4.0 * self.step) as u32),
             deadline: DEADLINE,
         };

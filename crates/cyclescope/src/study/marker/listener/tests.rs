@@ -5,6 +5,7 @@ use crate::error::RunError;
 use crate::executor::user::{User, UserOptions};
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed};
 use crate::program::Recipe;
+use crate::program::memory::Memory;
 use crate::study::marker::compiled::{Code, Compiled};
 use crate::study::marker::instance::{Region, bytes};
 use crate::study::marker::programs::REGISTERS;
@@ -46,11 +47,10 @@ fn hits(user: &mut User, switch: u64, state: usize, function: u64) -> Result<Vec
         layouts: vec![Layout {
             code: vec![Placed { program: 0, offset: 0 }],
             round: vec![Call { place: 0, loop_count: 1 }],
-            data: [0; 5],
+            data: vec![0; 5],
             seed: 1,
         }],
-        element: Element::F64,
-        touches_memory: true,
+        memory: Memory::standard(Element::F64, true),
         delay: DELAY,
         deadline: Duration::from_secs(10),
     };

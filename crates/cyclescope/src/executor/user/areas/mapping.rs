@@ -1,0 +1,196 @@
+//! The worker's side of the memory areas: maps them before the sandbox closes, prepares them before each layout.
+//!
+//! Nothing here allocates, locks or panics, as everywhere in the worker.
+
+use super::Orders;
+use crate::executor::user::command::PlacedLayout;
+use crate::executor::user::regions::{SAMPLES, view};
+use crate::executor::user::setup::Setup;
+use crate::executor::user::stub;
+use crate::program::memory::{HUGE_PAGE, PAGE};
+use std::ptr;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// [`AreaSetup::register`] where none points into the area.
+pub(super) const NO_REGISTER: usize = usize::MAX;
+
+/// How a worker makes an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// A private mapping of its source.
+    Template,
+    /// Memory of the worker alone, into which the source is copied.
+    Copied,
+    /// A file's pages over and over, into which the source is copied.
+    Repeated { fd: i32, bytes: usize },
+}
+
+/// An area as a worker makes it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::executor::user) struct AreaSetup {
+    pub(super) address: u64,
+    pub(super) bytes: usize,
+    pub(super) huge: bool,
+    pub(super) backing: Backing,
+    /// The file that holds what the area holds at first.
+    pub(super) source: i32,
+    /// Where the worker maps it to copy from.
+    pub(super) source_at: u64,
+    /// How much there is to copy; over and over, where the area is larger.
+    pub(super) source_bytes: usize,
+    pub(super) register: usize,
+}
+
+/// Huge pages of the pool (Linux, `mman.h`): 2 to the power of 21 bytes.
+const POOLED: i32 = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+
+/// One mapping at a place that was reserved for it. The error is an error number.
+unsafe fn map_at(address: u64, bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<(), i32> {
+    let flags = (flags | libc::MAP_FIXED) as usize;
+    // SAFETY: replaces a part of a reservation that was made for it, and no other memory.
+    let answer = unsafe {
+        stub::syscall(libc::SYS_mmap, address as usize, bytes, protection as usize, flags, fd as usize, 0)
+    };
+    if answer == address as isize { Ok(()) } else { Err(-answer as i32) }
+}
+
+unsafe fn advise(address: u64, bytes: usize, advice: i32) {
+    // SAFETY: changes how pages are made, or drops pages of an area, which only programs use.
+    unsafe { stub::syscall(libc::SYS_madvise, address as usize, bytes, advice as usize, 0, 0, 0) };
+}
+
+/// Maps all areas; returns the length of the text about them that is in place of the samples. The error is an error number.
+///
+/// # Safety
+///
+/// Only in the worker, before its sandbox is closed.
+pub(in crate::executor::user) unsafe fn map(setup: &Setup) -> Result<usize, i32> {
+    let mut huge = false;
+    for area in &setup.areas {
+        // SAFETY: the caller has reserved the addresses.
+        unsafe { map_area(area)? };
+        huge |= area.huge;
+    }
+    if !huge {
+        return Ok(0);
+    }
+    // SAFETY: the samples' region is mapped, and no program has run.
+    unsafe { read_smaps(setup) }
+}
+
+unsafe fn map_area(area: &AreaSetup) -> Result<(), i32> {
+    let write = libc::PROT_READ | libc::PROT_WRITE;
+    let own = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: the addresses are reserved for this area and its source; the files are as long.
+    unsafe {
+        match area.backing {
+            Backing::Template => {
+                return map_at(area.address, area.bytes, write, libc::MAP_PRIVATE, area.source);
+            }
+            Backing::Copied if area.huge => {
+                if map_at(area.address, area.bytes, write, own | POOLED, -1).is_err() {
+                    map_at(area.address, area.bytes, write, own, -1)?;
+                    advise(area.address, area.bytes, libc::MADV_HUGEPAGE);
+                }
+                for offset in (0..area.bytes).step_by(HUGE_PAGE as usize) {
+                    (area.address as *mut u8).add(offset).write_volatile(0);
+                }
+            }
+            Backing::Copied => {
+                map_at(area.address, area.bytes, write, own, -1)?;
+                // Where the system makes huge pages of everything, small ones have to be asked for.
+                advise(area.address, area.bytes, libc::MADV_NOHUGEPAGE);
+            }
+            Backing::Repeated { fd, bytes } => {
+                for offset in (0..area.bytes).step_by(bytes) {
+                    let part = bytes.min(area.bytes - offset);
+                    map_at(area.address + offset as u64, part, write, libc::MAP_SHARED, fd)?;
+                }
+                advise(area.address, area.bytes, libc::MADV_NOHUGEPAGE);
+            }
+        }
+        map_at(area.source_at, area.source_bytes, libc::PROT_READ, libc::MAP_SHARED, area.source)
+    }
+}
+
+/// Copies `/proc/self/smaps` to where samples will be.
+unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
+    let into = setup.at(view::SAMPLES_AT);
+    let name = c"/proc/self/smaps".as_ptr() as usize;
+    let directory = libc::AT_FDCWD as isize as usize;
+    let mut length = 0;
+    // SAFETY: the name outlives the calls; what is read stays within the region. The file is closed with all others.
+    unsafe {
+        let file = stub::syscall(libc::SYS_openat, directory, name, libc::O_RDONLY as usize, 0, 0, 0);
+        if file < 0 {
+            return Err(-file as i32);
+        }
+        loop {
+            let room = SAMPLES - length;
+            let at = into.add(length) as usize;
+            match stub::syscall(libc::SYS_read, file as usize, at, room, 0, 0, 0) {
+                0 => return Ok(length),
+                error @ ..0 => return Err(-error as i32),
+                read => length += read as usize,
+            }
+        }
+    }
+}
+
+/// Prepares the areas for a layout.
+///
+/// # Safety
+///
+/// Only in the worker, after [`map`].
+pub(in crate::executor::user) unsafe fn prepare(
+    setup: &Setup,
+    orders: Orders,
+    first: bool,
+    layout: &PlacedLayout,
+) {
+    let fresh = orders.refresh | if first { orders.begin } else { 0 };
+    for (number, area) in setup.areas.iter().enumerate() {
+        // SAFETY: the area is mapped, and only programs use it.
+        unsafe {
+            if fresh >> number & 1 != 0 {
+                refresh(area);
+            }
+            if orders.touch >> number & 1 != 0 && area.backing == Backing::Template {
+                touch(area, layout);
+            }
+        }
+    }
+}
+
+unsafe fn refresh(area: &AreaSetup) {
+    let length = match area.backing {
+        // SAFETY: drops the area's own pages.
+        Backing::Template => return unsafe { advise(area.address, area.bytes, libc::MADV_DONTNEED) },
+        Backing::Copied => area.bytes,
+        Backing::Repeated { bytes, .. } => bytes,
+    };
+    let (from, to) = (area.source_at as *const u8, area.address as *mut u8);
+    let mut done = 0;
+    while done < length {
+        let part = area.source_bytes.min(length - done);
+        // SAFETY: both are mapped for so long, and apart.
+        unsafe { ptr::copy_nonoverlapping(from, to.add(done), part) };
+        done += part;
+    }
+}
+
+/// Gives the pages at an area's pointer copies of their own.
+unsafe fn touch(area: &AreaSetup, layout: &PlacedLayout) {
+    let Some(address) = layout.gpr.get(area.register) else { return };
+    for byte in [*address, *address - 64] {
+        if byte.wrapping_sub(area.address) >= area.bytes as u64 {
+            continue;
+        }
+        // SAFETY: the byte lies in the area. An atomic OR keeps the byte's value, and gives the page a copy of its
+        // own before the rounds begin; a read first would fault twice. LLVM makes a mere read of it where it sees
+        // the zero.
+        unsafe { AtomicU8::from_ptr(byte as *mut u8).fetch_or(std::hint::black_box(0), Ordering::Relaxed) };
+    }
+}
+
+const _: () = assert!(PAGE == 4096, "sources are copied in whole pages");
