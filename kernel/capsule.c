@@ -9,8 +9,10 @@
  */
 #include <linux/mem_encrypt.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <asm/desc.h>
 #include <asm/io.h>
@@ -137,7 +139,7 @@ static int map_eviction(struct capsule *capsule)
 static int map_all(struct capsule *capsule)
 {
 	u64 inside = capsule_places.inside;
-	int area, bad;
+	int stack, bad;
 
 	bad = map(capsule, ARENA_AT, capsule->arena, ARENA_BYTES, ENTRY_EXECUTE) ?:
 	      map(capsule, CONTROL_AT, capsule->control, PAGE_SIZE, ENTRY_READ) ?:
@@ -148,12 +150,9 @@ static int map_all(struct capsule *capsule)
 	      map(capsule, STACK_AT, capsule->stack, STACK_BYTES, ENTRY_WRITE) ?:
 	      map(capsule, inside, (void *)inside, capsule_places.end - inside, ENTRY_EXECUTE) ?:
 	      map_eviction(capsule);
-	for (area = 0; !bad && area < CYCLESCOPE_AREAS; area++)
-		bad = map(capsule, AREAS_AT + area * AREA_STRIDE, capsule->areas + area * AREA_BYTES,
-			  AREA_BYTES, ENTRY_WRITE);
 	/* Every second page: what overflows one stack must not run into the next. */
-	for (area = 0; !bad && area < 4; area++)
-		bad = map(capsule, EVENTS_AT + area * 2 * PAGE_SIZE, capsule->events + area * PAGE_SIZE,
+	for (stack = 0; !bad && stack < 4; stack++)
+		bad = map(capsule, EVENTS_AT + stack * 2 * PAGE_SIZE, capsule->events + stack * PAGE_SIZE,
 			  PAGE_SIZE, ENTRY_WRITE);
 	return bad;
 }
@@ -194,7 +193,6 @@ struct capsule *capsule_new(void)
 	capsule->calls = vzalloc(CALLS_BYTES);
 	capsule->context = vzalloc(PAGE_SIZE);
 	capsule->samples = vzalloc(SAMPLES_BYTES);
-	capsule->areas = vzalloc(CYCLESCOPE_AREAS * AREA_BYTES);
 	capsule->stack = vzalloc(STACK_BYTES);
 	capsule->events = vzalloc(4 * PAGE_SIZE);
 	capsule->control = vzalloc(PAGE_SIZE);
@@ -203,7 +201,7 @@ struct capsule *capsule_new(void)
 	capsule->gdt = vzalloc(PAGE_SIZE);
 	capsule->tss = vzalloc(PAGE_SIZE);
 	capsule->root = new_table(capsule);
-	if (!capsule->arena || !capsule->calls || !capsule->context || !capsule->samples || !capsule->areas ||
+	if (!capsule->arena || !capsule->calls || !capsule->context || !capsule->samples ||
 	    !capsule->stack || !capsule->events || !capsule->control || !capsule->progress || !capsule->idt ||
 	    !capsule->gdt || !capsule->tss || !capsule->root || map_all(capsule)) {
 		capsule_free(capsule);
@@ -214,10 +212,54 @@ struct capsule *capsule_new(void)
 	return capsule;
 }
 
+/* The tables of their addresses stay for the next ones. */
+static void drop_areas(struct capsule *capsule)
+{
+	u32 number;
+	u64 done;
+
+	for (number = 0; number < capsule->area_count; number++) {
+		struct capsule_area *area = &capsule->areas[number];
+
+		for (done = 0; done < area->bytes; done += PAGE_SIZE) {
+			u64 *entry = entry_of(capsule, area->at + done);
+
+			if (entry)
+				*entry = 0;
+		}
+		vfree(area->memory);
+	}
+	capsule->area_count = 0;
+}
+
+int capsule_set_areas(struct capsule *capsule, const struct cyclescope_area *areas, u32 count)
+{
+	u64 at = AREAS_AT;
+	u32 number;
+
+	drop_areas(capsule);
+	for (number = 0; number < count; number++) {
+		struct capsule_area *area = &capsule->areas[number];
+
+		area->at = at;
+		area->bytes = areas[number].bytes;
+		area->memory = vzalloc(area->bytes);
+		capsule->area_count = number + 1;
+		if (!area->memory || map(capsule, at, area->memory, area->bytes, ENTRY_WRITE)) {
+			drop_areas(capsule);
+			return -ENOMEM;
+		}
+		at += area->bytes + CAPSULE_GUARD;
+	}
+	return 0;
+}
+
 void capsule_free(struct capsule *capsule)
 {
 	struct page *page, *next;
 
+	if (capsule->root)
+		drop_areas(capsule);
 	list_for_each_entry_safe(page, next, &capsule->tables, lru) {
 		list_del(&page->lru);
 		__free_page(page);
@@ -226,7 +268,6 @@ void capsule_free(struct capsule *capsule)
 	vfree(capsule->calls);
 	vfree(capsule->context);
 	vfree(capsule->samples);
-	vfree(capsule->areas);
 	vfree(capsule->stack);
 	vfree(capsule->events);
 	vfree(capsule->control);
@@ -237,24 +278,28 @@ void capsule_free(struct capsule *capsule)
 	kfree(capsule);
 }
 
-/* Only pages that were written to since: the CPU marks them, and every entry forgets all translations. */
-void capsule_fill(struct capsule *capsule, u64 fill)
+/* The CPU marks pages that were written to, and every entry forgets all translations. */
+int capsule_fill(struct capsule *capsule, u32 number, const struct cyclescope_fill *fill)
 {
-	bool all = !capsule->filled || capsule->fill != fill;
-	size_t area, done;
+	const struct capsule_area *area = &capsule->areas[number];
+	const char __user *content = u64_to_user_ptr(fill->content);
+	u64 done;
 
-	for (area = 0; area < CYCLESCOPE_AREAS; area++) {
-		for (done = 0; done < AREA_BYTES; done += PAGE_SIZE) {
-			u64 *entry = entry_of(capsule, AREAS_AT + area * AREA_STRIDE + done);
+	for (done = 0; done < area->bytes; done += PAGE_SIZE) {
+		u64 *entry = entry_of(capsule, area->at + done);
 
-			if (!all && !(*entry & _PAGE_DIRTY))
-				continue;
-			*entry &= ~(u64)_PAGE_DIRTY;
-			memset64(capsule->areas + area * AREA_BYTES + done, fill, PAGE_SIZE / sizeof(fill));
-		}
+		if (!entry)
+			return -ENOMEM;
+		if (!(fill->flags & CYCLESCOPE_FILL_ALL) && !(*entry & _PAGE_DIRTY))
+			continue;
+		if (!fill->content)
+			memset64(area->memory + done, fill->word, PAGE_SIZE / sizeof(fill->word));
+		else if (copy_from_user(area->memory + done, content + done, PAGE_SIZE))
+			return -EFAULT;
+		*entry &= ~(u64)_PAGE_DIRTY;
+		cond_resched();
 	}
-	capsule->filled = true;
-	capsule->fill = fill;
+	return 0;
 }
 
 static bool overlap(u64 a, u64 b)

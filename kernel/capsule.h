@@ -11,7 +11,6 @@
 #define CAPSULE_BASE	0xffff960000000000
 #define CAPSULE_GUARD	0x10000
 #define ARENA_BYTES	0x400000
-#define AREA_BYTES	0x100000
 #define SAMPLES_BYTES	0x400000
 #define CALLS_BYTES	0x10000
 #define STACK_BYTES	0x4000
@@ -27,9 +26,9 @@
 #define DRIVER_STACK_TOP	(STACK_AT + STACK_BYTES)
 /* One page for each kind of event that may come in the middle of another. */
 #define EVENTS_AT	(DRIVER_STACK_TOP + CAPSULE_GUARD)
-#define AREAS_AT	(EVENTS_AT + 0x8000 + CAPSULE_GUARD)
-#define AREA_STRIDE	(AREA_BYTES + CAPSULE_GUARD)
-#define EVICTION_AT	(AREAS_AT + 5 * AREA_STRIDE + CAPSULE_GUARD)
+#define EVICTION_AT	(EVENTS_AT + 0x8000 + CAPSULE_GUARD)
+/* The memory areas, one after another with a guard between two, are last: their sizes differ. */
+#define AREAS_AT	(EVICTION_AT + EVICTION_BYTES + CAPSULE_GUARD)
 
 /* struct capsule_control: read-only in the capsule. */
 #define CONTROL_KERNEL_CR3	0

@@ -20,22 +20,26 @@
 #include "module.h"
 
 /* The same numbers stand beside the Rust side's structs: neither compiles if it does not agree. */
-static_assert(sizeof(struct cyclescope_info) == 112);
+static_assert(sizeof(struct cyclescope_info) == 80);
 static_assert(offsetof(struct cyclescope_info, arena) == 16);
-static_assert(offsetof(struct cyclescope_info, eviction) == 72);
-static_assert(offsetof(struct cyclescope_info, longest_deadline_us) == 104);
+static_assert(offsetof(struct cyclescope_info, most_area_bytes) == 40);
+static_assert(offsetof(struct cyclescope_info, longest_deadline_us) == 72);
+static_assert(sizeof(struct cyclescope_area) == 16);
+static_assert(sizeof(struct cyclescope_areas) == 24);
+static_assert(sizeof(struct cyclescope_fill) == 24);
 static_assert(sizeof(struct cyclescope_piece) == 16);
 static_assert(sizeof(struct cyclescope_call) == 16);
 static_assert(sizeof(struct cyclescope_sample) == 16);
 static_assert(sizeof(struct cyclescope_outcome) == 88);
 static_assert(offsetof(struct cyclescope_outcome, ip_offset) == 40);
 static_assert(offsetof(struct cyclescope_outcome, tsc) == 64);
-static_assert(sizeof(struct cyclescope_run) == 192);
+static_assert(sizeof(struct cyclescope_run) == 200);
 static_assert(offsetof(struct cyclescope_run, warm_up) == 56);
 static_assert(offsetof(struct cyclescope_run, seed) == 80);
-static_assert(offsetof(struct cyclescope_run, outcome) == 104);
+static_assert(offsetof(struct cyclescope_run, fills) == 104);
+static_assert(offsetof(struct cyclescope_run, outcome) == 112);
 
-/* Open files: each may hold a capsule of some 15 MiB. */
+/* Open files: each may hold a capsule of some 10 MiB and MOST_AREA_BYTES. */
 #define MOST_OPENED	8
 
 #define CR4_FRED	(1ul << 32)
@@ -126,8 +130,6 @@ static int device_release(struct inode *inode, struct file *file)
 
 static void fill_info(struct cyclescope_info *info)
 {
-	int area;
-
 	memset(info, 0, sizeof(*info));
 	info->size = sizeof(*info);
 	info->version = CYCLESCOPE_VERSION;
@@ -138,12 +140,11 @@ static void fill_info(struct cyclescope_info *info)
 	info->tsc_khz = tsc_khz;
 	info->arena = ARENA_AT;
 	info->context = CONTEXT_AT;
-	for (area = 0; area < CYCLESCOPE_AREAS; area++)
-		info->areas[area] = AREAS_AT + area * AREA_STRIDE;
 	info->eviction = EVICTION_AT;
+	info->most_area_bytes = MOST_AREA_BYTES;
 	info->arena_bytes = ARENA_BYTES;
-	info->area_bytes = AREA_BYTES;
 	info->eviction_bytes = EVICTION_BYTES;
+	info->most_areas = MOST_AREAS;
 	info->most_pieces = MOST_PIECES;
 	info->most_calls = MOST_CALLS;
 	info->longest_slice_us = LONGEST_SLICE_US;
@@ -195,6 +196,63 @@ static long run(struct file *file, void __user *user)
 	return answer;
 }
 
+/* Whether areas of these sizes are allowed. */
+static int check_areas(const struct cyclescope_area *areas, u32 count)
+{
+	u64 bytes = 0;
+	u32 index;
+
+	for (index = 0; index < count; index++) {
+		if (!areas[index].bytes || offset_in_page(areas[index].bytes))
+			return -EINVAL;
+		if (areas[index].bytes > MOST_AREA_BYTES - bytes)
+			return -ENOSPC;
+		bytes += areas[index].bytes;
+	}
+	return 0;
+}
+
+static int replace_areas(struct capsule *capsule, struct cyclescope_area *areas, u32 count)
+{
+	u32 index;
+	int bad;
+
+	bad = capsule_set_areas(capsule, areas, 0) ?: check_areas(areas, count) ?:
+	      capsule_set_areas(capsule, areas, count);
+	for (index = 0; !bad && index < count; index++)
+		areas[index].address = capsule->areas[index].at;
+	return bad;
+}
+
+static long set_areas(struct file *file, void __user *user)
+{
+	struct cyclescope_area areas[MOST_AREAS];
+	struct cyclescope_areas wanted;
+	struct capsule *capsule;
+	void __user *list;
+	size_t bytes;
+	int bad;
+
+	if (copy_from_user(&wanted, user, sizeof(wanted)))
+		return -EFAULT;
+	if (wanted.size != sizeof(wanted) || wanted.version != CYCLESCOPE_VERSION || wanted.flags)
+		return -EINVAL;
+	if (wanted.areas > MOST_AREAS)
+		return -ENOSPC;
+	list = u64_to_user_ptr(wanted.area_list);
+	bytes = wanted.areas * sizeof(*areas);
+	if (copy_from_user(areas, list, bytes))
+		return -EFAULT;
+	if (mutex_lock_interruptible(&one_run))
+		return -ERESTARTSYS;
+	capsule = capsule_of(file);
+	bad = capsule ? replace_areas(capsule, areas, wanted.areas) : -ENOMEM;
+	mutex_unlock(&one_run);
+	if (!bad && copy_to_user(list, areas, bytes))
+		bad = -EFAULT;
+	return bad;
+}
+
 static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	switch (command) {
@@ -202,6 +260,8 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		return get_info((void __user *)argument);
 	case CYCLESCOPE_RUN:
 		return run(file, (void __user *)argument);
+	case CYCLESCOPE_SET_AREAS:
+		return set_areas(file, (void __user *)argument);
 	default:
 		return markers_ioctl(file, command, (void __user *)argument);
 	}

@@ -10,6 +10,9 @@
 #include "capsule.h"
 
 #define MOST_PIECES		1024
+#define MOST_AREAS		16
+/* With eight open files half a GiB: what a test machine can lose. */
+#define MOST_AREA_BYTES		(64ull << 20)
 #define MOST_CALLS		(CALLS_BYTES / 16)
 #define LONGEST_SLICE_US	100000
 /* Half of it is the period of another CPU's timer. */
@@ -61,13 +64,20 @@ struct capsule_call {
 	u64 loop_count;
 };
 
+/* A memory area of measured code. */
+struct capsule_area {
+	void *memory;
+	/* Where it is in the capsule. */
+	u64 at;
+	u64 bytes;
+};
+
 /* The memory of one open file, by its kernel addresses. */
 struct capsule {
 	void *arena;
 	void *calls;
 	void *context;
 	void *samples;
-	void *areas;
 	void *stack;
 	void *events;
 	struct capsule_control *control;
@@ -83,9 +93,8 @@ struct capsule {
 	u64 idt_at;
 	u64 gdt_at;
 	u64 tss_at;
-	/* What the areas were filled with, once they were. */
-	bool filled;
-	u64 fill;
+	struct capsule_area areas[MOST_AREAS];
+	u32 area_count;
 	/* The part of the arena that holds code. */
 	u32 used_from;
 	u32 used_to;
@@ -96,8 +105,10 @@ void capsule_free(struct capsule *capsule);
 /* Puts the descriptor tables where this CPU looks for its own. May sleep. */
 int capsule_adopt_cpu(struct capsule *capsule);
 
-/* Makes every word of the areas `fill`. */
-void capsule_fill(struct capsule *capsule, u64 fill);
+/* Replaces the areas by some of these sizes, which the caller has checked; there are none after an error. */
+int capsule_set_areas(struct capsule *capsule, const struct cyclescope_area *areas, u32 count);
+/* Fills pages of an area. */
+int capsule_fill(struct capsule *capsule, u32 number, const struct cyclescope_fill *fill);
 
 /* enter.S */
 void capsule_enter(struct capsule_control *control);

@@ -91,6 +91,25 @@ static int put_calls(struct capsule *capsule, const struct cyclescope_run *run)
 	return 0;
 }
 
+static int put_fills(struct capsule *capsule, const struct cyclescope_run *run)
+{
+	struct cyclescope_fill __user *list = u64_to_user_ptr(run->fill_list);
+	u32 index;
+	int bad = 0;
+
+	for (index = 0; !bad && index < run->fills; index++) {
+		struct cyclescope_fill fill;
+
+		if (copy_from_user(&fill, list + index, sizeof(fill)))
+			return -EFAULT;
+		if (fill.flags & ~(CYCLESCOPE_FILL_WRITTEN | CYCLESCOPE_FILL_ALL) || fill.reserved)
+			return -EINVAL;
+		if (fill.flags)
+			bad = capsule_fill(capsule, index, &fill);
+	}
+	return bad;
+}
+
 /* The way out loads the caller's selectors with the capsule's tables, where no LDT is. */
 static bool has_ldt_selector(void)
 {
@@ -103,9 +122,11 @@ static bool has_ldt_selector(void)
 	return (ds | es | fs | gs) & SELECTOR_OF_LDT;
 }
 
-static int check(const struct cyclescope_run *run)
+static int check(const struct capsule *capsule, const struct cyclescope_run *run)
 {
-	if (run->flags & ~(CYCLESCOPE_RUN_FILL | CYCLESCOPE_RUN_UNGUARDED) || !run->delay || !run->total_ms)
+	if (run->flags & ~CYCLESCOPE_RUN_UNGUARDED || !run->delay || !run->total_ms || run->reserved)
+		return -EINVAL;
+	if (run->fills != capsule->area_count)
 		return -EINVAL;
 	if (!run->pieces || run->pieces > MOST_PIECES || !run->calls || run->calls > MOST_CALLS)
 		return -EINVAL;
@@ -358,15 +379,14 @@ static void set_up(struct capsule *capsule, const struct cyclescope_run *run)
 	/* A state of zero would stay zero. */
 	capsule->progress->random = run->seed | 1;
 	memset(capsule->stack, 0, STACK_BYTES);
-	if (run->flags & CYCLESCOPE_RUN_FILL)
-		capsule_fill(capsule, run->fill);
 }
 
 long run_layout(struct capsule *capsule, struct cyclescope_run *run)
 {
 	int bad;
 
-	bad = check(run) ?: put_code(capsule, run) ?: put_calls(capsule, run) ?: capsule_adopt_cpu(capsule);
+	bad = check(capsule, run) ?: put_code(capsule, run) ?: put_calls(capsule, run) ?: put_fills(capsule, run) ?:
+	      capsule_adopt_cpu(capsule);
 	if (bad)
 		return bad;
 	if (copy_from_user(capsule->context, u64_to_user_ptr(run->context), CYCLESCOPE_CONTEXT_BYTES))

@@ -12,10 +12,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define CYCLESCOPE_VERSION 1
+#define CYCLESCOPE_VERSION 2
 
-/* The memory areas of a snippet, in the order of the registers that point into them: R14, RDI, RSI, RSP, RBP. */
-#define CYCLESCOPE_AREAS 5
 /* Bytes of the page that holds a program's context. */
 #define CYCLESCOPE_CONTEXT_BYTES 4096
 /* Where in that page the context itself starts. */
@@ -39,20 +37,55 @@ struct cyclescope_info {
 	__u64 arena;
 	/* The page that holds the context. */
 	__u64 context;
-	/* The memory areas, each of area_bytes. */
-	__u64 areas[CYCLESCOPE_AREAS];
 	/* The pages that programs with a cold start read through, all zero, eviction_bytes of them. */
 	__u64 eviction;
+	/* Most bytes of all memory areas of one open file together. */
+	__u64 most_area_bytes;
 	__u32 arena_bytes;
-	__u32 area_bytes;
 	__u32 eviction_bytes;
+	/* Most memory areas of one open file. */
+	__u32 most_areas;
 	/* Most pieces of code, and most calls a round, of one run. */
 	__u32 most_pieces;
 	__u32 most_calls;
 	/* The longest slice and the longest deadline, µs. */
 	__u32 longest_slice_us;
 	__u32 longest_deadline_us;
+};
+
+/* A memory area of measured code: memory that it may read and write, between pages without mapping. */
+struct cyclescope_area {
+	/* Whole pages, at least one. */
+	__u64 bytes;
+	/* The answer: where it is. The same list of sizes gives the same addresses. */
+	__u64 address;
+};
+
+/* The memory areas of an open file's later runs, instead of those that it had. They hold zeros. A file has none at
+ * first. ENOSPC for more than cyclescope_info allows; the file has none then. */
+struct cyclescope_areas {
+	__u32 size;
+	__u32 version;
+	/* None is known. */
+	__u32 flags;
+	__u32 areas;
+	/* struct cyclescope_area, read and written. */
+	__u64 area_list;
+};
+
+/* cyclescope_fill.flags */
+/* Fill the pages that were written to since they were last filled. */
+#define CYCLESCOPE_FILL_WRITTEN (1u << 0)
+/* Fill every page. */
+#define CYCLESCOPE_FILL_ALL (1u << 1)
+
+/* What a memory area holds before the first round. With no flag it stays as it is. */
+struct cyclescope_fill {
+	__u32 flags;
 	__u32 reserved;
+	/* The address of as many bytes as the area has, or 0: copies of `word` then. */
+	__u64 content;
+	__u64 word;
 };
 
 /* A program, and where in the arena it goes. */
@@ -78,10 +111,8 @@ struct cyclescope_sample {
 };
 
 /* cyclescope_run.flags */
-/* Fill the memory areas with `fill` first. */
-#define CYCLESCOPE_RUN_FILL (1u << 0)
 /* Run although nothing could end an endless loop: without it a run on the only CPU is EOPNOTSUPP. */
-#define CYCLESCOPE_RUN_UNGUARDED (1u << 1)
+#define CYCLESCOPE_RUN_UNGUARDED (1u << 0)
 
 /* cyclescope_outcome.status */
 enum cyclescope_status {
@@ -164,10 +195,13 @@ struct cyclescope_run {
 	__u32 total_ms;
 	/* Seeds the delays. */
 	__u64 seed;
-	/* What the memory areas are filled with. */
-	__u64 fill;
+	/* struct cyclescope_fill, one for each of the file's areas. */
+	__u64 fill_list;
 	/* The value that both readings hold before each call. */
 	__u64 unread;
+	/* How many: EINVAL for another number than the file has areas. */
+	__u32 fills;
+	__u32 reserved;
 	struct cyclescope_outcome outcome;
 };
 
@@ -311,6 +345,7 @@ struct cyclescope_marker_run {
 
 #define CYCLESCOPE_GET_INFO _IOWR('y', 0x40, struct cyclescope_info)
 #define CYCLESCOPE_RUN _IOWR('y', 0x41, struct cyclescope_run)
+#define CYCLESCOPE_SET_AREAS _IOWR('y', 0x42, struct cyclescope_areas)
 /* 0x50 to 0x5f are for markers. */
 #define CYCLESCOPE_MARKER_CODE _IOWR('y', 0x50, struct cyclescope_marker_code)
 #define CYCLESCOPE_MARKER_BYTES _IOWR('y', 0x51, struct cyclescope_marker_bytes)

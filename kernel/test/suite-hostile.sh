@@ -2,7 +2,7 @@
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh
-plan 15
+plan 17
 
 in_the_middle() {
 	hostile endure &
@@ -25,6 +25,8 @@ check "processes killed in the middle" hostile processes
 check "slices too short for a round" hostile short-slices
 check "a selector of an LDT" hostile ldt-selector
 check "areas are as fresh as asked for" hostile areas
+check "areas hold what they are to hold" cyclescope-guest areas
+check "lists of areas that make no sense" hostile wrong-areas
 check "the module does not go in the middle" in_the_middle
 check "ordinary code runs" ordinary
 check "the module goes" rmmod cyclescope

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cyclescope-guest exact               raw ticks of known code, for machines that count instructions
+//! cyclescope-guest areas               what memory areas hold
 //! cyclescope-guest row COUNT           bad stacks one after another
 //! cyclescope-guest runs COUNT OPENS    runs, and devices opened and closed, for what they leave behind
 //! cyclescope-guest fuzz COUNT SEED     random code
@@ -11,6 +12,7 @@
 //! cyclescope-guest marker-study        what the study of markers says of them
 //! ```
 
+mod areas;
 mod draw;
 mod exact;
 mod fuzz;
@@ -22,13 +24,14 @@ mod study;
 
 use std::process::ExitCode;
 
-const COMMANDS: &str = "exact|row|runs|fuzz|marker-counts|marker-bytes|marker-lengths|marker-study";
+const COMMANDS: &str = "exact|areas|row|runs|fuzz|marker-counts|marker-bytes|marker-lengths|marker-study";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok()).unwrap_or(1);
     let outcome = match words.first().map(String::as_str) {
         Some("exact") => exact::exact(),
+        Some("areas") => areas::areas(),
         Some("row") => ring0::row(number(1)),
         Some("runs") => ring0::runs(number(1), number(2)),
         Some("fuzz") => fuzz::fuzz(number(1), number(2)),

@@ -149,14 +149,15 @@ static void values(void)
 	RUN(name, ~0ull, EFAULT), RUN(name, 0x7fffffffefff, EFAULT), RUN(name, 1, EFAULT)
 		RUN(size, 0, EINVAL), RUN(size, sizeof(struct cyclescope_run) - 1, EINVAL),
 		RUN(size, sizeof(struct cyclescope_run) + 8, EINVAL), RUN(size, ~0u, EINVAL),
-		RUN(version, 0, EINVAL), RUN(version, 2, EINVAL), RUN(version, ~0u, EINVAL),
-		RUN(flags, 4, EINVAL), RUN(flags, 1u << 31, EINVAL), RUN(flags, ~0u, EINVAL),
+		RUN(version, 0, EINVAL), RUN(version, 1, EINVAL), RUN(version, 3, EINVAL), RUN(version, ~0u, EINVAL),
+		RUN(flags, 2, EINVAL), RUN(flags, 4, EINVAL), RUN(flags, 1u << 31, EINVAL), RUN(flags, ~0u, EINVAL),
 		RUN(cpu, 0, ESTALE), RUN(cpu, 8191, ESTALE), RUN(cpu, ~0u, ESTALE),
 		RUN(pieces, 0, EINVAL), RUN(pieces, 1025, EINVAL), RUN(pieces, ~0u, EINVAL),
 		RUN(calls, 0, EINVAL), RUN(calls, 4097, EINVAL), RUN(calls, ~0u, EINVAL),
 		RUN(rounds, 0, EINVAL), RUN(rounds, 1u << 31, EINVAL), RUN(rounds, ~0u, EINVAL),
 		RUN(warm_up, 1u << 31, EINVAL), RUN(warm_up, ~0u, EINVAL),
-		RUN(delay, 0, EINVAL), RUN(total_ms, 0, EINVAL),
+		RUN(delay, 0, EINVAL), RUN(total_ms, 0, EINVAL), RUN(fills, 1, EINVAL), RUN(fills, ~0u, EINVAL),
+		RUN(reserved, 1, EINVAL),
 		RUN(slice_us, 0, EINVAL), RUN(slice_us, 20000, EINVAL), RUN(slice_us, ~0u, EINVAL),
 		RUN(deadline_us, 0, EINVAL), RUN(deadline_us, 1000, EINVAL), RUN(deadline_us, 5000001, EINVAL),
 		RUN(deadline_us, ~0u, EINVAL),
@@ -166,7 +167,7 @@ static void values(void)
 		PIECE(offset, ~0u, EINVAL), PIECE(offset, 0x3fffff, EINVAL),
 		CALL(offset, 0x400000, EINVAL), CALL(offset, ~0u, EINVAL), CALL(reserved, 1, EINVAL),
 		/* Valid, if odd. */
-		RUN(flags, 1, 0), RUN(flags, 2, 0), RUN(seed, 0, 0), RUN(unread, 0, 0), RUN(fill, ~0ull, 0),
+		RUN(flags, 1, 0), RUN(seed, 0, 0), RUN(unread, 0, 0), RUN(fill_list, ~0ull, 0),
 		PIECE(bytes, 0, 0), CALL(loop_count, ~0ull, 0), CALL(offset, 0x3fffff, 0), RUN(delay, ~0u, 0),
 		RUN(warm_up, MANY, 0),
 	};
@@ -190,7 +191,8 @@ static void values(void)
 
 static bool known(unsigned long command)
 {
-	return command == CYCLESCOPE_RUN || command == CYCLESCOPE_GET_INFO || command == CYCLESCOPE_MARKER_CODE ||
+	return command == CYCLESCOPE_RUN || command == CYCLESCOPE_GET_INFO || command == CYCLESCOPE_SET_AREAS ||
+	       command == CYCLESCOPE_MARKER_CODE ||
 	       command == CYCLESCOPE_MARKER_BYTES || command == CYCLESCOPE_MARKER_SWITCH ||
 	       command == CYCLESCOPE_MARKER_RUN;
 }
@@ -222,7 +224,7 @@ static void memory(void)
 	demand(ioctl(file, CYCLESCOPE_RUN, KERNEL_ADDRESS) && errno == EFAULT, "EFAULT for the kernel's memory");
 	demand(ioctl(file, CYCLESCOPE_GET_INFO, NULL) && errno == EFAULT, "EFAULT for no room");
 	demand(ioctl(file, CYCLESCOPE_GET_INFO, KERNEL_ADDRESS) && errno == EFAULT, "EFAULT for the kernel's room");
-	info.version = 2;
+	info.version = CYCLESCOPE_VERSION - 1;
 	demand(ioctl(file, CYCLESCOPE_GET_INFO, &info) && errno == EINVAL, "EINVAL for another version");
 	/* Of every size: the kernel takes some numbers of other drivers for its own. */
 	for (unsigned int size = 0; size < 256; size++)
@@ -412,7 +414,7 @@ static void short_slices(void)
 }
 
 /* mov rcx, context; mov rdx, area; mov rax, [rdx]; mov [rcx], rax; mov [rcx+8], rcx; mov [rdx], rdx; ret */
-static uint64_t read_and_overwrite(struct request *request, uint64_t area, uint32_t flags, uint64_t fill)
+static uint64_t read_and_overwrite(struct request *request, uint64_t area)
 {
 	uint64_t context = info.context + CYCLESCOPE_CONTEXT_AT;
 	uint8_t *code = request->code;
@@ -423,8 +425,6 @@ static uint64_t read_and_overwrite(struct request *request, uint64_t area, uint3
 	memcpy(code + 12, &area, 8);
 	memcpy(code + 20, "\x48\x8b\x02\x48\x89\x01\x48\x89\x49\x08\x48\x89\x12\xc3", 14);
 	request->piece.bytes = 34;
-	request->run.flags = flags;
-	request->run.fill = fill;
 	demand(!answer(request) && request->run.outcome.status == CYCLESCOPE_DONE, "a look at an area");
 	return ((struct cyclescope_sample *)request->samples)->start;
 }
@@ -446,22 +446,118 @@ static void ldt_selector(void)
 	demand(works(request.file, 1), "a valid run");
 }
 
-/* Areas are filled anew where they were written to, and wholly where another value is asked for. */
+static int set_areas(int file, struct cyclescope_area *list, uint32_t count, uint32_t flags)
+{
+	struct cyclescope_areas areas = {
+		.size = sizeof(areas), .version = CYCLESCOPE_VERSION, .flags = flags, .areas = count,
+		.area_list = (uintptr_t)list,
+	};
+
+	errno = 0;
+	return ioctl(file, CYCLESCOPE_SET_AREAS, &areas) ? errno : 0;
+}
+
+#define AREAS	3
+
+/* Areas are filled anew where they were written to, wholly where that is asked for, and by what is given. */
 static void areas(void)
 {
+	struct cyclescope_area list[AREAS] = { { .bytes = 16 * PAGE }, { .bytes = 64 * PAGE }, { .bytes = 16 * PAGE } };
+	struct cyclescope_fill fills[AREAS] = {};
+	uint8_t *content = mmap(NULL, 64 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct request request;
 
+	memset(content, 9, 64 * PAGE);
 	make(&request, open_device(), 1);
-	for (int area = 0; area < CYCLESCOPE_AREAS; area++) {
-		uint64_t at = info.areas[area] + 0x5008, other = info.areas[area] + 0x9010;
+	demand(!set_areas(request.file, list, AREAS, 0), "areas");
+	request.run.fill_list = (uintptr_t)fills;
+	request.run.fills = AREAS;
+	for (int area = 0; area < AREAS; area++) {
+		uint64_t at = list[area].address + 0x5008, other = list[area].address + 0x9010;
+		struct cyclescope_fill *fill = &fills[area];
 
-		demand(read_and_overwrite(&request, at, CYCLESCOPE_RUN_FILL, 7) == 7, "the fill");
-		demand(read_and_overwrite(&request, at, 0, 7) == at, "what was written last");
-		demand(read_and_overwrite(&request, at, CYCLESCOPE_RUN_FILL, 7) == 7, "the fill again");
-		demand(read_and_overwrite(&request, other, CYCLESCOPE_RUN_FILL, 8) == 8, "another fill");
-		demand(read_and_overwrite(&request, at, CYCLESCOPE_RUN_FILL, 8) == 8, "the other fill everywhere");
+		demand(read_and_overwrite(&request, at) == 0, "zeros");
+		*fill = (struct cyclescope_fill){ .flags = CYCLESCOPE_FILL_ALL, .word = 7 };
+		demand(read_and_overwrite(&request, at) == 7, "the fill");
+		fill->flags = 0;
+		demand(read_and_overwrite(&request, at) == at, "what was written last");
+		*fill = (struct cyclescope_fill){ .flags = CYCLESCOPE_FILL_WRITTEN, .word = 8 };
+		demand(read_and_overwrite(&request, at) == 8, "the fill of a page that was written to");
+		demand(read_and_overwrite(&request, other) == 7, "the old fill elsewhere");
+		*fill = (struct cyclescope_fill){ .flags = CYCLESCOPE_FILL_ALL, .content = (uintptr_t)content };
+		demand(read_and_overwrite(&request, at) == 0x0909090909090909, "bytes from here");
+		demand(read_and_overwrite(&request, other) == 0x0909090909090909, "bytes from here everywhere");
+		fill->flags = 0;
 	}
+	demand(read_and_overwrite(&request, list[1].address + 60 * PAGE) == 0x0909090909090909, "the larger area's end");
+	demand(works(request.file, 1) == false, "a run that knows of no areas is refused");
+	demand(!set_areas(request.file, NULL, 0, 0), "no areas");
 	demand(works(request.file, 1), "a valid run");
+}
+
+/* Lists of areas that make no sense, and fills that don't fit. None of them is taken; what follows one is taken. */
+static void wrong_areas(void)
+{
+	struct cyclescope_area list[32] = {}, good[2] = { { .bytes = PAGE }, { .bytes = PAGE } };
+	struct cyclescope_fill fills[3] = {};
+	struct request request;
+	int file = open_device();
+	static const struct {
+		uint64_t bytes;
+		int error;
+	} wrong[] = {
+		{ 0, EINVAL }, { 1, EINVAL }, { PAGE + 1, EINVAL }, { ~0ull, EINVAL }, { ~0ull << 12, ENOSPC },
+		{ 1ull << 63, ENOSPC }, { 1ull << 40, ENOSPC },
+	};
+
+	make(&request, file, 1);
+	for (size_t index = 0; index < sizeof(wrong) / sizeof(*wrong); index++) {
+		list[0].bytes = PAGE;
+		list[1].bytes = wrong[index].bytes;
+		demand(set_areas(file, list, 2, 0) == wrong[index].error, "a wrong size is refused");
+		demand(works(file, 1), "a run without areas");
+	}
+	for (int index = 0; index < 32; index++)
+		list[index].bytes = info.most_area_bytes / 2;
+	demand(set_areas(file, list, 3, 0) == ENOSPC, "too many bytes");
+	demand(set_areas(file, list, info.most_areas + 1, 0) == ENOSPC, "too many areas");
+	demand(set_areas(file, list, ~0u, 0) == ENOSPC, "far too many areas");
+	demand(set_areas(file, list, 1, 1) == EINVAL, "an unknown flag");
+	demand(set_areas(file, (void *)KERNEL_ADDRESS, 2, 0) == EFAULT, "a list in the kernel");
+	demand(set_areas(file, NULL, 2, 0) == EFAULT, "no list");
+	for (int turn = 0; turn < 20; turn++) {
+		demand(!set_areas(file, list, 2, 0), "as many bytes as there may be");
+		demand(!set_areas(file, good, 2, 0), "others instead");
+	}
+	request.run.fill_list = (uintptr_t)fills;
+	for (request.run.fills = 0; request.run.fills < 4; request.run.fills++)
+		demand(answer(&request) == (request.run.fills == 2 ? 0 : EINVAL), "as many fills as areas");
+	request.run.fills = 2;
+	fills[1].flags = 4;
+	demand(answer(&request) == EINVAL, "an unknown flag of a fill");
+	fills[1] = (struct cyclescope_fill){ .reserved = 1 };
+	demand(answer(&request) == EINVAL, "something reserved in a fill");
+	fills[1] = (struct cyclescope_fill){ .flags = CYCLESCOPE_FILL_ALL, .content = KERNEL_ADDRESS };
+	demand(answer(&request) == EFAULT, "bytes of the kernel");
+	fills[1].content = 16;
+	demand(answer(&request) == EFAULT, "bytes of nothing");
+	fills[1].content = 0;
+	request.run.fill_list = 16;
+	demand(answer(&request) == EFAULT, "no list of fills");
+	request.run.fill_list = (uintptr_t)fills;
+	request.run.reserved = 1;
+	demand(answer(&request) == EINVAL, "something reserved in a run");
+	request.run.reserved = 0;
+	demand(!answer(&request), "a valid run");
+	/* From the first area's end into the page without mapping. */
+	demand(good[1].address - good[0].address > PAGE, "areas lie apart");
+	good[0].address += PAGE;
+	memcpy(request.code, "\x48\xba", 2);
+	memcpy(request.code + 2, &good[0].address, 8);
+	memcpy(request.code + 10, "\x48\x89\x12\xc3", 4);
+	request.piece.bytes = 14;
+	demand(!answer(&request) && request.run.outcome.status == CYCLESCOPE_FAULT && request.run.outcome.vector == 14 &&
+	       request.run.outcome.cr2 == good[0].address, "a page fault behind an area");
 }
 
 /* Beside NMIs from elsewhere: none is lost, no round of samples is either. `repeated` tells whether any came. */
@@ -505,7 +601,7 @@ static const struct {
 } tests[] = {
 	{ "values", values }, { "memory", memory }, { "random", random_requests }, { "crowd", crowd },
 	{ "threads", threads }, { "taken-away", taken_away }, { "processes", processes },
-	{ "short-slices", short_slices }, { "areas", areas }, { "ldt-selector", ldt_selector },
+	{ "short-slices", short_slices }, { "areas", areas }, { "wrong-areas", wrong_areas }, { "ldt-selector", ldt_selector },
 	{ "interrupted", interrupted }, { "endure", endure },
 };
 

@@ -4,7 +4,7 @@ use crate::executor::Sample;
 use std::mem::{offset_of, size_of};
 
 /// The version of the interface that this library speaks.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Bytes of the page that holds a context.
 pub(super) const CONTEXT_BYTES: usize = 4096;
 /// Where in that page the context starts.
@@ -14,10 +14,12 @@ pub(super) const CONTEXT_AT: usize = 512;
 pub(super) const INFO_APERF: u32 = 1;
 /// [`Info::flags`]: a second CPU is there to end what runs too long.
 pub(super) const INFO_DEADLINE: u32 = 1 << 1;
-/// [`Run::flags`]: fill the memory areas first.
-pub(super) const RUN_FILL: u32 = 1;
 /// [`Run::flags`]: run although nothing could end an endless loop.
-pub(super) const RUN_UNGUARDED: u32 = 1 << 1;
+pub(super) const RUN_UNGUARDED: u32 = 1;
+/// [`Fill::flags`]: fill the pages that were written to since they were last filled.
+pub(super) const FILL_WRITTEN: u32 = 1;
+/// [`Fill::flags`]: fill every page.
+pub(super) const FILL_ALL: u32 = 1 << 1;
 
 /// What of the CPU's state measured code had left changed, by bit of [`Outcome::changed`].
 const CHANGED: [&str; 10] = [
@@ -57,16 +59,44 @@ pub(super) struct Info {
     pub(super) tsc_khz: u32,
     pub(super) arena: u64,
     pub(super) context: u64,
-    pub(super) areas: [u64; 5],
     pub(super) eviction: u64,
+    pub(super) most_area_bytes: u64,
     pub(super) arena_bytes: u32,
-    pub(super) area_bytes: u32,
     pub(super) eviction_bytes: u32,
+    pub(super) most_areas: u32,
     pub(super) most_pieces: u32,
     pub(super) most_calls: u32,
     pub(super) longest_slice_us: u32,
     pub(super) longest_deadline_us: u32,
+}
+
+/// `struct cyclescope_area`
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Area {
+    pub(super) bytes: u64,
+    pub(super) address: u64,
+}
+
+/// `struct cyclescope_areas`
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AreaList {
+    pub(super) size: u32,
+    pub(super) version: u32,
+    pub(super) flags: u32,
+    pub(super) areas: u32,
+    pub(super) area_list: u64,
+}
+
+/// `struct cyclescope_fill`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fill {
+    pub(super) flags: u32,
     pub(super) reserved: u32,
+    pub(super) content: u64,
+    pub(super) word: u64,
 }
 
 /// `struct cyclescope_piece`
@@ -129,8 +159,10 @@ pub(super) struct Run {
     pub(super) deadline_us: u32,
     pub(super) total_ms: u32,
     pub(super) seed: u64,
-    pub(super) fill: u64,
+    pub(super) fill_list: u64,
     pub(super) unread: u64,
+    pub(super) fills: u32,
+    pub(super) reserved: u32,
     pub(super) outcome: Outcome,
 }
 
@@ -220,20 +252,24 @@ pub(super) struct MarkerRun {
 }
 
 const _: () = {
-    assert!(size_of::<Info>() == 112);
+    assert!(size_of::<Info>() == 80);
     assert!(offset_of!(Info, arena) == 16);
-    assert!(offset_of!(Info, eviction) == 72);
-    assert!(offset_of!(Info, longest_deadline_us) == 104);
+    assert!(offset_of!(Info, most_area_bytes) == 40);
+    assert!(offset_of!(Info, longest_deadline_us) == 72);
+    assert!(size_of::<Area>() == 16);
+    assert!(size_of::<AreaList>() == 24);
+    assert!(size_of::<Fill>() == 24);
     assert!(size_of::<Piece>() == 16);
     assert!(size_of::<PlacedCall>() == 16);
     assert!(size_of::<Sample>() == 16);
     assert!(size_of::<Outcome>() == 88);
     assert!(offset_of!(Outcome, ip_offset) == 40);
     assert!(offset_of!(Outcome, tsc) == 64);
-    assert!(size_of::<Run>() == 192);
+    assert!(size_of::<Run>() == 200);
     assert!(offset_of!(Run, warm_up) == 56);
     assert!(offset_of!(Run, seed) == 80);
-    assert!(offset_of!(Run, outcome) == 104);
+    assert!(offset_of!(Run, fills) == 104);
+    assert!(offset_of!(Run, outcome) == 112);
     assert!(size_of::<MarkerCode>() == 56);
     assert!(offset_of!(MarkerCode, name) == 16);
     assert!(offset_of!(MarkerCode, address) == 48);
@@ -255,6 +291,8 @@ const fn read_write(number: u64, size: usize) -> u64 {
 pub(super) const GET_INFO: u64 = read_write(0x40, size_of::<Info>());
 /// `CYCLESCOPE_RUN`
 pub(super) const RUN: u64 = read_write(0x41, size_of::<Run>());
+/// `CYCLESCOPE_SET_AREAS`
+pub(super) const SET_AREAS: u64 = read_write(0x42, size_of::<AreaList>());
 /// `CYCLESCOPE_MARKER_CODE`
 pub(super) const MARKER_CODE: u64 = read_write(0x50, size_of::<MarkerCode>());
 /// `CYCLESCOPE_MARKER_BYTES`

@@ -34,7 +34,8 @@ impl Module {
         // SAFETY: the module writes a struct of the size that it was told.
         if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
             let error = io::Error::last_os_error();
-            return Err(stranger(&format!("does not speak version {} ({error})", abi::VERSION)));
+            let lack = format!("has another version of the interface than {} ({error})", abi::VERSION);
+            return Err(stranger(&lack));
         }
         Ok(Module { device, info })
     }
@@ -73,6 +74,19 @@ impl Module {
     /// Lets others have it. Closing the device does, too.
     pub(super) fn release(&self) {
         let _ = rustix::fs::flock(&self.device, FlockOperation::Unlock);
+    }
+
+    /// Makes memory areas of these sizes, for this open device, and writes their addresses to the list.
+    pub(super) fn set_areas(&self, areas: &mut [abi::Area]) -> Result<(), RunError> {
+        let mut list = abi::AreaList {
+            size: size_of::<abi::AreaList>() as u32,
+            version: abi::VERSION,
+            flags: 0,
+            areas: areas.len() as u32,
+            area_list: areas.as_mut_ptr() as u64,
+        };
+        // SAFETY: the list is as long as its count says, and lives through the call.
+        unsafe { self.call(abi::SET_AREAS, &mut list, "making memory areas in ring 0") }
     }
 
     /// One run.

@@ -5,6 +5,7 @@
 //! tables can't hold back is refused before, by [`refused`]. `docs/kernel-safety.md` tells what remains possible.
 
 mod abi;
+mod areas;
 mod device;
 mod exception;
 mod judgement;
@@ -19,17 +20,18 @@ use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
 use super::placement::{check, placed_code};
 use super::{
-    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Layout, ObtainedPages, Offer,
-    OpenOptions, PlacedArea, Progress, Ring, Room, Sample, Timing,
+    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Layout, Offer, OpenOptions, PlacedArea,
+    Progress, Ring, Room, Sample, Timing,
 };
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::program::Program;
-use crate::program::memory::{Lifetime, Memory};
+use crate::program::memory::STANDARD_BYTES;
 use crate::snippet::Snippet;
 use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
+use areas::Areas;
 use device::Pinned;
 use judgement::Judgement;
 use refused::{Judged, Rules};
@@ -126,6 +128,7 @@ pub struct Kernel {
     capabilities: Capabilities,
     machine: Machine,
     module: Module,
+    areas: Areas,
     lock: CpuLock,
     fault: Option<FaultReport>,
     progress: Progress,
@@ -144,7 +147,7 @@ impl Kernel {
     pub fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
         let module = Module::open()?;
         let info = &module.info;
-        let areas = vec![info.area_bytes as usize; AREA_REGISTERS.len()];
+        let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
         let room = Room { arena: info.arena_bytes as usize, areas };
         Ok(Kernel {
             options: options.clone(),
@@ -155,6 +158,7 @@ impl Kernel {
             },
             machine,
             module,
+            areas: Areas::default(),
             lock: CpuLock::open(options.cpu, options.patience),
             fault: None,
             progress: Progress::default(),
@@ -195,7 +199,6 @@ impl Kernel {
             };
             return Err(RunError::Unavailable(error));
         }
-        let used = batch.memory.areas.iter().any(|area| area.lifetime != Lifetime::Unused);
         let unread = super::random()?;
         let context = self.context(batch, layout);
         let mut page = Page::new(unread, &context);
@@ -217,10 +220,10 @@ impl Kernel {
                 loop_count: call.loop_count,
             })
             .collect();
+        let fills = self.areas.fills();
         let mut samples = vec![Sample::default(); batch.rounds as usize * batch.calls()];
         let mut run = abi::Run {
-            flags: if used { abi::RUN_FILL } else { 0 }
-                | if self.module.has_deadline() { 0 } else { abi::RUN_UNGUARDED },
+            flags: if self.module.has_deadline() { 0 } else { abi::RUN_UNGUARDED },
             cpu: self.options.cpu as u32,
             pieces: pieces.len() as u32,
             calls: calls.len() as u32,
@@ -235,13 +238,15 @@ impl Kernel {
             deadline_us: self.deadline_us(),
             total_ms: left.min(u128::from(u32::MAX)) as u32,
             seed: layout.seed,
-            fill: batch.memory.vectors.pattern(),
+            fill_list: fills.as_ptr() as u64,
+            fills: fills.len() as u32,
             unread,
             ..abi::Run::default()
         };
         // SAFETY: every address in `run` is that of a buffer that lives through the call and is as long as the
         // counts beside it say.
         unsafe { self.module.run(&mut run) }?;
+        self.areas.ran(run.outcome.status == status::DONE);
         self.take(&run.outcome);
         self.check(batch, layout, &run.outcome)?;
         page.check(unread, &context)?;
@@ -259,7 +264,7 @@ impl Kernel {
         let info = &self.module.info;
         let mut context = Context::new(batch.memory.vectors);
         context.eviction = info.eviction;
-        for (register, value) in batch.memory.registers(&info.areas, &layout.data) {
+        for (register, value) in batch.memory.registers(&self.areas.addresses(), &layout.data) {
             context.gpr[register] = value;
         }
         context
@@ -362,16 +367,17 @@ impl Executor for Kernel {
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
         batch.memory.check().map_err(RunError::BadBatch)?;
-        offered(&batch.memory).map_err(RunError::Unavailable)?;
         batch.programs.iter().try_for_each(|program| self.judge(program))?;
         let pinned = Pinned::to(self.options.cpu)?;
         self.lock.begin();
         self.module.take().inspect_err(|_| self.lock.release())?;
         let until = lock::until(allowed(batch));
-        let result = batch.layouts.iter().try_for_each(|layout| {
-            let samples = self.run_layout(batch, layout, until)?;
-            take(&samples);
-            Ok(())
+        let result = self.areas.adopt(&self.module, &batch.memory).and_then(|()| {
+            batch.layouts.iter().try_for_each(|layout| {
+                let samples = self.run_layout(batch, layout, until)?;
+                take(&samples);
+                Ok(())
+            })
         });
         self.lock.release();
         self.module.release();
@@ -380,8 +386,7 @@ impl Executor for Kernel {
     }
 
     fn areas(&self) -> Vec<PlacedArea> {
-        let area = |address: &u64| PlacedArea { address: *address, pages: ObtainedPages::Small };
-        self.module.info.areas.iter().map(area).collect()
+        self.areas.placed()
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
@@ -399,19 +404,6 @@ impl Executor for Kernel {
     fn changed(&self) -> Vec<&'static str> {
         abi::changed(self.changed)
     }
-}
-
-/// Whether the module has such a memory: five areas of its own size, all of the same numbers.
-fn offered(memory: &Memory) -> Result<(), Unavailable> {
-    let touched = memory.areas.first().is_some_and(|area| area.lifetime == Lifetime::Fresh);
-    if *memory == Memory::standard(memory.vectors, touched) {
-        return Ok(());
-    }
-    Err(Unavailable {
-        what: "this memory in ring 0".to_string(),
-        why: "the kernel module has five areas of 1 MiB of the same numbers and no others".to_string(),
-        remedy: "measure in user mode (--executor user)".to_string(),
-    })
 }
 
 /// How long a batch may take. Its own deadline is there to find code without an end, which the module does itself, and

@@ -90,7 +90,12 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ("CYCLESCOPE_CONTEXT_AT", CONTEXT_AT as u64),
         ("CYCLESCOPE_INFO_APERF", abi::INFO_APERF.into()),
         ("CYCLESCOPE_INFO_DEADLINE", abi::INFO_DEADLINE.into()),
-        ("CYCLESCOPE_RUN_FILL", abi::RUN_FILL.into()),
+        ("CYCLESCOPE_SET_AREAS", abi::SET_AREAS),
+        ("CYCLESCOPE_FILL_WRITTEN", abi::FILL_WRITTEN.into()),
+        ("CYCLESCOPE_FILL_ALL", abi::FILL_ALL.into()),
+        ("sizeof(struct cyclescope_area)", size_of::<abi::Area>() as u64),
+        ("sizeof(struct cyclescope_areas)", size_of::<abi::AreaList>() as u64),
+        ("sizeof(struct cyclescope_fill)", size_of::<abi::Fill>() as u64),
         ("CYCLESCOPE_RUN_UNGUARDED", abi::RUN_UNGUARDED.into()),
         ("CYCLESCOPE_DONE", status::DONE.into()),
         ("CYCLESCOPE_FAULT", status::FAULT.into()),
@@ -143,15 +148,18 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ));)*)*};
     }
     offsets! {
-        "info" Info: size version flags tsc_khz arena context areas eviction arena_bytes area_bytes eviction_bytes
-            most_pieces most_calls longest_slice_us longest_deadline_us reserved;
+        "info" Info: size version flags tsc_khz arena context eviction most_area_bytes arena_bytes eviction_bytes
+            most_areas most_pieces most_calls longest_slice_us longest_deadline_us;
+        "area" abi::Area: bytes address;
+        "areas" abi::AreaList: size version flags areas area_list;
+        "fill" abi::Fill: flags reserved content word;
         "piece" Piece: offset bytes code;
         "call" PlacedCall: offset reserved loop_count;
         "sample" Sample: start end;
         "outcome" Outcome: status vector error_code ip sp cr2 ip_offset changed rounds_done slices repeated reserved
             tsc aperf mperf;
         "run" Run: size version flags cpu pieces calls piece_list call_list context samples warm_up rounds delay
-            slice_us deadline_us total_ms seed fill unread outcome;
+            slice_us deadline_us total_ms seed fill_list unread fills reserved outcome;
         "marker_code" MarkerCode: size version code design name guard around placement bytes address;
         "marker_bytes" MarkerBytes: size version code bytes buffer;
         "marker_switch" MarkerSwitch: size version flags design probe;
@@ -163,9 +171,9 @@ fn numbers() -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn the_calls_have_the_numbers_of_version_1() {
-    // _IOWR('y', 0x40, 112 bytes) and _IOWR('y', 0x41, 192 bytes).
-    assert_eq!((abi::GET_INFO, abi::RUN), (0xc070_7940, 0xc0c0_7941));
+fn the_calls_have_the_numbers_of_version_2() {
+    // _IOWR('y', 0x40, 80 bytes), _IOWR('y', 0x41, 200 bytes) and _IOWR('y', 0x42, 24 bytes).
+    assert_eq!((abi::GET_INFO, abi::RUN, abi::SET_AREAS), (0xc050_7940, 0xc0c8_7941, 0xc018_7942));
 }
 
 #[test]

@@ -35,23 +35,22 @@ pub(super) fn place(memory: &Memory) -> Result<Vec<PlacedArea>, BadBatch> {
     Ok(memory.areas.iter().map(place).collect())
 }
 
-/// What an area of a placed memory holds at first: the word of eight bytes at an address in it, none where it has none.
-#[cfg(test)]
-fn word(memory: &Memory, placed: &[PlacedArea], address: u64) -> Option<u64> {
-    let (area, placed) = memory.areas.iter().zip(placed).find(|(area, placed)| {
-        placed.address <= address && address + 8 <= placed.address + area.mapped_bytes()
-    })?;
-    let mut bytes = vec![0; area.frame_bytes() as usize];
-    area.write(placed.address, &mut bytes);
-    let at = ((address - placed.address) % area.frame_bytes()) as usize;
-    Some(u64::from_le_bytes(bytes[at..at + 8].try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::context::Element;
     use crate::program::memory::{Order, Ring};
+
+    /// The eight bytes that areas of a placed memory hold at an address at first; none outside of all areas.
+    fn word(memory: &Memory, placed: &[PlacedArea], address: u64) -> Option<u64> {
+        let (area, placed) = memory.areas.iter().zip(placed).find(|(area, placed)| {
+            placed.address <= address && address + 8 <= placed.address + area.mapped_bytes()
+        })?;
+        let mut bytes = vec![0; area.frame_bytes() as usize];
+        area.write(placed.address, &mut bytes);
+        let at = ((address - placed.address) % area.frame_bytes()) as usize;
+        Some(u64::from_le_bytes(bytes[at..at + 8].try_into().ok()?))
+    }
 
     #[test]
     fn areas_lie_apart_and_where_they_are_wanted() {

@@ -1,6 +1,6 @@
 //! What areas hold: the bytes that an executor writes.
 
-use super::{Area, Fill, Order, PAGE, Ring};
+use super::{Area, Fill, Order, Ring};
 use crate::random::Random;
 
 impl Area {
@@ -94,5 +94,3 @@ impl Ring {
         frame_bytes / a
     }
 }
-
-const _: () = assert!(PAGE % 8 == 0, "no element straddles two physical pages");

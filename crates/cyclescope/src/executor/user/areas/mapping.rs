@@ -7,7 +7,7 @@ use crate::executor::user::command::PlacedLayout;
 use crate::executor::user::regions::{SAMPLES, view};
 use crate::executor::user::setup::Setup;
 use crate::executor::user::stub;
-use crate::program::memory::{HUGE_PAGE, PAGE};
+use crate::program::memory::HUGE_PAGE;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -192,5 +192,3 @@ unsafe fn touch(area: &AreaSetup, layout: &PlacedLayout) {
         unsafe { AtomicU8::from_ptr(byte as *mut u8).fetch_or(std::hint::black_box(0), Ordering::Relaxed) };
     }
 }
-
-const _: () = assert!(PAGE == 4096, "sources are copied in whole pages");
