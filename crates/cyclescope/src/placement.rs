@@ -5,7 +5,7 @@
 //! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
 //! their bodies, so that their difference is that of the added copies. The ruler stands still.
 //!
-//! Where code or data are to be somewhere in particular, a [`Place`](crate::program::Place) says so, and [`resolve`] and
+//! Where code or data are to be somewhere in particular, a [`Place`](crate::program::Place) says so, and [`resolve()`] and
 //! [`data_at`] find offsets for it.
 
 mod resolve;
