@@ -6,6 +6,7 @@ mod damage;
 mod endings;
 mod evaluate;
 mod evidence;
+mod fields;
 mod functions;
 mod instr;
 mod json;

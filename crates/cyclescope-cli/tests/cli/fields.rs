@@ -1,0 +1,232 @@
+//! The fields of every kind of JSON line: none that was ever printed may go, or change its type.
+//!
+//! `fields.txt` has a line for each: kind, path and types, with `[]` for the elements of a list and `{}` for those of a
+//! map whose names, such as `00000007.0`, are a machine's own. `?` marks a field that some objects do not have. Fields may be added; `cargo test -- --ignored write_the_fields` writes the file anew.
+
+use crate::support::{answer, cyclescope, folder, has};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// What is known of a field: its types, in how many objects it is, and in how many it could be.
+#[derive(Debug, Default)]
+struct Field {
+    types: BTreeSet<&'static str>,
+    present: usize,
+}
+
+/// The fields of one kind by path. An object counts as a field of its own, so that its parts can be held against it.
+type Fields = BTreeMap<String, Field>;
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "list",
+        Value::Object(_) => "object",
+    }
+}
+
+fn collect(value: &Value, path: &str, fields: &mut Fields, objects: &mut BTreeMap<String, usize>) {
+    match value {
+        Value::Object(parts) => {
+            *objects.entry(path.to_string()).or_default() += 1;
+            for (name, part) in parts {
+                if is_own(name) {
+                    element(part, &format!("{path}{{}}"), fields, objects);
+                    continue;
+                }
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let field = fields.entry(path.clone()).or_default();
+                field.types.insert(type_of(part));
+                field.present += 1;
+                collect(part, &path, fields, objects);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| element(item, &format!("{path}[]"), fields, objects));
+        }
+        _ => {}
+    }
+}
+
+fn element(value: &Value, path: &str, fields: &mut Fields, objects: &mut BTreeMap<String, usize>) {
+    fields.entry(path.to_string()).or_default().types.insert(type_of(value));
+    collect(value, path, fields, objects);
+}
+
+/// Whether a name is one of a machine's own, like those of CPUID leaves.
+fn is_own(name: &str) -> bool {
+    name.contains('.')
+}
+
+/// The path of the object that a field is in.
+fn parent(path: &str) -> &str {
+    path.rfind('.').map_or("", |end| &path[..end])
+}
+
+/// The file's line of each field, without the kind: its path, then whether it may be missing, and its types.
+fn described(lines: &[&Value]) -> BTreeMap<String, (bool, BTreeSet<&'static str>)> {
+    let (mut fields, mut objects) = (Fields::new(), BTreeMap::new());
+    lines.iter().for_each(|line| collect(line, "", &mut fields, &mut objects));
+    let describe = |(path, field): (String, Field)| {
+        let element = path.ends_with("[]") || path.ends_with("{}");
+        let missing = !element && field.present < objects[parent(&path)];
+        (path, (missing, field.types))
+    };
+    fields.into_iter().map(describe).collect()
+}
+
+/// Snippets that fail: the text is none, the code faults.
+const FAILING: [&str; 2] = ["nopp", "mov rax, [8]"];
+
+/// Everything that the program prints in JSON, on this machine and in little time.
+fn printed() -> Vec<Value> {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("code.c"), "void f(void *p) { *(volatile int *)p = 1; }").expect("a file");
+    let mut lines = Vec::new();
+    let mut print = |arguments: &[&str]| {
+        let answer = answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
+        // Two snippets are to fail; a measurement may be too noisy.
+        let codes = if FAILING.contains(arguments.last().expect("some")) { [2, 4] } else { [0, 5] };
+        assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{arguments:?}: {answer:?}");
+        lines.extend(answer.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")));
+    };
+    print(&["doctor", "--quick"]);
+    print(&["run", "--quick", "--evidence", &path("run"), "imul rax, rax"]);
+    print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "imul rax, rax"]);
+    print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
+    print(&["run", "--clock", "list"]);
+    FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));
+    print(&["replay", &path("run")]);
+    let methods = ["--clock", "lfence-rdtsc,rdtscp-lfence", "--ensembles", "12", "--samples", "200"];
+    print(&[&["evaluate", "--quick", "--series", "--evidence", &path("evaluate")], &methods[..]].concat());
+    print(&["replay", &path("evaluate")]);
+    let forms = ["add r64, r64", "mov r64, m64", "vmovntdq m128, xmm", "hlt"];
+    print(&[&["instr", "--quick", "--out", &path("a.jsonl")], &forms[..]].concat());
+    print(&[&["instr", "--quick", "--out", &path("b.jsonl")], &forms[..]].concat());
+    print(&[&["instr", "--list"], &forms[..]].concat());
+    print(&["instr", "--quick", "--explain", "imul r64, r64"]);
+    print(&["compare", "--tolerance", "0.0001,0.001%", &path("a.jsonl"), &path("b.jsonl")]);
+    print(&["marker", "--list"]);
+    print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
+    print(&["replay", &path("marker")]);
+    if has("cc") {
+        print(&["run", "--quick", "--c", &path("code.c")]);
+    }
+    lines
+}
+
+/// Lines by their kind; where a kind has several parts, by both.
+fn by_kind(lines: &[Value]) -> BTreeMap<String, Vec<&Value>> {
+    let mut kinds: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
+    for line in lines {
+        let mut kind = line["kind"].as_str().expect("a kind").to_string();
+        if let Some(part) = line["part"].as_str() {
+            kind = format!("{kind} {part}");
+        }
+        kinds.entry(kind).or_default().push(line);
+    }
+    kinds
+}
+
+fn file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/fields.txt")
+}
+
+#[test]
+fn no_field_is_lost() {
+    let lines = printed();
+    let kinds = by_kind(&lines);
+    let text = std::fs::read_to_string(file()).expect("the file is there");
+    let mut lost = String::new();
+    for line in text.lines() {
+        let mut columns = line.split('\t');
+        let mut column = || columns.next().unwrap_or_else(|| panic!("{line} has too few columns"));
+        let (kind, path, types) = (column(), column(), column());
+        let Some(lines) = kinds.get(kind) else {
+            writeln!(lost, "{kind}: no such line").expect("text grows");
+            continue;
+        };
+        let (path, optional) = path.strip_suffix('?').map_or((path, false), |path| (path, true));
+        let types: Vec<&str> = types.split('|').collect();
+        for line in lines {
+            check(line, path, (optional, &types), &format!("{kind} {path}"), &mut lost);
+        }
+    }
+    assert!(lost.is_empty(), "{lost}");
+}
+
+/// The elements of a list, or of a map with names of its own.
+fn elements(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(parts) => parts.iter().filter(|(name, _)| is_own(name)).map(|(_, part)| part).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Notes where an object that has this field's place lacks it, or has it in another type.
+fn check(value: &Value, path: &str, (optional, types): (bool, &[&str]), named: &str, lost: &mut String) {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let name = first.trim_end_matches(['[', ']', '{', '}']);
+    let Some(part) = value.get(name) else {
+        // Whether the object around it has to be there is a field of its own.
+        if rest.is_none() && !optional && value.is_object() && first == name {
+            writeln!(lost, "{named}: missing in {value:.200}").expect("text grows");
+        }
+        return;
+    };
+    let mut parts = vec![part];
+    for _ in 0..(first.len() - name.len()) / 2 {
+        parts = parts.into_iter().flat_map(elements).collect();
+    }
+    for part in parts {
+        match rest {
+            Some(rest) => check(part, rest, (optional, types), named, lost),
+            None if types.contains(&type_of(part)) || (part.is_null() && types != ["null"]) => {}
+            // What is null here may be something on another machine.
+            None if types == ["null"] => {}
+            None => {
+                writeln!(lost, "{named}: {} for {types:?}", type_of(part)).expect("text grows");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_check_sees_what_is_lost() {
+    let lost = |value: &str, path: &str, optional: bool, types: &[&str]| {
+        let mut lost = String::new();
+        let value: Value = serde_json::from_str(value).expect("JSON");
+        check(&value, path, (optional, types), "field", &mut lost);
+        !lost.is_empty()
+    };
+    assert!(!lost(r#"{"a":{"b":1}}"#, "a.b", false, &["number"]));
+    assert!(lost(r#"{"a":{"c":1}}"#, "a.b", false, &["number"]));
+    assert!(!lost(r#"{"a":{"c":1}}"#, "a.b", true, &["number"]));
+    assert!(lost(r#"{"a":{"b":"1"}}"#, "a.b", true, &["number"]));
+    assert!(!lost(r#"{"a":null}"#, "a.b", false, &["number"]));
+    assert!(lost(r#"{"a":[{"b":1},{"c":1}]}"#, "a[].b", false, &["number"]));
+    assert!(lost(r#"{"a":[1,"2"]}"#, "a[]", false, &["number"]));
+    assert!(lost(r#"{"b":1}"#, "a", false, &["number"]));
+}
+
+#[test]
+#[ignore = "writes the file that the test beside it reads"]
+fn write_the_fields() {
+    let mut text = String::new();
+    let lines = printed();
+    for (kind, lines) in by_kind(&lines) {
+        for (path, (missing, types)) in described(&lines) {
+            let optional = if missing { "?" } else { "" };
+            let types: Vec<&str> = types.into_iter().collect();
+            writeln!(text, "{kind}\t{path}{optional}\t{}", types.join("|")).expect("text grows");
+        }
+    }
+    std::fs::write(file(), text).expect("the file can be written");
+}
