@@ -1,9 +1,12 @@
 //! The library's three kinds of failure. Each says what happened and what helps.
 
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Mutex;
 
 /// Something that was asked for does not exist on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unavailable {
     /// What was asked for: a clock, a counter, an executor, a CPU feature.
     pub what: String,
@@ -14,12 +17,14 @@ pub struct Unavailable {
 }
 
 /// The measured code did not come to its end, or the machinery around it failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RunError {
     /// The measured code raised a fault.
     Fault {
         /// The signal by its usual name, such as `SIGSEGV`.
-        signal: &'static str,
+        #[serde(deserialize_with = "constant")]
+        signal: Constant,
         /// The address that was accessed; that of the instruction where the processor does not tell
         /// (`SIGILL`, `SIGFPE`, general protection and alignment checks).
         address: u64,
@@ -54,7 +59,8 @@ pub enum RunError {
     /// The measured code wrote outside its own memory areas.
     DirtyCanary {
         /// Which fence was found damaged.
-        fence: &'static str,
+        #[serde(deserialize_with = "constant")]
+        fence: Constant,
     },
     /// The worker ended without a word, for example killed from outside.
     WorkerLost {
@@ -64,15 +70,18 @@ pub enum RunError {
     /// The code would not be survived where it was to run, and has not run.
     Refused {
         /// Which piece of the code: `snippet`, `init code` or `following code`.
-        part: &'static str,
+        #[serde(deserialize_with = "constant")]
+        part: Constant,
         /// Where in that piece, in bytes.
         offset: usize,
         /// The instruction there, as text.
         instruction: String,
         /// Why, as the end of a sentence about the instruction.
-        why: &'static str,
+        #[serde(deserialize_with = "constant")]
+        why: Constant,
         /// What the user can do about it.
-        remedy: &'static str,
+        #[serde(deserialize_with = "constant")]
+        remedy: Constant,
         /// Whether only an indirect branch may lead there.
         hidden: bool,
     },
@@ -80,26 +89,34 @@ pub enum RunError {
     BadBatch(BadBatch),
     /// The executor cannot give the batch what it asks for on this machine.
     Unavailable(Unavailable),
+    /// Recorded readings do not answer what was asked for.
+    Replay {
+        /// Why.
+        how: String,
+    },
     /// A system call of the harness failed.
     System {
         /// What was being done.
-        doing: &'static str,
+        #[serde(deserialize_with = "constant")]
+        doing: Constant,
         /// The operating system's error number.
         errno: i32,
     },
     /// The machinery around the code could not do its part, although no system call failed.
     Machinery {
         /// What was being done.
-        doing: &'static str,
+        #[serde(deserialize_with = "constant")]
+        doing: Constant,
         /// Why it could not be done.
         why: String,
         /// What the user can do about it; empty where nothing is known to help.
-        remedy: &'static str,
+        #[serde(deserialize_with = "constant")]
+        remedy: Constant,
     },
 }
 
 /// Something in a batch that can't be as it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadBatch {
     /// Which part of the batch: `area 2`, `layout 0`, `place 1`; each is counted from 0.
     pub part: String,
@@ -107,6 +124,27 @@ pub struct BadBatch {
     pub what: String,
     /// What would be right.
     pub expected: String,
+}
+
+/// A text that lives as long as the program. By this name serde does not take it for one that lives in what it reads.
+type Constant = &'static str;
+
+/// Reads a text that lives as long as the program.
+fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Constant, D::Error> {
+    Ok(interned(&String::deserialize(deserializer)?))
+}
+
+/// A text that lives as long as the program, one for all that are equal: for names read back from a file, of which
+/// there are few.
+pub(crate) fn interned(text: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(known) = known.get(text) {
+        return known;
+    }
+    let text: &'static str = Box::leak(text.to_string().into_boxed_str());
+    known.insert(text);
+    text
 }
 
 /// A snippet that can't be turned into machine code, with the place of the error.
@@ -143,6 +181,7 @@ impl RunError {
             RunError::System { .. }
                 | RunError::Machinery { .. }
                 | RunError::BadBatch(_)
+                | RunError::Replay { .. }
                 | RunError::Unavailable(_)
         )
     }
@@ -164,6 +203,7 @@ impl RunError {
             RunError::Refused { remedy, .. } => remedy,
             RunError::BadBatch(error) => &error.expected,
             RunError::Unavailable(error) => &error.remedy,
+            RunError::Replay { .. } => "replay it with the version that wrote it, or measure again",
             RunError::System { errno, .. } => system_remedy(*errno),
             RunError::Machinery { remedy, .. } => remedy,
         }
@@ -265,6 +305,7 @@ impl fmt::Display for RunError {
             }
             RunError::BadBatch(error) => error.fmt(f),
             RunError::Unavailable(error) => error.fmt(f),
+            RunError::Replay { how } => write!(f, "the evidence does not give the result again: {how}"),
             RunError::System { doing, errno } => {
                 let reason = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "{doing} failed: {reason}")

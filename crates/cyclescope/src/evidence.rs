@@ -1,373 +1,244 @@
-//! Evidence: all that a number was computed from, in a directory, and the way back to the number.
+//! Evidence of a run: what it needs, beside the recorded readings, to take its course again.
 //!
-//! | file | content |
-//! |---|---|
-//! | `machine.json` | the machine's facts |
-//! | `plan.json` | snippet, clock and everything else that [`estimate`] needs |
-//! | `programs.jsonl` | the machine code of each program, one a line |
-//! | `layouts.jsonl` | where each layout placed them, in which order it called them, its lengths |
-//! | `samples.jsonl` | each layout's raw readings, start and end in turn |
-//! | `run.json` | the result |
-//!
-//! Programs are stored before they are placed; references to the context are RIP-relative with the context a
-//! nominal distance away.
+//! A run, and where a function is called a second one of an empty function, goes over
+//! [`Recording`](crate::result::recording::Recording) into a container; replayed, each plan measures its snippet again
+//! over [`Replaying`].
 
-use crate::aperf::Aperf;
-use crate::caveat::{Caveat, Code, caveats};
-use crate::clock::Clock;
-use crate::executor::{Call, Placed, Progress, Sample};
+use crate::asm::hex as bytes;
+use crate::error::RunError;
 use crate::machine::Machine;
-use crate::measure::estimate::{LayoutData, Shape, call, estimate};
-use crate::measure::{Acquisition, Measurement, Plan, Precision};
-use crate::program::Cold;
+use crate::measure::{Plan, Precision, measure};
 use crate::record::RunRecord;
-use crate::ruler::LayoutSamples;
-use crate::run::{Run, hex};
+use crate::result::container::{Container, ContainerError, MANIFEST, plain};
+use crate::result::recording::ExecutorFacts;
+use crate::result::replaying::Replaying;
+use crate::run::{Around, Facts, Run, hex};
 use crate::snippet::Snippet;
 use crate::unit::Hertz;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use serde_json::Value;
 use std::path::Path;
-use std::time::Duration;
 
-/// The directory inside the evidence of a function that holds that of calling an empty one.
-pub const EMPTY_CALL: &str = "empty-call";
+/// The study's name in manifests.
+pub const STUDY: &str = "run";
 
-const MACHINE: &str = "machine.json";
-const PLAN: &str = "plan.json";
-const PROGRAMS: &str = "programs.jsonl";
-const LAYOUTS: &str = "layouts.jsonl";
-const SAMPLES: &str = "samples.jsonl";
-const RUN: &str = "run.json";
-
-/// What was asked for, what was chosen, and what is needed to compute the result again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SavedPlan {
-    /// The schema of these files.
-    pub schema: String,
+/// A measurement, as a manifest has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Measured {
     /// How reports show the snippet.
-    pub text: String,
+    text: String,
     /// The machine code of one copy, in hexadecimal.
-    pub code: String,
+    code: String,
     /// The init code, in hexadecimal.
-    pub init: String,
-    /// The timing method.
-    pub clock: String,
-    /// How to read the rounds.
-    pub shape: Shape,
-    /// u.
-    pub unit: usize,
-    /// Untimed rounds at the start of each layout.
-    pub warm_up: u32,
-    /// Whether the number of untimed rounds was fixed.
-    pub warm_up_fixed: bool,
-    /// Timed rounds in each layout.
-    pub rounds: u32,
-    /// Layouts of the first batch.
-    pub first_layouts: usize,
-    /// The precision that the measurement stopped at.
-    pub aim: Precision,
-    /// Seconds after which no further batch was begun.
-    pub budget_s: f64,
-    /// How many lines of layouts and samples belong to one layout.
-    pub runs_per_layout: usize,
-    /// What was cold when a body began.
-    pub cold: Cold,
-    /// Whether u was fixed.
-    pub unit_fixed: bool,
-    /// Iterations of the loop around the copies; null without a loop.
-    pub loop_count: Option<u64>,
-    /// Whether the cost was found proportional to the number of copies.
-    pub linear: bool,
-    /// Whether the cost was found to have stopped moving.
-    pub settled: bool,
-    /// Whether the machine was emulated.
-    pub emulated: bool,
-    /// The precision without which the result is too noisy.
-    pub asked: Precision,
-    /// The level of the intervals.
-    pub confidence: f64,
-    /// The seed of all that was random.
-    pub seed: u64,
-    /// Seconds that the measurement took.
-    pub elapsed_s: f64,
-    /// The TSC's rate across the measurement in hertz: low, value, high.
-    pub tsc: Option<[f64; 3]>,
-    /// How far TSC, APERF and MPERF went; null where nothing reads them.
-    #[serde(default)]
-    pub progress: Option<Progress>,
-    /// What of the processor's state the code left changed.
-    #[serde(default)]
-    pub changed: Vec<String>,
-    /// The executor.
-    pub executor: String,
-    /// The CPU that it ran on.
-    pub cpu: u32,
-    /// The CPU's model.
-    pub cpu_model: String,
+    init: String,
+    /// How it was measured.
+    plan: Plan,
+    /// The TSC's rate meanwhile in hertz: low, value, high.
+    tsc: Option<[f64; 3]>,
 }
 
-impl SavedPlan {
-    /// Whether an estimate can be computed with it: what [`Plan`] promises may not hold in a damaged file.
-    fn is_sound(&self) -> bool {
-        let Shape { loop_count, imul_latency, step, .. } = self.shape;
-        (1e-6..1.0).contains(&self.confidence)
-            && (1..=MOST).contains(&loop_count)
-            && (0..=MOST).contains(&(self.unit as u64))
-            && imul_latency > 0.0
-            && step >= 0.0
+/// The facts of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunFacts {
+    executor: ExecutorFacts,
+    asked: Precision,
+    emulated: bool,
+    cpu: u32,
+    cpu_model: String,
+    /// The snippet, then the empty function, where one was called.
+    measured: Vec<Measured>,
+}
+
+impl RunFacts {
+    /// Before anything is measured.
+    pub fn new(machine: &Machine, executor: ExecutorFacts, asked: Precision) -> RunFacts {
+        RunFacts {
+            executor,
+            asked,
+            emulated: machine.is_emulated(),
+            cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
+            cpu_model: machine.cpu.name(),
+            measured: Vec::new(),
+        }
+    }
+
+    /// Adds a measurement.
+    pub fn add(&mut self, snippet: &Snippet, plan: &Plan, run: &Run) {
+        self.measured.push(Measured {
+            text: snippet.text().to_string(),
+            code: hex(snippet.code()),
+            init: hex(snippet.init()),
+            plan: plan.clone(),
+            tsc: run.tsc.map(|rates| rates.map(|rate| rate.0)),
+        });
+    }
+
+    /// Fails where a number is one that no run has: what a plan promises may not hold in a forged file.
+    fn check(&self) -> Result<(), ContainerError> {
+        let field = |index: usize, name: &str| format!("measured[{index}].{name}");
+        if !(1..=2).contains(&self.measured.len()) {
+            return Err(ContainerError::fact("measured", "there is no measurement, or more than two"));
+        }
+        for (index, Measured { plan, code, init, .. }) in self.measured.iter().enumerate() {
+            let copies = plan.unit.unwrap_or(1).saturating_mul(code.len() + 1);
+            let positive = |value: f64| value > 0.0 && value < 1e9;
+            let checks = [
+                ("confidence", (1e-6..1.0).contains(&plan.confidence)),
+                ("loop_count", plan.loop_count.is_none_or(|count| (1..=MOST).contains(&count))),
+                ("unit", copies <= CODE_MOST && plan.unit != Some(0)),
+                ("code", code.len() <= CODE_MOST && init.len() <= CODE_MOST),
+                ("imul_latency", plan.imul_latency.is_none_or(positive)),
+                ("step", positive(plan.step)),
+                ("adders", plan.adders.is_none_or(|adders| (1..=64).contains(&adders))),
+                ("rounds", (1..=COUNT_MOST).contains(&(plan.rounds as usize))),
+                ("warm_up", plan.warm_up.is_none_or(|rounds| rounds as usize <= COUNT_MOST)),
+                ("layouts", (1..=LAYOUTS_MOST).contains(&plan.layouts)),
+                ("layouts_most", plan.layouts_most <= LAYOUTS_MOST),
+                ("budget", plan.budget.as_secs() < A_YEAR),
+            ];
+            if let Some((name, _)) = checks.iter().find(|(_, sound)| !sound) {
+                return Err(ContainerError::fact(&field(index, name), "it is out of its range"));
+            }
+        }
+        Ok(())
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct SavedLayout {
-    copies: [usize; 3],
-    ruler_loops: u64,
-    code: Vec<Placed>,
-    round: Vec<Call>,
-    data: Vec<i32>,
-    seed: u64,
-}
-
-/// No count of copies or iterations is higher.
+/// No count of iterations is higher.
 const MOST: u64 = 1 << 40;
+/// Bytes of code, and their digits, at most: bodies have to fit an arena of some megabytes.
+const CODE_MOST: usize = 64 << 20;
+/// Rounds at most.
+const COUNT_MOST: usize = 1 << 24;
+/// Layouts at most.
+const LAYOUTS_MOST: usize = 1 << 20;
+/// Seconds.
+const A_YEAR: u64 = 366 * 86_400;
 
-/// The schema of the evidence's files.
-const SCHEMA: &str = "cyclescope-evidence/1";
-
-/// Makes the directory for evidence; one that exists has to be empty.
-pub fn prepare(directory: &Path) -> io::Result<()> {
-    fs::create_dir_all(directory)?;
-    if fs::read_dir(directory)?.next().is_some() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty"));
-    }
-    Ok(())
-}
-
-/// Writes a run's evidence into a directory that [`prepare`] made. Where that fails, no part of it stays.
-pub fn write(
-    directory: &Path,
-    machine: &Machine,
-    snippet: &Snippet,
-    plan: &Plan,
-    run: &Run,
-    record: &RunRecord,
-    asked: Precision,
-) -> io::Result<()> {
-    let written = write_files(directory, machine, snippet, plan, run, record, asked);
-    if written.is_err() {
-        for name in [MACHINE, PLAN, PROGRAMS, LAYOUTS, SAMPLES, RUN] {
-            // The first error is the one to tell.
-            let _ = fs::remove_file(directory.join(name));
-        }
-    }
-    written
-}
-
-fn write_files(
-    directory: &Path,
-    machine: &Machine,
-    snippet: &Snippet,
-    plan: &Plan,
-    run: &Run,
-    record: &RunRecord,
-    asked: Precision,
-) -> io::Result<()> {
-    write_one(&directory.join(MACHINE), machine)?;
-    write_one(&directory.join(PLAN), &saved_plan(snippet, plan, run, record, asked))?;
-    let acquisition = &run.measurement.acquisition;
-    let mut programs = lines(&directory.join(PROGRAMS))?;
-    let mut layouts = lines(&directory.join(LAYOUTS))?;
-    let mut samples = lines(&directory.join(SAMPLES))?;
-    let runs = acquisition.runs_per_layout;
-    let mut data = acquisition.layouts.iter().flat_map(|layout| std::iter::repeat_n(layout, runs));
-    let mut first = 0;
-    for (batch, readings) in &acquisition.evidence {
-        for program in &batch.programs {
-            write_line(&mut programs, &hex(program.code()))?;
-        }
-        let per_layout = readings.chunks_exact(batch.rounds as usize * batch.calls());
-        for (layout, readings) in batch.layouts.iter().zip(per_layout) {
-            let Some(LayoutData { copies, ruler_loops, .. }) = data.next() else { break };
-            let place = |place: &Placed| Placed { program: place.program + first, ..*place };
-            let saved = SavedLayout {
-                copies: *copies,
-                ruler_loops: *ruler_loops,
-                code: layout.code.iter().map(place).collect(),
-                round: layout.round.clone(),
-                data: layout.data.clone(),
-                seed: layout.seed,
-            };
-            write_line(&mut layouts, &saved)?;
-            let flat: Vec<u64> = readings.iter().flat_map(|sample| [sample.start, sample.end]).collect();
-            write_line(&mut samples, &flat)?;
-        }
-        first += batch.programs.len();
-    }
-    for (name, mut file) in [(PROGRAMS, programs), (LAYOUTS, layouts), (SAMPLES, samples)] {
-        file.flush().map_err(|error| named(&directory.join(name), error))?;
-    }
-    // Last, so that a directory with a result has everything.
-    write_one(&directory.join(RUN), record)
-}
-
-fn saved_plan(snippet: &Snippet, plan: &Plan, run: &Run, record: &RunRecord, asked: Precision) -> SavedPlan {
-    let Measurement { acquisition, linear, settled, elapsed, .. } = &run.measurement;
-    SavedPlan {
-        schema: SCHEMA.to_string(),
-        text: snippet.text().to_string(),
-        code: hex(snippet.code()),
-        init: hex(snippet.init()),
-        clock: plan.clock.name.to_string(),
-        shape: acquisition.shape,
-        unit: acquisition.unit,
-        warm_up: acquisition.warm_up,
-        warm_up_fixed: plan.warm_up.is_some(),
-        rounds: plan.rounds,
-        first_layouts: plan.layouts,
-        aim: plan.precision,
-        budget_s: plan.budget.as_secs_f64(),
-        runs_per_layout: acquisition.runs_per_layout,
-        cold: plan.cold,
-        unit_fixed: plan.unit.is_some(),
-        loop_count: plan.loop_count,
-        linear: *linear,
-        settled: *settled,
-        emulated: run.caveats.iter().any(|caveat| caveat.code == Code::Emulated),
-        asked,
-        confidence: plan.confidence,
-        seed: plan.seed,
-        elapsed_s: elapsed.as_secs_f64(),
-        tsc: run.tsc.map(|rates| rates.map(|rate| rate.0)),
-        progress: acquisition.progress,
-        changed: run.changed.clone(),
-        executor: record.executor.clone(),
-        cpu: record.cpu,
-        cpu_model: record.cpu_model.clone(),
-    }
-}
-
-/// A run computed again from its evidence.
+/// A run in its container.
 #[derive(Debug)]
 pub struct Replay {
-    /// The snippet.
-    pub snippet: Snippet,
-    /// What was asked for and chosen.
-    pub plan: SavedPlan,
-    /// The timing method.
-    pub clock: &'static Clock,
-    /// The run, its estimate computed anew.
-    pub run: Run,
-    /// The result as it was written.
-    pub written: serde_json::Value,
+    container: Container,
+    facts: RunFacts,
+    /// The result as it was printed.
+    pub written: Value,
 }
 
-/// Reads evidence and computes its number again.
-pub fn read(directory: &Path) -> io::Result<Replay> {
-    let plan: SavedPlan = read_one(&directory.join(PLAN))?;
-    let written: serde_json::Value = read_one(&directory.join(RUN))?;
-    let clock = Clock::named(&plan.clock)
-        .filter(|_| plan.schema == SCHEMA)
-        .ok_or_else(|| damaged(&directory.join(PLAN), "it was written by another version"))?;
-    if !plan.is_sound() {
-        return Err(damaged(&directory.join(PLAN), "a number in it is out of its range"));
+impl Replay {
+    /// Of an opened container.
+    pub fn new(container: Container) -> Result<Replay, ContainerError> {
+        container.require_finished()?;
+        let facts: RunFacts = container.facts()?;
+        facts.check()?;
+        let mut records = container.records()?;
+        let written = records
+            .next()
+            .unwrap_or_else(|| Err(ContainerError::damaged(MANIFEST, "files", "there is no result")))?;
+        drop(records);
+        Ok(Replay { container, facts, written })
     }
-    let layouts: Vec<SavedLayout> = read_lines(&directory.join(LAYOUTS))?;
-    let readings: Vec<Vec<u64>> = read_lines(&directory.join(SAMPLES))?;
-    let runs = plan.runs_per_layout;
-    if layouts.len() != readings.len() || runs == 0 || !layouts.len().is_multiple_of(runs) {
-        return Err(damaged(&directory.join(SAMPLES), "it does not have a line for each layout"));
+
+    /// Opens the container in a directory.
+    pub fn open(directory: &Path) -> Result<Replay, ContainerError> {
+        let container = Container::open(directory)?;
+        if container.manifest.origin.study != STUDY {
+            return Err(ContainerError::damaged(MANIFEST, "study", "it is not a run"));
+        }
+        Replay::new(container)
     }
-    let data: Option<Vec<LayoutData>> =
-        layouts.chunks_exact(runs).zip(readings.chunks_exact(runs)).map(layout_data).collect();
-    let data = data.ok_or_else(|| damaged(&directory.join(SAMPLES), "a line has the wrong length"))?;
-    let bytes = |text: &str| {
-        crate::asm::hex(text).map_err(|_| damaged(&directory.join(PLAN), "it holds no machine code"))
-    };
-    let snippet = Snippet::new(bytes(&plan.code)?, bytes(&plan.init)?, plan.text.clone());
-    let measurement = Measurement {
-        estimate: estimate(&data, &plan.shape, plan.confidence),
-        linear: plan.linear,
-        settled: plan.settled,
-        elapsed: Duration::from_secs_f64(plan.elapsed_s.clamp(0.0, 1e9)),
-        acquisition: Acquisition {
-            unit: plan.unit,
-            warm_up: plan.warm_up,
-            ruler_loops: data.first().map_or(0, |layout| layout.ruler_loops),
-            shape: plan.shape,
-            runs_per_layout: runs,
-            layouts: data,
-            evidence: Vec::new(),
-            progress: plan.progress,
-            round_s: 0.0,
-        },
-    };
-    let mut caveats = caveats(&measurement, plan.asked);
-    caveats.extend(Aperf::of(&measurement, clock).and_then(|aperf| aperf.caveat()));
-    if plan.emulated {
-        caveats.insert(0, Caveat::emulated());
+
+    /// Whether a call of a function was measured, which lived in a library.
+    pub fn is_of_function(&self) -> bool {
+        self.facts.measured.len() > 1
     }
-    let tsc = plan.tsc.map(|rates| rates.map(Hertz));
-    let run = Run { measurement, caveats, tsc, changed: plan.changed.clone() };
-    Ok(Replay { snippet, plan, clock, run, written })
-}
 
-/// One layout's data from the lines that belong to it.
-fn layout_data((layouts, readings): (&[SavedLayout], &[Vec<u64>])) -> Option<LayoutData> {
-    let mut lines = layouts.iter().zip(readings).map(|(layout, readings)| line_samples(layout, readings));
-    let mut samples = lines.next()??;
-    for line in lines {
-        samples.append(line?);
+    /// How it was measured.
+    pub fn plan(&self) -> &Plan {
+        &self.facts.measured[0].plan
     }
-    let SavedLayout { copies, ruler_loops, .. } = layouts[0];
-    Some(LayoutData { copies, ruler_loops, samples })
-}
 
-fn line_samples(layout: &SavedLayout, readings: &[u64]) -> Option<LayoutSamples> {
-    let calls = layout.round.len();
-    let order: Vec<usize> = layout.round.iter().map(|call| call.place).collect();
-    let valid = calls == call::COUNT && order.iter().all(|place| *place < calls);
-    if !valid || !readings.len().is_multiple_of(2 * calls) || readings.is_empty() {
-        return None;
+    /// The precision without which it is too noisy.
+    pub fn asked(&self) -> Precision {
+        self.facts.asked
     }
-    let samples: Vec<Sample> =
-        readings.chunks_exact(2).map(|pair| Sample { start: pair[0], end: pair[1] }).collect();
-    Some(LayoutSamples::new(&samples, &order))
+
+    /// What was measured.
+    pub fn snippet(&self) -> Result<Snippet, ContainerError> {
+        self.snippet_of(0)
+    }
+
+    fn snippet_of(&self, index: usize) -> Result<Snippet, ContainerError> {
+        let Measured { text, code, init, .. } = &self.facts.measured[index];
+        let decode = |field: &str, text: &str| {
+            let none = || ContainerError::fact(&format!("measured[{index}].{field}"), "it is no machine code");
+            bytes(text).map_err(|_| none())
+        };
+        Ok(Snippet::new(decode("code", code)?, decode("init", init)?, text.clone()))
+    }
+
+    /// Computes the runs again, with the record of each.
+    pub fn runs(&self) -> Result<Vec<(Run, RunRecord)>, ReplayError> {
+        let mut executor = Replaying::new(&self.container, self.facts.executor.clone())?;
+        let mut runs = Vec::new();
+        for (index, measured) in self.facts.measured.iter().enumerate() {
+            let (snippet, plan) = (self.snippet_of(index)?, &measured.plan);
+            let measurement = measure(&mut executor, &snippet, plan)?;
+            let tsc = measured.tsc.map(|rates| rates.map(Hertz));
+            let around = Around { asked: self.facts.asked, emulated: self.facts.emulated, tsc };
+            let run = Run::judge(measurement, &executor, plan, &around);
+            let record = run.record(&Facts {
+                snippet: &snippet,
+                clock: plan.clock,
+                confidence: plan.confidence,
+                loop_count: plan.loop_count,
+                cold: plan.cold,
+                seed: plan.seed,
+                executor: &self.facts.executor.name,
+                cpu: self.facts.cpu,
+                cpu_model: &self.facts.cpu_model,
+            });
+            runs.push((run, record));
+        }
+        Ok(runs)
+    }
+
+    /// The result, as a command prints it. An error where it is not what was printed then.
+    pub fn record(&self) -> Result<RunRecord, ReplayError> {
+        let mut records = self.runs()?.into_iter().map(|(_, record)| record);
+        let first = records.next().expect("facts have one measurement at least");
+        let mut record = match records.next() {
+            Some(empty) => first.less_call(&empty, self.facts.asked),
+            None => first,
+        };
+        record.repro = self.container.manifest.origin.repro.clone();
+        Ok(record)
+    }
+
+    /// The first field in which a record is not what was printed.
+    pub fn difference(&self, record: &RunRecord) -> Option<String> {
+        let now = plain(record).expect("records are plain data");
+        let fields = now.as_object().expect("a record is an object");
+        fields.iter().find(|(name, value)| self.written.get(name.as_str()) != Some(value)).map(|(name, _)| name.clone())
+    }
 }
 
-fn damaged(path: &Path, how: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{}: {how}", path.display()))
+/// Why a result can't be computed again.
+#[derive(Debug)]
+pub enum ReplayError {
+    /// The evidence can't be read.
+    Container(ContainerError),
+    /// The readings do not answer what the study asks.
+    Run(RunError),
 }
 
-fn named(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+impl From<ContainerError> for ReplayError {
+    fn from(error: ContainerError) -> ReplayError {
+        ReplayError::Container(error)
+    }
 }
 
-fn lines(path: &Path) -> io::Result<BufWriter<File>> {
-    File::create_new(path).map(BufWriter::new).map_err(|error| named(path, error))
-}
-
-fn write_line<T: Serialize>(file: &mut BufWriter<File>, content: &T) -> io::Result<()> {
-    serde_json::to_writer(&mut *file, content)?;
-    file.write_all(b"\n")
-}
-
-fn write_one<T: Serialize>(path: &Path, content: &T) -> io::Result<()> {
-    let mut file = lines(path)?;
-    write_line(&mut file, content).and_then(|()| file.flush()).map_err(|error| named(path, error))
-}
-
-fn read_one<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    let text = fs::read(path).map_err(|error| named(path, error))?;
-    serde_json::from_slice(&text).map_err(|error| damaged(path, &error.to_string()))
-}
-
-fn read_lines<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
-    let file = File::open(path).map_err(|error| named(path, error))?;
-    let parse = |line: io::Result<String>| {
-        serde_json::from_str(&line?).map_err(|error| damaged(path, &error.to_string()))
-    };
-    BufReader::new(file).lines().map(parse).collect()
+impl From<RunError> for ReplayError {
+    fn from(error: RunError) -> ReplayError {
+        ReplayError::Run(error)
+    }
 }

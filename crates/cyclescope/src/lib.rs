@@ -42,6 +42,7 @@ pub mod plot;
 pub mod program;
 pub mod random;
 pub mod record;
+pub mod result;
 pub mod ruler;
 pub mod run;
 pub mod snippet;

@@ -303,7 +303,10 @@ impl From<&RunError> for ErrorRecord {
                 ..record
             },
             RunError::Unavailable(error) => ErrorRecord::from(error),
-            RunError::BadBatch(_) | RunError::System { .. } | RunError::Machinery { .. } => {
+            RunError::BadBatch(_)
+            | RunError::Replay { .. }
+            | RunError::System { .. }
+            | RunError::Machinery { .. } => {
                 ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
             }
         }

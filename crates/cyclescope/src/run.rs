@@ -47,8 +47,6 @@ pub struct Request {
     pub seed: u64,
     /// Fewer layouts and rounds, and a short budget.
     pub quick: bool,
-    /// Whether batches and raw readings are kept.
-    pub keep_evidence: bool,
 }
 
 /// The precision that a run stops at: at 16 layouts most snippets reach it at once.
@@ -108,7 +106,6 @@ impl Request {
             confidence: self.confidence.unwrap_or(CONFIDENCE),
             budget: self.budget.unwrap_or(budget),
             seed: self.seed,
-            keep_evidence: self.keep_evidence,
         })
     }
 }
@@ -135,19 +132,21 @@ pub fn run(
 ) -> Result<Run, RunError> {
     let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
     let measurement = measure(executor, snippet, plan)?;
-    let mut caveats = caveats(&measurement, asked);
-    caveats.extend(Aperf::of(&measurement, plan.clock).and_then(|aperf| aperf.caveat()));
-    if executor.capabilities().is_emulated() {
-        caveats.insert(0, Caveat::emulated());
-    }
-    if executor.exclusive() == Fact::Known(false) {
-        let text = "another run measured on this CPU at the same time".to_string();
-        caveats.push(Caveat { code: Code::Noisy, text });
-    }
     let ticks = plan.clock.counts == Unit::TscTicks;
     let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());
-    let changed = executor.changed().into_iter().map(str::to_string).collect();
-    Ok(Run { measurement, caveats, tsc, changed })
+    let emulated = executor.capabilities().is_emulated();
+    Ok(Run::judge(measurement, executor, plan, &Around { asked, emulated, tsc }))
+}
+
+/// What a run knows from elsewhere than its executor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Around {
+    /// The precision without which the result is too noisy.
+    pub asked: Precision,
+    /// Whether the machine is emulated.
+    pub emulated: bool,
+    /// The TSC's rate across the measurement, see [`Run::tsc`].
+    pub tsc: Option<[Hertz; 3]>,
 }
 
 /// What a record says beside the measurement itself.
@@ -174,6 +173,21 @@ pub struct Facts<'a> {
 }
 
 impl Run {
+    /// What a measurement is worth.
+    pub fn judge(measurement: Measurement, executor: &dyn Executor, plan: &Plan, around: &Around) -> Run {
+        let mut caveats = caveats(&measurement, around.asked);
+        caveats.extend(Aperf::of(&measurement, plan.clock).and_then(|aperf| aperf.caveat()));
+        if around.emulated {
+            caveats.insert(0, Caveat::emulated());
+        }
+        if executor.exclusive() == Fact::Known(false) {
+            let text = "another run measured on this CPU at the same time".to_string();
+            caveats.push(Caveat { code: Code::Noisy, text });
+        }
+        let changed = executor.changed().into_iter().map(str::to_string).collect();
+        Run { measurement, caveats, tsc: around.tsc, changed }
+    }
+
     /// Whether there is a number to give at all.
     fn refused(&self) -> bool {
         let refusing = [Code::Nonlinear, Code::Emulated];

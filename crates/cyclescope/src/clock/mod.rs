@@ -4,6 +4,7 @@
 //! the CPU features that it needs, the registers that it clobbers, whether it runs in user mode, follows
 //! from the steps. Each method has a file of its own that exports `CLOCK`; [`ALL`] lists them by name.
 
+pub(crate) mod by_name;
 mod choice;
 mod clock_gettime;
 mod cpuid_rdtsc;

@@ -9,9 +9,11 @@ use crate::machine::Machine;
 use crate::machine::counters::require_rdpmc;
 use crate::machine::fact::Fact;
 use crate::unit::Unit;
+use serde::{Deserialize, Serialize};
 
 /// The privilege level that code runs at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Ring {
     /// The kernel's: privileged instructions run.
     Zero,
@@ -20,7 +22,8 @@ pub enum Ring {
 }
 
 /// What the durations are that an executor hands over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Timing {
     /// Those of a core that runs the code.
     Real,

@@ -21,7 +21,8 @@ use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::program::Program;
 use crate::program::memory::Memory;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// Programs to run together, interleaved, in several layouts.
 #[derive(Debug, Clone)]
@@ -176,6 +177,13 @@ pub trait Executor {
     /// How far TSC, APERF and MPERF went in all batches so far; none where nothing reads them.
     fn progress(&self) -> Option<Progress> {
         None
+    }
+
+    /// The time since a fixed moment, by the clock that a study's decisions go by: how long to measure, when to stop. It
+    /// is an answer of the executor like its readings, so that a replay of these takes the same decisions.
+    fn now(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
     }
 
     /// What of the processor's state the code of all batches so far left changed, and the executor restored.

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A value, or why this machine doesn't report it.
 ///
@@ -90,6 +90,19 @@ impl<T: Serialize> Serialize for Fact<T> {
             }
         }
         object.end()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fact<T>, D::Error> {
+        #[derive(Deserialize)]
+        struct Parts<T> {
+            value: Option<T>,
+            #[serde(default)]
+            why: String,
+        }
+        let Parts { value, why } = Parts::deserialize(deserializer)?;
+        Ok(value.map_or(Fact::Unknown(why), Fact::Known))
     }
 }
 

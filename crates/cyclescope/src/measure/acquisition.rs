@@ -1,7 +1,7 @@
 //! What a measurement has read, and what it found.
 
 use super::estimate::{Estimate, LayoutData, Shape};
-use crate::executor::{Batch, Progress, Sample};
+use crate::executor::Progress;
 use std::time::Duration;
 
 /// The samples of one unit and warm-up, and where they come from.
@@ -19,8 +19,6 @@ pub struct Acquisition {
     pub runs_per_layout: usize,
     /// What each layout's calls took.
     pub layouts: Vec<LayoutData>,
-    /// What ran and what was read, where the plan asks to keep it.
-    pub evidence: Vec<(Batch, Vec<Sample>)>,
     /// How far TSC, APERF and MPERF went meanwhile, where the executor reads them.
     pub progress: Option<Progress>,
     /// Seconds that a round should take, with a margin.

@@ -7,7 +7,7 @@ use super::session::Session;
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
 use crate::statistics::{Interval, mean};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Untimed rounds at first: two runs fill the caches and, on cores that need it, wake the wide vector units.
 const WARM_UP: u32 = 3;
@@ -57,7 +57,7 @@ impl Session<'_> {
         let unit = if self.is_cold() { 1 } else { self.plan.unit.unwrap_or_else(|| self.first_unit(guess)) };
         let mut acquisition = self.acquisition(unit, self.plan.warm_up.unwrap_or(WARM_UP), guess);
         // The first batch may have waited for another run on this CPU, which is not this one's time.
-        self.started = Instant::now();
+        self.started = self.executor.now();
         loop {
             let more = acquisition.layouts.len().max(self.plan.layouts);
             self.batch(&mut acquisition, more, self.plan.rounds)?;
@@ -76,7 +76,7 @@ impl Session<'_> {
             } else if (!linear || self.is_blurred(&result)) && self.may_grow(unit, guess) && self.has_time() {
                 acquisition = self.acquisition(2 * unit, warm_up, guess);
             } else if full || self.reached(&result) {
-                let elapsed = self.started.elapsed();
+                let elapsed = self.elapsed();
                 return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
             }
         }
@@ -84,7 +84,7 @@ impl Session<'_> {
 
     /// Whether there is time to wait for a busy sibling to rest.
     fn may_wait(&self) -> bool {
-        self.pauses < PAUSES_MOST && self.started.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
+        self.pauses < PAUSES_MOST && self.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
     }
 
     fn reached(&self, result: &Option<Estimate>) -> bool {
@@ -102,7 +102,7 @@ impl Session<'_> {
     }
 
     fn has_time(&self) -> bool {
-        self.started.elapsed() < self.plan.budget
+        self.elapsed() < self.plan.budget
     }
 
     fn estimate(&self, acquisition: &Acquisition) -> Option<Estimate> {
@@ -180,7 +180,6 @@ impl Session<'_> {
             shape,
             runs_per_layout: 1,
             layouts: Vec::new(),
-            evidence: Vec::new(),
             progress: None,
             round_s: SECONDS_A_CYCLE * (2.5 * span + 4.0 * self.ruler_span() * ruler_loops as f64)
                 + call::COUNT as f64 * self.call_s(),

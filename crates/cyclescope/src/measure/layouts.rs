@@ -90,9 +90,6 @@ impl Session<'_> {
             let samples = gather(layouts, readings);
             acquisition.layouts.push(LayoutData { copies, ruler_loops, samples });
         }
-        if self.plan.keep_evidence {
-            acquisition.evidence.push((schedule.into_batch(), samples));
-        }
         Ok(())
     }
 

@@ -36,9 +36,10 @@ impl Precision {
 }
 
 /// What is asked of a measurement.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// The timing method.
+    #[serde(with = "crate::clock::by_name")]
     pub clock: &'static Clock,
     /// The step of its readings, in its raw units.
     pub step: f64,
@@ -71,6 +72,4 @@ pub struct Plan {
     pub budget: Duration,
     /// Seeds everything that is random.
     pub seed: u64,
-    /// Whether batches and raw readings are kept.
-    pub keep_evidence: bool,
 }

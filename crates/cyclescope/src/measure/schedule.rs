@@ -123,11 +123,6 @@ impl Schedule {
         &self.batch
     }
 
-    /// What an executor ran.
-    pub fn into_batch(self) -> Batch {
-        self.batch
-    }
-
     /// Runs it; the samples are by layout, round and call, in the order in which they were taken.
     pub fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
         executor.run(&self.batch)

@@ -7,7 +7,7 @@ use crate::program::{Frame, Program, Recipe};
 use crate::random::Random;
 use crate::ruler::Ruler;
 use crate::snippet::{Outline, Snippet};
-use std::time::Instant;
+use std::time::Duration;
 
 /// One measurement under way.
 pub(super) struct Session<'a> {
@@ -22,12 +22,14 @@ pub(super) struct Session<'a> {
     pub(super) random: Random,
     /// How often the core was left alone because it was shared.
     pub(super) pauses: u32,
-    pub(super) started: Instant,
+    /// The executor's time at the beginning.
+    pub(super) started: Duration,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(executor: &'a mut dyn Executor, snippet: &'a Snippet, plan: &'a Plan) -> Session<'a> {
         let outline = snippet.outline(plan.avx);
+        let started = executor.now();
         Session {
             frame: (!plan.cold.is_any()).then(|| recipe(snippet, plan, outline, 0).frame()),
             executor,
@@ -38,12 +40,17 @@ impl<'a> Session<'a> {
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
             pauses: 0,
-            started: Instant::now(),
+            started,
         }
     }
 
     pub(super) fn is_cold(&self) -> bool {
         self.plan.cold.is_any()
+    }
+
+    /// How long it has taken so far.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.executor.now().saturating_sub(self.started)
     }
 }
 

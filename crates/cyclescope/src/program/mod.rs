@@ -306,6 +306,11 @@ impl Program {
         &self.following
     }
 
+    /// Where the code has displacements to its context, in bytes from its start.
+    pub fn relocations(&self) -> &[u32] {
+        &self.relocations
+    }
+
     /// The code for one address, its context at another; the two are at most 2 GiB apart.
     pub fn place(&self, code: u64, context: u64, into: &mut [u8]) {
         into[..self.bytes.len()].copy_from_slice(&self.bytes);

@@ -1,0 +1,128 @@
+//! One compressed file of a container, written and read as a stream.
+
+use super::checksum::Checksum;
+use super::manifest::PartFacts;
+use super::{ContainerError, Part};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+use zstd::stream::read::Decoder;
+use zstd::stream::write::Encoder;
+
+/// Zstandard's level, see the table in [`super`]: level 3 made readings 3 % smaller, in half as long again.
+const LEVEL: i32 = 1;
+/// Bytes of a decoder's window as a power of two; level 1 writes at most 2^19.
+const WINDOW_LOG_MOST: u32 = 23;
+
+/// A file being written.
+pub struct PartWriter {
+    part: Part,
+    encoder: Encoder<'static, Summed>,
+    raw_bytes: u64,
+    items: u64,
+}
+
+/// A file whose bytes are counted and summed.
+struct Summed {
+    file: File,
+    bytes: u64,
+    checksum: Checksum,
+}
+
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.checksum.add(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl PartWriter {
+    /// A new file.
+    pub fn create(directory: &Path, part: Part) -> io::Result<PartWriter> {
+        let file = File::create_new(directory.join(part.file()))?;
+        let encoder = Encoder::new(Summed { file, bytes: 0, checksum: Checksum::new() }, LEVEL)?;
+        Ok(PartWriter { part, encoder, raw_bytes: 0, items: 0 })
+    }
+
+    /// Adds an item. Returns its number.
+    pub fn add(&mut self, item: &[u8]) -> io::Result<u64> {
+        self.encoder.write_all(item).map_err(|error| self.named(error))?;
+        self.raw_bytes += item.len() as u64;
+        self.items += 1;
+        Ok(self.items - 1)
+    }
+
+    /// How many items there are.
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Makes all items readable as the file is now, and says what it holds.
+    pub fn flush(&mut self) -> io::Result<PartFacts> {
+        self.encoder.flush().map_err(|error| self.named(error))?;
+        Ok(self.facts(self.encoder.get_ref()))
+    }
+
+    /// Ends the file.
+    pub fn finish(self) -> io::Result<PartFacts> {
+        let (raw_bytes, items, file) = (self.raw_bytes, self.items, self.part.file());
+        let summed = self.encoder.finish().map_err(|error| in_file(file, error))?;
+        Ok(PartFacts { bytes: summed.bytes, raw_bytes, items, checksum: summed.checksum.text() })
+    }
+
+    fn facts(&self, summed: &Summed) -> PartFacts {
+        let PartWriter { raw_bytes, items, .. } = *self;
+        PartFacts { bytes: summed.bytes, raw_bytes, items, checksum: summed.checksum.text() }
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        in_file(self.part.file(), error)
+    }
+}
+
+fn in_file(file: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{file}: {error}"))
+}
+
+/// What a file holds, decompressed.
+pub type PartReader = BufReader<io::Take<Decoder<'static, BufReader<io::Take<File>>>>>;
+
+/// Opens a file whose bytes are those that the manifest tells of.
+pub fn open(
+    directory: &Path,
+    part: Part,
+    facts: &PartFacts,
+    finished: bool,
+) -> Result<PartReader, ContainerError> {
+    let path = directory.join(part.file());
+    let failed = |error| ContainerError::of_file(path.clone(), error);
+    let file = File::open(&path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let length = metadata.len();
+    if !metadata.is_file() || length < facts.bytes || (finished && length > facts.bytes) {
+        let how = format!("the file has {length} bytes, the manifest says {}", facts.bytes);
+        return Err(ContainerError::damaged(part.file(), "length", how));
+    }
+    let mut checksum = Checksum::new();
+    let mut summed = (&file).take(facts.bytes);
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match summed.read(&mut buffer).map_err(failed)? {
+            0 => break,
+            count => checksum.add(&buffer[..count]),
+        }
+    }
+    if checksum.text() != facts.checksum {
+        return Err(ContainerError::damaged(part.file(), "checksum", "the manifest has another"));
+    }
+    let file = File::open(&path).map_err(failed)?.take(facts.bytes);
+    let mut decoder = Decoder::new(file).map_err(failed)?;
+    decoder.window_log_max(WINDOW_LOG_MOST).map_err(failed)?;
+    Ok(BufReader::with_capacity(1 << 16, decoder.take(facts.raw_bytes)))
+}

@@ -1,0 +1,131 @@
+//! Reads a container.
+
+use super::columns::{take, take_samples};
+use super::manifest::Manifest;
+use super::part::{self, PartReader};
+use super::{ContainerError, Event, Part};
+use crate::executor::Sample;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::{self, BufRead, Read};
+use std::path::{Path, PathBuf};
+
+/// Bytes of an event's head at most: some hundred kilobytes for a batch of 100 000 programs.
+const HEAD_MOST: u64 = 16 << 20;
+/// Bytes of a line at most: the record of a method or marker with its assembly takes some hundred kilobytes, a program
+/// of the longest body two for each byte.
+const LINE_MOST: u64 = 256 << 20;
+/// Readings of an event at most: three million samples of an ensemble, and the ruler's.
+const SAMPLES_MOST: u64 = 1 << 24;
+
+/// A container whose files are as the manifest tells.
+#[derive(Debug)]
+pub struct Container {
+    directory: PathBuf,
+    /// The manifest.
+    pub manifest: Manifest,
+}
+
+impl Container {
+    /// Opens the container in a directory and checks the sums of all files.
+    pub fn open(directory: &Path) -> Result<Container, ContainerError> {
+        let manifest = Manifest::read(directory)?;
+        let container = Container { directory: directory.to_path_buf(), manifest };
+        for part in Part::ALL {
+            container.part(part)?;
+        }
+        Ok(container)
+    }
+
+    /// Fails where the command that wrote it did not come to its end.
+    pub fn require_finished(&self) -> Result<(), ContainerError> {
+        if self.manifest.finished { Ok(()) } else { Err(ContainerError::Unfinished) }
+    }
+
+    /// The study's facts.
+    pub fn facts<T: DeserializeOwned>(&self) -> Result<T, ContainerError> {
+        T::deserialize(&self.manifest.facts)
+            .map_err(|error| ContainerError::damaged(super::MANIFEST, "facts", error.to_string()))
+    }
+
+    fn part(&self, part: Part) -> Result<PartReader, ContainerError> {
+        let facts = &self.manifest.files[part.file()];
+        part::open(&self.directory, part, facts, self.manifest.finished)
+    }
+
+    /// The events, one after another.
+    pub fn events(&self) -> Result<Events, ContainerError> {
+        let left = self.manifest.files[Part::Readings.file()].items;
+        Ok(Events { reader: self.part(Part::Readings)?, left, number: 0 })
+    }
+
+    /// The lines that the command printed, as it printed them.
+    pub fn records(&self) -> Result<impl Iterator<Item = Result<Value, ContainerError>>, ContainerError> {
+        self.lines(Part::Records)
+    }
+
+    /// The programs: `code` in hexadecimal, `body`, `relocations`.
+    pub fn programs(&self) -> Result<impl Iterator<Item = Result<Value, ContainerError>>, ContainerError> {
+        self.lines(Part::Programs)
+    }
+
+    /// The layouts.
+    pub fn layouts(&self) -> Result<impl Iterator<Item = Result<Value, ContainerError>>, ContainerError> {
+        self.lines(Part::Layouts)
+    }
+
+    fn lines(
+        &self,
+        part: Part,
+    ) -> Result<impl Iterator<Item = Result<Value, ContainerError>> + use<>, ContainerError> {
+        let mut reader = self.part(part)?;
+        let count = self.manifest.files[part.file()].items;
+        Ok((0..count).map(move |number| line(&mut reader, part, number)))
+    }
+}
+
+fn line(reader: &mut PartReader, part: Part, number: u64) -> Result<Value, ContainerError> {
+    let damaged = |how: String| ContainerError::damaged(part.file(), format!("line {}", number + 1), how);
+    let mut line = Vec::new();
+    reader.take(LINE_MOST).read_until(b'\n', &mut line).map_err(|error| damaged(error.to_string()))?;
+    serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))
+}
+
+/// The events of a container in the order in which they happened.
+pub struct Events {
+    reader: PartReader,
+    left: u64,
+    number: u64,
+}
+
+impl Events {
+    /// The next event with its readings; none where all have been.
+    pub fn take(&mut self) -> Result<Option<(Event, Vec<Sample>)>, ContainerError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.number += 1;
+        let named = |field: &str| format!("event {}: {field}", self.number);
+        let damaged = |field: &str, how: &str| {
+            ContainerError::damaged(Part::Readings.file(), named(field), how)
+        };
+        let failed = |field: &'static str| move |error: io::Error| (field, error.to_string());
+        let event = (|| {
+            let length = take(&mut self.reader).map_err(failed("length"))?;
+            let Some(length) = length.filter(|length| *length <= HEAD_MOST) else {
+                return Err(("length", "it is no length of an event".to_string()));
+            };
+            let mut head = Vec::new();
+            let read = (&mut self.reader).take(length).read_to_end(&mut head).map_err(failed("head"))?;
+            if (read as u64) < length {
+                return Err(("head", "the file ends within it".to_string()));
+            }
+            let event = serde_json::from_slice(&head).map_err(|error| ("head", error.to_string()))?;
+            let samples = take_samples(&mut self.reader, SAMPLES_MOST).map_err(failed("readings"))?;
+            let samples = samples.ok_or(("readings", "a number is out of its range".to_string()))?;
+            Ok((event, samples))
+        })();
+        event.map(Some).map_err(|(field, how)| damaged(field, &how))
+    }
+}

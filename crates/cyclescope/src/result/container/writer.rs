@@ -1,0 +1,205 @@
+//! Writes a container while a study runs.
+
+use super::checksum::Checksum;
+use super::columns::{put, put_samples};
+use super::manifest::{Manifest, NEW_MANIFEST, Origin, PartFacts};
+use super::part::PartWriter;
+use super::{Event, FILES, How, MANIFEST, Part};
+use crate::executor::{Batch, Layout, Sample};
+use crate::program::Program;
+use crate::record::Line;
+use serde::Serialize;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Writes a container.
+pub struct Writer {
+    directory: PathBuf,
+    origin: Origin,
+    /// In the order of [`Part`].
+    parts: [PartWriter; 4],
+    /// The numbers of programs by their checksums.
+    known: HashMap<u64, u64>,
+    buffer: Vec<u8>,
+}
+
+/// A program as its line has it.
+#[derive(Serialize)]
+struct ProgramLine {
+    code: String,
+    body: [usize; 2],
+    relocations: Vec<u32>,
+}
+
+impl Writer {
+    /// A new container in a directory that is made or empty. A manifest is there from the beginning.
+    pub fn create(directory: &Path, origin: Origin) -> io::Result<Writer> {
+        fs::create_dir_all(directory)?;
+        if fs::read_dir(directory)?.next().is_some() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty"));
+        }
+        let part = |part| PartWriter::create(directory, part);
+        let [programs, layouts, readings, records] = Part::ALL.map(part);
+        let mut writer = Writer {
+            directory: directory.to_path_buf(),
+            origin,
+            parts: [programs?, layouts?, readings?, records?],
+            known: HashMap::new(),
+            buffer: Vec::new(),
+        };
+        writer.checkpoint(Value::Null)?;
+        Ok(writer)
+    }
+
+    fn part(&mut self, part: Part) -> &mut PartWriter {
+        &mut self.parts[part as usize]
+    }
+
+    /// Adds a program where it is not known yet. Returns its number.
+    pub fn program(&mut self, program: &Program) -> io::Result<u64> {
+        let sum = program_digest(program);
+        if let Some(number) = self.known.get(&sum) {
+            return Ok(*number);
+        }
+        let mut code = String::with_capacity(2 * program.len());
+        program.code().iter().for_each(|byte| write!(code, "{byte:02x}").expect("text grows"));
+        let body = program.body();
+        let line =
+            ProgramLine { code, body: [body.start, body.end], relocations: program.relocations().to_vec() };
+        let number = self.line(Part::Programs, &line)?;
+        self.known.insert(sum, number);
+        Ok(number)
+    }
+
+    /// Adds layouts. Returns the number of the first.
+    pub fn layouts(&mut self, layouts: &[Layout]) -> io::Result<u64> {
+        let first = self.part(Part::Layouts).items();
+        for layout in layouts {
+            self.line(Part::Layouts, layout)?;
+        }
+        Ok(first)
+    }
+
+    /// Adds an event with its readings.
+    pub fn event(&mut self, event: &Event, samples: &[Sample]) -> io::Result<()> {
+        let head = serde_json::to_vec(event)?;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        put(head.len() as u64, &mut buffer);
+        buffer.extend(head);
+        put_samples(samples, &mut buffer);
+        let written = self.part(Part::Readings).add(&buffer);
+        self.buffer = buffer;
+        written.map(|_| ())
+    }
+
+    /// Adds a line that the command prints.
+    pub fn record<T: Serialize>(&mut self, kind: &'static str, record: &T) -> io::Result<()> {
+        self.line(Part::Records, &Line::new(kind, record)).map(|_| ())
+    }
+
+    fn line<T: Serialize>(&mut self, part: Part, content: &T) -> io::Result<u64> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        serde_json::to_writer(&mut buffer, content)?;
+        buffer.push(b'\n');
+        let number = self.part(part).add(&buffer);
+        self.buffer = buffer;
+        number
+    }
+
+    /// Makes all that is there readable: a process that is killed later loses what came after it.
+    pub fn checkpoint(&mut self, facts: Value) -> io::Result<()> {
+        let mut files = BTreeMap::new();
+        for part in Part::ALL {
+            files.insert(part.file().to_string(), self.part(part).flush()?);
+        }
+        Manifest::new(self.origin.clone(), false, facts, files).write(&self.directory)
+    }
+
+    /// Ends the container.
+    pub fn finish(self, facts: Value) -> io::Result<()> {
+        let Writer { directory, origin, parts, .. } = self;
+        let mut files: BTreeMap<String, PartFacts> = BTreeMap::new();
+        for (part, writer) in Part::ALL.into_iter().zip(parts) {
+            files.insert(part.file().to_string(), writer.finish()?);
+        }
+        Manifest::new(origin, true, facts, files).write(&directory)
+    }
+}
+
+/// Removes the files of a container that is not finished.
+pub fn remove_unfinished(directory: &Path) {
+    if Manifest::read(directory).is_ok_and(|manifest| manifest.finished) {
+        return;
+    }
+    for file in FILES.into_iter().chain([MANIFEST, NEW_MANIFEST]) {
+        // One that is not there need not go; for one that stays, the directory does, and says so by it.
+        let _ = fs::remove_file(directory.join(file));
+    }
+}
+
+/// Tells one program from others: a number from its code.
+fn program_digest(program: &Program) -> u64 {
+    Checksum::of(program.code()).number()
+}
+
+/// Tells one batch from others: a number from its programs, its layouts and how they are run.
+pub(in crate::result) fn digest(batch: &Batch) -> io::Result<String> {
+    let mut sum = Checksum::new();
+    batch.programs.iter().for_each(|program| sum.add(&program_digest(program).to_le_bytes()));
+    sum.add(&serde_json::to_vec(&batch.layouts)?);
+    sum.add(&serde_json::to_vec(&How::of(batch))?);
+    Ok(sum.text())
+}
+
+/// A container that a study and its executors write together. Writing ends with the first failure, which
+/// [`Evidence::finish`] returns: the study itself goes on.
+pub struct Evidence(RefCell<Result<Writer, io::Error>>);
+
+impl Evidence {
+    /// A new container, see [`Writer::create`].
+    pub fn create(directory: &Path, origin: Origin) -> io::Result<Evidence> {
+        Writer::create(directory, origin).map(|writer| Evidence(RefCell::new(Ok(writer))))
+    }
+
+    /// Adds to it, where nothing has failed so far.
+    pub fn keep<T>(&self, act: impl FnOnce(&mut Writer) -> io::Result<T>) -> Option<T> {
+        let mut state = self.0.borrow_mut();
+        let result = act(state.as_mut().ok()?);
+        match result {
+            Ok(result) => Some(result),
+            Err(error) => {
+                *state = Err(error);
+                None
+            }
+        }
+    }
+
+    /// Whether writing has failed.
+    pub fn has_failed(&self) -> bool {
+        self.0.borrow().is_err()
+    }
+
+    /// Ends the container. An error is the first that writing met; the container stays unfinished then.
+    pub fn finish<T: Serialize>(&self, facts: &T) -> io::Result<()> {
+        let complete = Err(io::Error::other("the evidence is complete"));
+        let writer = self.0.replace(complete)?;
+        writer.finish(plain(facts)?)
+    }
+
+    /// Makes all that is there readable, see [`Writer::checkpoint`].
+    pub fn checkpoint<T: Serialize>(&self, facts: &T) {
+        self.keep(|writer| writer.checkpoint(plain(facts)?));
+    }
+}
+
+/// Facts by their text: a value of its own can't hold integers of 128 bits, which become floating point numbers here.
+pub fn plain<T: Serialize>(facts: &T) -> io::Result<Value> {
+    Ok(serde_json::from_str(&serde_json::to_string(facts)?)?)
+}

@@ -1,0 +1,139 @@
+//! An executor that runs nothing itself: it hands batches to another one and keeps what went in and what came out.
+//!
+//! All that a study learns from its executor passes here: readings, errors, the time, what the executor says of its
+//! surroundings. A study whose decisions follow from these and from its seed takes the same course again over
+//! [`replaying`](super::replaying), so that no study needs a replay of its own.
+
+use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
+use crate::error::RunError;
+use crate::executor::{
+    Batch, Capabilities, Executor, FaultReport, LockState, PlacedArea, Progress, Ring, Sample, Timing,
+};
+use crate::machine::Machine;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What a study may ask of an executor before it has run anything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ExecutorFacts {
+    /// Its name in records.
+    pub name: String,
+    /// The privilege level that it ran code at.
+    pub ring: Ring,
+    /// What its durations were.
+    pub timing: Timing,
+    /// Bytes of its code arena.
+    pub arena_len: usize,
+    /// What it said before its first batch.
+    pub before: After,
+}
+
+impl ExecutorFacts {
+    /// Those of an executor.
+    pub fn of(executor: &dyn Executor) -> ExecutorFacts {
+        ExecutorFacts {
+            name: executor.name().to_string(),
+            ring: executor.capabilities().ring,
+            timing: executor.capabilities().timing,
+            arena_len: executor.arena_len(),
+            before: after(executor),
+        }
+    }
+}
+
+fn after(executor: &dyn Executor) -> After {
+    After {
+        progress: executor.progress(),
+        changed: executor.changed().into_iter().map(str::to_string).collect(),
+        exclusive: executor.exclusive(),
+    }
+}
+
+/// Records what another executor does.
+pub struct Recording {
+    evidence: Rc<Evidence>,
+    executor: Box<dyn Executor>,
+}
+
+impl Recording {
+    /// Records into evidence.
+    pub fn new(executor: Box<dyn Executor>, evidence: Rc<Evidence>) -> Recording {
+        Recording { evidence, executor }
+    }
+}
+
+/// Adds a batch with its readings, or as many of them as there were before an error.
+fn keep(
+    writer: &mut Writer,
+    batch: &Batch,
+    (samples, error): (&[Sample], Option<&RunError>),
+    after: After,
+) -> io::Result<()> {
+    let programs = batch.programs.iter().map(|program| writer.program(program)).collect::<io::Result<_>>()?;
+    let first_layout = writer.layouts(&batch.layouts)?;
+    let event = BatchEvent {
+        programs,
+        first_layout,
+        layouts: batch.layouts.len(),
+        how: How::of(batch),
+        digest: super::container::digest(batch)?,
+        after,
+        error: error.cloned(),
+    };
+    writer.event(&Event::Batch(Box::new(event)), samples)
+}
+
+impl Executor for Recording {
+    fn capabilities(&self) -> &Capabilities {
+        self.executor.capabilities()
+    }
+
+    fn machine(&self) -> &Machine {
+        self.executor.machine()
+    }
+
+    fn areas(&self) -> Vec<PlacedArea> {
+        self.executor.areas()
+    }
+
+    fn arena_len(&self) -> usize {
+        self.executor.arena_len()
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let mut samples = Vec::new();
+        let result = self.executor.stream(batch, &mut |piece| {
+            samples.extend_from_slice(piece);
+            take(piece);
+        });
+        let after = after(self.executor.as_ref());
+        self.evidence.keep(|writer| keep(writer, batch, (&samples, result.as_ref().err()), after));
+        result
+    }
+
+    fn last_fault(&self) -> Option<&FaultReport> {
+        self.executor.last_fault()
+    }
+
+    fn lock_state(&self) -> Option<&LockState> {
+        self.executor.lock_state()
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.executor.progress()
+    }
+
+    fn changed(&self) -> Vec<&'static str> {
+        self.executor.changed()
+    }
+
+    fn now(&self) -> Duration {
+        let now = self.executor.now();
+        // 2^64 nanoseconds are 584 years.
+        let ns = now.as_nanos() as u64;
+        self.evidence.keep(|writer| writer.event(&Event::Time { ns }, &[]));
+        Duration::from_nanos(ns)
+    }
+}

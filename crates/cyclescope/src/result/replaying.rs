@@ -1,0 +1,166 @@
+//! An executor that runs nothing: it answers each batch with the readings that another one gave for the same batch.
+//!
+//! A study that asks for another batch than the recorded one has taken another course: the evidence was written by
+//! another version, or by a study that decides by something else than its executor's answers. That is an error, never a
+//! number. Asked for more than was recorded, it says that the recording ends.
+
+use super::container::{BatchEvent, Container, ContainerError, Event, Events, digest};
+use super::recording::ExecutorFacts;
+use crate::error::{RunError, interned};
+use crate::context::AREA_REGISTERS;
+use crate::executor::{Batch, Capabilities, CycleCounter, Executor, Progress, Room, Sample};
+use crate::machine::Machine;
+use crate::machine::fact::Fact;
+use crate::machine::simulated::SimulatedMachine;
+use crate::machine::tsc::GivenTsc;
+use crate::program::memory::STANDARD_BYTES;
+use crate::unit::Hertz;
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// Answers from a container.
+pub struct Replaying {
+    facts: ExecutorFacts,
+    capabilities: Capabilities,
+    machine: Machine,
+    state: RefCell<State>,
+}
+
+struct State {
+    events: Events,
+    /// What the next question shall meet, if it was looked at already.
+    next: Option<(Event, Vec<Sample>)>,
+    /// The time that was told last.
+    now: Duration,
+    /// Why no further answer can be given.
+    ended: Option<RunError>,
+}
+
+impl State {
+    fn next(&mut self) -> Result<(Event, Vec<Sample>), RunError> {
+        if let Some(next) = self.next.take() {
+            return Ok(next);
+        }
+        match self.events.take() {
+            Ok(Some(next)) => Ok(next),
+            Ok(None) => Err(RunError::Replay { how: "the recording ends here".to_string() }),
+            Err(error) => Err(RunError::Replay { how: error.to_string() }),
+        }
+    }
+}
+
+/// Those of the recorded executor. Whatever it ran has worked, so that nothing is lacking.
+fn capabilities(facts: &ExecutorFacts) -> Capabilities {
+    let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
+    Capabilities {
+        executor: interned(&facts.name),
+        ring: facts.ring,
+        timing: facts.timing,
+        library: Ok(()),
+        control_registers: Ok(()),
+        cycle_counter: CycleCounter::Offered,
+        aperf: Fact::Known(facts.before.progress.is_some()),
+        room: Fact::Known(Room { arena: facts.arena_len, areas }),
+    }
+}
+
+impl Replaying {
+    /// The executor whose answers a container holds.
+    pub fn new(container: &Container, facts: ExecutorFacts) -> Result<Replaying, ContainerError> {
+        let state = State { events: container.events()?, next: None, now: Duration::ZERO, ended: None };
+        let capabilities = capabilities(&facts);
+        // Nothing may be read from the machine that replays. What a study needs to know of the recorded one is among
+        // its facts in the manifest.
+        let tsc = GivenTsc { rate: Hertz(1e9), step: 1.0 };
+        let machine = SimulatedMachine { tsc, imul_latency: None }.into();
+        Ok(Replaying { facts, capabilities, machine, state: RefCell::new(state) })
+    }
+
+    /// Whether every answer has been given.
+    pub fn is_exhausted(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        match state.next() {
+            Ok(next) => {
+                state.next = Some(next);
+                false
+            }
+            Err(_) => true,
+        }
+    }
+
+    /// The recorded batch, where it is the one that is asked for.
+    fn answer(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
+        let mut state = self.state.borrow_mut();
+        if let Some(error) = &state.ended {
+            return Err(error.clone());
+        }
+        let different = |what: &str| RunError::Replay { how: format!("the study asked for {what}") };
+        let own = digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
+        let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
+        let result = state.next().and_then(|(event, samples)| match event {
+            Event::Batch(event) if event.digest == own => match event.error {
+                None if samples.len() != readings => Err(RunError::Replay {
+                    how: format!("a batch of {readings} readings has {}", samples.len()),
+                }),
+                _ => Ok((*event, samples)),
+            },
+            Event::Batch(_) => Err(different("another batch than the recorded one")),
+            _ => Err(different("a batch where none was recorded")),
+        });
+        if let Err(error) = &result {
+            state.ended = Some(error.clone());
+        }
+        result
+    }
+}
+
+impl Executor for Replaying {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn arena_len(&self) -> usize {
+        self.facts.arena_len
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let (event, samples) = self.answer(batch)?;
+        self.facts.before = event.after;
+        // In pieces of whole layouts, as executors do.
+        let layout = (batch.rounds as usize * batch.calls()).max(1);
+        samples.chunks_exact(layout).for_each(take);
+        event.error.map_or(Ok(()), Err)
+    }
+
+    fn exclusive(&self) -> Fact<bool> {
+        self.facts.before.exclusive.clone()
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        self.facts.before.progress
+    }
+
+    fn changed(&self) -> Vec<&'static str> {
+        self.facts.before.changed.iter().map(|changed| interned(changed)).collect()
+    }
+
+    fn now(&self) -> Duration {
+        let mut state = self.state.borrow_mut();
+        match state.next() {
+            Ok((Event::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
+            // The next batch will fail: this has no way to.
+            Ok(_) => {
+                let how = "the study asked for the time where it did not before".to_string();
+                state.ended.get_or_insert(RunError::Replay { how });
+            }
+            Err(error) => {
+                state.ended.get_or_insert(error);
+            }
+        }
+        state.now
+    }
+}
