@@ -31,7 +31,8 @@ no_cycles() {
 }
 verdicts() { [ "$(grep -cF '"kind":"evaluate.verdict"' /tmp/lines)" -eq 2 ]; }
 apart() {
-	[ -s /tmp/evidence/lfence-rdtsc-lfence.readings ] && [ -s /tmp/evidence/lfence-rdtsc-lfence.kernel.readings ] &&
+	[ "$(grep -cF '"executor": "user"' /tmp/evidence/manifest.json)" -ge 2 ] &&
+		[ "$(grep -cF '"executor": "kernel"' /tmp/evidence/manifest.json)" -ge 3 ] &&
 		[ -s /tmp/plots/minimum-lfence-rdtsc-lfence.svg ] && [ -s /tmp/plots/minimum-lfence-rdtsc-lfence-kernel.svg ] &&
 		cyclescope replay /tmp/evidence
 }

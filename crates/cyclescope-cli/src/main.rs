@@ -7,6 +7,7 @@ mod compare;
 mod compiler;
 mod doctor;
 mod evaluate;
+mod evidence;
 mod executor;
 mod failure;
 mod function;

@@ -1,38 +1,39 @@
-//! `cyclescope replay`: a number again from its evidence.
+//! `cyclescope replay`: a result again from its evidence.
 
 use crate::args::{Common, ReplayArgs};
 use crate::failure::Failure;
 use crate::output::Output;
-use cyclescope::evidence::{self, Replay};
-use cyclescope::record::{RunRecord, exit};
-use cyclescope::run::Facts;
-use std::io;
+use cyclescope::evidence::{self, Replay, ReplayError};
+use cyclescope::record::exit;
+use cyclescope::result::container::{Container, ContainerError};
+use cyclescope::study::{evaluate, instr, marker};
 
 /// Runs the command and returns the exit code.
 pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result<u8, Failure> {
     if !args.measure {
         refuse_options(common)?;
     }
-    if crate::evaluate::is_evidence(&args.dir) {
-        if args.measure {
-            let remedy = "its records in evaluate.json name the command that repeats it";
-            return Err(Failure::usage(
-                "an evaluation can't be measured again from its evidence",
-                Some(remedy),
-            ));
-        }
-        return crate::evaluate::replay(&args.dir, output).map(|()| exit::DONE);
+    let container = Container::open(&args.dir)?;
+    let study = container.manifest.origin.study.clone();
+    if args.measure && study != evidence::STUDY {
+        let text = format!("the evidence of {study} can't be measured again this way");
+        return Err(Failure::usage(text, Some("its manifest.json names the command that repeats it")));
     }
-    if crate::marker::is_evidence(&args.dir) {
-        if args.measure {
-            let remedy = "its records in marker.json name the command that repeats it";
-            return Err(Failure::usage("markers can't be measured again from their evidence", Some(remedy)));
+    match study.as_str() {
+        evidence::STUDY => run(common, args, Replay::new(container)?, output),
+        evaluate::evidence::STUDY => crate::evaluate::replay(&container, output).map(|()| exit::DONE),
+        instr::evidence::STUDY => crate::instr::replay(&container, output),
+        marker::evidence::STUDY => crate::marker::replay(&container, output).map(|()| exit::DONE),
+        _ => {
+            let text = format!("there is no study {study}");
+            Err(Failure::usage(text, Some("replay it with the version that wrote it")))
         }
-        return crate::marker::replay(&args.dir, output).map(|()| exit::DONE);
     }
-    let replay = evidence::read(&args.dir).map_err(unreadable)?;
-    if args.measure && args.dir.join(evidence::EMPTY_CALL).exists() {
-        let remedy = "run the command in its run.json again";
+}
+
+fn run(common: &Common, args: &ReplayArgs, replay: Replay, output: &mut Output) -> Result<u8, Failure> {
+    if args.measure && replay.is_of_function() {
+        let remedy = "run the command in its manifest.json again";
         return Err(Failure::usage(
             "the evidence is of a library's function, whose code it does not contain",
             Some(remedy),
@@ -41,22 +42,16 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
     if args.measure {
         return crate::run::again(common, &args.dir, &replay, output);
     }
-    let mut record = record(&replay);
-    let (computed, written) = (record.cost.value, replay.written["cost"]["value"].as_f64());
-    let call = args.dir.join(evidence::EMPTY_CALL);
-    if call.exists() {
-        record =
-            record.less_call(&self::record(&evidence::read(&call).map_err(unreadable)?), replay.plan.asked);
-    }
+    let record = replay.record()?;
     crate::run::print(&record, output)?;
-    if computed != written {
-        let text = |value: Option<f64>| value.map_or("no number".to_string(), |value| value.to_string());
-        let (computed, written) = (text(computed), text(written));
+    if let Some(field) = replay.difference(&record) {
+        let computed = serde_json::to_value(record.cost.value).expect("a number is plain data");
+        let written = &replay.written["cost"]["value"];
+        let text = format!(
+            "the evidence gives {computed} core cycles, the result beside it {written}; they differ in {field}"
+        );
         let remedy = "a file was changed, or another version wrote it; --measure measures again";
-        return Err(Failure::internal(format!(
-            "the evidence gives {computed} core cycles, the stored result has {written}"
-        ))
-        .with_remedy(remedy));
+        return Err(Failure::internal(text).with_remedy(remedy));
     }
     Ok(crate::run::exit_code(&record))
 }
@@ -72,32 +67,21 @@ fn refuse_options(common: &Common) -> Result<(), Failure> {
     }
 }
 
-fn record(replay: &Replay) -> RunRecord {
-    let plan = &replay.plan;
-    let mut record = replay.run.record(&Facts {
-        snippet: &replay.snippet,
-        clock: replay.clock,
-        confidence: plan.confidence,
-        loop_count: plan.loop_count,
-        cold: plan.cold,
-        seed: plan.seed,
-        executor: &plan.executor,
-        cpu: plan.cpu,
-        cpu_model: &plan.cpu_model,
-    });
-    record.repro = replay.written["repro"].as_str().unwrap_or_default().to_string();
-    record
+impl From<ContainerError> for Failure {
+    fn from(error: ContainerError) -> Failure {
+        let remedy = "name a directory that a command with --evidence has finished writing";
+        match error {
+            ContainerError::Unreadable { .. } => Failure::internal(error.to_string()),
+            _ => Failure::usage(error.to_string(), Some(remedy)),
+        }
+    }
 }
 
-fn unreadable(error: io::Error) -> Failure {
-    let remedy = "name a directory that a run with --evidence has finished writing";
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Failure::usage(format!("there is no evidence: {error}"), Some(remedy))
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Failure {
+        match error {
+            ReplayError::Container(error) => error.into(),
+            ReplayError::Run(error) => error.into(),
         }
-        io::ErrorKind::InvalidData => {
-            Failure::usage(format!("the evidence is damaged: {error}"), Some(remedy))
-        }
-        _ => Failure::internal(format!("reading evidence failed: {error}")),
     }
 }

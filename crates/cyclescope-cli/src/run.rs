@@ -1,6 +1,7 @@
 //! `cyclescope run`: what a snippet costs.
 
 use crate::args::{self, Common, RunArgs};
+use crate::evidence::{Place, recorded, unwritten};
 use crate::executor;
 use crate::failure::Failure;
 use crate::function::{self, Function, Library};
@@ -10,15 +11,16 @@ use crate::report::report;
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::{RunError, Unavailable};
-use cyclescope::evidence::{self, Replay};
+use cyclescope::evidence::{Replay, RunFacts, STUDY};
 use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, most_copies};
 use cyclescope::program::Cold;
 use cyclescope::record::{RunRecord, exit};
+use cyclescope::result::container::Evidence;
+use cyclescope::result::recording::ExecutorFacts;
 use cyclescope::run::{Facts, Request, Run, run as measure};
 use cyclescope::snippet::Snippet;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -33,13 +35,13 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
                 remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
             }));
         }
-        let _directory = prepare_evidence(common)?;
+        let place = Place::prepare(common)?;
         let json = common.json;
         let folder = library.folder.take();
         return isolated(
             || library.load(),
             folder,
-            |function| call(common, args, function, &request, output),
+            |function| call((common, args), function, &request, place.as_ref(), output),
             |failure| failure.report(json),
         );
     }
@@ -52,39 +54,53 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
 
 /// Measures a function: a call of it less a call of an empty one.
 fn call(
-    common: &Common,
-    args: &RunArgs,
+    (common, args): (&Common, &RunArgs),
     function: &Function,
     request: &Request,
+    place: Option<&Place>,
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let machine = machine(common)?;
     let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
-    let mut executor = executor::open(common, &machine, plan.clock.reads_counter())?;
+    let executor = executor::open(common, &machine, plan.clock.reads_counter())?;
+    let repro = repro::run(common, args, None, plan.seed);
+    let evidence = place.map(|place| place.begin(STUDY, &repro, &machine)).transpose()?;
+    let mut executor = recorded(executor, evidence.as_ref());
+    let mut facts = RunFacts::new(&machine, ExecutorFacts::of(executor.as_ref()), request.asked());
     let mut measure = |snippet: Snippet| {
         check_unroll(&plan, &snippet, executor.as_ref())?;
-        let answer = Answer::measure(executor.as_mut(), snippet, &plan, request);
-        answer.map_err(|error| Failure::from(function::located(error, executor.last_fault())))
+        let answer = Answer::measure(executor.as_mut(), &snippet, &plan, request)
+            .map_err(|error| Failure::from(function::located(error, executor.last_fault())))?;
+        facts.add(&snippet, &plan, &answer.run);
+        Ok::<RunRecord, Failure>(answer.record)
     };
-    let mut called = measure(function.snippet())?;
+    let called = measure(function.snippet())?;
     let empty = measure(function.empty_snippet())?;
     executor::warn_of_neighbours(executor.as_ref(), machine.target_cpu());
-    called.record.repro = repro::run(common, args, None, plan.seed);
-    let record = called.record.clone().less_call(&empty.record, request.asked());
-    print(&record, output)?;
-    if let Some(directory) = &common.evidence {
-        called.write(directory, &machine, &plan, request)?;
-        let directory = directory.join(evidence::EMPTY_CALL);
-        evidence::prepare(&directory).map_err(unwritten)?;
-        empty.write(&directory, &machine, &plan, request)?;
-    }
+    let record = RunRecord { repro, ..called.less_call(&empty, request.asked()) };
+    finish(&record, &facts, evidence.as_deref(), output)?;
     output.finish()?;
     Ok(exit_code(&record))
 }
 
+/// Prints a result, then ends its evidence: the result must not be lost where that can't be written.
+fn finish(
+    record: &RunRecord,
+    facts: &RunFacts,
+    evidence: Option<&Evidence>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    print(record, output)?;
+    let Some(evidence) = evidence else { return Ok(()) };
+    evidence.keep(|writer| {
+        writer.set_facts(facts)?;
+        writer.record("run", record)
+    });
+    evidence.finish().map_err(unwritten)
+}
+
 /// A measurement and its record.
 struct Answer {
-    snippet: Snippet,
     run: Run,
     record: RunRecord,
 }
@@ -92,14 +108,14 @@ struct Answer {
 impl Answer {
     fn measure(
         executor: &mut dyn Executor,
-        snippet: Snippet,
+        snippet: &Snippet,
         plan: &Plan,
         request: &Request,
     ) -> Result<Answer, RunError> {
-        let run = measure(executor, &snippet, plan, request.asked())?;
+        let run = measure(executor, snippet, plan, request.asked())?;
         let machine = executor.machine();
         let record = run.record(&Facts {
-            snippet: &snippet,
+            snippet,
             clock: plan.clock,
             confidence: plan.confidence,
             loop_count: plan.loop_count,
@@ -109,24 +125,8 @@ impl Answer {
             cpu: machine.target_cpu(),
             cpu_model: &machine.cpu.name(),
         });
-        Ok(Answer { snippet, run, record })
+        Ok(Answer { run, record })
     }
-
-    fn write(
-        &self,
-        directory: &Path,
-        machine: &Machine,
-        plan: &Plan,
-        request: &Request,
-    ) -> Result<(), Failure> {
-        let Answer { snippet, run, record } = self;
-        evidence::write(directory, machine, snippet, plan, run, record, request.asked()).map_err(unwritten)
-    }
-}
-
-fn unwritten(error: io::Error) -> Failure {
-    Failure::internal(format!("writing evidence failed: {error}"))
-        .with_remedy("the result itself is complete")
 }
 
 /// The exit code of a result.
@@ -141,28 +141,27 @@ pub fn print(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
 
 /// Measures again from evidence on this machine, and returns the exit code.
 pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
-    let plan = &replay.plan;
+    let (plan, snippet) = (replay.plan(), replay.snippet()?);
     let clock = one_clock(common)?;
     let request = Request {
-        clock: Some(clock.unwrap_or(replay.clock)),
-        unroll: plan.unit_fixed.then_some(plan.unit),
+        clock: Some(clock.unwrap_or(plan.clock)),
+        unroll: plan.unit,
         loop_count: plan.loop_count,
         cold: plan.cold,
-        warm_up: plan.warm_up_fixed.then_some(plan.warm_up),
+        warm_up: plan.warm_up,
         samples: Some(plan.rounds),
-        layouts: Some(plan.first_layouts),
-        precision: Some(plan.asked),
-        aim: Some(plan.aim),
+        layouts: Some(plan.layouts),
+        precision: Some(replay.asked()),
+        aim: Some(plan.precision),
         confidence: Some(plan.confidence),
-        budget: Some(Duration::from_secs_f64(plan.budget_s.clamp(0.0, 86_400.0))),
+        budget: Some(plan.budget.min(Duration::from_secs(86_400))),
         seed: common.seed.unwrap_or(plan.seed),
         quick: common.quick,
-        keep_evidence: common.evidence.is_some(),
     };
     let machine = machine(common)?;
-    source::check(&replay.snippet, &machine)?;
+    source::check(&snippet, &machine)?;
     let repro = repro::replay(common, directory, request.seed);
-    answer(common, &machine, &replay.snippet, &request, repro, output)
+    answer(common, &machine, &snippet, &request, repro, output)
 }
 
 /// Measures, keeps the evidence, reports.
@@ -176,18 +175,18 @@ fn answer(
 ) -> Result<u8, Failure> {
     executor::judge(common, snippet, request.loop_count.is_some())?;
     let plan = request.plan(&executor::capabilities(common, machine), machine)?;
-    let _directory = prepare_evidence(common)?;
-    let mut executor = executor::open(common, machine, plan.clock.reads_counter())?;
+    let place = Place::prepare(common)?;
+    let executor = executor::open(common, machine, plan.clock.reads_counter())?;
     check_unroll(&plan, snippet, executor.as_ref())?;
-    let mut answer = Answer::measure(executor.as_mut(), snippet.clone(), &plan, request)?;
+    let evidence = place.as_ref().map(|place| place.begin(STUDY, &repro, machine)).transpose()?;
+    let mut executor = recorded(executor, evidence.as_ref());
+    let mut facts = RunFacts::new(machine, ExecutorFacts::of(executor.as_ref()), request.asked());
+    let Answer { run, record } = Answer::measure(executor.as_mut(), snippet, &plan, request)?;
     executor::warn_of_neighbours(executor.as_ref(), machine.target_cpu());
-    answer.record.repro = repro;
-    // First the result: it must not be lost where its evidence can't be written.
-    print(&answer.record, output)?;
-    if let Some(directory) = &common.evidence {
-        answer.write(directory, machine, &plan, request)?;
-    }
-    Ok(exit_code(&answer.record))
+    facts.add(snippet, &plan, &run);
+    let record = RunRecord { repro, ..record };
+    finish(&record, &facts, evidence.as_deref(), output)?;
+    Ok(exit_code(&record))
 }
 
 /// Fails where the bodies that were asked for do not fit the memory for code.
@@ -200,34 +199,6 @@ fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &dyn Executor) -> Resu
         }
         _ => Ok(()),
     }
-}
-
-/// A new directory for evidence, which goes again if it stays empty.
-struct Prepared<'a> {
-    directory: &'a Path,
-    existed: bool,
-}
-
-impl Drop for Prepared<'_> {
-    fn drop(&mut self) {
-        if !self.existed {
-            // Fails where evidence was written, as it should.
-            let _ = std::fs::remove_dir(self.directory);
-        }
-    }
-}
-
-fn prepare_evidence(common: &Common) -> Result<Option<Prepared<'_>>, Failure> {
-    let Some(directory) = &common.evidence else { return Ok(None) };
-    let existed = directory.exists();
-    evidence::prepare(directory).map_err(|error| {
-        let remedy = "name a new or an empty directory, where you may write";
-        Failure::usage(
-            format!("no evidence can be written to {}: {error}", directory.display()),
-            Some(remedy),
-        )
-    })?;
-    Ok(Some(Prepared { directory, existed }))
 }
 
 fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
@@ -245,7 +216,6 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         budget: args.budget.map(Duration::from_secs_f64),
         seed: common.seed.unwrap_or_else(seed),
         quick: common.quick,
-        keep_evidence: common.evidence.is_some(),
     })
 }
 

@@ -170,7 +170,8 @@ impl Replay {
     fn snippet_of(&self, index: usize) -> Result<Snippet, ContainerError> {
         let Measured { text, code, init, .. } = &self.facts.measured[index];
         let decode = |field: &str, text: &str| {
-            let none = || ContainerError::fact(&format!("measured[{index}].{field}"), "it is no machine code");
+            let none =
+                || ContainerError::fact(&format!("measured[{index}].{field}"), "it is no machine code");
             bytes(text).map_err(|_| none())
         };
         Ok(Snippet::new(decode("code", code)?, decode("init", init)?, text.clone()))
@@ -218,7 +219,10 @@ impl Replay {
     pub fn difference(&self, record: &RunRecord) -> Option<String> {
         let now = plain(record).expect("records are plain data");
         let fields = now.as_object().expect("a record is an object");
-        fields.iter().find(|(name, value)| self.written.get(name.as_str()) != Some(value)).map(|(name, _)| name.clone())
+        fields
+            .iter()
+            .find(|(name, value)| self.written.get(name.as_str()) != Some(value))
+            .map(|(name, _)| name.clone())
     }
 }
 

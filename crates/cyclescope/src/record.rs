@@ -306,9 +306,7 @@ impl From<&RunError> for ErrorRecord {
             RunError::BadBatch(_)
             | RunError::Replay { .. }
             | RunError::System { .. }
-            | RunError::Machinery { .. } => {
-                ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
-            }
+            | RunError::Machinery { .. } => ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record },
         }
     }
 }

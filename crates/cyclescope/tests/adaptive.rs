@@ -28,7 +28,6 @@ fn plan() -> Plan {
         confidence: 0.95,
         budget: Duration::from_secs(3600),
         seed: 1,
-        keep_evidence: false,
     }
 }
 

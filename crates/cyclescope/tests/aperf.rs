@@ -3,13 +3,16 @@
 use cyclescope::caveat::Code;
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
-use cyclescope::evidence;
+use cyclescope::evidence::{self, Replay, RunFacts};
 use cyclescope::executor::mock::{Frequency, Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Progress, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
+use cyclescope::result::container::{Evidence, Origin};
+use cyclescope::result::recording::{ExecutorFacts, Recording};
 use cyclescope::run::{Facts, Run, run};
 use cyclescope::snippet::Snippet;
+use std::rc::Rc;
 use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None };
@@ -64,7 +67,6 @@ fn plan(clock: &str) -> Plan {
         confidence: 0.95,
         budget: Duration::from_secs(60),
         seed: 1,
-        keep_evidence: true,
     }
 }
 
@@ -73,11 +75,14 @@ fn snippet() -> Snippet {
     Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
 }
 
+fn counted(scenario: Scenario, factor: f64) -> Counted {
+    let cycles_per_tick = factor * scenario.ratio;
+    Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: Progress::default() }
+}
+
 /// A run beside an APERF that counts so many times the cycles of the nominal core clock.
 fn beside(scenario: Scenario, factor: f64, clock: &str) -> Run {
-    let cycles_per_tick = factor * scenario.ratio;
-    let mut core =
-        Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: Progress::default() };
+    let mut core = counted(scenario, factor);
     run(&mut core, &snippet(), &plan(clock), PRECISION).unwrap()
 }
 
@@ -157,14 +162,27 @@ fn a_counter_that_stands_still_is_none() {
 #[test]
 fn evidence_holds_it() {
     let directory = std::env::temp_dir().join(format!("cyclescope-aperf-{}", std::process::id()));
-    let (snippet, plan) = (snippet(), plan("rdtscp-lfence"));
-    let run = beside(Scenario::default(), 1.05, "rdtscp-lfence");
+    let (machine, snippet, plan) = (Machine::detect(), snippet(), plan("rdtscp-lfence"));
+    let origin = Origin {
+        study: evidence::STUDY.to_string(),
+        repro: String::new(),
+        machine: serde_json::to_value(&machine).unwrap(),
+    };
+    let kept = Rc::new(Evidence::create(&directory, origin).unwrap());
+    let mut core = Recording::new(Box::new(counted(Scenario::default(), 1.05)), kept.clone());
+    let mut run_facts = RunFacts::new(&machine, ExecutorFacts::of(&core), PRECISION);
+    let run = run(&machine, &mut core, &snippet, &plan, PRECISION).unwrap();
     let record = run.record(&facts(&snippet, "rdtscp-lfence"));
-    evidence::prepare(&directory).unwrap();
-    evidence::write(&directory, &Machine::detect(), &snippet, &plan, &run, &record, PRECISION).unwrap();
-    let again = evidence::read(&directory).unwrap().run;
+    run_facts.add(&snippet, &plan, &run);
+    kept.keep(|writer| {
+        writer.set_facts(&run_facts)?;
+        writer.record("run", &record)
+    });
+    kept.finish().unwrap();
+    let (again, _) = Replay::open(&directory).unwrap().runs().unwrap().remove(0);
     std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(again.caveats, run.caveats);
+    assert!(record.aperf.is_some());
     assert_eq!(again.record(&facts(&snippet, "rdtscp-lfence")).aperf, record.aperf);
     assert_eq!(again.changed, run.changed);
 }

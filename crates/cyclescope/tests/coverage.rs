@@ -37,7 +37,6 @@ fn plan(step: u64, seed: u64) -> Plan {
         confidence: 0.95,
         budget: Duration::from_secs(3600),
         seed,
-        keep_evidence: false,
     }
 }
 

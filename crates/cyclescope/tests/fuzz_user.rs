@@ -76,6 +76,7 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
             | RunError::Machinery { .. }
             | RunError::Refused { .. }
             | RunError::BadBatch(_)
+            | RunError::Replay { .. }
             | RunError::Unavailable(_)
             | RunError::Exception { .. }
             | RunError::Late { .. }),

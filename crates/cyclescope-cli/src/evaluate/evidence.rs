@@ -1,34 +1,44 @@
 //! Keeps every reading of an evaluation.
 
+use crate::evidence::Place;
 use crate::failure::Failure;
-use cyclescope::evidence::prepare;
+use cyclescope::executor::Sample;
 use cyclescope::machine::Machine;
 use cyclescope::program::Program;
+use cyclescope::result::container::{self, Writer};
 use cyclescope::study::evaluate::Candidate;
-use cyclescope::study::evaluate::evidence::{Kept, Manifest, Writer, bytes};
+use cyclescope::study::evaluate::evidence::{EvaluationFacts, Kept, STUDY, bytes, keep};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::reader::Shape;
 use cyclescope::study::evaluate::record::EvaluateRecord;
+use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Evidence under way.
 pub struct Evidence {
     directory: PathBuf,
-    manifest: Manifest,
-    /// The method that is being written.
-    writer: Option<Writer>,
-    program: Vec<u8>,
+    container: Rc<container::Evidence>,
+    facts: EvaluationFacts,
+    /// How many methods were begun; one without a sane reading is not completed.
+    begun: u64,
+    /// The number of the current method's program.
+    program: u64,
 }
 
 impl Evidence {
-    /// In a new or an empty directory.
-    pub fn new(directory: &Path, machine: &Machine) -> Result<Evidence, Failure> {
-        prepare(directory).map_err(|error| refused(directory, &error))?;
-        let machine = serde_json::to_value(machine).expect("facts are plain data");
-        let (directory, manifest) = (directory.to_path_buf(), Manifest::new(machine));
-        manifest.write(&directory).map_err(|error| refused(&directory, &error))?;
-        Ok(Evidence { directory, manifest, writer: None, program: Vec::new() })
+    /// In a directory that was made for it. What was completed stays whatever happens later.
+    pub fn new(
+        place: &mut Place,
+        directory: &Path,
+        machine: &Machine,
+        repro: &str,
+    ) -> Result<Evidence, Failure> {
+        let container = place.begin(STUDY, repro, machine)?;
+        place.keeps_parts = true;
+        let facts = EvaluationFacts::default();
+        Ok(Evidence { directory: directory.to_path_buf(), container, facts, begun: 0, program: 0 })
     }
 
     /// Begins a method.
@@ -43,8 +53,8 @@ impl Evidence {
             return Err(Failure::internal(text)
                 .with_remedy("ask for fewer with --ensembles, or leave --evidence out"));
         }
-        self.program = program.code().to_vec();
-        self.writer = Some(Writer::new(&self.directory, of).map_err(unwritten)?);
+        self.begun += 1;
+        self.program = self.write(|writer| writer.program(program))?;
         Ok(())
     }
 
@@ -54,31 +64,44 @@ impl Evidence {
         Some(file.f_bavail * file.f_frsize)
     }
 
+    fn write<T>(&self, act: impl FnOnce(&mut Writer) -> io::Result<T>) -> Result<T, Failure> {
+        match self.container.keep(act) {
+            Some(result) => Ok(result),
+            None => Err(unwritten(self.container.finish().err())),
+        }
+    }
+
     /// Adds an ensemble's readings.
-    pub fn readings(&mut self, readings: &[cyclescope::executor::Sample]) -> Result<(), Failure> {
-        self.writer.as_mut().map_or(Ok(()), |writer| writer.write(readings)).map_err(unwritten)
+    pub fn readings(&mut self, readings: &[Sample]) -> Result<(), Failure> {
+        self.write(|writer| keep(writer, self.begun, readings))
+    }
+
+    /// Adds a line that the command prints.
+    pub fn record<T: Serialize>(&mut self, kind: &'static str, record: &T) -> Result<(), Failure> {
+        self.write(|writer| writer.record(kind, record))
     }
 
     /// Ends a method. What is complete stays valid if a later one fails.
     pub fn end(&mut self, method: &Method, record: &EvaluateRecord) -> Result<(), Failure> {
-        if let Some(writer) = self.writer.take() {
-            writer.finish().map_err(unwritten)?;
-        }
-        self.manifest.methods.push(Kept::new(method, &self.program, record));
-        self.manifest.write(&self.directory).map_err(unwritten)
+        self.facts.methods.push(Kept::new(method, (self.begun, self.program), record));
+        self.write(|writer| {
+            writer.set_facts(&self.facts)?;
+            writer.checkpoint()
+        })
     }
-}
 
-fn refused(directory: &Path, error: &io::Error) -> Failure {
-    let remedy = "name a new or an empty directory, where you may write";
-    Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
+    /// Ends the evidence.
+    pub fn finish(self) -> Result<(), Failure> {
+        self.container.finish().map_err(|error| unwritten(Some(error)))
+    }
 }
 
 fn megabytes(bytes: u64) -> String {
     format!("{:.0} MB", bytes as f64 / 1e6)
 }
 
-fn unwritten(error: io::Error) -> Failure {
-    Failure::internal(format!("writing evidence failed: {error}"))
-        .with_remedy("methods that evaluate.json names are complete; ask for fewer samples with --ensembles")
+fn unwritten(error: Option<io::Error>) -> Failure {
+    let error = error.map_or(String::new(), |error| format!(": {error}"));
+    Failure::internal(format!("writing evidence failed{error}"))
+        .with_remedy("methods that manifest.json names are complete; ask for fewer samples with --ensembles")
 }

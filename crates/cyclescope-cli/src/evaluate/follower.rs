@@ -123,8 +123,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Prints a line of JSON, with `--json`.
+    /// Keeps a line of JSON, and prints it where JSON is wanted.
     fn record<T: serde::Serialize>(&mut self, kind: &'static str, record: &T) -> Result<(), Failure> {
+        self.keep(|evidence| evidence.record(kind, record));
         if !self.output.is_json() {
             return Ok(());
         }
@@ -139,11 +140,8 @@ impl<'a> Follower<'a> {
     }
 
     fn facts(&mut self, facts: &Facts) -> Result<(), Failure> {
-        if self.output.is_json() {
-            self.record("machine", self.machine)?;
-            return self.record("evaluate.tsc", &FactsRecord::new(facts));
-        }
-        Ok(())
+        self.record("machine", self.machine)?;
+        self.record("evaluate.tsc", &FactsRecord::new(facts))
     }
 
     /// Prints what is left to print, and says what failed.
@@ -152,14 +150,19 @@ impl<'a> Follower<'a> {
         if let Some(evaluation) = evaluation {
             self.print(&evaluation)?;
             self.output.finish()?;
+            if let Some(evidence) = self.evidence.take()
+                && let Err(failure) = evidence.finish()
+            {
+                self.failure.get_or_insert(failure);
+            }
         }
         self.failure.map_or(Ok(()), Err)
     }
 
     fn print(&mut self, evaluation: &Evaluation) -> Result<(), Failure> {
+        evaluation.verdicts.iter().try_for_each(|verdict| self.record("evaluate.verdict", verdict))?;
         if self.output.is_json() {
-            let mut verdicts = evaluation.verdicts.iter();
-            return verdicts.try_for_each(|verdict| self.output.record("evaluate.verdict", verdict));
+            return Ok(());
         }
         let mut page = Page::new(self.output);
         sections::machine(&mut page, self.machine, evaluation, self.around)?;

@@ -8,9 +8,10 @@ mod rows;
 mod sections;
 mod tables;
 
-pub use replay::{is_evidence, replay};
+pub use replay::replay;
 
 use crate::args::{Common, EvaluateArgs};
+use crate::evidence::Place;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::plots::Plots;
@@ -26,6 +27,7 @@ use cyclescope::study::evaluate::evaluation::{Executors, evaluate as measure};
 use cyclescope::study::evaluate::plan::{self, NotRun, Plan, Times};
 use cyclescope::study::evaluate::reader::Size;
 use cyclescope::study::evaluate::record::Surroundings;
+use evidence::Evidence;
 use follower::Follower;
 use std::time::Duration;
 
@@ -53,9 +55,11 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let mut executor = spawn(cpu, false)?;
     let plots = args.plots.as_deref();
     let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
-    let evidence = common.evidence.as_deref().map(|directory| evidence::Evidence::new(directory, &machine));
-    let evidence = evidence.transpose()?;
     let repro = repro::evaluate(common, args, plan.seed);
+    let mut place = Place::prepare(common)?;
+    let evidence = place.as_mut().zip(common.evidence.as_deref());
+    let evidence =
+        evidence.map(|(place, directory)| Evidence::new(place, directory, &machine, &repro)).transpose()?;
     let around = Surroundings::new(&machine, plan.seed, repro);
     let mut follower =
         Follower::new(&machine, &around, (args.series, &not_run), evidence, plots.as_mut(), output);

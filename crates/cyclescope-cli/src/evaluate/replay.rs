@@ -4,36 +4,32 @@ use super::{rows, tables};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::page::Page;
-use cyclescope::study::evaluate::evidence::{MANIFEST, Manifest};
+use cyclescope::result::container::Container;
+use cyclescope::study::evaluate::evidence::EvaluationFacts;
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::record::{EvaluateRecord, Surroundings};
 use serde_json::Value;
-use std::io;
-use std::path::Path;
 
-/// Whether a directory contains the evidence of an evaluation.
-pub fn is_evidence(directory: &Path) -> bool {
-    directory.join(MANIFEST).exists()
-}
-
-/// Reads the evidence, prints its figures and fails where they differ from the stored ones.
-pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
-    let manifest = Manifest::read(directory).map_err(unreadable)?;
-    if manifest.methods.is_empty() {
+/// Reads the evidence, prints what it says and fails where that is not what was written beside it.
+pub fn replay(container: &Container, output: &mut Output) -> Result<(), Failure> {
+    let facts: EvaluationFacts = match container.manifest.facts {
+        // Not one method was completed.
+        Value::Null => EvaluationFacts::default(),
+        _ => container.facts()?,
+    };
+    if facts.methods.is_empty() {
         return Err(Failure::usage("no method of this evaluation was completed", Some("run it again")));
     }
-    let mut methods = Vec::new();
+    let methods = facts.replay(container)?;
     let mut differing = Vec::new();
-    for kept in &manifest.methods {
-        let method = kept.replay(directory).map_err(unreadable)?;
-        let record = record(&method, &kept.record);
+    for (method, kept) in methods.iter().zip(&facts.methods) {
+        let record = record(method, &kept.record);
         if let Some(field) = difference(&record, &kept.record) {
             differing.push(format!("{field} of {}", rows::named(method.subject.candidate())));
         }
         if output.is_json() {
             output.record("evaluate", &record)?;
         }
-        methods.push(method);
     }
     if !output.is_json() {
         let mut page = Page::new(output);
@@ -75,11 +71,4 @@ fn difference(record: &EvaluateRecord, written: &Value) -> Option<String> {
     let fields = now.as_object().expect("a record is an object").keys();
     let mut compared = fields.filter(|field| !NOT_COMPARED.contains(&field.as_str()));
     compared.find(|field| now[*field] != written[*field]).cloned()
-}
-
-fn unreadable(error: io::Error) -> Failure {
-    Failure::usage(
-        format!("the evidence can't be read: {error}"),
-        Some("name a directory that --evidence wrote"),
-    )
 }

@@ -9,18 +9,27 @@ use crate::progress::Progress;
 use crate::repro;
 use cyclescope::caveat::Caveat;
 use cyclescope::machine::Machine;
+use cyclescope::result::container::{Evidence, Writer};
 use cyclescope::study::instr::forms::subject::Subject;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::selection::full_name;
 use cyclescope::study::instr::survey::{Event, Progress as Standing};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How much evidence a survey that is killed loses at most.
+const CHECKPOINT: Duration = Duration::from_secs(5);
 
 /// Whoever follows.
 pub struct Follower<'a> {
     options: (&'a Common, &'a InstrArgs),
     session: &'a Session,
     file: Option<&'a mut ResultFile>,
+    evidence: Option<&'a Evidence>,
+    /// When the evidence was last made readable.
+    checked: Instant,
     output: &'a mut Output,
     progress: Progress,
     /// Where each form's row belongs.
@@ -44,7 +53,7 @@ impl<'a> Follower<'a> {
         options: (&'a Common, &'a InstrArgs),
         (session, machine): (&'a Session, &Machine),
         subjects: &[Subject],
-        file: Option<&'a mut ResultFile>,
+        (file, evidence): (Option<&'a mut ResultFile>, Option<&'a Rc<Evidence>>),
         output: &'a mut Output,
     ) -> Follower<'a> {
         let places =
@@ -57,6 +66,8 @@ impl<'a> Follower<'a> {
             session,
             emulated,
             file,
+            evidence: evidence.map(Rc::as_ref),
+            checked: Instant::now(),
             output,
             progress,
             places,
@@ -109,6 +120,7 @@ impl<'a> Follower<'a> {
                 row.caveats.extend(self.emulated.then(Caveat::emulated));
                 // First the file: what it has is not lost where standard output is closed.
                 self.file.as_mut().map_or(Ok(()), |file| file.append("instr", &row))?;
+                self.keep(&row);
                 self.record(&row)?;
                 if let Some(place) = self.places.get(&name).copied() {
                     self.put(place, row);
@@ -121,6 +133,16 @@ impl<'a> Follower<'a> {
         let message = format!("{complete} of {forms} forms complete{times}");
         self.progress.tell(standing.done as u64, standing.total as u64, message);
         Ok(())
+    }
+
+    /// Keeps a row as evidence.
+    fn keep(&mut self, row: &Row) {
+        let Some(evidence) = self.evidence else { return };
+        evidence.keep(|writer| writer.record("instr", row));
+        if self.checked.elapsed() >= CHECKPOINT {
+            evidence.keep(Writer::checkpoint);
+            self.checked = Instant::now();
+        }
     }
 
     fn put(&mut self, place: usize, row: Row) {

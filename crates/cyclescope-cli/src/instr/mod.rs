@@ -5,20 +5,24 @@ mod explain;
 mod file;
 mod follower;
 mod listing;
+mod replay;
 mod session;
 pub mod tables;
 
 use crate::args::{Common, InstrArgs};
+use crate::evidence::{Place, recorded, unwritten};
 use crate::executor;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{interrupt, repro, run};
-use cyclescope::clock::Clock;
 use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::record::exit;
+use cyclescope::result::container::Evidence;
+use cyclescope::result::recording::ExecutorFacts;
 use cyclescope::run::Request;
+use cyclescope::study::instr::evidence::{self, STUDY, SurveyFacts};
 use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::forms::subject::Subject;
 use cyclescope::study::instr::rows::row::Row;
@@ -32,16 +36,15 @@ use serde::Serialize;
 use serde_json::Value;
 use session::{GaugeRecord, MachineLine, Session};
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Instant;
+
+pub use replay::replay;
 
 /// Runs the command and returns the exit code: a table that completes is done, failed forms included, unless none was
 /// measured.
 pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
-    if common.evidence.is_some() {
-        let remedy = "leave --evidence out; --out FILE keeps results, and --explain CODE shows their programs and \
-                      figures";
-        return Err(Failure::usage("instr keeps no evidence", Some(remedy)));
-    }
+    refuse_evidence(common, args)?;
     run::one_clock(common)?;
     let (mut file, mut kept) = (None, Kept::default());
     if let Some(path) = &args.resume {
@@ -72,6 +75,19 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
         file = Some(ResultFile::create(path)?);
     }
     bench.survey(args, subjects, (file, kept), output)
+}
+
+/// Fails where evidence would not be that of a whole survey.
+fn refuse_evidence(common: &Common, args: &InstrArgs) -> Result<(), Failure> {
+    let others =
+        [("--resume", args.resume.is_some()), ("--explain", args.explain.is_some()), ("--list", args.list)];
+    match others.iter().find(|(_, given)| *given).filter(|_| common.evidence.is_some()) {
+        Some((option, _)) => {
+            let remedy = "leave one of them out: evidence is of a survey from its beginning to its end";
+            Err(Failure::usage(format!("--evidence does not go with {option}"), Some(remedy)))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What measurements are made with.
@@ -114,7 +130,6 @@ impl<'a> Bench<'a> {
             budget: None,
             seed: common.seed.unwrap_or_else(run::seed),
             quick: common.quick,
-            keep_evidence: false,
         };
         machine.tsc.require()?;
         let plan = request.plan(&executor::capabilities(common, machine), machine)?;
@@ -130,18 +145,23 @@ impl<'a> Bench<'a> {
         executor::open(self.common, self.machine, self.plan.clock.reads_counter())
     }
 
+    /// What a survey of these forms is told of the machine and of what to do.
+    fn facts(&self, executor: &dyn Executor, subjects: &[Subject]) -> SurveyFacts {
+        let machine = (&self.machine.features, self.machine.is_emulated());
+        SurveyFacts::new(ExecutorFacts::of(executor), (self.plan.clone(), self.effort), machine, subjects)
+    }
+
     /// Measures what links cost.
-    fn begin(&self, executor: &mut dyn Executor, subjects: Vec<Subject>) -> Result<Survey<'_>, Failure> {
-        let clock: &Clock = self.plan.clock;
-        let plan = (self.effort, self.plan.seed, self.plan.confidence);
-        let features = &self.machine.features;
-        if executor.capabilities().is_emulated() {
-            let method = (clock, self.plan.step, f64::NAN);
-            return Ok(Survey::emulated(method, executor.capabilities(), features, subjects, plan));
-        }
-        let imul_latency = cyclescope::measure::imul_latency(executor, &self.plan)?;
-        let method = (clock, self.plan.step, imul_latency);
-        Ok(Survey::new(method, executor, features, subjects, plan)?)
+    fn begin<'f>(
+        &self,
+        executor: &mut dyn Executor,
+        facts: &'f SurveyFacts,
+        subjects: Vec<Subject>,
+    ) -> Result<Survey<'f>, Failure>
+    where
+        'a: 'f,
+    {
+        Ok(evidence::begin(executor, facts, &self.machine.features, subjects)?)
     }
 
     fn explain(&self, args: &InstrArgs, subjects: Vec<Subject>, output: &mut Output) -> Result<u8, Failure> {
@@ -153,7 +173,8 @@ impl<'a> Bench<'a> {
             return Err(Failure::usage(text, Some(&remedy)));
         }
         let mut executor = self.open()?;
-        let survey = self.begin(executor.as_mut(), subjects)?;
+        let facts = self.facts(executor.as_ref(), &subjects);
+        let survey = self.begin(executor.as_mut(), &facts, subjects)?;
         let repro = |row: &Row| {
             let name = format!("{} {}", row.code, row.operands);
             let args =
@@ -184,25 +205,32 @@ impl<'a> Bench<'a> {
         if let (Some((machine, old)), Some(path)) = (&kept.head, &args.resume) {
             old.require(&session, machine, self.machine, &path.display().to_string())?;
         }
-        let (rows, resumed) = self.rows(args, subjects, (&session, file.as_mut(), kept), output)?;
+        let repro = repro::instr(self.common, args, plan.seed);
+        let mut place = Place::prepare(self.common)?;
+        let evidence = place.as_ref().map(|place| place.begin(STUDY, &repro, self.machine)).transpose()?;
+        if let Some(place) = &mut place {
+            place.keeps_parts = true;
+        }
+        let (rows, resumed) =
+            self.rows(args, subjects, (&session, file.as_mut(), kept), evidence.as_ref(), output)?;
         interrupt::farewell(None);
         if let Some(file) = file {
             file.finish();
         }
         let summary = Summary::of(&rows);
         let seconds = begun.elapsed().as_secs_f64();
+        let record = SummaryRecord {
+            summary: &summary,
+            resumed,
+            seconds,
+            cpu: self.cpu(),
+            cpu_model: self.machine.cpu.name(),
+            clock: plan.clock.name,
+            executor: self.common.offer().name,
+            seed: plan.seed,
+            repro,
+        };
         if output.is_json() {
-            let record = SummaryRecord {
-                summary: &summary,
-                resumed,
-                seconds,
-                cpu: self.cpu(),
-                cpu_model: self.machine.cpu.name(),
-                clock: plan.clock.name,
-                executor: self.common.offer().name,
-                seed: plan.seed,
-                repro: repro::instr(self.common, args, plan.seed),
-            };
             output.record("instr.summary", &record)?;
         } else {
             tables::rows(&rows.iter().collect::<Vec<_>>(), output)?;
@@ -211,6 +239,10 @@ impl<'a> Bench<'a> {
         output.finish()?;
         export_to(args.csv.as_deref(), &rows, |rows, out| export::csv(rows, out))?;
         export_to(args.markdown.as_deref(), &rows, |rows, out| export::markdown(rows, out))?;
+        if let Some(evidence) = evidence {
+            evidence.keep(|writer| writer.record("instr.summary", &record));
+            evidence.finish().map_err(unwritten)?;
+        }
         let nothing = summary.all.measured == 0 && summary.all.failed > 0;
         Ok(if nothing { exit::FAULT } else { exit::DONE })
     }
@@ -221,6 +253,7 @@ impl<'a> Bench<'a> {
         args: &InstrArgs,
         subjects: Vec<Subject>,
         (session, mut file, kept): (&Session, Option<&mut ResultFile>, Kept),
+        evidence: Option<&Rc<Evidence>>,
         output: &mut Output,
     ) -> Result<(Vec<Row>, usize), Failure> {
         let whole = kept.rows.len() == subjects.len();
@@ -228,9 +261,17 @@ impl<'a> Bench<'a> {
             Some(file) if kept.head.is_some() && !whole => file.journal(session)?,
             _ => Vec::new(),
         };
-        let mut executor = if whole { None } else { Some(self.open()?) };
-        let mut survey =
-            executor.as_mut().map(|executor| self.begin(executor.as_mut(), subjects.clone())).transpose()?;
+        let open = || self.open().map(|executor| recorded(executor, evidence));
+        let mut executor = if whole { None } else { Some(open()?) };
+        let facts = executor.as_ref().map(|executor| self.facts(executor.as_ref(), &subjects));
+        if let Some((evidence, facts)) = evidence.zip(facts.as_ref()) {
+            evidence.keep(|writer| writer.set_facts(facts));
+        }
+        let mut survey = executor
+            .as_mut()
+            .zip(facts.as_ref())
+            .map(|(executor, facts)| self.begin(executor.as_mut(), facts, subjects.clone()))
+            .transpose()?;
         if let (Some(survey), Some((machine, _))) = (&mut survey, &kept.head) {
             GaugeRecord::of(machine)?.adopt_by(&mut survey.gauge);
         }
@@ -239,7 +280,7 @@ impl<'a> Bench<'a> {
             file.as_ref().map(|file| format!("interrupted; resume with {}", file.resume_command())),
         );
         let mut follower =
-            Follower::new((self.common, args), (session, self.machine), &subjects, file, output);
+            Follower::new((self.common, args), (session, self.machine), &subjects, (file, evidence), output);
         let complete = follower.known(kept.rows)?;
         let resumed = complete.len();
         if let (Some(survey), Some(executor)) = (&survey, &mut executor) {

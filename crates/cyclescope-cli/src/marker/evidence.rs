@@ -1,71 +1,49 @@
 //! Keeps every visit of a survey, and computes its costs again.
 
+use crate::evidence::{Place, unwritten};
 use crate::failure::Failure;
 use crate::output::Output;
-use cyclescope::evidence::prepare;
 use cyclescope::machine::Machine;
-use cyclescope::study::marker::evidence::{MANIFEST, Manifest, Writer};
+use cyclescope::result::container::{self, Container, ContainerError};
+use cyclescope::study::marker::evidence::{MarkerFacts, STUDY, keep};
 use cyclescope::study::marker::ledger::Finding;
 use cyclescope::study::marker::record::MarkerRecord;
 use cyclescope::study::marker::survey::{Event, Plan};
 use serde::Serialize;
 use serde_json::Value;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Evidence under way.
-pub struct Evidence {
-    directory: PathBuf,
-    writer: Writer,
-    manifest: Option<Manifest>,
-}
+pub struct Evidence(Rc<container::Evidence>);
 
 impl Evidence {
-    /// In a new or an empty directory.
-    pub fn new(directory: &Path) -> Result<Evidence, Failure> {
-        let refused = |error: io::Error| {
-            let remedy = "name a new or an empty directory, where you may write";
-            Failure::usage(
-                format!("no evidence can be written to {}: {error}", directory.display()),
-                Some(remedy),
-            )
-        };
-        prepare(directory).map_err(refused)?;
-        Ok(Evidence {
-            directory: directory.to_path_buf(),
-            writer: Writer::new(directory).map_err(refused)?,
-            manifest: None,
-        })
+    /// In a directory that was made for it.
+    pub fn new(place: &Place, machine: &Machine, repro: &str) -> Result<Evidence, Failure> {
+        place.begin(STUDY, repro, machine).map(Evidence)
     }
 
-    /// Keeps the events of a survey.
+    /// Keeps what a survey tells. What goes wrong is told by [`Evidence::finish`].
     pub fn take(&mut self, event: &Event) {
         if let Event::Visited { subject, visit, samples } = event {
-            self.writer.visited(*subject, visit, samples);
+            self.0.keep(|writer| keep(writer, *subject, visit, samples));
         }
     }
 
     /// Takes what is known when all is measured.
-    pub fn tell(&mut self, machine: &Machine, plan: &Plan, step: f64, records: &[MarkerRecord]) {
-        let machine = serde_json::to_value(machine).expect("facts are plain data");
+    pub fn tell(&mut self, plan: &Plan, step: f64, records: &[MarkerRecord]) {
         let placements = records.first().map_or(0, |record| record.placements.len());
         let facts = (plan.confidence, plan.imul_latency, step);
-        self.manifest = Some(Manifest::new(machine, facts, placements, records));
+        let facts = MarkerFacts::new(facts, placements, records);
+        self.0.keep(|writer| {
+            writer.set_facts(&facts)?;
+            records.iter().try_for_each(|record| writer.record("marker", record))
+        });
     }
 
     /// Writes the rest.
     pub fn finish(self) -> Result<(), Failure> {
-        let Some(manifest) = self.manifest else { return Ok(()) };
-        self.writer.finish(&self.directory, &manifest).map_err(|error| {
-            Failure::internal(format!("writing evidence failed: {error}"))
-                .with_remedy("the result itself is complete")
-        })
+        self.0.finish().map_err(unwritten)
     }
-}
-
-/// Whether a directory contains the evidence of a survey of markers.
-pub fn is_evidence(directory: &Path) -> bool {
-    directory.join(MANIFEST).exists()
 }
 
 /// A cost computed again, kind `marker.replay`.
@@ -79,15 +57,17 @@ struct Replayed<'a> {
 }
 
 /// Computes all costs again, prints them, and fails where they are not what was written beside the visits.
-pub fn replay(directory: &Path, output: &mut Output) -> Result<(), Failure> {
-    let unreadable = |error: io::Error| {
-        let remedy = "name a directory that a command with --evidence has finished writing";
-        Failure::usage(format!("the evidence can't be read: {error}"), Some(remedy))
-    };
-    let manifest = Manifest::read(directory).map_err(unreadable)?;
-    let findings = manifest.replay(directory).map_err(unreadable)?;
+pub fn replay(container: &Container, output: &mut Output) -> Result<(), Failure> {
+    container.require_finished()?;
+    let facts: MarkerFacts = container.facts()?;
+    let findings = facts.replay(container)?;
+    let records: Vec<Value> = container.records()?.collect::<Result<_, _>>()?;
+    if records.len() != findings.len() {
+        let text = format!("there are {} records of {} markers", records.len(), findings.len());
+        return Err(ContainerError::fact("subjects", text).into());
+    }
     let mut differing = Vec::new();
-    for (finding, written) in findings.iter().zip(&manifest.records) {
+    for (finding, written) in findings.iter().zip(&records) {
         let cost = cost(finding);
         let name = format!(
             "{} {} in {}",

@@ -14,6 +14,7 @@ mod records;
 mod tables;
 
 use crate::args::{Common, MarkerArgs};
+use crate::evidence::Place;
 use crate::failure::Failure;
 use crate::isolated::isolated;
 use crate::output::Output;
@@ -42,7 +43,7 @@ use cyclescope::study::marker::user::Skipped;
 use evidence::Evidence;
 use records::{PublishedRecord, SkippedRecord};
 
-pub use evidence::{is_evidence, replay};
+pub use evidence::replay;
 
 /// Parts of the bar.
 const PARTS: u64 = 1000;
@@ -121,7 +122,10 @@ impl Ask<'_> {
         let plots = args.plots.as_deref();
         let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
         let mut chosen = bench::choose(bench::Wanted { choice, machine, plan: &plan, loaded })?;
-        let mut evidence = common.evidence.as_deref().map(Evidence::new).transpose()?;
+        let place = Place::prepare(common)?;
+        let repro = repro::marker(common, args, plan.seed);
+        let evidence = place.as_ref().map(|place| Evidence::new(place, machine, &repro));
+        let mut evidence = evidence.transpose()?;
         let (surveyed, survey) = survey(common, args, &mut chosen, (machine, &plan), evidence.as_mut())?;
         if let Some(executor) = chosen.bench.executor() {
             executor::warn_of_neighbours(executor, machine.target_cpu());
@@ -129,7 +133,7 @@ impl Ask<'_> {
         let skipped = std::mem::take(&mut chosen.skipped);
         let step = chosen.bench.step();
         if let Some(evidence) = &mut evidence {
-            evidence.tell(machine, &survey, step, &surveyed);
+            evidence.tell(&survey, step, &surveyed);
         }
         let report = Report::new(machine, surveyed, skipped, &loaded.absent);
         report.print(args, output)?;

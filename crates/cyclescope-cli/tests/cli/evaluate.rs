@@ -1,6 +1,8 @@
 //! `evaluate`: the paper's figures to the last digit, evidence, names, and what goes wrong.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, answer, cyclescope, folder, forged};
+use cyclescope::executor::Sample;
+use cyclescope::result::container::Container;
 use serde_json::Value;
 use std::path::Path;
 
@@ -118,21 +120,43 @@ fn ring_0_needs_the_module() {
     assert!(refused.code == Some(3) && refused.stderr.contains("ring 0"), "{}", refused.stderr);
 }
 
+/// A number in pieces of 7 bits, the lowest first.
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let (byte, rest) = bytes.split_first().expect("a byte");
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if *byte < 0x80 {
+            return number;
+        }
+    }
+}
+
 /// The durations of each ensemble, read from evidence by no code of the library.
 fn durations(directory: &Path, kept: &Value) -> Vec<Vec<u128>> {
     let number = |value: &Value| value.as_u64().expect("a number") as usize;
     let (block, samples) = (number(&kept["shape"]["block"]), number(&kept["shape"]["size"]["samples"]));
-    let name = kept["clock"].as_str().expect("text");
-    let bytes = std::fs::read(directory.join(format!("{name}.readings"))).expect("readings");
-    let words: Vec<u64> =
-        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
-    let readings: Vec<(u64, u64)> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-    let ensemble = samples.div_ceil(block) * (block + 3);
-    let own = |ensemble: &[(u64, u64)]| {
-        let blocks = ensemble.chunks_exact(block + 3).flat_map(|round| round[..block].to_vec());
-        blocks.take(samples).map(|(start, end)| u128::from(end - start)).collect()
-    };
-    readings.chunks_exact(ensemble).map(own).collect()
+    let file = std::fs::File::open(directory.join("readings.zst")).expect("readings");
+    let bytes = zstd::decode_all(file).expect("a whole file");
+    let (mut bytes, mut ensembles) = (&bytes[..], Vec::new());
+    while !bytes.is_empty() {
+        let length = varint(&mut bytes) as usize;
+        let (head, rest) = bytes.split_at(length);
+        bytes = rest;
+        let event: Value = serde_json::from_slice(head).expect("JSON");
+        let count = varint(&mut bytes);
+        let durations: Vec<u128> = (0..count).map(|_| varint(&mut bytes).into()).collect();
+        for _ in 0..count {
+            varint(&mut bytes);
+        }
+        if event["of"]["method"] == kept["number"] {
+            let own = durations.chunks_exact(block + 3).flat_map(|round| round[..block].to_vec());
+            ensembles.push(own.take(samples).collect());
+        }
+    }
+    ensembles
 }
 
 #[test]
@@ -141,10 +165,10 @@ fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
     let directory = folder.path().join("evidence");
     let evidence = ["--evidence", directory.to_str().expect("text")];
     let lines = lines(&[&SMALL[..], &evidence].concat(), 0);
-    let manifest = std::fs::read_to_string(directory.join("evaluate.json")).expect("a manifest");
+    let manifest = std::fs::read_to_string(directory.join("manifest.json")).expect("a manifest");
     let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
     for (method, kept) in
-        kind(&lines, "evaluate").into_iter().zip(manifest["methods"].as_array().expect("two"))
+        kind(&lines, "evaluate").into_iter().zip(manifest["facts"]["methods"].as_array().expect("two"))
     {
         let ensembles = durations(&directory, kept);
         assert_eq!(ensembles.len(), 6);
@@ -196,22 +220,23 @@ fn evidence_gives_the_same_figures_again() {
     assert!(words.code == Some(0) && words.stdout.contains("rdtscp-lfence"));
     // Measuring again is another command's business, which is named.
     assert_eq!(said(&["replay", "--measure", path]).code, Some(2));
-    for (field, value) in [("block", "0"), ("block", "18446744073709551615"), ("samples", "4000000000")] {
-        let manifest = directory.join("evaluate.json");
-        let text = std::fs::read_to_string(&manifest).expect("a manifest");
-        let at = text.find(&format!("\"{field}\": ")).expect("the field") + field.len() + 4;
-        let end = at + text[at..].find(|c: char| !c.is_ascii_digit()).expect("more");
-        std::fs::write(&manifest, format!("{}{value}{}", &text[..at], &text[end..])).expect("a file");
+    let manifest = Container::open(&directory).expect("whole evidence").manifest;
+    for (field, value) in
+        [("/shape/block", 0), ("/shape/block", u64::MAX), ("/shape/size/samples", 4_000_000_000)]
+    {
+        let mut changed = manifest.clone();
+        let field = format!("/methods/0{field}");
+        *changed.facts.pointer_mut(&field).expect("the field") = value.into();
+        changed.write(&directory).expect("a file");
         assert_eq!(said(&["replay", path]).code, Some(2), "{field} {value}");
-        std::fs::write(&manifest, text).expect("a file");
     }
-    let readings = directory.join("rdtsc.readings");
-    let mut bytes = std::fs::read(&readings).expect("readings");
-    bytes[8 + 5] ^= 1;
-    std::fs::write(&readings, &bytes).expect("a file");
+    manifest.write(&directory).expect("a file");
+    let change = |number, samples: &mut Vec<Sample>| samples[0].end ^= u64::from(number == 0) << 40;
+    forged(&directory, |_| (), change, |_| ());
     assert_eq!(said(&["replay", path]).code, Some(1), "a changed reading is noticed");
-    bytes.truncate(100);
-    std::fs::write(&readings, &bytes).expect("a file");
+    let readings = directory.join("readings.zst");
+    let bytes = std::fs::read(&readings).expect("readings");
+    std::fs::write(&readings, &bytes[..100]).expect("a file");
     assert_eq!(said(&["replay", path]).code, Some(2), "a cut file is noticed");
 }
 

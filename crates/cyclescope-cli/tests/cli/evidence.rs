@@ -35,8 +35,8 @@ fn evidence_of_a_function_gives_its_number_again() {
     std::fs::write(path("code.c"), "void f(void *p) { *(volatile int *)p = 1; }").expect("a file");
     let kept = keep(&path("evidence"), &["--c", &path("code.c")]);
     assert_eq!(kept, json(&["replay", &path("evidence")], &[0, 5]));
-    let run = std::fs::read_to_string(folder.path().join("evidence/run.json")).expect("a file");
-    assert!(run.contains("cyclescope run --c"), "{run}");
+    let manifest = std::fs::read_to_string(folder.path().join("evidence/manifest.json")).expect("a file");
+    assert!(manifest.contains("cyclescope run --c"), "{manifest}");
     json(&["replay", "--measure", &path("evidence")], &[2]);
 }
 
@@ -111,4 +111,60 @@ fn what_is_no_evidence_is_refused() {
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.stderr.contains("there is no evidence"), "{answer:?}");
     }
+}
+
+/// The lines of a kind that a command prints, which ends with 0.
+fn lines(arguments: &[&str], kind: &str) -> Vec<serde_json::Value> {
+    let answer = answer(cyclescope(&arguments[..1]).arg("--json").args(&arguments[1..]));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let lines = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    lines.filter(|line: &serde_json::Value| line["kind"] == kind).collect()
+}
+
+#[test]
+fn rows_of_instructions_are_the_same_again() {
+    let folder = folder();
+    let path = folder.path().join("evidence");
+    let path = path.to_str().expect("text");
+    let forms = ["add r64, *", "hlt", "ud2"];
+    let rows = lines(&[&["instr", "--quick", "--evidence", path], &forms[..]].concat(), "instr");
+    assert!(rows.len() > 3);
+    assert_eq!(lines(&["replay", path], "instr"), rows);
+    let words = answer(&mut cyclescope(&["replay", path]));
+    assert!(words.code == Some(0) && words.stdout.contains("r64"), "{words:?}");
+    json(&["replay", "--measure", path], &[2]);
+    let resumed = json(&["instr", "--quick", "--evidence", "x", "--resume", "y"], &[2]);
+    assert!(resumed["text"].as_str().expect("text").contains("--resume"), "{resumed}");
+}
+
+#[test]
+fn costs_of_markers_are_the_same_again() {
+    let folder = folder();
+    let path = folder.path().join("evidence");
+    let path = path.to_str().expect("text");
+    let rows = lines(&["marker", "--quick", "flag", "--context", "empty", "--evidence", path], "marker");
+    let again = lines(&["replay", path], "marker.replay");
+    let costs = |rows: &[serde_json::Value]| rows.iter().map(|row| row["cost"].clone()).collect::<Vec<_>>();
+    assert!(!rows.is_empty());
+    assert_eq!(costs(&again), costs(&rows));
+    json(&["replay", "--measure", path], &[2]);
+}
+
+#[test]
+fn a_command_that_was_killed_leaves_no_result() {
+    let folder = folder();
+    let path = folder.path().join("evidence");
+    let text = path.to_str().expect("text");
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("cyclescope"))
+        .args(["run", "--budget", "50", "--interval", "1e-9", "--evidence", text, "imul rax, rax"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    while !path.join("manifest.json").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().expect("it runs");
+    child.wait().expect("it has ended");
+    let refused = json(&["replay", text], &[2]);
+    assert!(refused["text"].as_str().expect("text").contains("unfinished"), "{refused}");
 }

@@ -149,7 +149,7 @@ fn what_names_nothing_is_refused_with_what_helps() {
         (&["add", "--isa", "avx512bv"], "did you mean avx512bw"),
         (&["add", "--isa", "avx512bw"], "leave --isa out"),
         (&["add", "--all"], "leave --all"),
-        (&["add", "--evidence", "x"], "--out FILE keeps"),
+        (&["--explain", "add", "--evidence", "x"], "--evidence does not go with --explain"),
         (&["add", "--out", "a", "--resume", "a"], "cannot be used"),
         (&["--explain", "v*"], "too many to explain"),
         (&["--explain", "add", "--out", "a"], "cannot be used"),

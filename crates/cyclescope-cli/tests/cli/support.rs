@@ -1,7 +1,10 @@
 //! How the tests run the program and look at what it said.
 
 use assert_cmd::Command;
+use cyclescope::executor::Sample;
+use cyclescope::result::container::{Container, Writer};
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 
 /// The program, not yet started. A test that takes longer than this has hung.
@@ -76,4 +79,34 @@ pub fn has(tool: &str) -> bool {
 /// A temporary folder.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Changes the facts of evidence, or its events, as someone would who also computes all checksums anew.
+pub fn forged(
+    directory: &Path,
+    facts: impl FnOnce(&mut Value),
+    mut event: impl FnMut(u64, &mut Vec<Sample>),
+    mut record: impl FnMut(&mut Value),
+) {
+    let container = Container::open(directory).expect("whole evidence");
+    let mut changed = container.manifest.facts.clone();
+    facts(&mut changed);
+    let other = directory.with_extension("forged");
+    let mut writer = Writer::create(&other, container.manifest.origin.clone()).expect("a new directory");
+    writer.set_facts(&changed).expect("plain data");
+    let mut events = container.events().expect("events");
+    let mut number = 0;
+    while let Some((what, mut samples)) = events.take().expect("an event") {
+        event(number, &mut samples);
+        writer.event(&what, &samples).expect("it can be written");
+        number += 1;
+    }
+    for line in container.records().expect("records") {
+        let mut line = line.expect("a record");
+        record(&mut line);
+        writer.record("forged", &line).expect("it can be written");
+    }
+    writer.finish().expect("it can be written");
+    std::fs::remove_dir_all(directory).expect("a directory");
+    std::fs::rename(other, directory).expect("a directory");
 }

@@ -4,7 +4,7 @@
 //! absent here, with different reasons.
 
 use iced_x86::CpuidFeature;
-use serde::{Serialize, Serializer, ser::SerializeStruct};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use super::cpu::{Cpu, Vendor, cpuinfo_field};
 use super::fact::{Fact, Files};
@@ -13,7 +13,7 @@ use super::leaves::{Leaves, Register};
 use crate::error::Unavailable;
 
 /// What makes LFENCE wait until all earlier instructions are done before any later one starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LfenceOrder {
     /// Its definition (Intel SDM vol. 2A, LFENCE).
@@ -322,5 +322,8 @@ impl Serialize for Features {
     }
 }
 
+mod saved;
 #[cfg(test)]
 mod tests;
+
+pub use saved::SavedFeatures;

@@ -10,6 +10,7 @@ use crate::executor::{
     Batch, Capabilities, Executor, FaultReport, LockState, PlacedArea, Progress, Ring, Sample, Timing,
 };
 use crate::machine::Machine;
+use crate::machine::fact::Fact;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::rc::Rc;
@@ -119,6 +120,10 @@ impl Executor for Recording {
 
     fn lock_state(&self) -> Option<&LockState> {
         self.executor.lock_state()
+    }
+
+    fn exclusive(&self) -> Fact<bool> {
+        self.executor.exclusive()
     }
 
     fn progress(&self) -> Option<Progress> {

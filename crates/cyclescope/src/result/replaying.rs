@@ -6,8 +6,8 @@
 
 use super::container::{BatchEvent, Container, ContainerError, Event, Events, digest};
 use super::recording::ExecutorFacts;
-use crate::error::{RunError, interned};
 use crate::context::AREA_REGISTERS;
+use crate::error::{RunError, interned};
 use crate::executor::{Batch, Capabilities, CycleCounter, Executor, Progress, Room, Sample};
 use crate::machine::Machine;
 use crate::machine::fact::Fact;

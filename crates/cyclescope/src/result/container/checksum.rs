@@ -12,7 +12,8 @@ impl Checksum {
 
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+        self.0 =
+            bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
     }
 
     /// The sum of some bytes.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The schema of a container.
@@ -86,8 +86,7 @@ impl Manifest {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
         let text = self.text().map_err(io::Error::other)?;
         let new = directory.join(NEW_MANIFEST);
-        let mut file = File::create(&new).map_err(named)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(named)?;
+        fs::write(&new, text).map_err(named)?;
         fs::rename(new, directory.join(MANIFEST)).map_err(named)
     }
 
@@ -105,7 +104,10 @@ impl Manifest {
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| damaged("text", error.to_string()))?;
         if value["schema"] != SCHEMA {
-            return Err(damaged("schema", format!("{} instead of {SCHEMA:?}: another version wrote it", value["schema"])));
+            return Err(damaged(
+                "schema",
+                format!("{} instead of {SCHEMA:?}: another version wrote it", value["schema"]),
+            ));
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
@@ -113,7 +115,8 @@ impl Manifest {
         if manifest.text().is_ok_and(|own| own.as_bytes() != text) {
             return Err(damaged("checksum", "it is not that of the text".to_string()));
         }
-        if manifest.files.len() != FILES.len() || !FILES.iter().all(|file| manifest.files.contains_key(*file)) {
+        if manifest.files.len() != FILES.len() || !FILES.iter().all(|file| manifest.files.contains_key(*file))
+        {
             return Err(damaged("files", "they are not those of evidence".to_string()));
         }
         Ok(manifest)

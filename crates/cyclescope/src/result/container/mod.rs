@@ -30,12 +30,12 @@ mod tests;
 mod writer;
 
 pub use manifest::{Manifest, Origin, PartFacts, SCHEMA};
-pub use reader::{Container, Events};
+pub use reader::{Container, Events, Lines};
 pub(super) use writer::digest;
 pub use writer::{Evidence, Writer, plain, remove_unfinished};
 
-use crate::executor::{Batch, Progress};
 use crate::error::RunError;
+use crate::executor::{Batch, Progress};
 use crate::machine::fact::Fact;
 use crate::program::memory::Memory;
 use serde::{Deserialize, Serialize};

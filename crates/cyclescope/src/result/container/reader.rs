@@ -8,6 +8,7 @@ use crate::executor::Sample;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{self, BufRead, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Bytes of an event's head at most: some hundred kilobytes for a batch of 100 000 programs.
@@ -60,35 +61,46 @@ impl Container {
     }
 
     /// The lines that the command printed, as it printed them.
-    pub fn records(&self) -> Result<impl Iterator<Item = Result<Value, ContainerError>>, ContainerError> {
+    pub fn records(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Records)
     }
 
     /// The programs: `code` in hexadecimal, `body`, `relocations`.
-    pub fn programs(&self) -> Result<impl Iterator<Item = Result<Value, ContainerError>>, ContainerError> {
+    pub fn programs(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Programs)
     }
 
     /// The layouts.
-    pub fn layouts(&self) -> Result<impl Iterator<Item = Result<Value, ContainerError>>, ContainerError> {
+    pub fn layouts(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Layouts)
     }
 
-    fn lines(
-        &self,
-        part: Part,
-    ) -> Result<impl Iterator<Item = Result<Value, ContainerError>> + use<>, ContainerError> {
-        let mut reader = self.part(part)?;
+    fn lines(&self, part: Part) -> Result<Lines, ContainerError> {
         let count = self.manifest.files[part.file()].items;
-        Ok((0..count).map(move |number| line(&mut reader, part, number)))
+        Ok(Lines { reader: self.part(part)?, part, numbers: 1..=count })
     }
 }
 
-fn line(reader: &mut PartReader, part: Part, number: u64) -> Result<Value, ContainerError> {
-    let damaged = |how: String| ContainerError::damaged(part.file(), format!("line {}", number + 1), how);
-    let mut line = Vec::new();
-    reader.take(LINE_MOST).read_until(b'\n', &mut line).map_err(|error| damaged(error.to_string()))?;
-    serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))
+/// The lines of a file, one after another.
+pub struct Lines {
+    reader: PartReader,
+    part: Part,
+    numbers: RangeInclusive<u64>,
+}
+
+impl Iterator for Lines {
+    type Item = Result<Value, ContainerError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.numbers.next()?;
+        let damaged = |how: String| ContainerError::damaged(self.part.file(), format!("line {number}"), how);
+        let mut line = Vec::new();
+        let read = (&mut self.reader).take(LINE_MOST).read_until(b'\n', &mut line);
+        Some(
+            read.map_err(|error| damaged(error.to_string()))
+                .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))),
+        )
+    }
 }
 
 /// The events of a container in the order in which they happened.
@@ -107,9 +119,8 @@ impl Events {
         self.left -= 1;
         self.number += 1;
         let named = |field: &str| format!("event {}: {field}", self.number);
-        let damaged = |field: &str, how: &str| {
-            ContainerError::damaged(Part::Readings.file(), named(field), how)
-        };
+        let damaged =
+            |field: &str, how: &str| ContainerError::damaged(Part::Readings.file(), named(field), how);
         let failed = |field: &'static str| move |error: io::Error| (field, error.to_string());
         let event = (|| {
             let length = take(&mut self.reader).map_err(failed("length"))?;

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 pub struct Writer {
     directory: PathBuf,
     origin: Origin,
+    facts: Value,
     /// In the order of [`Part`].
     parts: [PartWriter; 4],
     /// The numbers of programs by their checksums.
@@ -48,11 +49,12 @@ impl Writer {
         let mut writer = Writer {
             directory: directory.to_path_buf(),
             origin,
+            facts: Value::Null,
             parts: [programs?, layouts?, readings?, records?],
             known: HashMap::new(),
             buffer: Vec::new(),
         };
-        writer.checkpoint(Value::Null)?;
+        writer.checkpoint()?;
         Ok(writer)
     }
 
@@ -113,18 +115,24 @@ impl Writer {
         number
     }
 
+    /// What the study needs beside the readings; the last word counts.
+    pub fn set_facts<T: Serialize>(&mut self, facts: &T) -> io::Result<()> {
+        self.facts = plain(facts)?;
+        Ok(())
+    }
+
     /// Makes all that is there readable: a process that is killed later loses what came after it.
-    pub fn checkpoint(&mut self, facts: Value) -> io::Result<()> {
+    pub fn checkpoint(&mut self) -> io::Result<()> {
         let mut files = BTreeMap::new();
         for part in Part::ALL {
             files.insert(part.file().to_string(), self.part(part).flush()?);
         }
-        Manifest::new(self.origin.clone(), false, facts, files).write(&self.directory)
+        Manifest::new(self.origin.clone(), false, self.facts.clone(), files).write(&self.directory)
     }
 
     /// Ends the container.
-    pub fn finish(self, facts: Value) -> io::Result<()> {
-        let Writer { directory, origin, parts, .. } = self;
+    pub fn finish(self) -> io::Result<()> {
+        let Writer { directory, origin, facts, parts, .. } = self;
         let mut files: BTreeMap<String, PartFacts> = BTreeMap::new();
         for (part, writer) in Part::ALL.into_iter().zip(parts) {
             files.insert(part.file().to_string(), writer.finish()?);
@@ -187,15 +195,9 @@ impl Evidence {
     }
 
     /// Ends the container. An error is the first that writing met; the container stays unfinished then.
-    pub fn finish<T: Serialize>(&self, facts: &T) -> io::Result<()> {
+    pub fn finish(&self) -> io::Result<()> {
         let complete = Err(io::Error::other("the evidence is complete"));
-        let writer = self.0.replace(complete)?;
-        writer.finish(plain(facts)?)
-    }
-
-    /// Makes all that is there readable, see [`Writer::checkpoint`].
-    pub fn checkpoint<T: Serialize>(&self, facts: &T) {
-        self.keep(|writer| writer.checkpoint(plain(facts)?));
+        self.0.replace(complete)?.finish()
     }
 }
 

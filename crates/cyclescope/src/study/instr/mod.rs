@@ -5,6 +5,7 @@
 //! [`selection`].
 
 pub mod bodies;
+pub mod evidence;
 pub mod experiments;
 pub mod forms;
 pub mod list;

@@ -277,16 +277,18 @@ fn visits_beside_a_busy_sibling_are_left_out() {
 
 #[test]
 fn evidence_gives_the_same_findings_again() {
-    use crate::study::marker::evidence::{Manifest, Writer};
+    use crate::result::container::{Container, Manifest, Origin, Writer};
+    use crate::study::marker::evidence::{MarkerFacts, STUDY, keep};
     use crate::study::marker::record::{CodeRecord, MarkerRecord, Surroundings};
     let directory = std::env::temp_dir().join(format!("cyclescope-marker-{}", std::process::id()));
-    std::fs::create_dir(&directory).unwrap();
     let mut fake = Fake { interrupts: 0.01, luck: |random| 0.2 * random.normal(), ..Fake::new(stairs) };
     let plan = Plan { each: 32..=32, ..plan(8) };
-    let mut writer = Writer::new(&directory).unwrap();
+    let machine = serde_json::Value::Null;
+    let origin = Origin { study: STUDY.to_string(), repro: String::new(), machine };
+    let mut writer = Writer::create(&directory, origin).unwrap();
     let findings = survey(&mut fake, &plan, &mut |event| {
         if let Event::Visited { subject, visit, samples } = event {
-            writer.visited(subject, visit, samples);
+            keep(&mut writer, subject, visit, samples).unwrap();
         }
     })
     .unwrap();
@@ -312,13 +314,22 @@ fn evidence_gives_the_same_findings_again() {
     let record = |finding| MarkerRecord::new(finding, &fake.offsets, code.clone(), "gcc", &around);
     let records: Vec<MarkerRecord> = findings.iter().map(record).collect();
     let facts = (plan.confidence, plan.imul_latency, fake.step);
-    let manifest = Manifest::new(serde_json::Value::Null, facts, fake.offsets.len(), &records);
-    writer.finish(&directory, &manifest).unwrap();
-    let read = Manifest::read(&directory).unwrap();
-    assert_eq!(read.replay(&directory).unwrap(), findings);
-    // A visit cut short, as by a full disk, is an error and no other result.
-    let visits = std::fs::read(directory.join("visits")).unwrap();
-    std::fs::write(directory.join("visits"), &visits[..visits.len() - 7]).unwrap();
-    assert_eq!(read.replay(&directory).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+    let facts = MarkerFacts::new(facts, fake.offsets.len(), &records);
+    writer.set_facts(&facts).unwrap();
+    writer.finish().unwrap();
+    let container = Container::open(&directory).unwrap();
+    let facts: MarkerFacts = container.facts().unwrap();
+    assert_eq!(facts.replay(&container).unwrap(), findings);
+    // Numbers that no survey has are errors.
+    for (field, value) in [("step", 0.0), ("confidence", 2.0), ("imul_latency", -1.0), ("placements", 1e9)] {
+        let mut manifest = Manifest::read(&directory).unwrap();
+        manifest.facts[field] = if field == "placements" { (value as u64).into() } else { value.into() };
+        manifest.write(&directory).unwrap();
+        let container = Container::open(&directory).unwrap();
+        assert!(container.facts::<MarkerFacts>().unwrap().replay(&container).is_err(), "{field}");
+        let mut manifest = container.manifest;
+        manifest.facts = serde_json::to_value(&facts).unwrap();
+        manifest.write(&directory).unwrap();
+    }
     std::fs::remove_dir_all(&directory).unwrap();
 }
