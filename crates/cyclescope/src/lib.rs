@@ -26,9 +26,7 @@
 //!
 //! The library never prints and never parses arguments. Its limits are in `docs/how-it-measures.md`.
 
-pub mod aperf;
 pub mod asm;
-pub mod caveat;
 pub mod clock;
 pub mod context;
 pub mod doctor;
@@ -41,7 +39,6 @@ pub mod placement;
 pub mod plot;
 pub mod program;
 pub mod random;
-pub mod record;
 pub mod result;
 pub mod ruler;
 pub mod run;
@@ -49,3 +46,5 @@ pub mod snippet;
 pub mod statistics;
 pub mod study;
 pub mod unit;
+
+pub use result::{aperf, caveat, record};

@@ -171,7 +171,7 @@ fn evidence_holds_it() {
     let kept = Rc::new(Evidence::create(&directory, origin).unwrap());
     let mut core = Recording::new(Box::new(counted(Scenario::default(), 1.05)), kept.clone());
     let mut run_facts = RunFacts::new(&machine, ExecutorFacts::of(&core), PRECISION);
-    let run = run(&machine, &mut core, &snippet, &plan, PRECISION).unwrap();
+    let run = run(&mut core, &snippet, &plan, PRECISION).unwrap();
     let record = run.record(&facts(&snippet, "rdtscp-lfence"));
     run_facts.add(&snippet, &plan, &run);
     kept.keep(|writer| {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::executor::{Call, Layout, Place, Sample};
+use crate::executor::{Call, Layout, Placed, Sample};
 use crate::program::{Program, Recipe};
 use proptest::prelude::*;
 use std::fs;
@@ -36,8 +36,8 @@ fn program(copies: usize) -> Program {
 }
 
 fn layout(seed: u64) -> Layout {
-    let code = vec![Place { program: 0, offset: 64 }];
-    Layout { code, round: vec![Call { place: 0, loop_count: 1 }], data: [1, -2, 3, -4, 5], seed }
+    let code = vec![Placed { program: 0, offset: 64 }];
+    Layout { code, round: vec![Call { place: 0, loop_count: 1 }], data: vec![1, -2, 3, -4, 5], seed }
 }
 
 fn kept(number: u64) -> Event {
