@@ -81,27 +81,33 @@ impl RunFacts {
         }
         for (index, Measured { plan, code, init, .. }) in self.measured.iter().enumerate() {
             let copies = plan.unit.unwrap_or(1).saturating_mul(code.len() + 1);
-            let positive = |value: f64| value > 0.0 && value < 1e9;
-            let checks = [
-                ("confidence", (1e-6..1.0).contains(&plan.confidence)),
-                ("loop_count", plan.loop_count.is_none_or(|count| (1..=MOST).contains(&count))),
-                ("unit", copies <= CODE_MOST && plan.unit != Some(0)),
-                ("code", code.len() <= CODE_MOST && init.len() <= CODE_MOST),
-                ("imul_latency", plan.imul_latency.is_none_or(positive)),
-                ("step", positive(plan.step)),
-                ("adders", plan.adders.is_none_or(|adders| (1..=64).contains(&adders))),
-                ("rounds", (1..=COUNT_MOST).contains(&(plan.rounds as usize))),
-                ("warm_up", plan.warm_up.is_none_or(|rounds| rounds as usize <= COUNT_MOST)),
-                ("layouts", (1..=LAYOUTS_MOST).contains(&plan.layouts)),
-                ("layouts_most", plan.layouts_most <= LAYOUTS_MOST),
-                ("budget", plan.budget.as_secs() < A_YEAR),
-            ];
-            if let Some((name, _)) = checks.iter().find(|(_, sound)| !sound) {
-                return Err(ContainerError::fact(&field(index, name), "it is out of its range"));
+            let code = copies <= CODE_MOST && init.len() <= CODE_MOST;
+            let unsound = unsound(plan).map(|name| field(index, &format!("plan.{name}")));
+            if let Some(field) = unsound.or((!code).then(|| field(index, "code"))) {
+                return Err(ContainerError::fact(&field, "it is out of its range"));
             }
         }
         Ok(())
     }
+}
+
+/// A field of a plan that no measurement has.
+pub(crate) fn unsound(plan: &Plan) -> Option<&'static str> {
+    let positive = |value: f64| value > 0.0 && value < 1e9;
+    let checks = [
+        ("confidence", (1e-6..1.0).contains(&plan.confidence)),
+        ("loop_count", plan.loop_count.is_none_or(|count| (1..=MOST).contains(&count))),
+        ("unit", plan.unit.is_none_or(|copies| (1..=CODE_MOST).contains(&copies))),
+        ("imul_latency", plan.imul_latency.is_none_or(positive)),
+        ("step", positive(plan.step)),
+        ("adders", plan.adders.is_none_or(|adders| (1..=64).contains(&adders))),
+        ("rounds", (1..=COUNT_MOST).contains(&(plan.rounds as usize))),
+        ("warm_up", plan.warm_up.is_none_or(|rounds| rounds as usize <= COUNT_MOST)),
+        ("layouts", (1..=LAYOUTS_MOST).contains(&plan.layouts)),
+        ("layouts_most", plan.layouts_most <= LAYOUTS_MOST),
+        ("budget", plan.budget.as_secs() < A_YEAR),
+    ];
+    checks.into_iter().find(|(_, sound)| !sound).map(|(name, _)| name)
 }
 
 /// No count of iterations is higher.

@@ -79,7 +79,8 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
             | RunError::Replay { .. }
             | RunError::Unavailable(_)
             | RunError::Exception { .. }
-            | RunError::Late { .. }),
+            | RunError::Late { .. }
+            | RunError::Replay { .. }),
         ) => {
             panic!("{error}")
         }

@@ -16,8 +16,8 @@ const HEAD_MOST: u64 = 16 << 20;
 /// Bytes of a line at most: the record of a method or marker with its assembly takes some hundred kilobytes, a program
 /// of the longest body two for each byte.
 const LINE_MOST: u64 = 256 << 20;
-/// Readings of an event at most: three million samples of an ensemble, and the ruler's.
-const SAMPLES_MOST: u64 = 1 << 24;
+/// Readings of an event at most, 4 GiB of them: the largest batches hold some million.
+const SAMPLES_MOST: u64 = 1 << 28;
 
 /// A container whose files are as the manifest tells.
 #[derive(Debug)]

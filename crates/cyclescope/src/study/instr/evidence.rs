@@ -8,6 +8,7 @@ use super::forms::subject::Subject;
 use super::selection::{all, full_name};
 use super::survey::Survey;
 use crate::error::RunError;
+use crate::evidence::unsound;
 use crate::executor::Executor;
 use crate::machine::features::{Features, SavedFeatures};
 use crate::measure::{Plan, imul_latency};
@@ -99,8 +100,8 @@ impl SurveyFacts {
         if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !(1.0..1e9).contains(&cycles) {
             return Err(ContainerError::fact("effort", "it is out of its range"));
         }
-        if !(1e-6..1.0).contains(&self.plan.confidence) || !(self.plan.step > 0.0 && self.plan.step < 1e9) {
-            return Err(ContainerError::fact("plan", "a number in it is out of its range"));
+        if let Some(field) = unsound(&self.plan) {
+            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
         let known: HashMap<String, Subject> =
             all().into_iter().map(|subject| (full_name(&subject), subject)).collect();
