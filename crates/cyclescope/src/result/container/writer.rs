@@ -189,11 +189,6 @@ impl Evidence {
         }
     }
 
-    /// Whether writing has failed.
-    pub fn has_failed(&self) -> bool {
-        self.0.borrow().is_err()
-    }
-
     /// Ends the container. An error is the first that writing met; the container stays unfinished then.
     pub fn finish(&self) -> io::Result<()> {
         let complete = Err(io::Error::other("the evidence is complete"));
