@@ -79,8 +79,7 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
             | RunError::Replay { .. }
             | RunError::Unavailable(_)
             | RunError::Exception { .. }
-            | RunError::Late { .. }
-            | RunError::Replay { .. }),
+            | RunError::Late { .. }),
         ) => {
             panic!("{error}")
         }

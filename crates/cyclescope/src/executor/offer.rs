@@ -1,6 +1,7 @@
 //! An executor on offer: what the command line calls it, and what is known of it before it is opened.
 
-use super::{ALL, Capabilities, Executor};
+use super::capabilities::Capabilities;
+use super::contract::Executor;
 use crate::error::{RunError, Unavailable};
 use crate::machine::Machine;
 use crate::snippet::Snippet;
@@ -26,18 +27,6 @@ pub struct Offer {
     pub judge: fn(&Snippet, bool) -> Result<(), RunError>,
     /// Opens it for the target CPU of a machine.
     pub open: fn(&Machine, &OpenOptions) -> Opened,
-}
-
-impl Offer {
-    /// Finds one by its name.
-    pub fn named(name: &str) -> Option<&'static Offer> {
-        ALL.iter().find(|offer| offer.name == name)
-    }
-
-    /// Whether it is the one that is used unless another is asked for.
-    pub fn is_default(&self) -> bool {
-        self.name == super::DEFAULT.name
-    }
 }
 
 /// How to open an executor.
@@ -91,31 +80,3 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::executor::DEFAULT;
-
-    #[test]
-    fn offers_are_found_by_names_that_differ() {
-        for (index, offer) in ALL.iter().enumerate() {
-            assert!(ALL[..index].iter().all(|other| other.name != offer.name), "{}", offer.name);
-            assert_eq!(Offer::named(offer.name).map(|found| found.about), Some(offer.about));
-            assert_eq!((offer.capabilities)(&Machine::detect()).executor, offer.name);
-        }
-        assert!(Offer::named("nowhere").is_none() && DEFAULT.is_default());
-        assert_eq!(ALL.iter().filter(|offer| offer.is_default()).count(), 1);
-    }
-
-    #[test]
-    fn what_the_default_opens_says_what_was_said_before() {
-        let machine = Machine::detect();
-        if let Err(refused) = (DEFAULT.check)(&machine) {
-            return eprintln!("skipped: {refused}");
-        }
-        let opened = (DEFAULT.open)(&machine, &OpenOptions::default()).expect("a worker");
-        assert_eq!(opened.capabilities(), &(DEFAULT.capabilities)(&machine));
-        assert_eq!((opened.machine(), opened.name()), (&machine, DEFAULT.name));
-    }
-}

@@ -1,6 +1,7 @@
 //! Whether a batch's parts fit together: what every executor checks before it writes.
 
-use super::{Batch, Layout, Placed};
+use super::batch::Batch;
+use super::layout::{Layout, Placed};
 use crate::error::BadBatch;
 use crate::program::memory::{Fill, Memory};
 use std::ops::Range;

@@ -22,8 +22,8 @@ const ORDER: &[&[&str]] = &[
     &["program", "snippet"],
     &["executor"],
     &["ruler", "placement"],
-    &["measure", "caveat", "aperf"],
-    &["record", "evidence", "run", "doctor", "study"],
+    &["measure"],
+    &["result", "evidence", "run", "doctor", "study"],
     &["lib"],
 ];
 

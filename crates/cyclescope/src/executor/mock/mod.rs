@@ -41,8 +41,6 @@ use std::sync::OnceLock;
 const ARENA: usize = 1 << 20;
 /// Bytes of each simulated memory area, of which only addresses count: as many as the user executor has.
 const AREA: usize = 1 << 20;
-/// Core cycles of `imul r64, r64` on the machines of all scenarios.
-const IMUL_LATENCY: u32 = 3;
 
 /// What a simulated executor can do: each timing method reads the simulated TSC, whatever it needs on a real machine.
 fn capabilities() -> Capabilities {
@@ -140,7 +138,7 @@ impl Executor for Simulated {
     }
 
     fn machine(&self) -> &Machine {
-        self.machine.get(self.scenario(), IMUL_LATENCY)
+        self.machine.get(self.scenario(), cost::IMUL_LATENCY)
     }
 
     /// # Panics

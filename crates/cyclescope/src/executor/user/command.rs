@@ -1,6 +1,6 @@
 //! What the two sides exchange: a command that the worker can only read, and its answer.
 
-use super::areas::Orders;
+use super::orders::Orders;
 use crate::context::Context;
 use std::mem::size_of;
 use std::sync::atomic::AtomicU32;

@@ -20,6 +20,7 @@ mod counter;
 mod ending;
 mod faults;
 mod options;
+mod orders;
 mod process;
 mod regions;
 mod sandbox;

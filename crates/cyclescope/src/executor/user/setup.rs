@@ -1,7 +1,7 @@
 //! All that a worker needs to know before it exists.
 
-use super::areas::AreaSetup;
 use super::command::Shared;
+use super::orders::AreaSetup;
 use super::regions::{PIECES, Piece, view};
 
 /// Instructions of the filter.

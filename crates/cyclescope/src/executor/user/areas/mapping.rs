@@ -2,44 +2,14 @@
 //!
 //! Nothing here allocates, locks or panics, as everywhere in the worker.
 
-use super::Orders;
 use crate::executor::user::command::PlacedLayout;
+use crate::executor::user::orders::{AreaSetup, Backing, Orders};
 use crate::executor::user::regions::{SAMPLES, view};
 use crate::executor::user::setup::Setup;
 use crate::executor::user::stub;
 use crate::program::memory::HUGE_PAGE;
 use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
-
-/// [`AreaSetup::register`] where none points into the area.
-pub(super) const NO_REGISTER: usize = usize::MAX;
-
-/// How a worker makes an area.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Backing {
-    /// A private mapping of its source.
-    Template,
-    /// Memory of the worker alone, into which the source is copied.
-    Copied,
-    /// A file's pages over and over, into which the source is copied.
-    Repeated { fd: i32, bytes: usize },
-}
-
-/// An area as a worker makes it.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::executor::user) struct AreaSetup {
-    pub(super) address: u64,
-    pub(super) bytes: usize,
-    pub(super) huge: bool,
-    pub(super) backing: Backing,
-    /// The file that holds what the area holds at first.
-    pub(super) source: i32,
-    /// Where the worker maps it to copy from.
-    pub(super) source_at: u64,
-    /// How much there is to copy; over and over, where the area is larger.
-    pub(super) source_bytes: usize,
-    pub(super) register: usize,
-}
 
 /// Huge pages of the pool (Linux, `mman.h`): 2 to the power of 21 bytes.
 const POOLED: i32 = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;

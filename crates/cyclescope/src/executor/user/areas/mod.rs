@@ -12,13 +12,13 @@
 mod mapping;
 mod pages;
 
-pub(super) use mapping::{AreaSetup, map, prepare};
+pub(super) use mapping::{map, prepare};
 
+use super::orders::{AreaSetup, Backing, NO_REGISTER, Orders};
 use super::regions::{GUARD, Mapping, failed, map_shared, memory_file, reserve};
 use crate::error::{RunError, Unavailable};
 use crate::executor::{ObtainedPages, PlacedArea};
 use crate::program::memory::{Address, Area, Frames, HUGE_PAGE, Lifetime, Memory, PAGE, Pages, Present};
-use mapping::{Backing, NO_REGISTER};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -112,18 +112,6 @@ struct Made {
 /// The memory areas of one executor. They outlive its workers.
 #[derive(Default)]
 pub(super) struct Areas(Option<Made>);
-
-/// Which areas the worker prepares, by bits of their numbers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct Orders {
-    /// Areas that are made fresh before each layout.
-    pub(super) refresh: u32,
-    /// Areas that are made fresh before the first layout of the command.
-    pub(super) begin: u32,
-    /// Areas whose pages at the pointer are made present before each layout.
-    pub(super) touch: u32,
-}
 
 impl Areas {
     /// Makes files and addresses for a memory that has been checked. True where the worker has to be replaced, for it has

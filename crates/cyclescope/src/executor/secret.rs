@@ -1,0 +1,15 @@
+//! Numbers that no snippet can know: they show whether it wrote over what is not its own.
+
+use crate::error::RunError;
+
+/// A number from the system's source of random numbers.
+pub(super) fn random() -> Result<u64, RunError> {
+    let mut bytes = [0; 8];
+    // SAFETY: fills so many bytes.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled != bytes.len() as isize {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(RunError::System { doing: "drawing a random number", errno });
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}
