@@ -62,7 +62,8 @@ struct cyclescope_area {
 };
 
 /* The memory areas of an open file's later runs, instead of those that it had. They hold zeros. A file has none at
- * first. ENOSPC for more than cyclescope_info allows; the file has none then. */
+ * first. ENOSPC for more than cyclescope_info allows: for too many areas the file keeps those that it had, for too many
+ * bytes it has none. */
 struct cyclescope_areas {
 	__u32 size;
 	__u32 version;

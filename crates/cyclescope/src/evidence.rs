@@ -101,8 +101,8 @@ pub(crate) fn unsound(plan: &Plan) -> Option<&'static str> {
         ("imul_latency", plan.imul_latency.is_none_or(positive)),
         ("step", positive(plan.step)),
         ("adders", plan.adders.is_none_or(|adders| (1..=64).contains(&adders))),
-        ("rounds", (1..=COUNT_MOST).contains(&(plan.rounds as usize))),
-        ("warm_up", plan.warm_up.is_none_or(|rounds| rounds as usize <= COUNT_MOST)),
+        ("rounds", (1..=rounds_most(plan)).contains(&plan.rounds)),
+        ("warm_up", plan.warm_up.is_none_or(|rounds| rounds <= ROUNDS_MOST)),
         ("layouts", (1..=LAYOUTS_MOST).contains(&plan.layouts)),
         ("layouts_most", plan.layouts_most <= LAYOUTS_MOST),
         ("budget", plan.budget.as_secs() < A_YEAR),
@@ -114,10 +114,17 @@ pub(crate) fn unsound(plan: &Plan) -> Option<&'static str> {
 const MOST: u64 = 1 << 40;
 /// Bytes of code, and their digits, at most: bodies have to fit an arena of some megabytes.
 const CODE_MOST: usize = 64 << 20;
-/// Rounds at most.
-const COUNT_MOST: usize = 1 << 24;
+/// Rounds of a layout at most,
+const ROUNDS_MOST: u32 = 1 << 16;
+/// and where each has programs of its own.
+const COLD_ROUNDS_MOST: u32 = 1 << 12;
 /// Layouts at most.
-const LAYOUTS_MOST: usize = 1 << 20;
+const LAYOUTS_MOST: usize = 1 << 14;
+
+fn rounds_most(plan: &Plan) -> u32 {
+    if plan.cold.branches { COLD_ROUNDS_MOST } else { ROUNDS_MOST }
+}
+
 /// Seconds.
 const A_YEAR: u64 = 366 * 86_400;
 

@@ -3,7 +3,7 @@
 use cyclescope::caveat::Code;
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
-use cyclescope::evidence::{Replay, ReplayError, RunFacts, STUDY};
+use cyclescope::evidence::{Replay, RunFacts, STUDY};
 use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
@@ -193,5 +193,4 @@ fn another_course_is_an_error_and_no_number() {
     // The facts of a run are not there.
     let error = Replay::open(&folder.0).unwrap_err();
     assert!(error.to_string().contains("facts"), "{error}");
-    let _ = ReplayError::from(error);
 }

@@ -148,7 +148,8 @@ static void values(void)
 #define RUN(member, value, wanted)	CHANGE(run, CYCLESCOPE_MARKER_RUN, run, member, value, wanted)
 #define CALL(member, value, wanted)	CHANGE(run, CYCLESCOPE_MARKER_RUN, call, member, value, wanted)
 #define HEAD(make) make(size, 0, EINVAL), make(size, 8, EINVAL), make(size, 1000, EINVAL), make(size, ~0u, EINVAL), \
-	make(version, 0, EINVAL), make(version, 2, EINVAL), make(version, ~0u, EINVAL)
+	make(version, 0, EINVAL), make(version, CYCLESCOPE_VERSION - 1, EINVAL), \
+	make(version, CYCLESCOPE_VERSION + 1, EINVAL), make(version, ~0u, EINVAL)
 #define POINTER(make, name) make(name, 0, EFAULT), make(name, KERNEL_ADDRESS, EFAULT), make(name, ~0ull, EFAULT), \
 	make(name, 0x8000000000000000, EFAULT), make(name, 0x7fffffffefff, EFAULT), make(name, 1, EFAULT)
 		HEAD(CODE), HEAD(BYTES), HEAD(SWITCH), HEAD(RUN),

@@ -83,7 +83,8 @@ impl Evidence {
 
     /// Ends a method. What is complete stays valid if a later one fails.
     pub fn end(&mut self, method: &Method, record: &EvaluateRecord) -> Result<(), Failure> {
-        self.facts.methods.push(Kept::new(method, (self.begun, self.program), record));
+        let kept = Kept::new(method, (self.begun, self.program), record);
+        self.facts.methods.push(kept.map_err(|error| unwritten(Some(error)))?);
         self.write(|writer| {
             writer.set_facts(&self.facts)?;
             writer.checkpoint()

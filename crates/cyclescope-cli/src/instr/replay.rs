@@ -26,6 +26,7 @@ pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure>
         differing: Vec::new(),
         failure: None,
         emulated: facts.emulated,
+        finished: container.manifest.finished,
     };
     let result = survey.run(&mut executor, Known::default(), &mut |event, _| again.take(event, output));
     if let Some(failure) = again.failure {
@@ -39,6 +40,9 @@ pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure>
             warn(&format!("the survey was not finished: {} of {forms} forms are complete", again.rows.len()));
         }
         result => result?,
+    }
+    if finished && again.written.next().is_some() {
+        again.differing.push("further rows are there".to_string());
     }
     if !output.is_json() {
         tables::rows(&again.rows.iter().collect::<Vec<_>>(), output)?;
@@ -60,6 +64,8 @@ struct Again {
     differing: Vec<String>,
     failure: Option<Failure>,
     emulated: bool,
+    /// Whether the survey came to its end.
+    finished: bool,
 }
 
 impl Again {
@@ -78,7 +84,11 @@ impl Again {
         let written = match self.written.next() {
             Some(written) => written?,
             // It was measured after the last row that was kept.
-            None => return Ok(()),
+            None if !self.finished => return Ok(()),
+            None => {
+                self.differing.push(format!("{} {}, which is not there", row.code, row.operands));
+                return Ok(());
+            }
         };
         row.repro = written["repro"].as_str().unwrap_or_default().to_string();
         row.caveats.extend(self.emulated.then(Caveat::emulated));

@@ -96,7 +96,7 @@ pub fn forged(
     writer.set_facts(&changed).expect("plain data");
     let mut events = container.events().expect("events");
     let mut number = 0;
-    while let Some((what, mut samples)) = events.take().expect("an event") {
+    while let Some((what, mut samples)) = events.take(usize::MAX).expect("an event") {
         event(number, &mut samples);
         writer.event(&what, &samples).expect("it can be written");
         number += 1;

@@ -15,7 +15,7 @@ use crate::measure::rounds::Rounds;
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::program::{Recipe, World};
 use crate::random::Random;
-use crate::ruler::{Quiet, SENTINEL};
+use crate::ruler::{Quiet, SENTINEL, duration};
 use crate::statistics::median;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -174,7 +174,7 @@ fn inside(widths: &Widths, busy: &[Sample]) -> Vec<f64> {
     if busy.is_empty() {
         return Vec::new();
     }
-    let length = |sample: &Sample| sample.end.saturating_sub(sample.start) as f64;
+    let length = duration;
     let most = INTERRUPTED * median(&mut busy.iter().map(length).collect::<Vec<_>>());
     let whole: Vec<&Sample> = busy.iter().filter(|sample| length(sample) <= most).collect();
     let is_inside = |&&(start, end, _): &&(u64, u64, f64)| {

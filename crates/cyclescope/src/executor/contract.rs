@@ -73,6 +73,11 @@ pub trait Executor {
         START.get_or_init(Instant::now).elapsed()
     }
 
+    /// Leaves the CPU alone for a while.
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
     /// What of the processor's state the code of all batches so far left changed, and the executor restored.
     fn changed(&self) -> Vec<&'static str> {
         Vec::new()

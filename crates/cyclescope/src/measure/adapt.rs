@@ -66,7 +66,7 @@ impl Session<'_> {
             let Acquisition { unit, warm_up, .. } = acquisition;
             if result.as_ref().is_some_and(|result| result.shared) && self.may_wait() {
                 self.pauses += 1;
-                std::thread::sleep(PAUSE);
+                self.executor.pause(PAUSE);
                 acquisition = self.acquisition(unit, warm_up, guess);
                 continue;
             }
@@ -128,10 +128,10 @@ impl Session<'_> {
         let samples = &acquisition.layouts[0].samples;
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
         let shortest: Vec<f64> = (0..call::COUNT).map(least).collect();
-        let rate = acquisition.layouts[0].gauge(&acquisition.shape).read(&shortest).rate;
+        let scale = acquisition.layouts[0].gauge(&acquisition.shape).read(&shortest);
         let copies = 3.0 * acquisition.shape.loop_count as f64;
-        let guess = (shortest[call::FOUR] - shortest[call::ONE]) / copies / rate;
-        Ok(if guess.is_finite() { guess.max(0.05) } else { 1.0 })
+        let guess = (shortest[call::FOUR] - shortest[call::ONE]) / copies / scale.rate;
+        Ok(if scale.is_sane() && guess.is_finite() { guess.max(0.05) } else { 1.0 })
     }
 
     /// Core cycles by which the ruler's two lengths differ in each iteration.

@@ -2,7 +2,7 @@
 
 use super::acquisition::Acquisition;
 use super::estimate::{LayoutData, call};
-use super::schedule::{self, Pace, Schedule, Stage};
+use super::schedule::{self, Pace, Room, Schedule, Stage};
 use super::session::{Session, recipe};
 use crate::error::RunError;
 use crate::executor::{Call, Layout, Sample};
@@ -22,8 +22,10 @@ const SECONDS_A_CALL: f64 = 2e-6;
 const SECONDS_A_COLD_CALL: f64 = 1e-3;
 /// No deadline is longer than a week.
 const LONGEST_S: f64 = 7.0 * 86_400.0;
-/// Bytes of programs that are held in memory for one call of the executor, about.
+/// Bytes of programs that are held in memory for one call of the executor, about,
 const BATCH_BYTES: usize = 64 << 20;
+/// and layouts at most.
+const LAYOUTS_AT_ONCE: usize = 4096;
 /// The ruler's calls, which are also the numbers of its programs.
 const RULER_CALLS: [usize; call::RULERS] =
     [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
@@ -42,7 +44,7 @@ impl Session<'_> {
         rounds: u32,
     ) -> Result<(), RunError> {
         let code = 9 * acquisition.unit * self.snippet.code().len() * self.runs_per_layout(rounds);
-        let at_once = (BATCH_BYTES / code.max(1)).max(1);
+        let at_once = (BATCH_BYTES / code.max(1)).clamp(1, LAYOUTS_AT_ONCE);
         for first in (0..layouts).step_by(at_once) {
             self.run_layouts(acquisition, at_once.min(layouts - first), rounds)?;
         }
@@ -151,8 +153,8 @@ impl Session<'_> {
         let numbers = [first, first + 1, first + 2];
         let alignment = self.plan.cold.code.then_some(0);
         let arena_len = self.executor.arena_len();
-        let bodies = placement::random(programs, &numbers, end, arena_len, alignment, &mut self.random)
-            .ok_or(RunError::System { doing: "placing code in the arena", errno: libc::ENOMEM })?;
+        let room = Room { from: end, arena: arena_len, alignment };
+        let bodies = schedule::random(programs, numbers, room, &mut self.random)?;
         code.extend(bodies);
         let loop_count = |call: usize| match call {
             call::ONE | call::TWO | call::FOUR => loop_count,

@@ -7,7 +7,7 @@
 //! contrasts of such figures that mean something.
 
 use super::contrast::Contrast;
-use super::schedule::{self, Pace, Schedule, Stage};
+use super::schedule::{self, Pace, Room, Schedule, Stage};
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
@@ -17,7 +17,7 @@ use crate::program::Program;
 use crate::program::memory::Memory;
 use crate::random::Random;
 use crate::ruler::{
-    ADD_SPAN, Alone, Gauge, IMUL_SPAN, LayoutSamples, Outliers, Quiet, Ruler, SENTINEL_LOOPS, column,
+    ADD_SPAN, Alone, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
     instrument_margin,
 };
 use crate::statistics::{Interval, trimmed_interval};
@@ -27,8 +27,6 @@ const LOOPS: usize = 200;
 /// The sentinel runs this many times its usual iterations, for it is read a few times only.
 const SENTINEL_TIMES: u64 = 8;
 const WARM_UP: u32 = 2;
-/// A layout with fewer undisturbed rounds is not used.
-const KEPT_LEAST: usize = 3;
 
 /// The programs of a round.
 pub struct Rounds {
@@ -92,7 +90,8 @@ impl Rounds {
         random: &mut Random,
     ) -> Result<Vec<LayoutRounds>, RunError> {
         let arena = executor.arena_len();
-        let (stages, loops): (Vec<_>, Vec<_>) = (0..layouts).map(|_| self.stage(arena, random)).unzip();
+        let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.stage(arena, random)).collect();
+        let (stages, loops): (Vec<_>, Vec<_>) = stages?.into_iter().unzip();
         let memory = Memory::standard(Element::default(), self.touches_memory);
         let pace = Pace { warm_up: WARM_UP, rounds, memory, ..Pace::default() };
         let schedule = Schedule::with(self.programs.clone(), pace, stages);
@@ -106,12 +105,12 @@ impl Rounds {
     }
 
     /// One layout, and the iterations of its chains.
-    fn stage(&self, arena: usize, random: &mut Random) -> (Stage, u64) {
+    fn stage(&self, arena: usize, random: &mut Random) -> Result<(Stage, u64), RunError> {
         let (mut code, end) = schedule::fixed(&self.programs[..column::WHOLE]);
         let further: Vec<usize> = (column::WHOLE..self.programs.len()).collect();
         if !further.is_empty() {
-            let places = placement::random(&self.programs, &further, end, arena, None, random);
-            code.extend(places.expect("the arena holds some short programs"));
+            let room = Room { from: end, arena, alignment: None };
+            code.extend(schedule::random(&self.programs, further, room, random)?);
         }
         let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
         let loop_count =
@@ -119,7 +118,7 @@ impl Rounds {
         let calls = (0..code.len()).map(|place| Call { place, loop_count: loop_count(place) }).collect();
         let mut order: Vec<usize> = (0..code.len()).collect();
         random.shuffle(&mut order);
-        (Stage { code, calls, order, data: placement::data(random), seed: random.bits() }, count)
+        Ok((Stage { code, calls, order, data: placement::data(random), seed: random.bits() }, count))
     }
 }
 
@@ -134,11 +133,12 @@ fn last(round: &[Sample]) -> u64 {
 impl LayoutRounds {
     /// The rounds that nothing disturbed, by their numbers.
     fn undisturbed(&self) -> impl Iterator<Item = (usize, &[f64])> {
-        let of = |call: usize| Outliers::of(&[self.samples.column(call).collect()], self.step);
-        let outliers: Vec<Outliers> = (0..self.samples.columns()).map(of).collect();
+        // By the whole interquartile range: a program with two modes keeps both.
+        let of = |call: usize| Band::of(self.samples.column(call).collect(), self.step);
+        let bands: Vec<Option<Band>> = (0..self.samples.columns()).map(of).collect();
         let kept = move |(_, round): &(usize, &[f64])| {
-            let mut calls = round.iter().zip(&outliers);
-            calls.all(|(duration, outliers)| *duration <= outliers.medians[0] + outliers.reach)
+            let mut calls = round.iter().zip(&bands);
+            calls.all(|(duration, band)| band.is_some_and(|band| band.contains(*duration)))
         };
         self.samples.rounds().enumerate().filter(kept)
     }

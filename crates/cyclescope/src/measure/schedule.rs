@@ -80,6 +80,32 @@ pub fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
     (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
 }
 
+/// Random places for some programs, by their numbers, behind what is `fixed`: see [`placement::random`].
+pub fn random(
+    programs: &[Program],
+    numbers: impl IntoIterator<Item = usize>,
+    room: Room,
+    random: &mut Random,
+) -> Result<Vec<Placed>, RunError> {
+    let numbers: Vec<usize> = numbers.into_iter().collect();
+    let Room { from, arena, alignment } = room;
+    placement::random(programs, &numbers, from, arena, alignment, random).ok_or_else(|| {
+        let why = format!("the programs of one layout do not fit in {arena} bytes");
+        RunError::machinery("placing code in the arena", why, "give a smaller --unroll, or use --loop")
+    })
+}
+
+/// Where programs may be placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Where in the arena the room begins, in bytes.
+    pub from: usize,
+    /// Bytes of the arena.
+    pub arena: usize,
+    /// Bytes of the bodies past the start of a cache line; random where none is given.
+    pub alignment: Option<usize>,
+}
+
 /// Programs and the layouts to run them in.
 #[derive(Debug, Clone)]
 pub struct Schedule {

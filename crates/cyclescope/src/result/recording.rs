@@ -2,7 +2,8 @@
 //!
 //! All that a study learns from its executor passes here: readings, errors, the time, what the executor says of its
 //! surroundings. A study whose decisions follow from these and from its seed takes the same course again over
-//! [`replaying`](super::replaying), so that no study needs a replay of its own.
+//! [`replaying`](super::replaying), `run` and `instr` are such studies; `evaluate` and `marker`, whose course goes by the time and
+//! by experiments of other executors, keep the readings of their ensembles and visits instead.
 
 use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
 use crate::error::RunError;
@@ -132,6 +133,10 @@ impl Executor for Recording {
 
     fn changed(&self) -> Vec<&'static str> {
         self.executor.changed()
+    }
+
+    fn pause(&self, time: Duration) {
+        self.executor.pause(time);
     }
 
     fn now(&self) -> Duration {

@@ -26,6 +26,9 @@ pub struct Replaying {
     state: RefCell<State>,
 }
 
+/// What a study hears that asks for more than was recorded.
+const ENDS: &str = "the recording ends here";
+
 struct State {
     events: Events,
     /// What the next question shall meet, if it was looked at already.
@@ -37,13 +40,14 @@ struct State {
 }
 
 impl State {
-    fn next(&mut self) -> Result<(Event, Vec<Sample>), RunError> {
+    /// What comes next, with no more readings than this.
+    fn next(&mut self, most: usize) -> Result<(Event, Vec<Sample>), RunError> {
         if let Some(next) = self.next.take() {
             return Ok(next);
         }
-        match self.events.take() {
+        match self.events.take(most) {
             Ok(Some(next)) => Ok(next),
-            Ok(None) => Err(RunError::Replay { how: "the recording ends here".to_string() }),
+            Ok(None) => Err(RunError::Replay { how: ENDS.to_string() }),
             Err(error) => Err(RunError::Replay { how: error.to_string() }),
         }
     }
@@ -76,16 +80,10 @@ impl Replaying {
         Ok(Replaying { facts, capabilities, machine, state: RefCell::new(state) })
     }
 
-    /// Whether every answer has been given.
+    /// Whether every answer was given, and the study asked for more.
     pub fn is_exhausted(&self) -> bool {
-        let mut state = self.state.borrow_mut();
-        match state.next() {
-            Ok(next) => {
-                state.next = Some(next);
-                false
-            }
-            Err(_) => true,
-        }
+        let ended = |how: &str| how == ENDS;
+        matches!(&self.state.borrow().ended, Some(RunError::Replay { how }) if ended(how))
     }
 
     /// The recorded batch, where it is the one that is asked for.
@@ -97,7 +95,7 @@ impl Replaying {
         let different = |what: &str| RunError::Replay { how: format!("the study asked for {what}") };
         let own = digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
         let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
-        let result = state.next().and_then(|(event, samples)| match event {
+        let result = state.next(readings).and_then(|(event, samples)| match event {
             Event::Batch(event) if event.digest == own => match event.error {
                 None if samples.len() != readings => Err(RunError::Replay {
                     how: format!("a batch of {readings} readings has {}", samples.len()),
@@ -148,9 +146,11 @@ impl Executor for Replaying {
         self.facts.before.changed.iter().map(|changed| interned(changed)).collect()
     }
 
+    fn pause(&self, _time: Duration) {}
+
     fn now(&self) -> Duration {
         let mut state = self.state.borrow_mut();
-        match state.next() {
+        match state.next(0) {
             Ok((Event::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
             // The next batch will fail: this has no way to.
             Ok(_) => {

@@ -1,7 +1,7 @@
 //! Reads the ruler's calls of a round: raw units a core cycle, what a call takes beside its chain, and how wide the core is.
 //!
 //! The durations may be those of one round or means over rounds. The chain of `imul` gives the core cycle. Where the
-//! chain of `add` is in the round too, it alone reads the width sentinel: rounds are left out by their width, and a width
+//! chain of `add` is in the round too, it reads the width sentinel instead: rounds are left out by their width, and a width
 //! that shared the errors of the core cycle would bias what remains.
 
 use super::chains::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds};
@@ -143,7 +143,9 @@ impl Gauge {
             if self.add { [ADD_LINKS[0] as f64, ADD_SPAN] } else { [IMUL_LINKS[0] as f64, IMUL_SPAN] };
         let share = links / span;
         let readings = (1.0 + (1.0 + share).powi(2) + share.powi(2)).sqrt();
-        let each = (readings * step / 6f64.sqrt() / scale.rate).hypot(SENTINEL_SPREAD);
+        // The width is in links of the chain that reads the sentinel.
+        let unit = if self.add { scale.add } else { scale.rate };
+        let each = (readings * step / 6f64.sqrt() / unit).hypot(SENTINEL_SPREAD);
         each / (rounds as f64).sqrt() / sentinel
     }
 }
@@ -170,6 +172,17 @@ mod tests {
             assert!((found / truth - 1.0).abs() < 1e-12, "{scale:?}");
         }
         assert!(scale.is_sane());
+    }
+
+    #[test]
+    fn a_width_is_as_certain_in_links_as_in_cycles() {
+        // Where the latency of `imul` is still unknown its rate is that of a link of three cycles.
+        let durations = durations(&[4.0 * 3.0, 14.0 * 3.0, 8.0, 24.0], 200.0, 40);
+        let error = |latency| {
+            let gauge = Gauge::whole(200, 40, latency);
+            gauge.width_error(&gauge.read(&durations), 26.0, 1)
+        };
+        assert!((error(1.0) / error(3.0) - 1.0).abs() < 1e-12);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The ruler: chains of known length in core cycles that run beside the samples, and the only place that reads raw
 //! samples in core cycles.
 //!
-//! Each threshold is here once, with the measurement that it comes from.
+//! Each threshold of these rules is here once, with the measurement that it comes from.
 
 mod chains;
 mod gauge;
@@ -16,6 +16,6 @@ pub use chains::{
 };
 pub use gauge::{Gauge, INSTRUMENT_CYCLES, Scale, column, instrument_margin, shared_margin};
 pub use learnt::{Usual, Widths};
-pub use outlier::{Band, Outliers};
+pub use outlier::{Band, KEPT_LEAST, Outliers};
 pub use quiet::{Alone, Quiet};
 pub use samples::{LayoutSamples, duration};

@@ -9,6 +9,9 @@ use crate::statistics::{median, quantile};
 /// deviations, which chance does not reach, while an interrupt takes thousands of ticks.
 const SCALES: f64 = 6.0;
 
+/// A layout with fewer undisturbed rounds is not used: of two nobody can tell which was disturbed.
+pub const KEPT_LEAST: usize = 3;
+
 /// The share of a duration by which the core clock wanders from one round to the next.
 const CLOCK_WANDER: f64 = 0.0005;
 

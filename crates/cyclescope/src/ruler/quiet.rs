@@ -68,6 +68,11 @@ impl Quiet {
         width >= ((ALONE_SHARE - ALONE_ERRORS * error) * self.best).max(KNOWN_SHARE * self.known)
     }
 
+    /// Whether so few of all ran alone that the others are used too.
+    pub fn is_shared(alone: usize, all: usize) -> bool {
+        (alone as f64) < LEAST_SHARE * all as f64
+    }
+
     /// Leaves out what did not run alone, where enough did; `width` is the width of one and its standard error.
     pub fn alone<T>(&self, all: Vec<T>, width: impl Fn(&T) -> (f64, f64)) -> Alone<T> {
         let is_alone = |one: &T| {
@@ -75,7 +80,7 @@ impl Quiet {
             self.is_alone(width, error)
         };
         let (count, total) = (all.iter().filter(|one| is_alone(one)).count(), all.len());
-        if count < LEAST || (count as f64) < LEAST_SHARE * total as f64 {
+        if count < LEAST || Quiet::is_shared(count, total) {
             return Alone { used: all, shared: 2 * count < total };
         }
         Alone { used: all.into_iter().filter(is_alone).collect(), shared: false }

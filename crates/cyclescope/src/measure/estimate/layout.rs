@@ -1,7 +1,7 @@
 //! One layout: what its rounds hold, and what they say together.
 
 use crate::measure::contrast::Contrast;
-use crate::ruler::{Gauge, LayoutSamples, sentinel_loops};
+use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
 
 /// The calls of a round: those of the whole ruler, then the snippet's. Each layout runs them in an order of its own.
@@ -78,9 +78,6 @@ pub struct LayoutEstimate {
     /// Rounds dropped.
     pub dropped: usize,
 }
-
-/// A layout with fewer undisturbed rounds is not used.
-const KEPT_LEAST: usize = 3;
 
 /// The mean duration of each call over some rounds.
 fn means(rounds: &[&[f64]]) -> [f64; call::COUNT] {

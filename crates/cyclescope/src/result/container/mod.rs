@@ -8,7 +8,7 @@
 //! | `readings.zst` | the events in the order in which they happened, each with its raw readings |
 //! | `records.jsonl.zst` | the JSON lines that the command printed |
 //!
-//! The files are written while the measurement runs, in constant memory. A manifest is replaced as a whole, and covers
+//! The files are written while the measurement runs; no more than one batch is in memory. A manifest is replaced as a whole, and covers
 //! the bytes that were there when it was written: what a process that was killed wrote after it is ignored, and the
 //! result counts as unfinished.
 //!

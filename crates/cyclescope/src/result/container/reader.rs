@@ -111,8 +111,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// The next event with its readings; none where all have been.
-    pub fn take(&mut self) -> Result<Option<(Event, Vec<Sample>)>, ContainerError> {
+    /// The next event with its readings, of which it may have this many; none where all events have been.
+    pub fn take(&mut self, most: usize) -> Result<Option<(Event, Vec<Sample>)>, ContainerError> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -133,7 +133,8 @@ impl Events {
                 return Err(("head", "the file ends within it".to_string()));
             }
             let event = serde_json::from_slice(&head).map_err(|error| ("head", error.to_string()))?;
-            let samples = take_samples(&mut self.reader, SAMPLES_MOST).map_err(failed("readings"))?;
+            let samples =
+                take_samples(&mut self.reader, SAMPLES_MOST.min(most as u64)).map_err(failed("readings"))?;
             let samples = samples.ok_or(("readings", "a number is out of its range".to_string()))?;
             Ok((event, samples))
         })();

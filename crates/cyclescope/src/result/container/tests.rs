@@ -74,7 +74,7 @@ struct Facts {
 fn events(container: &Container) -> Result<Vec<(Event, Vec<Sample>)>, ContainerError> {
     let mut events = container.events()?;
     let mut all = Vec::new();
-    while let Some(event) = events.take()? {
+    while let Some(event) = events.take(usize::MAX)? {
         all.push(event);
     }
     Ok(all)

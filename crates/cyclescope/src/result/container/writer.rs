@@ -152,9 +152,14 @@ pub fn remove_unfinished(directory: &Path) {
     }
 }
 
-/// Tells one program from others: a number from its code.
+/// Tells one program from others: a number from its code, and from what of it is the body.
 fn program_digest(program: &Program) -> u64 {
-    Checksum::of(program.code()).number()
+    let mut sum = Checksum::new();
+    sum.add(program.code());
+    for end in [program.body().start, program.body().end] {
+        sum.add(&(end as u64).to_le_bytes());
+    }
+    sum.number()
 }
 
 /// Tells one batch from others: a number from its programs, its layouts and how they are run.

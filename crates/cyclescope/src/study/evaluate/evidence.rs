@@ -11,7 +11,7 @@ use super::record::EvaluateRecord;
 use super::trimmed::Scale;
 use crate::clock::Clock;
 use crate::executor::{Offer, Sample};
-use crate::result::container::{Container, ContainerError, Event, Events, Writer};
+use crate::result::container::{Container, ContainerError, Event, Events, Writer, plain};
 use crate::ruler::Quiet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -85,8 +85,8 @@ impl EvaluationFacts {
 
 impl Kept {
     /// What to keep about a method.
-    pub fn new(method: &Method, (number, program): (u64, u64), record: &EvaluateRecord) -> Kept {
-        Kept {
+    pub fn new(method: &Method, (number, program): (u64, u64), record: &EvaluateRecord) -> io::Result<Kept> {
+        Ok(Kept {
             clock: method.subject.clock.name.to_string(),
             executor: method.subject.executor.to_string(),
             shape: method.sampled.shape,
@@ -95,11 +95,8 @@ impl Kept {
             program,
             seconds: method.sampled.seconds,
             earlier: method.earlier,
-            // By its text: a value can't hold integers of 128 bits, which become floating point numbers here.
-            record: serde_json::to_string(record)
-                .and_then(|text| serde_json::from_str(&text))
-                .unwrap_or(Value::Null),
-        }
+            record: plain(record)?,
+        })
     }
 
     fn replay(&self, index: usize, events: &mut Events) -> Result<Method<'static>, ContainerError> {
@@ -121,7 +118,7 @@ impl Kept {
         let mut reader = Reader::new(self.shape);
         let mut taken = 0;
         while taken < ensembles {
-            let Some((Event::Kept { of }, samples)) = events.take()? else {
+            let Some((Event::Kept { of }, samples)) = events.take(self.shape.readings())? else {
                 return Err(damaged("record.ensembles", "there are fewer readings"));
             };
             let of = Of::deserialize(of).map_err(|error| damaged("number", &error.to_string()))?;

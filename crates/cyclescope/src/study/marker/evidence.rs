@@ -20,7 +20,9 @@ use std::io;
 pub const STUDY: &str = "marker";
 
 /// Placements of a subject at most; benches have some dozen.
-const PLACEMENTS_MOST: usize = 1 << 16;
+const PLACEMENTS_MOST: usize = 256;
+/// Subjects at most: all designs with all states in all loops are some hundred.
+const SUBJECTS_MOST: usize = 1 << 14;
 
 /// What is known of a survey beside its visits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -115,7 +117,8 @@ impl MarkerFacts {
         let plausible = |value: f64| value > 0.0 && value < 1e9;
         let latency = self.imul_latency == 0.0 || plausible(self.imul_latency);
         let confidence = (1e-6..1.0).contains(&self.confidence);
-        if !latency || !plausible(self.step) || !confidence || self.placements > PLACEMENTS_MOST {
+        let size = self.placements <= PLACEMENTS_MOST && self.subjects.len() <= SUBJECTS_MOST;
+        if !latency || !plausible(self.step) || !confidence || !size {
             return Err(ContainerError::fact("step", "this or another number is out of its range"));
         }
         let catalog = Catalog::of(&self.executor)
@@ -134,7 +137,7 @@ impl MarkerFacts {
             *hits = key.hits;
         }
         let mut events = container.events()?;
-        while let Some((event, readings)) = events.take()? {
+        while let Some((event, readings)) = events.take(call::COUNT)? {
             let damaged = |how: &str| ContainerError::fact("subjects", how);
             let Event::Kept { of } = event else { return Err(damaged("an event is no visit")) };
             let Of { subject, placement, loops, ruler_loops } =

@@ -17,7 +17,7 @@ use crate::context::Element;
 use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
 use crate::executor::{Call, Executor, Placed, Sample};
-use crate::measure::schedule::{self, Pace, Schedule, Stage};
+use crate::measure::schedule::{self, Pace, Room, Schedule, Stage};
 use crate::placement;
 use crate::program::Program;
 use crate::program::memory::Memory;
@@ -329,10 +329,9 @@ impl Bench for UserBench {
         self.trace(subject).map_err(lost)?;
         let (programs, pairs) = self.programs(subject, visits);
         let (rulers, end) = schedule::fixed(&programs[..RULERS]);
-        let numbers: Vec<usize> = (RULERS..programs.len()).collect();
         let arena = self.executors[&0].arena_len();
-        let places = placement::random(&programs, &numbers, end, arena, None, &mut self.random)
-            .expect("the arena holds some short programs");
+        let room = Room { from: end, arena, alignment: None };
+        let places = schedule::random(&programs, RULERS..programs.len(), room, &mut self.random)?;
         let stages = visits.iter().zip(&pairs).map(|(visit, pair)| {
             let code = rulers.iter().copied().chain(pair.map(|program| places[program - RULERS])).collect();
             let calls = calls(visit, sentinel_loops(self.step)).to_vec();

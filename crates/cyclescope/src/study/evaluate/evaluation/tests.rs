@@ -219,7 +219,7 @@ fn an_emulated_machine_has_no_core_cycles() {
     assert_eq!((record.ergodic_trimmed, &record.ergodic_trimmed_why), (None, &why));
     assert_eq!((record.reading_deviation, record.shortest_once), (None, None));
     assert_eq!(record.caveats, [Caveat::emulated()]);
-    let again = Kept::new(method, (1, 0), &record);
+    let again = Kept::new(method, (1, 0), &record).unwrap();
     assert!(again.is_emulated());
 }
 

@@ -18,9 +18,6 @@ pub(super) use column::BRIEF as TESTED;
 /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
 const WARM_UP: u32 = 1;
 
-/// Rounds beside a busy sibling are left out where this share of all is not.
-const ALONE_LEAST: f64 = 0.25;
-
 /// The ruler of a round.
 pub(super) struct Chain {
     programs: [Program; TESTED],
@@ -76,8 +73,8 @@ impl Chain {
         let step = self.step / median(&mut scales.iter().map(|scale| scale.rate).collect::<Vec<_>>());
         let overhead = Band::of(scales.iter().map(|scale| scale.overhead).collect(), step)?;
         let quiet = Quiet::of(scales.iter().map(|scale| self.width(scale)), None);
-        let alone = scales.iter().filter(|scale| self.is_alone(scale, &quiet)).count() as f64;
-        let shared = alone < ALONE_LEAST * scales.len() as f64;
+        let alone = scales.iter().filter(|scale| self.is_alone(scale, &quiet)).count();
+        let shared = Quiet::is_shared(alone, scales.len());
         Some(Sound { overhead, quiet: if shared { Quiet::default() } else { quiet }, shared, step })
     }
 

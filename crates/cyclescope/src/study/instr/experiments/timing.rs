@@ -16,7 +16,7 @@ use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::{Call, Executor};
 use crate::measure::contrast::Contrast;
-use crate::measure::schedule::{self, Pace, Schedule, Stage};
+use crate::measure::schedule::{self, Pace, Room, Schedule, Stage};
 use crate::placement;
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe, Vectors, World};
@@ -177,7 +177,7 @@ impl<'a> Stopwatch<'a> {
             let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
             let loops = (least - least / 8 + random.below(least / 4)) as u64;
             counts.push(loops);
-            stages.push(self.stage(&all, programs, (loops, surroundings.emptied), arena, random));
+            stages.push(self.stage(&all, programs, (loops, surroundings.emptied), arena, random)?);
         }
         let pace = Pace {
             warm_up,
@@ -198,14 +198,12 @@ impl<'a> Stopwatch<'a> {
         (loops, emptied): (u64, bool),
         arena: usize,
         random: &mut Random,
-    ) -> Stage {
+    ) -> Result<Stage, RunError> {
         // What is not timed for its own sake stands still.
         let first = all.len() - programs.len();
         let (mut code, end) = schedule::fixed(&all[..first]);
         let further: Vec<usize> = (first..all.len()).collect();
-        let places =
-            placement::random(all, &further, end, arena, None, random).expect("programs fit the arena");
-        code.extend(places);
+        code.extend(schedule::random(all, further, Room { from: end, arena, alignment: None }, random)?);
         let sentinel = Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) };
         let probe = Call { place: column::IMUL_LONG, loop_count: probe_loops(loops) };
         // Wide vector units have rested while the ruler ran.
@@ -232,7 +230,7 @@ impl<'a> Stopwatch<'a> {
         }
         calls.push(sentinel);
         let order = (0..calls.len()).collect();
-        Stage { code, calls, order, data: placement::data(random), seed: random.bits() }
+        Ok(Stage { code, calls, order, data: placement::data(random), seed: random.bits() })
     }
 
     /// The chain that tells whether vector units are awake, and which of them; none where only narrow ones are used.
