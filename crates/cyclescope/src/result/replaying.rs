@@ -80,10 +80,20 @@ impl Replaying {
         Ok(Replaying { facts, capabilities, machine, state: RefCell::new(state) })
     }
 
-    /// Whether every answer was given, and the study asked for more.
+    /// Whether every answer has been given. Not where an answer is damaged, or was one to another question.
     pub fn is_exhausted(&self) -> bool {
-        let ended = |how: &str| how == ENDS;
-        matches!(&self.state.borrow().ended, Some(RunError::Replay { how }) if ended(how))
+        let mut state = self.state.borrow_mut();
+        let ended = match &state.ended {
+            Some(error) => Err(error.clone()),
+            None => state.next(usize::MAX),
+        };
+        match ended {
+            Ok(next) => {
+                state.next = Some(next);
+                false
+            }
+            Err(error) => matches!(error, RunError::Replay { how } if how == ENDS),
+        }
     }
 
     /// The recorded batch, where it is the one that is asked for.
