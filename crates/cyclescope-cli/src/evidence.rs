@@ -6,6 +6,7 @@ use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
 use cyclescope::result::container::{Evidence, Origin, remove_unfinished};
 use cyclescope::result::recording::Recording;
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -14,6 +15,8 @@ use std::rc::Rc;
 pub struct Place<'a> {
     directory: &'a Path,
     existed: bool,
+    /// Whether the files in it are this command's.
+    begun: Cell<bool>,
     /// Whether a part of the result can be computed from a part of the evidence.
     pub keeps_parts: bool,
 }
@@ -23,7 +26,9 @@ impl Drop for Place<'_> {
         if self.keeps_parts {
             return;
         }
-        remove_unfinished(self.directory);
+        if self.begun.get() {
+            remove_unfinished(self.directory);
+        }
         if !self.existed {
             // Fails where evidence was written, as it should.
             let _ = std::fs::remove_dir(self.directory);
@@ -42,7 +47,7 @@ impl<'a> Place<'a> {
                 None => Ok(()),
             });
         made.map_err(|error| refused(directory, &error))?;
-        Ok(Some(Place { directory, existed, keeps_parts: false }))
+        Ok(Some(Place { directory, existed, begun: Cell::new(false), keeps_parts: false }))
     }
 
     /// Begins the evidence of a study.
@@ -52,13 +57,16 @@ impl<'a> Place<'a> {
             repro: repro.to_string(),
             machine: serde_json::to_value(machine).expect("facts are plain data"),
         };
-        Evidence::create(self.directory, origin).map(Rc::new).map_err(|error| refused(self.directory, &error))
+        let evidence =
+            Evidence::create(self.directory, origin).map_err(|error| refused(self.directory, &error))?;
+        self.begun.set(true);
+        Ok(Rc::new(evidence))
     }
 }
 
 fn refused(directory: &Path, error: &io::Error) -> Failure {
     let remedy = "name a new or an empty directory, where you may write";
-    Failure::usage(format!("no evidence can go to {}: {error}", directory.display()), Some(remedy))
+    Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
 }
 
 /// An executor whose answers are kept, where evidence is.

@@ -72,6 +72,10 @@ impl From<ContainerError> for Failure {
         let remedy = "name a directory that a command with --evidence has finished writing";
         match error {
             ContainerError::Unreadable { .. } => Failure::internal(error.to_string()),
+            ContainerError::Foreign => {
+                let remedy = "replay it with the version that wrote it, or measure again";
+                Failure::usage(error.to_string(), Some(remedy))
+            }
             _ => Failure::usage(error.to_string(), Some(remedy)),
         }
     }

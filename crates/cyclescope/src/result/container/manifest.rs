@@ -62,6 +62,9 @@ pub struct Manifest {
     pub checksum: String,
 }
 
+/// Files by which evidence of the versions before this format is known.
+const EARLIER: [&str; 3] = ["plan.json", "evaluate.json", "marker.json"];
+
 impl Manifest {
     pub(super) fn new(
         origin: Origin,
@@ -94,6 +97,9 @@ impl Manifest {
     pub fn read(directory: &Path) -> Result<Manifest, ContainerError> {
         let path = directory.join(MANIFEST);
         let failed = |error| ContainerError::of_file(path.clone(), error);
+        if !path.exists() && EARLIER.iter().any(|name| directory.join(name).exists()) {
+            return Err(ContainerError::Foreign);
+        }
         let file = File::open(&path).map_err(failed)?;
         let mut text = Vec::new();
         file.take(BYTES_MOST + 1).read_to_end(&mut text).map_err(failed)?;
@@ -104,10 +110,7 @@ impl Manifest {
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| damaged("text", error.to_string()))?;
         if value["schema"] != SCHEMA {
-            return Err(damaged(
-                "schema",
-                format!("{} instead of {SCHEMA:?}: another version wrote it", value["schema"]),
-            ));
+            return Err(ContainerError::Foreign);
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;

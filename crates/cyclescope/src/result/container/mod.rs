@@ -166,6 +166,8 @@ pub enum ContainerError {
         /// What is wrong with it.
         how: String,
     },
+    /// Another version wrote it, in another format.
+    Foreign,
     /// The command that wrote it had not ended.
     Unfinished,
 }
@@ -201,6 +203,7 @@ impl fmt::Display for ContainerError {
             ContainerError::Damaged { file, field, how } => {
                 write!(f, "the evidence is damaged: {file}: {field}: {how}")
             }
+            ContainerError::Foreign => write!(f, "another version of cyclescope wrote the evidence"),
             ContainerError::Unfinished => {
                 write!(f, "the evidence is unfinished: the command that wrote it did not come to its end")
             }

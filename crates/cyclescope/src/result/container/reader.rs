@@ -45,6 +45,9 @@ impl Container {
 
     /// The study's facts.
     pub fn facts<T: DeserializeOwned>(&self) -> Result<T, ContainerError> {
+        if self.manifest.facts.is_null() && !self.manifest.finished {
+            return Err(ContainerError::Unfinished);
+        }
         T::deserialize(&self.manifest.facts)
             .map_err(|error| ContainerError::damaged(super::MANIFEST, "facts", error.to_string()))
     }

@@ -190,7 +190,7 @@ fn forged_manifests_are_errors() {
     manifest.schema = "cyclescope-evidence/1".to_string();
     manifest.write(&folder.0).unwrap();
     let text = Container::open(&folder.0).unwrap_err().to_string();
-    assert!(text.contains("manifest.json: schema") && text.contains("another version"), "{text}");
+    assert!(text.contains("another version"), "{text}");
     let mut manifest = honest;
     manifest.files.clear();
     manifest.write(&folder.0).unwrap();
