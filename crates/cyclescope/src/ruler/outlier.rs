@@ -33,13 +33,12 @@ impl Outliers {
     /// # Panics
     ///
     /// Without groups, or where one is empty.
-    pub fn of(groups: &[Vec<f64>], step: f64) -> Outliers {
-        let medians: Vec<f64> = groups.iter().map(|group| median(&mut group.clone())).collect();
-        let distances = |(group, median): (&Vec<f64>, &f64)| {
-            let median = *median;
-            group.iter().map(move |duration| duration - median).collect::<Vec<_>>()
-        };
-        let mut residuals: Vec<f64> = groups.iter().zip(&medians).flat_map(distances).collect();
+    pub fn of(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
+        let medians: Vec<f64> = groups.iter_mut().map(|group| median(group)).collect();
+        let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
+        for (group, median) in groups.iter().zip(&medians) {
+            residuals.extend(group.iter().map(|duration| duration - median));
+        }
         residuals.sort_by(f64::total_cmp);
         // From the lower half alone: disturbances only lengthen, and may be many.
         let range = 2.0 * (quantile(&residuals, 0.5) - quantile(&residuals, 0.25));
@@ -92,7 +91,7 @@ mod tests {
         let group = |middle: f64| (0..40).map(|n| middle + f64::from(n % 5)).collect::<Vec<_>>();
         let mut groups = vec![group(1000.0), group(100.0)];
         groups[1][7] = 400.0;
-        let outliers = Outliers::of(&groups, 1.0);
+        let outliers = Outliers::of(groups, 1.0);
         assert_eq!((outliers.medians[0], outliers.medians[1]), (1002.0, 102.0));
         assert!(outliers.reach >= 6.0 && outliers.reach < 298.0, "{outliers:?}");
         assert!((outliers.share - 1.0 / 80.0).abs() < 1e-12);
@@ -102,7 +101,7 @@ mod tests {
     fn many_long_readings_do_not_widen_the_reach() {
         let mut group = vec![100.0; 60];
         group.extend([9000.0; 30]);
-        let outliers = Outliers::of(&[group], 2.0);
+        let outliers = Outliers::of(vec![group], 2.0);
         assert_eq!(outliers.reach, 12.0);
         assert!((outliers.share - 1.0 / 3.0).abs() < 1e-12);
     }

@@ -16,7 +16,7 @@ pub(super) fn limits(layouts: &[LayoutData], step: f64) -> Vec<Vec<f64>> {
     let durations = |call: usize| {
         let groups: Vec<Vec<f64>> =
             layouts.iter().map(|layout| layout.samples.column(call).collect()).collect();
-        Outliers::of(&groups, step)
+        Outliers::of(groups, step)
     };
     let calls: Vec<Outliers> = (0..call::COUNT).map(durations).collect();
     let disturbed = calls[..call::RULERS].iter().map(|call| call.share).fold(0.0, f64::max);
