@@ -160,6 +160,17 @@ pub struct BadSnippet {
     pub expected: Option<String>,
 }
 
+/// Any of the three kinds of failure, for functions that assemble, open and measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// Something that was asked for does not exist on this machine.
+    Unavailable(Unavailable),
+    /// The code did not come to its end, or the machinery around it failed.
+    Run(RunError),
+    /// The text is not assembly.
+    BadSnippet(BadSnippet),
+}
+
 impl RunError {
     /// A failure of the machinery that no system call reported.
     pub fn machinery(doing: &'static str, why: impl Into<String>, remedy: &'static str) -> RunError {
@@ -331,6 +342,38 @@ impl fmt::Display for BadSnippet {
     }
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Unavailable(error) => error.fmt(f),
+            Error::Run(error) => error.fmt(f),
+            Error::BadSnippet(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<Unavailable> for Error {
+    fn from(error: Unavailable) -> Error {
+        Error::Unavailable(error)
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Error {
+        match error {
+            RunError::Unavailable(error) => Error::Unavailable(error),
+            error => Error::Run(error),
+        }
+    }
+}
+
+impl From<BadSnippet> for Error {
+    fn from(error: BadSnippet) -> Error {
+        Error::BadSnippet(error)
+    }
+}
+
+impl std::error::Error for Error {}
 impl std::error::Error for Unavailable {}
 impl std::error::Error for RunError {}
 impl std::error::Error for BadBatch {}

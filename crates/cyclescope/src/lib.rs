@@ -1,28 +1,26 @@
 //! What a piece of x86 code costs, in true core clock cycles with an error bar.
 //!
-//! The main path, as types: a [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around
-//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`measure::estimate::estimate`] turns
-//! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`] does all of it:
+//! What one snippet costs:
 //!
 //! ```
-//! use cyclescope::executor::Executor;
-//! use cyclescope::executor::user::{User, UserOptions};
-//! use cyclescope::machine::Machine;
-//! use cyclescope::run::{Request, run};
-//! use cyclescope::snippet::Snippet;
-//!
-//! let machine = Machine::detect();
-//! let code = cyclescope::asm::parse("imul rax, rax")?;
-//! let snippet = Snippet::new(code.bytes().to_vec(), Vec::new(), code.text());
-//! let request = Request { quick: true, ..Request::default() };
-//! let mut executor = User::spawn(&UserOptions { cpu: machine.target_cpu() as usize, ..UserOptions::default() })?;
-//! let plan = request.plan(executor.capabilities(), &machine)?;
-//! let result = run(&mut executor, &snippet, &plan, request.asked())?;
-//! if let Some(estimate) = result.estimate() {
-//!     println!("{} ± {} core cycles", estimate.cost.value, estimate.cost.half_width());
+//! let run = cyclescope::measure_snippet("mulsd xmm0, xmm1")?;
+//! if let Some(cost) = run.cost() {
+//!     println!("{:.3} ± {:.3} core cycles", cost.value, cost.half_width());
 //! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! for caveat in &run.caveats {
+//!     println!("{}", caveat.text);
+//! }
+//! # Ok::<(), cyclescope::error::Error>(())
 //! ```
+//!
+//! A [`Scope`] measures many on one executor, with another [`run::Request`] or [`executor::Offer`].
+//!
+//! The main path, as types: a [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around
+//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`measure`](measure::measure) turns
+//! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`](run::run) does all of it. A
+//! study of your own runs its programs beside the ruler with [`measure::rounds`] and takes a
+//! [`Contrast`](measure::contrast::Contrast) of them, as `examples/study.rs` does; [`study`] has the studies of the
+//! command line.
 //!
 //! The library never prints and never parses arguments. Its limits are in `docs/how-it-measures.md`.
 
@@ -42,9 +40,11 @@ pub mod random;
 pub mod result;
 pub mod ruler;
 pub mod run;
+mod scope;
 pub mod snippet;
 pub mod statistics;
 pub mod study;
 pub mod unit;
 
 pub use result::{aperf, caveat, record};
+pub use scope::{Scope, measure_snippet};

@@ -204,6 +204,11 @@ impl Run {
         self.measurement.estimate.as_ref().filter(|_| !self.refused())
     }
 
+    /// The cost of one copy in core cycles with its interval, where its number may be given.
+    pub fn cost(&self) -> Option<Interval> {
+        self.estimate().map(|estimate| estimate.cost)
+    }
+
     /// Raw units of the clock, and time, a copy.
     fn ticks_and_time(&self, clock: &Clock) -> [Quantity; 2] {
         let refused = [Quantity::refused(Unit::TscTicks), Quantity::refused(Unit::Nanos)];

@@ -1,6 +1,8 @@
 //! A snippet: the machine code to be measured, and what can be read off it before it runs.
 
+use crate::asm;
 use crate::context::Element;
+use crate::error::BadSnippet;
 use crate::program::{Vectors, World};
 use iced_x86::{
     Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess,
@@ -34,6 +36,15 @@ impl Snippet {
     /// A snippet from position-independent machine code. `text` is what reports show.
     pub fn new(code: Vec<u8>, init: Vec<u8>, text: impl Into<String>) -> Snippet {
         Snippet { code, init, text: text.into() }
+    }
+
+    /// A snippet from Intel-syntax text, without init code.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit, with its line and column.
+    pub fn parse(text: &str) -> Result<Snippet, BadSnippet> {
+        Ok(Snippet::new(asm::parse(text)?.bytes().to_vec(), Vec::new(), text))
     }
 
     /// The machine code of one copy.

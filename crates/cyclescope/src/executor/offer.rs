@@ -2,7 +2,7 @@
 
 use super::capabilities::Capabilities;
 use super::contract::Executor;
-use crate::error::{RunError, Unavailable};
+use crate::error::{Error, RunError, Unavailable};
 use crate::machine::Machine;
 use crate::snippet::Snippet;
 use std::fmt;
@@ -67,6 +67,15 @@ impl From<Unavailable> for OpenError {
 impl From<RunError> for OpenError {
     fn from(error: RunError) -> OpenError {
         OpenError::Failed(error)
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Error {
+        match error {
+            OpenError::Unavailable(error) => error.into(),
+            OpenError::Failed(error) => error.into(),
+        }
     }
 }
 

@@ -24,6 +24,7 @@ const ORDER: &[&[&str]] = &[
     &["ruler", "placement"],
     &["measure"],
     &["result", "evidence", "run", "doctor", "study"],
+    &["scope"],
     &["lib"],
 ];
 

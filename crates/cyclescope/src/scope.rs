@@ -1,0 +1,161 @@
+//! The short way in: an executor and a plan, opened once, and what snippets cost on them.
+//!
+//! A [`Scope`] joins what every measurement is made of: the machine, [`Request::plan`], an executor, and
+//! [`run`](crate::run::run). It has no measuring loop. A program that needs evidence, another layout of memory or
+//! contrasts of its own takes the executor and the plan from here, and uses [`crate::measure`] and [`crate::result`].
+
+use crate::asm::{self, Listing};
+use crate::error::{BadBatch, Error, RunError};
+use crate::executor::{DEFAULT, Executor, Offer, OpenOptions};
+use crate::machine::Machine;
+use crate::measure::{Plan, Precision, imul_latency, most_copies};
+use crate::run::{Request, Run, run};
+use crate::snippet::Snippet;
+
+/// An executor on one CPU, and the plan that snippets are measured by.
+pub struct Scope {
+    offer: &'static Offer,
+    executor: Box<dyn Executor>,
+    plan: Plan,
+    asked: Precision,
+}
+
+/// Measures a snippet of Intel-syntax text in user mode, on the CPU that [`Machine::detect`] chooses, as
+/// `cyclescope run` does. Takes some 0.2 s at most.
+///
+/// # Errors
+///
+/// [`Error::BadSnippet`] if it is no assembly, [`Error::Unavailable`] if this machine lacks what it takes, and
+/// [`Error::Run`] if the snippet does not come to its end.
+pub fn measure_snippet(text: &str) -> Result<Run, Error> {
+    let snippet = Snippet::parse(text)?;
+    Scope::open()?.measure(&snippet)
+}
+
+impl Scope {
+    /// The default executor on the CPU that [`Machine::detect`] chooses, with the default plan.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scope::with`].
+    pub fn open() -> Result<Scope, Error> {
+        Scope::with(DEFAULT, &Machine::detect(), &Request::default())
+    }
+
+    /// Opens an executor for the target CPU of a machine. Takes about a millisecond where the step of the machine's TSC
+    /// has to be measured.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if the machine or the executor lacks what was asked for, [`Error::Run`] if the executor
+    /// did not start.
+    pub fn with(offer: &'static Offer, machine: &Machine, request: &Request) -> Result<Scope, Error> {
+        let plan = request.plan(&(offer.capabilities)(machine), machine)?;
+        let options = OpenOptions { counter: plan.clock.reads_counter(), ..OpenOptions::default() };
+        let executor = (offer.open)(machine, &options)?;
+        Ok(Scope { offer, executor, plan, asked: request.asked() })
+    }
+
+    /// Measures a snippet. The seed is the plan's each time, so that two calls have the same layouts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if the CPU lacks an instruction, [`Error::Run`] if the snippet is too long for the
+    /// memory for code, is not one that the executor survives, or does not come to its end.
+    pub fn measure(&mut self, snippet: &Snippet) -> Result<Run, Error> {
+        (self.offer.judge)(snippet, self.plan.loop_count.is_some())?;
+        for code in [snippet.code(), snippet.init()] {
+            for instruction in Listing::from_bytes(code).instructions() {
+                self.machine().features.require(asm::features(instruction))?;
+            }
+        }
+        let (copies, most) = (self.plan.unit.unwrap_or(1), most_copies(self.executor.arena_len(), snippet));
+        if copies > most {
+            return Err(Error::Run(RunError::BadBatch(BadBatch {
+                part: "snippet".to_string(),
+                what: format!("{copies} copies of it do not fit the memory for code"),
+                expected: format!("at most {most} copies"),
+            })));
+        }
+        Ok(run(self.executor.as_mut(), snippet, &self.plan, self.asked)?)
+    }
+
+    /// The latency of `imul r32, r32` in core cycles, which turns the ruler's readings into core cycles: known for the
+    /// micro-architecture, else measured now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Run`] if the executor fails.
+    pub fn imul_latency(&mut self) -> Result<f64, Error> {
+        Ok(imul_latency(self.executor.as_mut(), &self.plan)?)
+    }
+
+    /// The executor, for studies that bring their own programs.
+    pub fn executor(&mut self) -> &mut dyn Executor {
+        self.executor.as_mut()
+    }
+
+    /// The machine that the executor runs programs on.
+    pub fn machine(&self) -> &Machine {
+        self.executor.machine()
+    }
+
+    /// The plan, with the timing method and its step.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::{Capabilities, OpenError, Opened, Ring, mock};
+
+    fn simulated(machine: &Machine, _: &OpenOptions) -> Opened {
+        match machine.is_emulated() {
+            true => Err(OpenError::from(RunError::Hung { deadline_ms: 1 })),
+            false => Ok(Box::new(mock::Simulated::new(mock::Scenario::default(), 3))),
+        }
+    }
+
+    fn capabilities(_: &Machine) -> Capabilities {
+        mock::Simulated::new(mock::Scenario::default(), 3).capabilities().clone()
+    }
+
+    const SIMULATED: Offer = Offer {
+        name: "simulated",
+        about: "a simulated machine",
+        place: "a test",
+        takes_force: false,
+        capabilities,
+        check: |_| Ok(()),
+        judge: |_, _| Ok(()),
+        open: simulated,
+    };
+
+    fn scope(request: &Request) -> Scope {
+        let machine = mock::Simulated::new(mock::Scenario::default(), 3).machine().clone();
+        Scope::with(&SIMULATED, &machine, request).expect("a simulated machine")
+    }
+
+    #[test]
+    fn a_snippet_costs_what_the_simulated_machine_says() {
+        let mut scope = scope(&Request::default());
+        assert_eq!(scope.executor().capabilities().ring, Ring::Three);
+        let run = scope.measure(&Snippet::parse("imul rax, rax").unwrap()).unwrap();
+        assert_eq!(run.cost(), run.estimate().map(|estimate| estimate.cost));
+        assert!(run.cost().is_some_and(|cost| cost.half_width() < 0.1), "{run:?}");
+    }
+
+    #[test]
+    fn each_kind_of_failure_keeps_its_type() {
+        assert!(matches!(measure_snippet("imul rax,"), Err(Error::BadSnippet(_))));
+        let mut scope = scope(&Request { unroll: Some(1 << 40), ..Request::default() });
+        let long = scope.measure(&Snippet::parse("imul rax, rax").unwrap());
+        assert!(matches!(long, Err(Error::Run(RunError::BadBatch(_)))), "{long:?}");
+        let unknown = Snippet::parse("vaddps zmm0, zmm1, zmm2").unwrap();
+        scope.plan.unit = None;
+        let has = scope.machine().features.has(iced_x86::CpuidFeature::AVX512F);
+        assert_eq!(scope.measure(&unknown).is_ok(), has);
+    }
+}
