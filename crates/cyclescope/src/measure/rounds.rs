@@ -200,7 +200,8 @@ pub fn quiet(readings: &[Reading], known: Option<f64>) -> Quiet {
 /// A contrast of further programs in core cycles, over the middle of five layouts at least: beside other work some are off
 /// by tens of cycles, and a few would make every interval useless.
 ///
-/// `imul_latency` is that of `imul r64, r64` in core cycles.
+/// `imul_latency` is that of `imul r64, r64` in core cycles. The interval contains the error of the instrument for one
+/// difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
 pub fn combination(
     readings: &[Reading],
     imul_latency: f64,

@@ -1,0 +1,55 @@
+//! An own study: how much longer does a load take that crosses the end of a cache line?
+//!
+//!     cargo run --release -p cyclescope --example study
+
+use cyclescope::Scope;
+use cyclescope::error::Error;
+use cyclescope::measure::contrast::Contrast;
+use cyclescope::measure::rounds::{LayoutRounds, Rounds, combination, quiet, unshared};
+use cyclescope::program::{Program, Recipe};
+use cyclescope::random::Random;
+use cyclescope::snippet::Snippet;
+
+/// Loads in a program: many, so that the pair of clock readings is a small part of it.
+const LOADS: usize = 400;
+const LAYOUTS: usize = 24;
+/// Timed rounds in each layout.
+const ROUNDS: u32 = 32;
+const CONFIDENCE: f64 = 0.95;
+
+fn main() -> Result<(), Error> {
+    let mut scope = Scope::open()?;
+    let imul_latency = scope.imul_latency()?;
+    let plan = scope.plan().clone();
+    // Each load's address waits for the load before it. R14 points to the start of a cache line in every layout.
+    let program = |offset: usize| -> Result<Program, Error> {
+        let load = Snippet::parse(&format!("mov rax, [r14+rax+{offset}]; and rax, 0"))?;
+        let init = Snippet::parse("xor eax, eax")?;
+        let recipe = Recipe::empty(plan.clock);
+        Ok(Recipe { init: init.code(), snippet: load.code(), copies: LOADS, ..recipe }.build())
+    };
+    // Columns 0 and 1 are within a line; of the 8 bytes of column 2, the last 4 are in the next line. All have a
+    // displacement, which alone can cost a cycle.
+    let programs = [program(8)?, program(24)?, program(60)?];
+    let rounds = Rounds::new(plan.clock, plan.step).with(programs, true);
+    let layouts = rounds.run(scope.executor(), LAYOUTS, ROUNDS, &mut Random::new(plan.seed))?;
+    // A layout whose rounds were all disturbed has no reading; one beside a busy sibling is left out.
+    let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
+    let threshold = quiet(&readings, None);
+    let alone = unshared(readings, threshold);
+    if alone.shared {
+        println!("something else used the core's execution units in most layouts");
+    }
+    let cases = [("in the same line, 16 bytes further", 1), ("across the end of a line", 2)];
+    for (what, column) in cases {
+        // A contrast is of whole programs, for so is the error of the instrument that its interval contains.
+        let contrast = Contrast::slope([0, column], 1.0);
+        let Some(more) = combination(&alone.used, imul_latency, &contrast, CONFIDENCE) else {
+            println!("{what}: too few layouts were undisturbed");
+            continue;
+        };
+        let [value, low, high] = [more.value, more.low, more.high].map(|cycles| cycles / LOADS as f64);
+        println!("{what}: {value:+.3} core cycles a load, 95 % interval {low:+.3} to {high:+.3}");
+    }
+    Ok(())
+}

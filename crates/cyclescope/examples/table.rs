@@ -1,0 +1,46 @@
+//! A small instruction table: latencies and reciprocal throughput of three instructions.
+//!
+//!     cargo run --release -p cyclescope --example table
+
+use cyclescope::Scope;
+use cyclescope::error::Error;
+use cyclescope::record::Quantity;
+use cyclescope::study::instr::experiments::effort::Effort;
+use cyclescope::study::instr::selection::{self, Criteria};
+use cyclescope::study::instr::survey::{Event, Known, Survey};
+use std::ops::ControlFlow;
+
+fn main() -> Result<(), Error> {
+    let filters = ["imul r64, r64", "mulsd xmm, xmm", "popcnt r64, r64"].map(str::to_string).to_vec();
+    let wanted = Criteria { filters, ..Criteria::default() };
+    let subjects = wanted.select(selection::all()).expect("each of the filters is a form's name");
+    let mut scope = Scope::open()?;
+    let imul_latency = scope.imul_latency()?;
+    let (plan, machine) = (scope.plan().clone(), scope.machine().clone());
+    let method = (plan.clock, plan.step, imul_latency);
+    let aim = (Effort::FULL, plan.seed, plan.confidence);
+    let survey = Survey::new(method, scope.executor(), &machine.features, subjects, aim)?;
+    survey.run(scope.executor(), Known::default(), &mut |event, _| {
+        // A row comes when the form's last pass is done, in the order of that pass.
+        if let Event::Row(row) = event {
+            println!("{} {}", row.mnemonic, row.operands);
+            for latency in row.latency.iter().filter(|latency| latency.variant.is_none()) {
+                let bound = latency.bound;
+                println!("  latency {} to {}: {} ({bound:?})", latency.from, latency.to, text(&latency.cost));
+            }
+            if let Some(throughput) = &row.throughput {
+                println!("  reciprocal throughput: {}", text(&throughput.cost));
+            }
+            row.caveats.iter().for_each(|caveat| println!("  {}", caveat.text));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(())
+}
+
+fn text(quantity: &Quantity) -> String {
+    match (quantity.value, quantity.low, quantity.high) {
+        (Some(value), Some(low), Some(high)) => format!("{value:.3} [{low:.3}, {high:.3}] core cycles"),
+        _ => "no number".to_string(),
+    }
+}
