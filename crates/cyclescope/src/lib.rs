@@ -24,6 +24,8 @@
 //!
 //! The library never prints and never parses arguments. Its limits are in `docs/how-it-measures.md`.
 
+#![warn(unreachable_pub)]
+
 pub mod asm;
 pub mod clock;
 pub mod context;

@@ -10,7 +10,7 @@
 
 mod resolve;
 
-pub use resolve::{Wanted, data_at, resolve};
+pub(crate) use resolve::{Wanted, data_at, resolve};
 
 use crate::executor::Placed;
 use crate::program::Program;
@@ -33,7 +33,7 @@ fn stack(program: &Program, end: &mut usize, alignment: usize) -> u32 {
 
 /// Puts programs at the start of the arena, each body at the start of a cache line. Returns their offsets and
 /// the end of the last.
-pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
+pub(crate) fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
     let mut end = 0;
     let offsets = programs.iter().map(|program| stack(program, &mut end, 0)).collect();
     (offsets, end)
@@ -44,7 +44,7 @@ pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
 /// start of a cache line, is random where none is given.
 ///
 /// Returns `None` where the arena is too small for them.
-pub fn random(
+pub(crate) fn random(
     programs: &[Program],
     numbers: &[usize],
     from: usize,
@@ -68,13 +68,13 @@ pub fn random(
 }
 
 /// Chooses by how many bytes each register is moved in the standard memory, as [`data_in`] does.
-pub fn data(random: &mut Random) -> Vec<i32> {
+pub(crate) fn data(random: &mut Random) -> Vec<i32> {
     data_in(&Memory::default(), random)
 }
 
 /// Chooses by how many bytes each area's register is moved: whole cache lines, so that nothing starts to straddle two of
 /// them. What points to the start of an area, or to an element of a ring, stays.
-pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
+pub(crate) fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
     (0..memory.areas.len()).map(|area| shift(memory, area, random)).collect()
 }
 

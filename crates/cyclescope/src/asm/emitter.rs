@@ -35,17 +35,17 @@ impl Emitter {
     }
 
     /// Where the next byte stands in the program.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
     /// Whether nothing was written so far.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.length == self.start
     }
 
     /// Appends an instruction that this library made up itself.
-    pub fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
+    pub(crate) fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
         let instruction = instruction.expect("the library's own instructions have fitting operands");
         let at = self.length;
         let length = self
@@ -60,12 +60,12 @@ impl Emitter {
     }
 
     /// Appends an instruction without operands.
-    pub fn plain(&mut self, code: Code) {
+    pub(crate) fn plain(&mut self, code: Code) {
         self.push(Ok(Instruction::with(code)));
     }
 
     /// Appends finished machine code.
-    pub fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.encoder.write_u8(*byte);
         }
@@ -73,7 +73,7 @@ impl Emitter {
     }
 
     /// `lea register, [body]`: the address behind all of this code.
-    pub fn lea_body(&mut self, register: Register) {
+    pub(crate) fn lea_body(&mut self, register: Register) {
         let ahead = MemoryOperand::with_base_displ(Register::RIP, self.length as i64 + NOMINAL_BODY);
         self.push(Instruction::with2(Code::Lea_r64_m, register, ahead));
         // It is no reference to the context.
@@ -82,37 +82,37 @@ impl Emitter {
     }
 
     /// `op register, [context + field]`
-    pub fn load(&mut self, code: Code, register: Register, field: usize) {
+    pub(crate) fn load(&mut self, code: Code, register: Register, field: usize) {
         self.push(Instruction::with2(code, register, in_context(field)));
     }
 
     /// `op [context + field], register`
-    pub fn store(&mut self, code: Code, field: usize, register: Register) {
+    pub(crate) fn store(&mut self, code: Code, field: usize, register: Register) {
         self.push(Instruction::with2(code, in_context(field), register));
     }
 
     /// `op [context + field]`
-    pub fn memory(&mut self, code: Code, field: usize) {
+    pub(crate) fn memory(&mut self, code: Code, field: usize) {
         self.push(Instruction::with1(code, in_context(field)));
     }
 
     /// `op to, from`
-    pub fn registers(&mut self, code: Code, to: Register, from: Register) {
+    pub(crate) fn registers(&mut self, code: Code, to: Register, from: Register) {
         self.push(Instruction::with2(code, to, from));
     }
 
     /// `op register`
-    pub fn register(&mut self, code: Code, register: Register) {
+    pub(crate) fn register(&mut self, code: Code, register: Register) {
         self.push(Instruction::with1(code, register));
     }
 
     /// `op register, immediate`
-    pub fn immediate(&mut self, code: Code, register: Register, value: i32) {
+    pub(crate) fn immediate(&mut self, code: Code, register: Register, value: i32) {
         self.push(Instruction::with2(code, register, value));
     }
 
     /// A branch to an offset in this program.
-    pub fn branch(&mut self, code: Code, target: usize) {
+    pub(crate) fn branch(&mut self, code: Code, target: usize) {
         self.push(Instruction::with_branch(code, target as u64));
     }
 

@@ -21,14 +21,14 @@ mod operand;
 mod pattern;
 mod place;
 mod reader;
-pub mod registers;
+pub(crate) mod registers;
 mod suggest;
 mod text;
 
-pub use emitter::Emitter;
+pub(crate) use emitter::Emitter;
 pub(crate) use emitter::NOMINAL_CONTEXT;
 pub use layout::parse;
-pub use lexer::Position;
+pub(crate) use lexer::Position;
 pub use listing::{Listing, features, hex};
 pub use suggest::nearest;
 pub(crate) use text::text;

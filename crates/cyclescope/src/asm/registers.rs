@@ -31,7 +31,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// The numbers of AH to BH are 0 to 3, in the order of the encoding (AH, CH, DH, BH); byte registers that are no high
 /// ones count AL, CL, DL, BL, SPL and so on. `None` for what is in no class, such as RIP.
-pub fn numbered(like: Register, number: u32) -> Option<Register> {
+pub(crate) fn numbered(like: Register, number: u32) -> Option<Register> {
     if HIGH_BYTES.contains(&like) {
         return HIGH_BYTES.get(number as usize).copied();
     }
@@ -39,14 +39,14 @@ pub fn numbered(like: Register, number: u32) -> Option<Register> {
 }
 
 /// The registers that are the second byte of another, by encoding number.
-pub const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
+pub(crate) const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
 
 /// A set of full registers and flags: 16 general, 32 vector and 8 mask registers, 8 of MMX or x87, the flags.
 ///
 /// A part of a register counts as the whole: `al`, `eax` and `rax` are one member. MMX and x87 registers of one
 /// number are one member too, although an x87 name is relative to the top of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct RegisterSet(u128);
+pub(crate) struct RegisterSet(u128);
 
 const VECTORS: u32 = 16;
 const MASKS: u32 = 48;
@@ -55,52 +55,52 @@ const FLAGS: u32 = 64;
 
 impl RegisterSet {
     /// The empty set.
-    pub const EMPTY: RegisterSet = RegisterSet(0);
+    pub(crate) const EMPTY: RegisterSet = RegisterSet(0);
 
     /// The set of all flags that iced's `RflagsBits` names in this number.
-    pub fn of_flags(flags: u32) -> RegisterSet {
+    pub(crate) fn of_flags(flags: u32) -> RegisterSet {
         RegisterSet(u128::from(flags) << FLAGS)
     }
 
     /// The flags in it, as `RflagsBits`.
-    pub fn flags(self) -> u32 {
+    pub(crate) fn flags(self) -> u32 {
         (self.0 >> FLAGS) as u32
     }
 
     /// Whether there is nothing in it.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Adds a register. Others than those that a set holds (segment, control, tile) leave it as it is.
-    pub fn insert(&mut self, register: Register) {
+    pub(crate) fn insert(&mut self, register: Register) {
         if let Some(bit) = bit(register) {
             self.0 |= 1 << bit;
         }
     }
 
     /// Whether the register, or the one that it is a part of, is in it.
-    pub fn contains(self, register: Register) -> bool {
+    pub(crate) fn contains(self, register: Register) -> bool {
         bit(register).is_some_and(|bit| self.0 >> bit & 1 != 0)
     }
 
     /// Members of either set.
-    pub fn union(self, other: RegisterSet) -> RegisterSet {
+    pub(crate) fn union(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 | other.0)
     }
 
     /// Members of both sets.
-    pub fn intersection(self, other: RegisterSet) -> RegisterSet {
+    pub(crate) fn intersection(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & other.0)
     }
 
     /// Members of this set that the other one lacks.
-    pub fn difference(self, other: RegisterSet) -> RegisterSet {
+    pub(crate) fn difference(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & !other.0)
     }
 
     /// The registers in it by their widest names, without the flags; an x87 or MMX register as `ST0` to `ST7`.
-    pub fn registers(self) -> impl Iterator<Item = Register> {
+    pub(crate) fn registers(self) -> impl Iterator<Item = Register> {
         (0..FLAGS).filter(move |bit| self.0 >> bit & 1 != 0).map(|bit| match bit {
             0..VECTORS => Register::RAX + bit,
             VECTORS..MASKS => Register::ZMM0 + (bit - VECTORS),
@@ -125,7 +125,7 @@ fn bit(register: Register) -> Option<u32> {
 /// Registers and flags that the instruction reads, also those that only an address needs.
 ///
 /// Writing a part of a register that keeps the rest is no read here.
-pub fn reads(instruction: &Instruction) -> RegisterSet {
+pub(crate) fn reads(instruction: &Instruction) -> RegisterSet {
     used(instruction, |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
     })
@@ -133,7 +133,7 @@ pub fn reads(instruction: &Instruction) -> RegisterSet {
 }
 
 /// Registers and flags that the instruction writes or may write; undefined flags count as written.
-pub fn writes(instruction: &Instruction) -> RegisterSet {
+pub(crate) fn writes(instruction: &Instruction) -> RegisterSet {
     used(instruction, |access| {
         matches!(
             access,
@@ -155,7 +155,7 @@ fn used(instruction: &Instruction, wanted: impl Fn(OpAccess) -> bool) -> Registe
 /// Which vector and floating-point state code touches; several at once are possible, and matter: a change
 /// between legacy and VEX code, or between MMX and x87, has its own cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct VectorState {
+pub(crate) struct VectorState {
     /// x87 registers.
     pub x87: bool,
     /// MMX registers.
@@ -172,7 +172,7 @@ pub struct VectorState {
 
 impl VectorState {
     /// Bits of the widest vector: 0, 64 for MMX, 128, 256 or 512.
-    pub fn widest(self) -> u32 {
+    pub(crate) fn widest(self) -> u32 {
         match self {
             VectorState { bits512: true, .. } => 512,
             VectorState { bits256: true, .. } => 256,
@@ -184,7 +184,7 @@ impl VectorState {
 }
 
 /// The vector state that these instructions touch.
-pub fn vector_state(instructions: &[Instruction]) -> VectorState {
+pub(crate) fn vector_state(instructions: &[Instruction]) -> VectorState {
     let mut state = VectorState::default();
     let mut factory = InstructionInfoFactory::new();
     for instruction in instructions {

@@ -35,7 +35,7 @@ pub enum Step {
 
 impl Step {
     /// The CPU feature that the step needs beyond x86-64.
-    pub fn feature(self) -> Option<CpuidFeature> {
+    pub(crate) fn feature(self) -> Option<CpuidFeature> {
         match self {
             Step::Rdtscp => Some(CpuidFeature::RDTSCP),
             Step::Serialize => Some(CpuidFeature::SERIALIZE),
@@ -45,7 +45,7 @@ impl Step {
     }
 
     /// The registers that the step changes.
-    pub fn clobbers(self) -> &'static [Register] {
+    pub(crate) fn clobbers(self) -> &'static [Register] {
         use Register::*;
         match self {
             Step::Lfence | Step::Mfence | Step::Serialize | Step::Store => &[],

@@ -14,10 +14,10 @@ mod siblings;
 mod tests;
 mod watch;
 
-pub use offered::Offered;
+pub(crate) use offered::Offered;
 pub use record::DoctorRecord;
-pub use siblings::MakeExecutor;
-pub use watch::{Known, Watch, watch};
+pub(crate) use siblings::MakeExecutor;
+pub(crate) use watch::{Known, Watch, watch};
 
 use crate::clock::Clock;
 use crate::executor::{Capabilities, Executor};

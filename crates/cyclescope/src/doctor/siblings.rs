@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Makes an executor on a CPU, in the thread that will use it.
-pub type MakeExecutor<'a> = dyn Fn(u32) -> Result<Box<dyn Executor>, RunError> + Sync + 'a;
+pub(crate) type MakeExecutor<'a> = dyn Fn(u32) -> Result<Box<dyn Executor>, RunError> + Sync + 'a;
 
 /// Time for one CPU, including some milliseconds for the start of the other worker.
 const TIME_EACH: Duration = Duration::from_millis(30);

@@ -19,7 +19,7 @@ const LOOKS: usize = 32;
 
 /// How to watch the core clock.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub(crate) struct Watch {
     /// The timing method.
     pub clock: &'static Clock,
     /// The step of its readings in raw units; 1 where it isn't known.
@@ -36,7 +36,7 @@ pub struct Watch {
 
 /// What is known of the machine before its core clock is watched.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub(crate) struct Known<'a> {
     /// Its TSC.
     pub tsc: &'a TscFacts,
     /// What experiments on the TSC found.
@@ -47,7 +47,7 @@ pub struct Known<'a> {
 
 impl Watch {
     /// With what is known of the machine.
-    pub fn new(clock: &'static Clock, known: Known, time: Duration, seed: u64) -> Watch {
+    pub(crate) fn new(clock: &'static Clock, known: Known, time: Duration, seed: u64) -> Watch {
         let calibrated = known.study.map(|study| study.calibration.hertz);
         Watch {
             clock,
@@ -61,7 +61,7 @@ impl Watch {
 }
 
 /// Watches the core clock, or says why it can't be.
-pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, String> {
+pub(crate) fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, String> {
     let rate = match watch.clock.counts {
         Unit::TscTicks => watch.rate,
         Unit::Nanos => Some(Hertz(1e9)),

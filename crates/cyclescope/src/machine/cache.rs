@@ -32,7 +32,7 @@ pub struct Cache {
 }
 
 /// All caches that the table's CPU sees (SDM vol. 2A, CPUID 04h; APM vol. 3, CPUID 8000_001Dh).
-pub fn caches(leaves: &Leaves) -> Vec<Cache> {
+pub(crate) fn caches(leaves: &Leaves) -> Vec<Cache> {
     let list = |leaf: u32| -> Vec<Cache> {
         (0..).map_while(|subleaf| leaves.get(leaf, subleaf)).map_while(cache).collect()
     };

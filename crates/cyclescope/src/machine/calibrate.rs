@@ -65,7 +65,7 @@ const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
 
 /// Calibrates across a span that something else fills: a measurement's own duration.
 #[derive(Debug)]
-pub enum Stopwatch {
+pub(crate) enum Stopwatch {
     /// The TSC and the clock when the span began, and the width of their bracket.
     Running {
         /// Ticks, nanoseconds, ticks.
@@ -77,7 +77,7 @@ pub enum Stopwatch {
 
 impl Stopwatch {
     /// Begins the span.
-    pub fn start(tsc: &TscFacts) -> Result<Stopwatch, Unavailable> {
+    pub(crate) fn start(tsc: &TscFacts) -> Result<Stopwatch, Unavailable> {
         tsc.require()?;
         Ok(match tsc.given {
             Some(given) => Stopwatch::Given(given.rate),
@@ -86,7 +86,7 @@ impl Stopwatch {
     }
 
     /// The rate since the start, with the bounds that the widths of the two brackets set.
-    pub fn rate(&self) -> [Hertz; 3] {
+    pub(crate) fn rate(&self) -> [Hertz; 3] {
         let (ticks, nanos, width) = match self {
             Stopwatch::Given(rate) => return [*rate; 3],
             Stopwatch::Running { start } => *start,
@@ -107,7 +107,7 @@ fn tightest() -> (u64, u64, u64) {
 /// Calibrates in at most about `budget` (half of it when the first two windows agree).
 ///
 /// 100 ms give an interval of about ± 0.1 ppm.
-pub fn calibrate(tsc: &TscFacts, budget: Duration) -> Result<Calibration, Unavailable> {
+pub(crate) fn calibrate(tsc: &TscFacts, budget: Duration) -> Result<Calibration, Unavailable> {
     tsc.require_here()?;
     let window = (budget / MOST_WINDOWS).max(SHORTEST_WINDOW);
     let origin = Origin::now();
@@ -240,7 +240,7 @@ fn bracket() -> (u64, u64, u64) {
 }
 
 /// `CLOCK_MONOTONIC_RAW` in nanoseconds: not steered by NTP (clock_gettime(2)).
-pub fn monotonic_raw() -> u64 {
+pub(crate) fn monotonic_raw() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call fills the structure; this clock exists since Linux 2.6.28.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_RAW, &mut time) };
@@ -249,7 +249,7 @@ pub fn monotonic_raw() -> u64 {
 
 /// By how many ppm NTP makes the system's clock run faster than the kernel's own rate (adjtimex(2)); the true
 /// rate of the TSC is lower than the kernel's by as much.
-pub fn ntp_correction() -> Fact<f64> {
+pub(crate) fn ntp_correction() -> Fact<f64> {
     // SAFETY: all-zero is a valid timex; modes = 0 asks and changes nothing.
     let (state, status) = unsafe {
         let mut status: libc::timex = std::mem::zeroed();

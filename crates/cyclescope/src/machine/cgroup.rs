@@ -7,7 +7,7 @@ use super::fact::{Fact, Files};
 ///
 /// Sources: `cpu.max` (Documentation/admin-guide/cgroup-v2.rst), `cpu.cfs_quota_us`
 /// (Documentation/scheduler/sched-bwc.rst).
-pub fn quota(files: &Files) -> Fact<Option<f64>> {
+pub(crate) fn quota(files: &Files) -> Fact<Option<f64>> {
     folders(files).map(|folders| {
         let quotas = folders.iter().filter_map(|folder| quota_of(files, folder));
         quotas.min_by(f64::total_cmp)
@@ -15,7 +15,7 @@ pub fn quota(files: &Files) -> Fact<Option<f64>> {
 }
 
 /// How often a quota stopped this process's own group since it exists (`nr_throttled` of `cpu.stat`).
-pub fn throttled(files: &Files) -> Fact<u64> {
+pub(crate) fn throttled(files: &Files) -> Fact<u64> {
     folders(files).and_then(|folders| {
         let stats =
             folders.iter().filter_map(|folder| files.text(&format!("{folder}/cpu.stat")).known().cloned());

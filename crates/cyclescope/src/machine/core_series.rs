@@ -15,7 +15,7 @@ use crate::unit::{Hertz, Unit};
 
 /// A look at the core clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub(crate) struct Look {
     /// Its middle, in seconds since the series began.
     pub at_s: f64,
     /// What the timing method counts in the time of one core cycle.
@@ -80,13 +80,13 @@ pub struct Change {
 }
 
 /// Points, and changes, that a series keeps.
-pub const MOST_POINTS: usize = 200;
+pub(crate) const MOST_POINTS: usize = 200;
 /// The clock has changed where looks differ by more than this share.
-pub const CHANGE_SHARE: f64 = 0.01;
+pub(crate) const CHANGE_SHARE: f64 = 0.01;
 /// And by more than this number of standard deviations of a sample.
-pub const NOISES: f64 = 5.0;
+pub(crate) const NOISES: f64 = 5.0;
 /// In this number of consecutive samples.
-pub const CONFIRMED: usize = 3;
+pub(crate) const CONFIRMED: usize = 3;
 /// Looks that a level is the median of, at most: the first ones, so that a slow drift leaves it.
 const LEVEL_LOOKS: usize = 33;
 /// Fewer looks say nothing of noise.
@@ -94,7 +94,7 @@ const LOOKS_LEAST: usize = 8;
 
 impl CoreSeries {
     /// The series of these looks, in their order. `lost` is the number of those that were disturbed.
-    pub fn of(
+    pub(crate) fn of(
         looks: &[Look],
         lost: usize,
         (clock, unit): (&'static str, Unit),
@@ -129,7 +129,7 @@ impl CoreSeries {
     }
 
     /// Whether a change was seen.
-    pub fn changed(&self) -> bool {
+    pub(crate) fn changed(&self) -> bool {
         self.change_count > 0
     }
 }

@@ -56,7 +56,7 @@ impl CoreStudy {
     }
 
     /// Whether the measured latency is the one in the data, within 1 %; `None` without data.
-    pub fn as_known(&self) -> Option<bool> {
+    pub(crate) fn as_known(&self) -> Option<bool> {
         let known = f64::from(self.imul_known?);
         let margin = RATIO_SHARE * known;
         Some(self.imul.low <= known + margin && self.imul.high >= known - margin)
@@ -117,7 +117,7 @@ pub struct SiblingStudy {
 
 impl SiblingStudy {
     /// CPUs with that outcome.
-    pub fn with(&self, sharing: Sharing) -> impl Iterator<Item = &SiblingProof> {
+    pub(crate) fn with(&self, sharing: Sharing) -> impl Iterator<Item = &SiblingProof> {
         self.proofs.iter().filter(move |proof| proof.sharing == sharing)
     }
 }

@@ -40,7 +40,7 @@ pub struct CycleCounter {
 
 impl Counters {
     /// Opens and closes a counter and a software event: 0.1 ms, some 10 ms where no other event was open.
-    pub fn detect(features: &Features, files: &Files) -> Counters {
+    pub(crate) fn detect(features: &Features, files: &Files) -> Counters {
         let paranoid = files.number("/proc/sys/kernel/perf_event_paranoid");
         let (core_cycles, remedy) = match Event::open(abi::PERF_TYPE_HARDWARE, CYCLES) {
             Ok(event) => (Fact::Known(event.cycle_counter()), None),
@@ -61,7 +61,7 @@ impl Counters {
 }
 
 /// Succeeds when user mode can read the core-cycles counter with RDPMC, else says why not and what helps.
-pub fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailable> {
+pub(crate) fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailable> {
     let counters = Counters::detect(features, files);
     let (why, remedy) = match counters.core_cycles {
         Fact::Known(CycleCounter { rdpmc: true, .. }) => return Ok(()),

@@ -152,7 +152,7 @@ pub struct Hypervisor {
 
 impl Hypervisor {
     /// The hypervisor that CPUID admits to (leaf 1 ECX bit 31); `None` on bare metal or under one that hides.
-    pub fn detect(leaves: &Leaves) -> Option<Hypervisor> {
+    pub(crate) fn detect(leaves: &Leaves) -> Option<Hypervisor> {
         if !leaves.bit(1, 0, Register::Ecx, 31) {
             return None;
         }

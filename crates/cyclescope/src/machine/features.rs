@@ -52,7 +52,7 @@ pub struct Enabled {
 
 impl Enabled {
     /// Asks the kernel and XGETBV.
-    pub fn read(leaves: &Leaves) -> Enabled {
+    pub(crate) fn read(leaves: &Leaves) -> Enabled {
         let mut permission = 0u64;
         let mut shadow_stack = 0u64;
         arch_prctl_into(ARCH_GET_XCOMP_PERM, &mut permission);
@@ -71,7 +71,7 @@ impl Enabled {
 
 impl Features {
     /// Reads them for this process.
-    pub fn detect(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Features {
+    pub(crate) fn detect(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Features {
         Features::from_leaves(leaves, cpu, Enabled::read(leaves), lfence_order(leaves, cpu, files))
     }
 
@@ -105,7 +105,7 @@ impl Features {
     }
 
     /// Those of a simulated processor, which refuses no instruction.
-    pub fn every() -> Features {
+    pub(crate) fn every() -> Features {
         Features {
             support: vec![Ok(()); CpuidFeature::values().len()],
             xcr0: u64::MAX,
@@ -150,12 +150,12 @@ impl Features {
     }
 
     /// Why the feature can't be used; `None` when it can.
-    pub fn why_not(&self, feature: CpuidFeature) -> Option<&'static str> {
+    pub(crate) fn why_not(&self, feature: CpuidFeature) -> Option<&'static str> {
         self.support[feature as usize].err()
     }
 
     /// Those of `wanted` that can't be used, in the order given.
-    pub fn missing(&self, wanted: &[CpuidFeature]) -> Vec<CpuidFeature> {
+    pub(crate) fn missing(&self, wanted: &[CpuidFeature]) -> Vec<CpuidFeature> {
         wanted.iter().copied().filter(|&feature| !self.has(feature)).collect()
     }
 
@@ -177,37 +177,37 @@ impl Features {
     }
 
     /// RDTSCP exists (CPUID 8000_0001h EDX bit 27).
-    pub fn rdtscp(&self) -> bool {
+    pub(crate) fn rdtscp(&self) -> bool {
         self.has(CpuidFeature::RDTSCP)
     }
 
     /// The TSC runs at a constant rate in all power states (CPUID 8000_0007h EDX bit 8).
-    pub fn invariant_tsc(&self) -> bool {
+    pub(crate) fn invariant_tsc(&self) -> bool {
         self.invariant_tsc
     }
 
     /// SERIALIZE exists (CPUID 07h EDX bit 14).
-    pub fn serialize_instruction(&self) -> bool {
+    pub(crate) fn serialize_instruction(&self) -> bool {
         self.has(CpuidFeature::SERIALIZE)
     }
 
     /// RDPRU exists (AMD, CPUID 8000_0008h EBX bit 4); user mode may still be barred by CR4.TSD.
-    pub fn rdpru(&self) -> bool {
+    pub(crate) fn rdpru(&self) -> bool {
         self.has(CpuidFeature::RDPRU)
     }
 
     /// User code may read and write the FS and GS bases.
-    pub fn fsgsbase(&self) -> bool {
+    pub(crate) fn fsgsbase(&self) -> bool {
         self.has(CpuidFeature::FSGSBASE)
     }
 
     /// Protection keys are on.
-    pub fn pku(&self) -> bool {
+    pub(crate) fn pku(&self) -> bool {
         self.has(CpuidFeature::PKU)
     }
 
     /// The processor has shadow stacks or indirect branch tracking, whether enabled or not.
-    pub fn cet(&self) -> bool {
+    pub(crate) fn cet(&self) -> bool {
         self.cet
     }
 
@@ -217,12 +217,12 @@ impl Features {
     }
 
     /// XCR0: which register state the system saves and so allows (SDM vol. 1, 13.3).
-    pub fn xcr0(&self) -> u64 {
+    pub(crate) fn xcr0(&self) -> u64 {
         self.xcr0
     }
 
     /// The processor has AMX tiles, even if this process has no permission for them yet.
-    pub fn amx_exists(&self) -> bool {
+    pub(crate) fn amx_exists(&self) -> bool {
         self.amx_exists
     }
 }
@@ -288,7 +288,7 @@ fn arch_prctl_into(code: libc::c_int, value: &mut u64) {
 
 /// Asks the kernel for AMX tile data. It grants this to the whole process and for good, and from then on
 /// wants signal stacks that can hold 8 KiB more (Documentation/arch/x86/xstate.rst).
-pub fn request_amx() -> Result<(), Unavailable> {
+pub(crate) fn request_amx() -> Result<(), Unavailable> {
     // SAFETY: ARCH_REQ_XCOMP_PERM takes a number and no pointer.
     if unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) } == 0 {
         return Ok(());
@@ -326,4 +326,4 @@ mod saved;
 #[cfg(test)]
 mod tests;
 
-pub use saved::SavedFeatures;
+pub(crate) use saved::SavedFeatures;

@@ -10,7 +10,7 @@ mod kernel_module;
 mod state;
 mod surroundings;
 
-pub use evidence::Evidence;
+pub(crate) use evidence::Evidence;
 pub use state::{Finding, State};
 
 type Check = fn(&Evidence) -> Option<Finding>;
@@ -50,7 +50,7 @@ const CHECKS: &[Check] = &[
 ];
 
 /// All findings that the evidence supports.
-pub fn findings(evidence: &Evidence) -> Vec<Finding> {
+pub(crate) fn findings(evidence: &Evidence) -> Vec<Finding> {
     CHECKS.iter().filter_map(|check| check(evidence)).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::unit::Hertz;
 
 /// The rates in the log: as detected first, and as refined against HPET or the ACPI timer a second later.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KernelLog {
+pub(crate) struct KernelLog {
     /// `tsc: Detected … MHz`.
     pub detected: Fact<Hertz>,
     /// `tsc: Refined TSC clocksource calibration: … MHz`.
@@ -22,7 +22,7 @@ const SYSLOG_ACTION_SIZE_BUFFER: libc::c_int = 10;
 
 impl KernelLog {
     /// Reads the whole log (a few milliseconds).
-    pub fn read() -> KernelLog {
+    pub(crate) fn read() -> KernelLog {
         match read_log() {
             Ok(text) => KernelLog::parse(&text),
             Err(why) => KernelLog {
@@ -34,7 +34,7 @@ impl KernelLog {
     }
 
     /// Takes the rates out of a log's text.
-    pub fn parse(text: &str) -> KernelLog {
+    pub(crate) fn parse(text: &str) -> KernelLog {
         let rate = |marks: &[&str]| {
             let found = text.lines().rev().find_map(|line| {
                 let rest = marks.iter().find_map(|mark| Some(line.split_once(mark)?.1))?;

@@ -76,7 +76,7 @@ pub struct ModuleStudy {
 
 impl KernelModule {
     /// Reads these files. `release` is the kernel's version, as `uname -r` prints it.
-    pub fn detect(files: &Files, release: &str) -> KernelModule {
+    pub(crate) fn detect(files: &Files, release: &str) -> KernelModule {
         let is = |path: &str| files.path(path).exists();
         let headers = format!("/lib/modules/{release}/build");
         KernelModule {

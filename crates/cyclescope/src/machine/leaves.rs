@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 /// One of the four registers that CPUID answers in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Register {
+pub(crate) enum Register {
     /// EAX.
     Eax,
     /// EBX.
@@ -68,7 +68,7 @@ impl Leaves {
     /// Executes CPUID on the CPU that the thread happens to run on.
     ///
     /// Empty where the kernel makes CPUID fault for this process (`arch_prctl(ARCH_SET_CPUID, 0)`).
-    pub fn read() -> Leaves {
+    pub(crate) fn read() -> Leaves {
         if cpuid_faults() {
             return Leaves::default();
         }
@@ -79,12 +79,12 @@ impl Leaves {
     }
 
     /// Executes CPUID on `cpu`, from a thread of its own so that the caller's affinity stays as it is.
-    pub fn read_on(cpu: u32) -> Result<Leaves, String> {
+    pub(crate) fn read_on(cpu: u32) -> Result<Leaves, String> {
         on_cpu(cpu, Leaves::read)
     }
 
     /// Takes every leaf from `cpuid(leaf, subleaf)`, asking only for those that exist.
-    pub fn from_reader(cpuid: impl Fn(u32, u32) -> [u32; 4]) -> Leaves {
+    pub(crate) fn from_reader(cpuid: impl Fn(u32, u32) -> [u32; 4]) -> Leaves {
         let mut leaves = Leaves::default();
         for &(leaf, subleaves) in WANTED {
             if leaves.exists(leaf) {
@@ -117,27 +117,27 @@ impl Leaves {
     }
 
     /// Whether nothing could be read.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
     /// What CPUID answered, or `None` for a leaf that doesn't exist here.
-    pub fn get(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
+    pub(crate) fn get(&self, leaf: u32, subleaf: u32) -> Option<[u32; 4]> {
         self.table.iter().find(|row| row.leaf == leaf && row.subleaf == subleaf).map(|row| row.answer)
     }
 
     /// One register; 0 for a leaf that doesn't exist, which is how the manuals define absent feature bits.
-    pub fn register(&self, leaf: u32, subleaf: u32, register: Register) -> u32 {
+    pub(crate) fn register(&self, leaf: u32, subleaf: u32, register: Register) -> u32 {
         self.get(leaf, subleaf).map_or(0, |answer| answer[register as usize])
     }
 
     /// One bit of a register; false for a leaf that doesn't exist.
-    pub fn bit(&self, leaf: u32, subleaf: u32, register: Register, bit: u32) -> bool {
+    pub(crate) fn bit(&self, leaf: u32, subleaf: u32, register: Register, bit: u32) -> bool {
         self.register(leaf, subleaf, register) >> bit & 1 == 1
     }
 
     /// The vendor's twelve characters from leaf 0, for example `GenuineIntel`.
-    pub fn vendor_text(&self) -> String {
+    pub(crate) fn vendor_text(&self) -> String {
         let [_, ebx, ecx, edx] = self.get(0, 0).unwrap_or_default();
         text_of(&[ebx, edx, ecx])
     }
@@ -226,7 +226,7 @@ pub(super) mod tests {
     use super::*;
 
     /// An Emerald Rapids VM under KVM without 15h and 16h, with AVX-512 and without AMX.
-    pub fn emerald_rapids_vm() -> Leaves {
+    pub(crate) fn emerald_rapids_vm() -> Leaves {
         Leaves::from_table(&[
             (0, 0, [0x1c, 0x756e6547, 0x6c65746e, 0x49656e69]),
             (1, 0, [0x000c06f2, 0x01020800, 0xfffa3203, 0x1f8bfbff]),

@@ -265,7 +265,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// The design of a processor; `core` decides on hybrid processors and is `None` where CPUID 1Ah is silent.
-pub fn microarchitecture(
+pub(crate) fn microarchitecture(
     vendor: Vendor,
     family: u32,
     model: u32,

@@ -6,30 +6,30 @@
 //! here is global, and every source may be missing (a container without `/sys`, a hypervisor without CPUID
 //! leaves), which is a [`Fact`] with a reason.
 
-pub mod cache;
-pub mod calibrate;
-pub mod cgroup;
+pub(crate) mod cache;
+pub(crate) mod calibrate;
+pub(crate) mod cgroup;
 pub mod core_series;
 pub mod core_study;
-pub mod counters;
+pub(crate) mod counters;
 pub mod cpu;
 pub mod fact;
 mod feature_table;
 pub mod features;
 pub mod finding;
-pub mod kernel_log;
+pub(crate) mod kernel_log;
 pub mod kernel_module;
 pub mod leaves;
-pub mod microarch;
-pub mod noise;
-pub mod power;
-pub mod reading;
-pub mod simulated;
-pub mod step;
+pub(crate) mod microarch;
+pub(crate) mod noise;
+pub(crate) mod power;
+pub(crate) mod reading;
+pub(crate) mod simulated;
+pub(crate) mod step;
 pub mod synchrony;
 pub mod topology;
 pub mod traps;
-pub mod tsc;
+pub(crate) mod tsc;
 pub mod tsc_study;
 mod vendor;
 
@@ -94,7 +94,7 @@ pub struct CpuFacts {
 
 impl CpuFacts {
     /// Reads the facts of `cpu` from `/sys`.
-    pub fn detect(files: &Files, cpu: u32) -> CpuFacts {
+    pub(crate) fn detect(files: &Files, cpu: u32) -> CpuFacts {
         let power = Power::detect(files, cpu);
         CpuFacts { cpu, siblings: siblings(files, cpu), node: numa_node(files, cpu), power }
     }
@@ -128,7 +128,7 @@ impl Machine {
 
     /// The same from a CPUID table and a folder of files. What only the running kernel can answer (affinity,
     /// XCR0, `prctl`) is still asked of it.
-    pub fn from_sources(cpuid: Leaves, files: &Files) -> Machine {
+    pub(crate) fn from_sources(cpuid: Leaves, files: &Files) -> Machine {
         let cpu = Cpu::detect(&cpuid, files);
         let features = Features::detect(&cpuid, &cpu, files);
         let topology = Topology::detect(&cpuid, files);
@@ -160,7 +160,7 @@ impl Machine {
 
     /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for
     /// siblings, then the nearest numbers.
-    pub fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
+    pub(crate) fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
         let Some(target) = &self.target else { return Fact::unknown("no CPU is known to be allowed") };
         self.topology.allowed.clone().map(|allowed| {
             let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));

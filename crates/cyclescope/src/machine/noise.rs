@@ -42,7 +42,7 @@ pub struct NoiseBetween {
 
 impl Noise {
     /// Reads the counts for `cpu`; the thread's own switches belong to the calling thread.
-    pub fn read(files: &Files, cpu: u32) -> Noise {
+    pub(crate) fn read(files: &Files, cpu: u32) -> Noise {
         let stat = files.text("/proc/stat");
         let from_stat = |parse: &dyn Fn(&str) -> Option<u64>, what: &str| match &stat {
             Fact::Unknown(why) => Fact::unknown(why.clone()),
@@ -68,7 +68,7 @@ impl Noise {
     }
 
     /// What happened since `earlier`.
-    pub fn since(&self, earlier: &Noise) -> NoiseBetween {
+    pub(crate) fn since(&self, earlier: &Noise) -> NoiseBetween {
         NoiseBetween {
             steal: difference(&self.steal, &earlier.steal),
             interrupts: difference(&self.interrupts, &earlier.interrupts),
@@ -119,7 +119,7 @@ fn preempted() -> Fact<u64> {
 
 /// How many threads of others than this process and its children run or are ready on `cpu` at this moment, as far as
 /// `/proc` shows other processes (a container shows its own). Takes about 10 µs for each process.
-pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
+pub(crate) fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
     let own = std::process::id();
     let entries = match std::fs::read_dir(files.path("/proc")) {
         Ok(entries) => entries,

@@ -27,7 +27,7 @@ const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 
 impl Power {
     /// Reads the state of `cpu` (Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; mm/transhuge.rst).
-    pub fn detect(files: &Files, cpu: u32) -> Power {
+    pub(crate) fn detect(files: &Files, cpu: u32) -> Power {
         let policy = |name: &str| files.text(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"));
         let no_turbo = files.number::<u32>(NO_TURBO).map(|off| off == 0);
         let boost = files.number::<u32>(BOOST).map(|on| on == 1);

@@ -20,7 +20,7 @@ pub enum Reading {
 
 impl Reading {
     /// All readings, RDTSCP among them whether it exists or not.
-    pub const ALL: [Reading; 3] = [Reading::Rdtsc, Reading::Rdtscp, Reading::LfenceRdtsc];
+    pub(crate) const ALL: [Reading; 3] = [Reading::Rdtsc, Reading::Rdtscp, Reading::LfenceRdtsc];
 
     /// The instructions, in assembly language.
     pub fn text(self) -> &'static str {
@@ -37,7 +37,7 @@ impl Reading {
 /// # Safety
 /// RDTSC must not fault in this process: [`super::tsc::TscFacts::require`] succeeded.
 #[inline(always)]
-pub unsafe fn rdtsc() -> u64 {
+pub(crate) unsafe fn rdtsc() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: the caller has checked that the instruction doesn't fault; it touches EAX and EDX only.
     unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
@@ -49,7 +49,7 @@ pub unsafe fn rdtsc() -> u64 {
 /// # Safety
 /// As for [`rdtsc`].
 #[inline(always)]
-pub unsafe fn lfence_rdtsc() -> u64 {
+pub(crate) unsafe fn lfence_rdtsc() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: the caller has checked that RDTSC doesn't fault; LFENCE belongs to SSE2, which 64-bit mode has.
     unsafe { asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
@@ -61,7 +61,7 @@ pub unsafe fn lfence_rdtsc() -> u64 {
 /// # Safety
 /// As for [`rdtsc`], and the processor must have RDTSCP.
 #[inline(always)]
-pub unsafe fn rdtscp() -> (u64, u32) {
+pub(crate) unsafe fn rdtscp() -> (u64, u32) {
     let (low, high, aux): (u32, u32, u32);
     // SAFETY: the caller has checked that the instruction exists and doesn't fault.
     unsafe {
@@ -72,7 +72,7 @@ pub unsafe fn rdtscp() -> (u64, u32) {
 
 /// The CPU number in TSC_AUX: Linux keeps the NUMA node in bits 31:12 and the CPU in bits 11:0
 /// (arch/x86/include/asm/segment.h, vdso_encode_cpunode). A pair of RDTSCPs that disagree has migrated.
-pub fn cpu_of_aux(aux: u32) -> u32 {
+pub(crate) fn cpu_of_aux(aux: u32) -> u32 {
     aux & 0xFFF
 }
 

@@ -14,7 +14,7 @@ use super::{CpuFacts, topology::Topology};
 
 /// What a simulated core and its clock are like.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SimulatedMachine {
+pub(crate) struct SimulatedMachine {
     /// Its TSC.
     pub tsc: GivenTsc,
     /// Latency of `imul r64, r64` in core cycles, where that is a whole number.

@@ -46,7 +46,7 @@ const LEAST_DELTAS: usize = 500;
 const LEAST_DISTINCT: usize = 4;
 
 /// Finds the step in deltas between two reads, in ticks.
-pub fn step_of(deltas: &[u64]) -> Fact<Step> {
+pub(crate) fn step_of(deltas: &[u64]) -> Fact<Step> {
     if deltas.len() < LEAST_DELTAS {
         return Fact::unknown(format!("{} deltas are too few", deltas.len()));
     }
@@ -151,7 +151,7 @@ const PLANNING_PAIRS: usize = 8_000;
 
 /// The step of one way of reading a machine's TSC, in ticks: as given with the machine, else measured on the CPU that
 /// the calling thread runs on, in about a millisecond.
-pub fn step_ticks(tsc: &TscFacts, reading: Reading) -> Fact<f64> {
+pub(crate) fn step_ticks(tsc: &TscFacts, reading: Reading) -> Fact<f64> {
     if let Some(given) = tsc.given {
         return Fact::Known(given.step);
     }
@@ -169,7 +169,7 @@ pub fn step_ticks(tsc: &TscFacts, reading: Reading) -> Fact<f64> {
 ///
 /// # Safety
 /// RDTSC must not fault here, and for [`Reading::Rdtscp`] the processor must have it.
-pub unsafe fn measure_step(reading: Reading, pairs: usize) -> Fact<Step> {
+pub(crate) unsafe fn measure_step(reading: Reading, pairs: usize) -> Fact<Step> {
     // SAFETY: the caller has checked that the instructions may be executed.
     let deltas = unsafe {
         match reading {

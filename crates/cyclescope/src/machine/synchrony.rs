@@ -9,7 +9,7 @@
 //! back, and two steps of the TSC. A step that differs between the CPUs is not looked for. A hypervisor that
 //! moves a virtual CPU between processors whose TSCs disagree shows as a jump, if it does so meanwhile.
 
-pub mod bounds;
+pub(crate) mod bounds;
 mod pingpong;
 mod pinned;
 #[cfg(test)]
@@ -59,7 +59,7 @@ pub struct Pair {
 
 impl Synchrony {
     /// Whether no time was seen to run backwards between any two of the CPUs; `None` where none was compared.
-    pub fn monotonic(&self) -> Option<bool> {
+    pub(crate) fn monotonic(&self) -> Option<bool> {
         let mut compared = self.pairs.iter().filter_map(|pair| pair.comparison.known()).peekable();
         compared.peek()?;
         Some(compared.all(Comparison::monotonic))
@@ -80,7 +80,7 @@ const STEP_PAIRS: usize = 30_000;
 const STEP_MOST: f64 = 100.0;
 
 /// How the exchanges read the TSC: in a way that waits for the message before it.
-pub fn reading(machine: &Machine) -> Fact<Reading> {
+pub(crate) fn reading(machine: &Machine) -> Fact<Reading> {
     if machine.features.lfence().known().is_some() {
         return Fact::Known(Reading::LfenceRdtsc);
     }
@@ -95,7 +95,7 @@ pub fn reading(machine: &Machine) -> Fact<Reading> {
 ///
 /// `step` is that of [`reading`] in ticks, if it is known from [`super::tsc_study::TscStudy::step`]; else it is
 /// measured. The calling thread's affinity stays as it is.
-pub fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Synchrony> {
+pub(crate) fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Synchrony> {
     // Where the TSC is forbidden, so is the system's clock: nothing is timed before this.
     if let Err(refused) = machine.tsc.require_here() {
         return Fact::unknown(refused.why);

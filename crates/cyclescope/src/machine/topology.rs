@@ -31,7 +31,7 @@ pub struct Topology {
 
 impl Topology {
     /// Reads `/sys` and asks for the process's affinity.
-    pub fn detect(leaves: &Leaves, files: &Files) -> Topology {
+    pub(crate) fn detect(leaves: &Leaves, files: &Files) -> Topology {
         let list = |path: &str| files.text(path).and_then(|text| Fact::from(parse_cpu_list(&text)));
         let allowed = allowed_cpus();
         let hybrid = leaves.bit(7, 0, Register::Edx, 15);
@@ -53,18 +53,18 @@ impl Topology {
 
     /// The CPU to measure on unless the user names one: the last allowed one, since systems put their
     /// interrupts and start their tasks on the first.
-    pub fn default_cpu(&self) -> Option<u32> {
+    pub(crate) fn default_cpu(&self) -> Option<u32> {
         self.allowed.known().and_then(|cpus| cpus.last().copied())
     }
 
     /// Whether this process may run on `cpu`.
-    pub fn allows(&self, cpu: u32) -> bool {
+    pub(crate) fn allows(&self, cpu: u32) -> bool {
         self.allowed.known().is_some_and(|cpus| cpus.contains(&cpu))
     }
 }
 
 /// The other CPUs that share a core with `cpu`, as the kernel believes.
-pub fn siblings(files: &Files, cpu: u32) -> Fact<Vec<u32>> {
+pub(crate) fn siblings(files: &Files, cpu: u32) -> Fact<Vec<u32>> {
     files
         .text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
         .and_then(|text| Fact::from(parse_cpu_list(&text)))
@@ -72,7 +72,7 @@ pub fn siblings(files: &Files, cpu: u32) -> Fact<Vec<u32>> {
 }
 
 /// The NUMA node that `cpu` belongs to.
-pub fn numa_node(files: &Files, cpu: u32) -> Fact<u32> {
+pub(crate) fn numa_node(files: &Files, cpu: u32) -> Fact<u32> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let node = std::fs::read_dir(files.path(&folder)).ok().and_then(|entries| {
         entries.flatten().find_map(|entry| {
@@ -84,7 +84,7 @@ pub fn numa_node(files: &Files, cpu: u32) -> Fact<u32> {
 
 /// The kernel's list format, such as `0-3,8,10-11`; empty for no CPU (Documentation/admin-guide/cputopology.rst).
 /// A `cpuset` may write `(null)` for an empty list.
-pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
+pub(crate) fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
     let text = text.trim();
     if text.is_empty() || text == "(null)" {
         return Ok(Vec::new());

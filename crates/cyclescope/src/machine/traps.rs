@@ -31,13 +31,13 @@ pub struct Traps {
 
 /// A CPUID that stays in the processor takes 25 to 250 ticks, one that exits a thousand and more (measured:
 /// 12 970 core cycles on a Zen 4 VM).
-pub const CPUID_EXITS_ABOVE: f64 = 1000.0;
+pub(crate) const CPUID_EXITS_ABOVE: f64 = 1000.0;
 /// A read of the TSC takes 10 to 80 ticks, one that exits or is emulated 500 and more.
-pub const TSC_EXITS_ABOVE: f64 = 500.0;
+pub(crate) const TSC_EXITS_ABOVE: f64 = 500.0;
 
 impl Traps {
     /// Measures all of them in a few milliseconds.
-    pub fn measure(tsc: &TscFacts, features: &Features) -> Result<Traps, Unavailable> {
+    pub(crate) fn measure(tsc: &TscFacts, features: &Features) -> Result<Traps, Unavailable> {
         tsc.require_here()?;
         // SAFETY (of all reads below): `require` has made sure that RDTSC doesn't fault; RDTSCP is executed
         // only where the features have it.

@@ -56,14 +56,14 @@ pub struct Source {
 
 impl Source {
     /// How far the source lies above the calibration, in parts per million; `None` where it is silent.
-    pub fn ppm_above(&self, calibrated: Hertz) -> Option<f64> {
+    pub(crate) fn ppm_above(&self, calibrated: Hertz) -> Option<f64> {
         self.rate.known().map(|rate| rate.ppm_above(calibrated))
     }
 }
 
 impl TscFacts {
     /// Asks CPUID, `prctl` and the kernel's files. Reads no TSC.
-    pub fn detect(leaves: &Leaves, cpu: &Cpu, features: &Features, files: &Files) -> TscFacts {
+    pub(crate) fn detect(leaves: &Leaves, cpu: &Cpu, features: &Features, files: &Files) -> TscFacts {
         let record = files.first_record("/proc/cpuinfo");
         let flag = |name: &str| match &record {
             Fact::Known(record) => {
@@ -106,7 +106,7 @@ impl TscFacts {
 
     /// Fails where an experiment of this process can't read the TSC that is meant: RDTSC would fault, or it would read
     /// another machine's.
-    pub fn require_here(&self) -> Result<(), Unavailable> {
+    pub(crate) fn require_here(&self) -> Result<(), Unavailable> {
         self.require()?;
         match self.given {
             None => Ok(()),

@@ -55,7 +55,7 @@ const PAIRS: usize = 100_000;
 impl TscStudy {
     /// Makes the experiments: calibration within `budget`, then about 50 ms for the rest. The caller pins the
     /// thread to the CPU of interest.
-    pub fn measure(
+    pub(crate) fn measure(
         machine: &Machine,
         counters: &Counters,
         budget: Duration,
@@ -80,7 +80,7 @@ impl TscStudy {
     }
 
     /// The step of `reading`.
-    pub fn step(&self, reading: Reading) -> Option<&Step> {
+    pub(crate) fn step(&self, reading: Reading) -> Option<&Step> {
         self.steps.iter().find(|found| found.reading == reading)?.step.known()
     }
 }

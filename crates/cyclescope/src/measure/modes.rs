@@ -14,7 +14,7 @@ pub struct Mode {
 
 /// Replicates by their mode.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Modes {
+pub(crate) struct Modes {
     /// The replicates of each mode, by their numbers; modes are in ascending order of their costs.
     groups: Vec<Vec<usize>>,
     count: usize,
@@ -22,23 +22,23 @@ pub struct Modes {
 
 impl Modes {
     /// Finds the modes of these costs. A spread of `scale` within a mode says nothing: see [`clusters`].
-    pub fn of(costs: &[f64], scale: f64) -> Modes {
+    pub(crate) fn of(costs: &[f64], scale: f64) -> Modes {
         Modes { groups: clusters(costs, scale), count: costs.len() }
     }
 
     /// One mode of this many replicates, whatever their costs.
-    pub fn one(count: usize) -> Modes {
+    pub(crate) fn one(count: usize) -> Modes {
         Modes { groups: vec![(0..count).collect()], count }
     }
 
     /// The mode that most replicates are in: of two equal ones the cheaper. None without replicates.
-    pub fn largest(&self) -> Option<&[usize]> {
+    pub(crate) fn largest(&self) -> Option<&[usize]> {
         self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
     }
 
     /// The modes that may be as frequent as the largest: their numbers differ by no more than two standard deviations
     /// of a fair coin's. The largest is among them.
-    pub fn rivals(&self) -> impl Iterator<Item = &[usize]> {
+    pub(crate) fn rivals(&self) -> impl Iterator<Item = &[usize]> {
         const DEVIATIONS: f64 = 2.0;
         let most = self.largest().map_or(0, <[usize]>::len) as f64;
         let rivals = self.groups.iter().filter(move |group| {
@@ -49,7 +49,7 @@ impl Modes {
     }
 
     /// The modes, where there are several and each has an interval; none where replicates agree.
-    pub fn listed(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<Mode> {
+    pub(crate) fn listed(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<Mode> {
         if self.groups.len() < 2 {
             return Vec::new();
         }

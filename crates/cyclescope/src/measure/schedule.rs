@@ -14,11 +14,11 @@ use crate::ruler::LayoutSamples;
 use std::time::Duration;
 
 /// Batches of well-behaved programs take some milliseconds, and their lock may have to be waited for.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
 /// How a batch runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
     pub warm_up: u32,
     /// Timed rounds of each layout.
@@ -46,7 +46,7 @@ impl Default for Pace {
 
 /// One layout: where programs are, and what each column calls.
 #[derive(Debug, Clone)]
-pub struct Stage {
+pub(crate) struct Stage {
     /// The programs that it uses.
     pub code: Vec<Placed>,
     /// The call of each column.
@@ -61,21 +61,21 @@ pub struct Stage {
 
 impl Stage {
     /// A random order of calls, with registers in the middle of their areas.
-    pub fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
+    pub(crate) fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
         Stage { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.bits() }
     }
 
     /// Other data addresses.
-    pub fn with_data(self, data: Vec<i32>) -> Stage {
+    pub(crate) fn with_data(self, data: Vec<i32>) -> Stage {
         Stage { data, ..self }
     }
 }
 
 /// The first programs at fixed addresses at the start of the arena, each body at the start of a cache line, and the end
 /// of the last: for the ruler, and for what is compared at one place.
-pub fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
+pub(crate) fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
     let (offsets, end) = placement::fixed(programs);
     (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
 }
@@ -108,28 +108,32 @@ pub struct Room {
 
 /// Programs and the layouts to run them in.
 #[derive(Debug, Clone)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     batch: Batch,
     orders: Vec<Vec<usize>>,
 }
 
 impl Schedule {
     /// Programs without a layout yet.
-    pub fn new(programs: Vec<Program>, pace: Pace) -> Schedule {
+    pub(crate) fn new(programs: Vec<Program>, pace: Pace) -> Schedule {
         let Pace { warm_up, rounds, delay, deadline, memory } = pace;
         let batch = Batch { programs, warm_up, rounds, layouts: Vec::new(), memory, delay, deadline };
         Schedule { batch, orders: Vec::new() }
     }
 
     /// Programs in these layouts.
-    pub fn with(programs: Vec<Program>, pace: Pace, stages: impl IntoIterator<Item = Stage>) -> Schedule {
+    pub(crate) fn with(
+        programs: Vec<Program>,
+        pace: Pace,
+        stages: impl IntoIterator<Item = Stage>,
+    ) -> Schedule {
         let mut schedule = Schedule::new(programs, pace);
         schedule.restage(stages);
         schedule
     }
 
     /// The same programs in other layouts.
-    pub fn restage(&mut self, stages: impl IntoIterator<Item = Stage>) {
+    pub(crate) fn restage(&mut self, stages: impl IntoIterator<Item = Stage>) {
         self.batch.layouts.clear();
         self.orders.clear();
         for Stage { code, calls, order, data, seed } in stages {
@@ -140,33 +144,33 @@ impl Schedule {
     }
 
     /// The programs.
-    pub fn programs(&self) -> &[Program] {
+    pub(crate) fn programs(&self) -> &[Program] {
         &self.batch.programs
     }
 
     /// What an executor runs.
-    pub fn batch(&self) -> &Batch {
+    pub(crate) fn batch(&self) -> &Batch {
         &self.batch
     }
 
     /// Runs it; the samples are by layout, round and call, in the order in which they were taken.
-    pub fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
+    pub(crate) fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
         executor.run(&self.batch)
     }
 
     /// Each layout's samples.
-    pub fn by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
+    pub(crate) fn by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
         samples.chunks_exact((self.batch.rounds as usize * self.batch.calls()).max(1))
     }
 
     /// Each layout's durations, by column.
-    pub fn ordered(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
+    pub(crate) fn ordered(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
         let layouts = self.by_layout(samples).zip(&self.orders);
         layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
     }
 
     /// Runs it, and returns each layout's durations, by column.
-    pub fn measure(&self, executor: &mut dyn Executor) -> Result<Vec<LayoutSamples>, RunError> {
+    pub(crate) fn measure(&self, executor: &mut dyn Executor) -> Result<Vec<LayoutSamples>, RunError> {
         Ok(self.ordered(&self.run(executor)?))
     }
 }

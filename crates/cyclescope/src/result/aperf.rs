@@ -17,7 +17,7 @@ const SHARE: f64 = 0.01;
 
 /// Core cycles a tick of the TSC, by APERF and by the ruler.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Aperf {
+pub(crate) struct Aperf {
     /// By APERF, over all batches of the layouts that the estimate rests on.
     pub by_aperf: f64,
     /// By the ruler: the slowest layout, the mean, the fastest one. None where the timing method counts no ticks.
@@ -37,7 +37,7 @@ pub struct AperfRecord {
 
 impl Aperf {
     /// The comparison for a measurement with this clock; none where APERF wasn't read.
-    pub fn of(measurement: &Measurement, clock: &Clock) -> Option<Aperf> {
+    pub(crate) fn of(measurement: &Measurement, clock: &Clock) -> Option<Aperf> {
         // A hypervisor may offer the counter and let it stand still.
         let Progress { tsc, aperf, .. } =
             measurement.acquisition.progress.filter(|progress| progress.tsc > 0 && progress.aperf > 0)?;
@@ -52,7 +52,7 @@ impl Aperf {
 
     /// A caveat where the two disagree. A clock that moves explains what lies within the range of the layouts, for a
     /// mean over time can't leave it.
-    pub fn caveat(&self) -> Option<Caveat> {
+    pub(crate) fn caveat(&self) -> Option<Caveat> {
         let [slow, mean, fast] = self.by_ruler?;
         if (slow * (1.0 - SHARE)..=fast * (1.0 + SHARE)).contains(&self.by_aperf) {
             return None;
@@ -66,7 +66,7 @@ impl Aperf {
     }
 
     /// The comparison as a part of a record.
-    pub fn record(&self, tsc: Option<Hertz>) -> AperfRecord {
+    pub(crate) fn record(&self, tsc: Option<Hertz>) -> AperfRecord {
         AperfRecord {
             cycles_per_tick: self.by_aperf,
             ruler_cycles_per_tick: self.by_ruler.map(|[_, mean, _]| mean),

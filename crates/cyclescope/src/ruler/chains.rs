@@ -13,7 +13,8 @@
 //! Each loop is at most 64 bytes and stands in one cache line, and touches no memory.
 
 use crate::clock::Clock;
-pub use crate::program::chains::{ADD, IMUL, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
+pub use crate::program::chains::IMUL;
+pub(crate) use crate::program::chains::{ADD, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
 use crate::program::{Program, Recipe};
 
 /// Copies in the sentinel's loop: as many as fit, for a short loop loses slots at its end (twelve additions
@@ -21,7 +22,7 @@ use crate::program::{Program, Recipe};
 const SENTINEL_COPIES: usize = 4;
 
 /// Iterations of the sentinel's loop at least: some two hundred core cycles.
-pub const SENTINEL_LOOPS: u64 = 40;
+pub(crate) const SENTINEL_LOOPS: u64 = 40;
 
 /// Iterations for each unit of the clock's step: the sentinel then takes some twenty steps, so that a busy
 /// sibling, which adds a half, shows in every sample. (With 40 iterations and a simulated step of 38, intervals
@@ -29,12 +30,12 @@ pub const SENTINEL_LOOPS: u64 = 40;
 const LOOPS_PER_STEP: f64 = 5.0;
 
 /// Iterations of the sentinel's loop with a clock of this step.
-pub fn sentinel_loops(step: f64) -> u64 {
+pub(crate) fn sentinel_loops(step: f64) -> u64 {
     SENTINEL_LOOPS.max((LOOPS_PER_STEP * step) as u64)
 }
 
 /// Additions in so many iterations of the sentinel's loop.
-pub fn sentinel_adds(loops: u64) -> f64 {
+pub(crate) fn sentinel_adds(loops: u64) -> f64 {
     (SENTINEL_ADDS * SENTINEL_COPIES) as f64 * loops as f64
 }
 
@@ -46,12 +47,12 @@ pub fn sentinel_width(adders: u32) -> f64 {
 }
 
 /// Links in the short and the long loop body of the `add` chain.
-pub const ADD_LINKS: [usize; 2] = [8, 24];
+pub(crate) const ADD_LINKS: [usize; 2] = [8, 24];
 
 /// Links by which the two bodies of each chain differ.
-pub const ADD_SPAN: f64 = (ADD_LINKS[1] - ADD_LINKS[0]) as f64;
+pub(crate) const ADD_SPAN: f64 = (ADD_LINKS[1] - ADD_LINKS[0]) as f64;
 /// See [`ADD_SPAN`].
-pub const IMUL_SPAN: f64 = (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
+pub(crate) const IMUL_SPAN: f64 = (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
 
 /// The ruler's programs.
 #[derive(Debug, Clone)]

@@ -11,21 +11,21 @@ use crate::statistics::normal_quantile;
 /// [`Ruler::programs`](super::Ruler::programs). Other calls follow.
 pub mod column {
     /// The short `imul` chain.
-    pub const IMUL_SHORT: usize = 0;
+    pub(crate) const IMUL_SHORT: usize = 0;
     /// The long `imul` chain.
-    pub const IMUL_LONG: usize = 1;
+    pub(crate) const IMUL_LONG: usize = 1;
     /// The width sentinel of a ruler without the `add` chain.
-    pub const BRIEF_SENTINEL: usize = 2;
+    pub(crate) const BRIEF_SENTINEL: usize = 2;
     /// Calls of a ruler without the `add` chain.
-    pub const BRIEF: usize = 3;
+    pub(crate) const BRIEF: usize = 3;
     /// The short `add` chain.
-    pub const ADD_SHORT: usize = 2;
+    pub(crate) const ADD_SHORT: usize = 2;
     /// The long `add` chain.
-    pub const ADD_LONG: usize = 3;
+    pub(crate) const ADD_LONG: usize = 3;
     /// The width sentinel.
-    pub const SENTINEL: usize = 4;
+    pub(crate) const SENTINEL: usize = 4;
     /// Calls of the whole ruler.
-    pub const WHOLE: usize = 5;
+    pub(crate) const WHOLE: usize = 5;
 }
 
 /// What a difference of two bodies, or of two rulers, may be wrong by in all layouts alike, in core cycles, as
@@ -78,44 +78,44 @@ pub struct Scale {
 
 impl Scale {
     /// Core cycles of one link of the `add` chain: 1 where the rulers agree.
-    pub fn add_link(&self) -> f64 {
+    pub(crate) fn add_link(&self) -> f64 {
         self.add / self.rate
     }
 
     /// Whether raw units can be divided by it: no reading ran backwards, and the long chain took longer.
-    pub fn is_sane(&self) -> bool {
+    pub(crate) fn is_sane(&self) -> bool {
         self.rate.is_finite() && self.rate > 0.0
     }
 }
 
 impl Gauge {
     /// The whole ruler, in the columns [`column::IMUL_SHORT`] to [`column::SENTINEL`].
-    pub fn whole(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
+    pub(crate) fn whole(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
         Gauge { add: true, loops: loops as f64, sentinel_loops, imul_latency }
     }
 
     /// The chain of `imul` and the sentinel, in the columns [`column::IMUL_SHORT`] to [`column::BRIEF_SENTINEL`].
-    pub fn brief(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
+    pub(crate) fn brief(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
         Gauge { add: false, loops: loops as f64, sentinel_loops, imul_latency }
     }
 
     /// Core cycles by which the two lengths of the `imul` chain differ.
-    pub fn span(&self) -> f64 {
+    pub(crate) fn span(&self) -> f64 {
         IMUL_SPAN * self.loops * self.imul_latency
     }
 
     /// Core cycles of the short `imul` chain.
-    pub fn short(&self) -> f64 {
+    pub(crate) fn short(&self) -> f64 {
         IMUL_LINKS[0] as f64 * self.loops * self.imul_latency
     }
 
     /// Core cycles of so many iterations of the long `imul` chain.
-    pub fn long(&self, loops: u64) -> f64 {
+    pub(crate) fn long(&self, loops: u64) -> f64 {
         IMUL_LINKS[1] as f64 * loops as f64 * self.imul_latency
     }
 
     /// What the durations of a round say, or means over rounds.
-    pub fn read(&self, durations: &[f64]) -> Scale {
+    pub(crate) fn read(&self, durations: &[f64]) -> Scale {
         let rate = (durations[column::IMUL_LONG] - durations[column::IMUL_SHORT]) / self.span();
         let overhead = durations[column::IMUL_SHORT] / rate - self.short();
         let adds = sentinel_adds(self.sentinel_loops);
@@ -130,14 +130,14 @@ impl Gauge {
 
     /// What the instrument may be wrong by, as a standard deviation, in core cycles a copy: for a cost that is the
     /// difference of two bodies over so many copies, by this ruler.
-    pub fn systematic(&self, cost: f64, copies: f64) -> f64 {
+    pub(crate) fn systematic(&self, cost: f64, copies: f64) -> f64 {
         (INSTRUMENT_CYCLES / copies).hypot(cost * INSTRUMENT_CYCLES / self.span())
     }
 
     /// The standard error of a width over so many rounds, as a share of it: from the clock's step, for a duration between
     /// two readings of such a clock has the variance step²/6, and from the sentinel's own spread. What a call takes beside
     /// its chain, (1 + s) short − s long with s = short / (long − short) in links, is in the width too.
-    pub fn width_error(&self, scale: &Scale, step: f64, rounds: usize) -> f64 {
+    pub(crate) fn width_error(&self, scale: &Scale, step: f64, rounds: usize) -> f64 {
         let sentinel = sentinel_adds(self.sentinel_loops) / scale.width;
         let [links, span] =
             if self.add { [ADD_LINKS[0] as f64, ADD_SPAN] } else { [IMUL_LINKS[0] as f64, IMUL_SPAN] };

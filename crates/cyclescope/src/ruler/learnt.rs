@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// The width of a core of its own, as learnt so far: about the most of the upper quartiles of some rounds each, for a
 /// neighbour may be there nearly always, and any round may be wrong either way.
 #[derive(Debug, Clone, Default)]
-pub struct Widths {
+pub(crate) struct Widths {
     recent: Vec<f64>,
     /// In ascending order.
     quartiles: Vec<f64>,
@@ -19,7 +19,7 @@ impl Widths {
     const DOUBTED: usize = 20;
 
     /// Learns from one round.
-    pub fn learn(&mut self, width: f64) {
+    pub(crate) fn learn(&mut self, width: f64) {
         self.recent.push(width);
         if self.recent.len() == Self::ROUNDS {
             self.recent.sort_by(f64::total_cmp);
@@ -31,7 +31,7 @@ impl Widths {
     }
 
     /// The width of a core of its own; none while nothing is known.
-    pub fn quiet(&self) -> Option<Quiet> {
+    pub(crate) fn quiet(&self) -> Option<Quiet> {
         let count = self.quartiles.len();
         let best = count.checked_sub(1 + count / Self::DOUBTED).map(|at| self.quartiles[at]);
         best.map(|best| Quiet::of([(best, 0.0)], None))
@@ -40,7 +40,7 @@ impl Widths {
 
 /// A figure that is the same each time, as learnt so far: the median of the last ones.
 #[derive(Debug, Clone, Default)]
-pub struct Usual {
+pub(crate) struct Usual {
     recent: VecDeque<f64>,
     usual: Option<f64>,
     learnt: usize,
@@ -52,7 +52,7 @@ impl Usual {
     const EACH: usize = 32;
 
     /// Learns from one round.
-    pub fn learn(&mut self, figure: f64) {
+    pub(crate) fn learn(&mut self, figure: f64) {
         if self.recent.len() == Self::MOST {
             self.recent.pop_front();
         }
@@ -64,12 +64,12 @@ impl Usual {
     }
 
     /// The figure; none while too little is known.
-    pub fn usual(&self) -> Option<f64> {
+    pub(crate) fn usual(&self) -> Option<f64> {
         self.usual
     }
 
     /// Whether a figure is no further from the usual one than this. Any is while nothing is known.
-    pub fn is_near(&self, figure: f64, reach: f64) -> bool {
+    pub(crate) fn is_near(&self, figure: f64, reach: f64) -> bool {
         self.usual.is_none_or(|usual| (figure - usual).abs() <= reach)
     }
 }

@@ -10,12 +10,14 @@ mod outlier;
 mod quiet;
 mod samples;
 
-pub use chains::{
-    ADD, ADD_LINKS, ADD_SPAN, IMUL, IMUL_LINKS, IMUL_SPAN, Ruler, SENTINEL, SENTINEL_ADDS, SENTINEL_LOOPS,
-    sentinel_adds, sentinel_loops, sentinel_width,
+pub(crate) use chains::{
+    ADD, ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, SENTINEL, SENTINEL_ADDS, SENTINEL_LOOPS, sentinel_adds,
+    sentinel_loops,
 };
-pub use gauge::{Gauge, INSTRUMENT_CYCLES, Scale, column, instrument_margin, shared_margin};
-pub use learnt::{Usual, Widths};
-pub use outlier::{Band, KEPT_LEAST, Outliers};
-pub use quiet::{Alone, Quiet};
-pub use samples::{LayoutSamples, duration};
+pub use chains::{IMUL, Ruler, sentinel_width};
+pub use gauge::INSTRUMENT_CYCLES;
+pub(crate) use gauge::{Gauge, Scale, column, instrument_margin, shared_margin};
+pub(crate) use learnt::{Usual, Widths};
+pub(crate) use outlier::{Band, KEPT_LEAST, Outliers};
+pub(crate) use quiet::{Alone, Quiet};
+pub(crate) use samples::{LayoutSamples, duration};

@@ -10,14 +10,14 @@ use crate::statistics::{median, quantile};
 const SCALES: f64 = 6.0;
 
 /// A layout with fewer undisturbed rounds is not used: of two nobody can tell which was disturbed.
-pub const KEPT_LEAST: usize = 3;
+pub(crate) const KEPT_LEAST: usize = 3;
 
 /// The share of a duration by which the core clock wanders from one round to the next.
 const CLOCK_WANDER: f64 = 0.0005;
 
 /// How durations of one call lie about the median of their group, of a layout, say.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outliers {
+pub(crate) struct Outliers {
     /// The median of each group.
     pub medians: Vec<f64>,
     /// A duration beyond its median by more than this is an outlier.
@@ -33,7 +33,7 @@ impl Outliers {
     /// # Panics
     ///
     /// Without groups, or where one is empty.
-    pub fn of(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
+    pub(crate) fn of(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
         let medians: Vec<f64> = groups.iter_mut().map(|group| median(group)).collect();
         let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
         for (group, median) in groups.iter().zip(&medians) {
@@ -51,7 +51,7 @@ impl Outliers {
 
 /// Where undisturbed values lie, where a disturbance can move them either way: a difference of two readings, say.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Band {
+pub(crate) struct Band {
     low: f64,
     high: f64,
 }
@@ -59,7 +59,7 @@ pub struct Band {
 impl Band {
     /// The median give or take some interquartile ranges, or some `least` where that is wider; none without finite
     /// values.
-    pub fn of(mut values: Vec<f64>, least: f64) -> Option<Band> {
+    pub(crate) fn of(mut values: Vec<f64>, least: f64) -> Option<Band> {
         values.retain(|value| value.is_finite());
         if values.is_empty() {
             return None;
@@ -71,12 +71,12 @@ impl Band {
     }
 
     /// The median of the values.
-    pub fn middle(&self) -> f64 {
+    pub(crate) fn middle(&self) -> f64 {
         (self.low + self.high) / 2.0
     }
 
     /// Whether a value is in it.
-    pub fn contains(&self, value: f64) -> bool {
+    pub(crate) fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }

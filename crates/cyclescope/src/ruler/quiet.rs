@@ -50,7 +50,7 @@ pub struct Alone<T> {
 impl Quiet {
     /// From widths that were seen, each with its standard error as a share of it; `known` is what the sentinel reads on a
     /// core of its own, where data tell it.
-    pub fn of(widths: impl IntoIterator<Item = (f64, f64)>, known: Option<f64>) -> Quiet {
+    pub(crate) fn of(widths: impl IntoIterator<Item = (f64, f64)>, known: Option<f64>) -> Quiet {
         let less_noise = widths.into_iter().map(|(width, error)| width * (1.0 - BEST_ERRORS * error));
         let mut widths: Vec<f64> = less_noise.filter(|width| width.is_finite()).collect();
         widths.sort_by(f64::total_cmp);
@@ -59,12 +59,12 @@ impl Quiet {
     }
 
     /// The same, where an earlier look has seen a width.
-    pub fn or_earlier(self, earlier: Quiet) -> Quiet {
+    pub(crate) fn or_earlier(self, earlier: Quiet) -> Quiet {
         Quiet { best: self.best.max(earlier.best), known: self.known.max(earlier.known) }
     }
 
     /// Whether a width with this standard error, as a share of it, is that of a core of its own.
-    pub fn is_alone(&self, width: f64, error: f64) -> bool {
+    pub(crate) fn is_alone(&self, width: f64, error: f64) -> bool {
         width >= ((ALONE_SHARE - ALONE_ERRORS * error) * self.best).max(KNOWN_SHARE * self.known)
     }
 
@@ -74,7 +74,7 @@ impl Quiet {
     }
 
     /// Leaves out what did not run alone, where enough did; `width` is the width of one and its standard error.
-    pub fn alone<T>(&self, all: Vec<T>, width: impl Fn(&T) -> (f64, f64)) -> Alone<T> {
+    pub(crate) fn alone<T>(&self, all: Vec<T>, width: impl Fn(&T) -> (f64, f64)) -> Alone<T> {
         let is_alone = |one: &T| {
             let (width, error) = width(one);
             self.is_alone(width, error)

@@ -13,13 +13,13 @@ pub struct LayoutSamples {
 
 /// How long a call took, in raw units. One that ends before it starts, as when the counter was reset by a migration, took
 /// forever, which no filter keeps.
-pub fn duration(sample: &Sample) -> f64 {
+pub(crate) fn duration(sample: &Sample) -> f64 {
     sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
 
 impl LayoutSamples {
     /// Orders one layout's readings; `order` has the column of each of a round's readings. For durations see [`duration`].
-    pub fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
+    pub(crate) fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
         let mut durations = vec![0.0; samples.len()];
         for (row, round) in durations.chunks_exact_mut(order.len()).zip(samples.chunks_exact(order.len())) {
             for (column, sample) in order.iter().zip(round) {
@@ -30,12 +30,12 @@ impl LayoutSamples {
     }
 
     /// Durations that are in order already, so many to a round.
-    pub fn of_durations(durations: Vec<f64>, columns: usize) -> LayoutSamples {
+    pub(crate) fn of_durations(durations: Vec<f64>, columns: usize) -> LayoutSamples {
         LayoutSamples { columns, durations }
     }
 
     /// Adds the rounds of other samples of the same calls.
-    pub fn append(&mut self, mut other: LayoutSamples) {
+    pub(crate) fn append(&mut self, mut other: LayoutSamples) {
         assert_eq!(self.columns, other.columns, "the calls are the same");
         self.durations.append(&mut other.durations);
     }
@@ -46,12 +46,12 @@ impl LayoutSamples {
     }
 
     /// The durations of one call over all rounds.
-    pub fn column(&self, call: usize) -> impl Iterator<Item = f64> + '_ {
+    pub(crate) fn column(&self, call: usize) -> impl Iterator<Item = f64> + '_ {
         self.rounds().map(move |round| round[call])
     }
 
     /// How many calls a round has.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 }

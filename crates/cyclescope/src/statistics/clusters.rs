@@ -27,7 +27,7 @@ const MOST_MODES: usize = 4;
 /// evidence: of 8, the groups must be 14 standard deviations apart to be split 95 times in 100; of 16, 10; of
 /// 32, 9; of 64, 7. No rule without a known scale does much better: 8 uniform values look like two groups 8 of
 /// their own deviations apart once in a hundred samples.
-pub fn clusters(values: &[f64], scale: f64) -> Vec<Vec<usize>> {
+pub(crate) fn clusters(values: &[f64], scale: f64) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let sorted: Vec<f64> = order.iter().map(|index| values[*index]).collect();

@@ -11,7 +11,7 @@ const NEARLY_NORMAL: f64 = 1e5;
 /// # Panics
 ///
 /// Where `p` is not inside (0, 1).
-pub fn normal_quantile(p: f64) -> f64 {
+pub(crate) fn normal_quantile(p: f64) -> f64 {
     assert!(p > 0.0 && p < 1.0, "no quantile {p} of the normal distribution");
     let q = p - 0.5;
     if q.abs() <= 0.425 {
@@ -112,7 +112,7 @@ fn polynomial(coefficients: &[f64], x: f64) -> f64 {
 /// # Panics
 ///
 /// Where `p` is not inside (0, 1) or there is less than one degree of freedom.
-pub fn t_quantile(p: f64, freedom: f64) -> f64 {
+pub(crate) fn t_quantile(p: f64, freedom: f64) -> f64 {
     assert!(p > 0.0 && p < 1.0, "no quantile {p} of Student's distribution");
     assert!(freedom >= 1.0, "{freedom} degrees of freedom");
     if p == 0.5 {

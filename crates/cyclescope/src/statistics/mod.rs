@@ -9,10 +9,10 @@ mod distribution;
 mod order;
 mod trimmed;
 
-pub use clusters::clusters;
-pub use distribution::{normal_quantile, t_quantile};
-pub use order::median_interval;
-pub use trimmed::trimmed_interval;
+pub(crate) use clusters::clusters;
+pub(crate) use distribution::{normal_quantile, t_quantile};
+pub(crate) use order::median_interval;
+pub(crate) use trimmed::trimmed_interval;
 
 /// A value and the interval that holds the truth with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -7,7 +7,7 @@ use super::{Interval, quantile};
 ///
 /// W. R. Thompson, "On confidence ranges for the median and other expectation distributions", Annals of Mathematical
 /// Statistics 7 (1936).
-pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
+pub(crate) fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let tail = (1.0 - confidence) / 2.0;

@@ -10,7 +10,7 @@ const TRIMMED: f64 = 0.2;
 /// end; that is its mean where it is symmetric. None of fewer than five values.
 ///
 /// K. K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61 (1974).
-pub fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interval> {
+pub(crate) fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let count = values.len();
     if count < 5 {
         return None;

@@ -1,6 +1,6 @@
 //! Studies: questions that take many measurements.
 
 pub mod evaluate;
-pub mod glob;
+pub(crate) mod glob;
 pub mod instr;
 pub mod marker;

@@ -12,20 +12,20 @@ use std::mem::size_of;
 use std::os::fd::AsRawFd;
 
 /// The device's path.
-pub const DEVICE: &str = "/dev/cyclescope";
+pub(crate) const DEVICE: &str = "/dev/cyclescope";
 const HOW_TO: &str =
     "build and load it (docs/kernel-safety.md); `cyclescope doctor` says what stands in the way here";
 
 /// The module, opened.
 #[derive(Debug)]
-pub struct Module {
+pub(crate) struct Module {
     device: File,
     pub(super) info: Info,
 }
 
 impl Module {
     /// Opens the device and asks what it is.
-    pub fn open() -> Result<Module, Unavailable> {
+    pub(crate) fn open() -> Result<Module, Unavailable> {
         let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| {
             let facts = KernelModule::detect(&Files::system(), &release());
             unavailable(&error, &facts)
@@ -41,22 +41,22 @@ impl Module {
     }
 
     /// The version of its interface.
-    pub fn version(&self) -> u32 {
+    pub(crate) fn version(&self) -> u32 {
         self.info.version
     }
 
     /// The kernel's own calibration of the TSC's frequency, kHz.
-    pub fn tsc_khz(&self) -> u32 {
+    pub(crate) fn tsc_khz(&self) -> u32 {
         self.info.tsc_khz
     }
 
     /// Whether the processor counts APERF and MPERF.
-    pub fn has_aperf(&self) -> bool {
+    pub(crate) fn has_aperf(&self) -> bool {
         self.info.flags & abi::INFO_APERF != 0
     }
 
     /// Whether a second CPU can end what runs too long.
-    pub fn has_deadline(&self) -> bool {
+    pub(crate) fn has_deadline(&self) -> bool {
         self.info.flags & abi::INFO_DEADLINE != 0
     }
 

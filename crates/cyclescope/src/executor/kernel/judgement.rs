@@ -16,7 +16,7 @@ pub(super) struct Judgement {
 
 impl Judgement {
     /// Whether a program may run.
-    pub fn judge(&mut self, program: &Program, rules: Rules) -> Result<(), RunError> {
+    pub(crate) fn judge(&mut self, program: &Program, rules: Rules) -> Result<(), RunError> {
         let code = Judged::from(program);
         let key = key(&code, rules);
         if self.allowed.contains(&key) {

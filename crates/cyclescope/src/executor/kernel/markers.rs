@@ -13,13 +13,13 @@ use std::mem::size_of;
 use std::time::Duration;
 
 /// Most iterations a round, each counted by its [`Target::weight`].
-pub const MOST_WORK: u32 = abi::MARKER_MOST_WORK;
+pub(crate) const MOST_WORK: u32 = abi::MARKER_MOST_WORK;
 /// Most calls a round.
-pub const MOST_CALLS: usize = abi::MARKER_MOST_CALLS as usize;
+pub(crate) const MOST_CALLS: usize = abi::MARKER_MOST_CALLS as usize;
 /// The longest [`Rounds::delay`].
-pub const MOST_DELAY: u32 = abi::MARKER_MOST_DELAY;
+pub(crate) const MOST_DELAY: u32 = abi::MARKER_MOST_DELAY;
 /// Bytes that one iteration of [`Around::Memcpy`] copies.
-pub const COPIED: u32 = abi::MARKER_COPIED;
+pub(crate) const COPIED: u32 = abi::MARKER_COPIED;
 
 /// The module takes slices of this length.
 const _: () = assert!(super::SLICE_US <= abi::MARKER_LONGEST_SLICE_US);
@@ -116,7 +116,7 @@ pub struct Target {
 
 impl Target {
     /// How much one iteration counts towards [`MOST_WORK`].
-    pub fn weight(self) -> u32 {
+    pub(crate) fn weight(self) -> u32 {
         self.weight
     }
 }
@@ -189,7 +189,7 @@ impl Markers {
     }
 
     /// What the module says of itself and the machine.
-    pub fn module(&self) -> &Module {
+    pub(crate) fn module(&self) -> &Module {
         &self.module
     }
 
@@ -199,7 +199,7 @@ impl Markers {
     }
 
     /// How the lock of the CPU was found when the last run began.
-    pub fn lock_state(&self) -> &LockState {
+    pub(crate) fn lock_state(&self) -> &LockState {
         self.lock.state()
     }
 

@@ -14,7 +14,7 @@ pub mod refused;
 #[cfg(test)]
 mod tests;
 
-pub use device::{DEVICE, Module};
+pub(crate) use device::{DEVICE, Module};
 
 use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
@@ -54,7 +54,7 @@ const INT_N: u8 = 0xcd;
 const JUDGED_COPIES: usize = 4;
 
 /// This executor on offer.
-pub const OFFER: Offer = Offer {
+pub(crate) const OFFER: Offer = Offer {
     name: "kernel",
     about: "Ring 0, through the kernel module",
     place: "ring 0",
@@ -71,7 +71,7 @@ pub const OFFER: Offer = Offer {
 };
 
 /// What a [`Kernel`] executor can do on a machine. The module has not been asked.
-pub fn capabilities(machine: &Machine) -> Capabilities {
+pub(crate) fn capabilities(machine: &Machine) -> Capabilities {
     let closed = "the module says so when it is opened";
     Capabilities {
         executor: OFFER.name,
@@ -144,7 +144,7 @@ impl Kernel {
     }
 
     /// The same where the machine's facts are known already.
-    pub fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
+    pub(crate) fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
         let module = Module::open()?;
         let info = &module.info;
         let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
@@ -168,7 +168,7 @@ impl Kernel {
     }
 
     /// What the module says of itself and the machine.
-    pub fn module(&self) -> &Module {
+    pub(crate) fn module(&self) -> &Module {
         &self.module
     }
 

@@ -111,7 +111,7 @@ pub(super) const IMUL_LATENCY: u32 = 3;
 impl Scenario {
     /// Core cycles of one copy of a snippet where code placement has no effect: the ruler's chains cost
     /// what they are known to cost, others what the scenario plants.
-    pub fn cost_of(&self, snippet: &[u8]) -> f64 {
+    pub(crate) fn cost_of(&self, snippet: &[u8]) -> f64 {
         match kind(snippet) {
             Kind::Add => 1.0,
             Kind::Imul => f64::from(IMUL_LATENCY),
@@ -133,7 +133,7 @@ impl Scenario {
     }
 
     /// Core cycles from reading to reading of one call, undisturbed and where code placement has no effect.
-    pub fn cycles(&self, program: &Program, loop_count: u64) -> f64 {
+    pub(crate) fn cycles(&self, program: &Program, loop_count: u64) -> f64 {
         let body = Body::new(self, program);
         self.overhead + body.boundary + body.cycles(self, loop_count)
     }

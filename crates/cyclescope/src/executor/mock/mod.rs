@@ -19,7 +19,7 @@ mod tests;
 mod timeline;
 
 pub use self::core::{CoreModel, SimulatedCore};
-pub use presets::recorded;
+pub(crate) use presets::recorded;
 pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
 };
@@ -92,7 +92,7 @@ impl Simulated {
     }
 
     /// The scenario, with its true costs.
-    pub fn scenario(&self) -> &Scenario {
+    pub(crate) fn scenario(&self) -> &Scenario {
         self.instrument.scenario()
     }
 

@@ -35,7 +35,7 @@ impl Scenario {
     }
 
     /// The scenario of [`Scenario::presets`] with this name.
-    pub fn preset(name: &str) -> Option<Scenario> {
+    pub(crate) fn preset(name: &str) -> Option<Scenario> {
         Scenario::presets().into_iter().find(|(known, _)| *known == name).map(|(_, scenario)| scenario)
     }
 }
@@ -67,7 +67,7 @@ fn heavy_tail(scenario: &mut Scenario) {
 /// 4096 consecutive samples of a chain of 240 `imul` between `lfence; rdtscp; lfence` and `rdtscp; lfence`,
 /// less their median, in ticks: recorded on a busy Xeon virtual machine (TSC in steps of 38 with offsets of
 /// 2), two interrupts among them.
-pub fn recorded() -> Vec<f64> {
+pub(crate) fn recorded() -> Vec<f64> {
     let text = include_str!("residuals.txt");
     text.split_ascii_whitespace().map(|number| number.parse().expect("residuals are numbers")).collect()
 }

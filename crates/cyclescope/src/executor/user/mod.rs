@@ -58,7 +58,7 @@ use std::time::{Duration, Instant};
 const SETUP_TIME: Duration = Duration::from_secs(10);
 
 /// This executor on offer.
-pub const OFFER: Offer = Offer {
+pub(crate) const OFFER: Offer = Offer {
     name: "user",
     about: "A sandboxed process",
     place: "user mode",
@@ -145,7 +145,7 @@ impl User {
     }
 
     /// The process number of the worker, while there is one.
-    pub fn worker_pid(&self) -> Option<i32> {
+    pub(crate) fn worker_pid(&self) -> Option<i32> {
         self.worker.as_ref().map(Worker::pid)
     }
 

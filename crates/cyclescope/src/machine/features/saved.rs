@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Features to be written and read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SavedFeatures {
+pub(crate) struct SavedFeatures {
     /// Why a feature can't be used, by its name; all others can.
     refused: BTreeMap<String, String>,
     xcr0: u64,

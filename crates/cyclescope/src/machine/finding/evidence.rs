@@ -10,7 +10,7 @@ use crate::machine::tsc_study::TscStudy;
 
 /// The facts that findings are made from; what was not collected stays `None` and yields no finding.
 #[derive(Debug, Clone, Copy)]
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// The machine.
     pub machine: &'a Machine,
     /// Performance counters.
@@ -37,7 +37,7 @@ pub struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// What the machine alone tells; the caller adds what else it has collected.
-    pub fn of(machine: &'a Machine) -> Evidence<'a> {
+    pub(crate) fn of(machine: &'a Machine) -> Evidence<'a> {
         Evidence {
             machine,
             counters: None,

@@ -18,7 +18,7 @@ use crate::statistics::Interval;
 
 /// One exchange, in the order in which its readings happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     /// A's TSC before it sent the message.
     pub sent: u64,
     /// B's TSC after it got the message and before it answered.
@@ -82,13 +82,13 @@ pub struct BlockOffset {
 impl Comparison {
     /// No later reading was smaller than an earlier one, in [`Comparison::exchanges`] exchanges. That none was
     /// seen is no proof that none can be.
-    pub fn monotonic(&self) -> bool {
+    pub(crate) fn monotonic(&self) -> bool {
         self.backwards.exchanges == 0
     }
 
     /// Nothing contradicts that both TSCs count the same at the same moment: the bound of the offset contains 0.
     /// That says nothing about [`Comparison::monotonic`], for the bound is some hundred ticks wide.
-    pub fn may_be_equal(&self) -> bool {
+    pub(crate) fn may_be_equal(&self) -> bool {
         self.offset_ticks.known().is_some_and(|offset| offset.contains(0.0))
     }
 }
@@ -125,7 +125,7 @@ struct Limits {
 }
 
 /// Works out what blocks of exchanges prove. `step` is that of the readings, in ticks.
-pub fn compare(blocks: &[Vec<Exchange>], step: f64) -> Fact<Comparison> {
+pub(crate) fn compare(blocks: &[Vec<Exchange>], step: f64) -> Fact<Comparison> {
     let Some(first) = blocks.iter().flatten().next() else { return Fact::unknown("no exchange was made") };
     let lead = first.reflected.wrapping_sub(first.sent) as i64 as f64;
     let slack = Slack::of(step);

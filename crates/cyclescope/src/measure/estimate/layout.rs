@@ -5,17 +5,19 @@ use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
 
 /// The calls of a round: those of the whole ruler, then the snippet's. Each layout runs them in an order of its own.
-pub mod call {
-    pub use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
+pub(crate) mod call {
+    pub(crate) use crate::ruler::column::{
+        ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS,
+    };
 
     /// u copies of the snippet.
-    pub const ONE: usize = RULERS;
+    pub(crate) const ONE: usize = RULERS;
     /// 2u copies.
-    pub const TWO: usize = RULERS + 1;
+    pub(crate) const TWO: usize = RULERS + 1;
     /// 4u copies.
-    pub const FOUR: usize = RULERS + 2;
+    pub(crate) const FOUR: usize = RULERS + 2;
     /// Calls in a round.
-    pub const COUNT: usize = RULERS + 3;
+    pub(crate) const COUNT: usize = RULERS + 3;
 }
 
 /// What must be known of a round to read its durations.

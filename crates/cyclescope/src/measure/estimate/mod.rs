@@ -15,7 +15,7 @@
 mod disturbance;
 mod layout;
 
-pub use layout::{LayoutData, LayoutEstimate, Shape, call};
+pub(crate) use layout::{LayoutData, LayoutEstimate, Shape, call};
 
 use super::modes::{Mode, Modes};
 use crate::ruler::{Alone, shared_margin};

@@ -9,7 +9,7 @@ impl Area {
     /// # Panics
     ///
     /// Where the memory is not one that [`Memory::check`](super::Memory::check) accepts, or the length differs.
-    pub fn write(&self, address: u64, into: &mut [u8]) {
+    pub(crate) fn write(&self, address: u64, into: &mut [u8]) {
         assert_eq!(into.len() as u64, self.frame_bytes(), "all of an area's physical memory is written");
         let end = self.bytes.min(self.frame_bytes()) as usize;
         let (inside, behind) = into.split_at_mut(end);
@@ -29,7 +29,7 @@ impl Area {
     }
 
     /// The eight bytes of which the area is nothing but copies, if it is: what an executor can fill it with by itself.
-    pub fn word(&self) -> Option<u64> {
+    pub(crate) fn word(&self) -> Option<u64> {
         let whole = self.bytes == self.mapped_bytes();
         match &self.fill {
             Fill::Pattern(element) if whole => Some(element.pattern()),
@@ -53,7 +53,7 @@ fn repeat(bytes: &[u8], into: &mut [u8]) {
 impl Ring {
     /// The elements in the order of the ring, by their numbers from the start of an area of so many bytes, the page of
     /// which has so many.
-    pub fn order(&self, bytes: u64, page: u64) -> Vec<u32> {
+    pub(crate) fn order(&self, bytes: u64, page: u64) -> Vec<u32> {
         let mut random = Random::new(self.seed);
         let mut order: Vec<u32> = (0..self.elements(bytes) as u32).collect();
         match self.order {

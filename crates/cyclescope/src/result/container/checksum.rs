@@ -2,34 +2,34 @@
 
 /// A sum under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Checksum(u64);
+pub(crate) struct Checksum(u64);
 
 impl Checksum {
     /// Of no bytes.
-    pub fn new() -> Checksum {
+    pub(crate) fn new() -> Checksum {
         Checksum(0xcbf2_9ce4_8422_2325)
     }
 
     /// Adds bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0 =
             bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
     }
 
     /// The sum of some bytes.
-    pub fn of(bytes: &[u8]) -> Checksum {
+    pub(crate) fn of(bytes: &[u8]) -> Checksum {
         let mut sum = Checksum::new();
         sum.add(bytes);
         sum
     }
 
     /// As a number.
-    pub fn number(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         self.0
     }
 
     /// As manifests have it.
-    pub fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         format!("{:016x}", self.0)
     }
 }

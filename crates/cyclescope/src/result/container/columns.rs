@@ -12,7 +12,7 @@ const VARINT_MOST: usize = 10;
 const SET_ASIDE: usize = 1 << 16;
 
 /// Adds an integer: 7 bits a byte, the lowest first; the highest bit says that more follow (LEB128).
-pub fn put(number: u64, out: &mut Vec<u8>) {
+pub(crate) fn put(number: u64, out: &mut Vec<u8>) {
     let mut rest = number;
     while rest >= 0x80 {
         out.push(rest as u8 | 0x80);
@@ -22,7 +22,7 @@ pub fn put(number: u64, out: &mut Vec<u8>) {
 }
 
 /// Adds readings.
-pub fn put_samples(samples: &[Sample], out: &mut Vec<u8>) {
+pub(crate) fn put_samples(samples: &[Sample], out: &mut Vec<u8>) {
     put(samples.len() as u64, out);
     for sample in samples {
         put(sample.end.wrapping_sub(sample.start), out);
@@ -36,7 +36,7 @@ pub fn put_samples(samples: &[Sample], out: &mut Vec<u8>) {
 }
 
 /// Takes an integer. `None` where the bytes begin none.
-pub fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
+pub(crate) fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut number = 0;
     for index in 0..VARINT_MOST {
         let Some(&byte) = from.fill_buf()?.first() else {
@@ -56,7 +56,7 @@ pub fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
 }
 
 /// Takes readings, so many at most. `None` where there are more or a number is none.
-pub fn take_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
+pub(crate) fn take_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
     let Some(count) = take(from)?.filter(|count| *count <= most) else { return Ok(None) };
     let mut samples = Vec::with_capacity((count as usize).min(SET_ASIDE));
     for _ in 0..count {

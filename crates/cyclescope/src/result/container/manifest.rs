@@ -94,7 +94,7 @@ impl Manifest {
     }
 
     /// Reads it from a directory.
-    pub fn read(directory: &Path) -> Result<Manifest, ContainerError> {
+    pub(crate) fn read(directory: &Path) -> Result<Manifest, ContainerError> {
         let path = directory.join(MANIFEST);
         let failed = |error| ContainerError::of_file(path.clone(), error);
         if !path.exists() && EARLIER.iter().any(|name| directory.join(name).exists()) {

@@ -45,7 +45,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The manifest's name.
-pub const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 /// The other files, in the order of [`Part`].
 const FILES: [&str; 4] = ["programs.jsonl.zst", "layouts.jsonl.zst", "readings.zst", "records.jsonl.zst"];
 
@@ -121,7 +121,7 @@ pub struct How {
 
 impl How {
     /// That of a batch.
-    pub fn of(batch: &Batch) -> How {
+    pub(crate) fn of(batch: &Batch) -> How {
         let Batch { warm_up, rounds, delay, deadline, .. } = *batch;
         How { warm_up, rounds, memory: batch.memory.clone(), delay, deadline }
     }
@@ -174,7 +174,11 @@ pub enum ContainerError {
 
 impl ContainerError {
     /// A field of a file that is not as it has to be.
-    pub fn damaged(file: &'static str, field: impl Into<String>, how: impl Into<String>) -> ContainerError {
+    pub(crate) fn damaged(
+        file: &'static str,
+        field: impl Into<String>,
+        how: impl Into<String>,
+    ) -> ContainerError {
         ContainerError::Damaged { file, field: field.into(), how: how.into() }
     }
 

@@ -15,7 +15,7 @@ const LEVEL: i32 = 1;
 const WINDOW_LOG_MOST: u32 = 23;
 
 /// A file being written.
-pub struct PartWriter {
+pub(crate) struct PartWriter {
     part: Part,
     encoder: Encoder<'static, Summed>,
     raw_bytes: u64,
@@ -44,14 +44,14 @@ impl Write for Summed {
 
 impl PartWriter {
     /// A new file.
-    pub fn create(directory: &Path, part: Part) -> io::Result<PartWriter> {
+    pub(crate) fn create(directory: &Path, part: Part) -> io::Result<PartWriter> {
         let file = File::create_new(directory.join(part.file()))?;
         let encoder = Encoder::new(Summed { file, bytes: 0, checksum: Checksum::new() }, LEVEL)?;
         Ok(PartWriter { part, encoder, raw_bytes: 0, items: 0 })
     }
 
     /// Adds an item. Returns its number.
-    pub fn add(&mut self, item: &[u8]) -> io::Result<u64> {
+    pub(crate) fn add(&mut self, item: &[u8]) -> io::Result<u64> {
         self.encoder.write_all(item).map_err(|error| self.named(error))?;
         self.raw_bytes += item.len() as u64;
         self.items += 1;
@@ -59,18 +59,18 @@ impl PartWriter {
     }
 
     /// How many items there are.
-    pub fn items(&self) -> u64 {
+    pub(crate) fn items(&self) -> u64 {
         self.items
     }
 
     /// Makes all items readable as the file is now, and says what it holds.
-    pub fn flush(&mut self) -> io::Result<PartFacts> {
+    pub(crate) fn flush(&mut self) -> io::Result<PartFacts> {
         self.encoder.flush().map_err(|error| self.named(error))?;
         Ok(self.facts(self.encoder.get_ref()))
     }
 
     /// Ends the file.
-    pub fn finish(self) -> io::Result<PartFacts> {
+    pub(crate) fn finish(self) -> io::Result<PartFacts> {
         let (raw_bytes, items, file) = (self.raw_bytes, self.items, self.part.file());
         let summed = self.encoder.finish().map_err(|error| in_file(file, error))?;
         Ok(PartFacts { bytes: summed.bytes, raw_bytes, items, checksum: summed.checksum.text() })
@@ -91,10 +91,10 @@ fn in_file(file: &str, error: io::Error) -> io::Error {
 }
 
 /// What a file holds, decompressed.
-pub type PartReader = BufReader<io::Take<Decoder<'static, BufReader<io::Take<File>>>>>;
+pub(crate) type PartReader = BufReader<io::Take<Decoder<'static, BufReader<io::Take<File>>>>>;
 
 /// Opens a file whose bytes are those that the manifest tells of.
-pub fn open(
+pub(crate) fn open(
     directory: &Path,
     part: Part,
     facts: &PartFacts,

@@ -69,12 +69,12 @@ impl Container {
     }
 
     /// The programs: `code` in hexadecimal, `body`, `relocations`.
-    pub fn programs(&self) -> Result<Lines, ContainerError> {
+    pub(crate) fn programs(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Programs)
     }
 
     /// The layouts.
-    pub fn layouts(&self) -> Result<Lines, ContainerError> {
+    pub(crate) fn layouts(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Layouts)
     }
 

@@ -81,7 +81,7 @@ impl Writer {
     }
 
     /// Adds layouts. Returns the number of the first.
-    pub fn layouts(&mut self, layouts: &[Layout]) -> io::Result<u64> {
+    pub(crate) fn layouts(&mut self, layouts: &[Layout]) -> io::Result<u64> {
         let first = self.part(Part::Layouts).items();
         for layout in layouts {
             self.line(Part::Layouts, layout)?;

@@ -6,13 +6,13 @@
 use super::ensemble::Totals;
 
 /// The step of the paper's TSC, in ticks: all of its readings are multiples of it.
-pub const PAPER_STEP: f64 = 4.0;
+pub(crate) const PAPER_STEP: f64 = 4.0;
 
 /// Ensembles of which this can be said at least: the variance of one value is 0.
-pub const ENSEMBLES_LEAST: usize = 4;
+pub(crate) const ENSEMBLES_LEAST: usize = 4;
 
 /// Whether both variances are 0, over ensembles enough.
-pub fn ergodic(totals: &Totals) -> bool {
+pub(crate) fn ergodic(totals: &Totals) -> bool {
     totals.ensembles >= ENSEMBLES_LEAST
         && totals.variance_of_variances == Some(0)
         && totals.variance_of_minima == Some(0)
@@ -54,7 +54,7 @@ pub fn in_steps(variance: f64, step: f64) -> f64 {
 
 /// A cost below which one reading's standard deviation is more than a share of it, in the same unit: the paper's 139
 /// and 690 cycles are 20 and 100 times its 6.9 (section 3.1.2).
-pub fn shortest(deviation: f64, share: f64) -> f64 {
+pub(crate) fn shortest(deviation: f64, share: f64) -> f64 {
     deviation / share
 }
 

@@ -13,7 +13,7 @@ use num_rational::BigRational;
 use serde::{Deserialize, Serialize};
 
 /// Raw units from which a duration is no duration: the clock went backwards, or the machine slept for days.
-pub const INSANE: u64 = 1 << 48;
+pub(crate) const INSANE: u64 = 1 << 48;
 
 /// What is kept of the samples of one ensemble. Durations are in raw units of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Ensemble {
 
 impl Ensemble {
     /// Adds durations, each with how often it occurred. A duration is an end less its start, modulo 2^64.
-    pub fn take(&mut self, durations: &[(u64, u64)]) {
+    pub(crate) fn take(&mut self, durations: &[(u64, u64)]) {
         for &(duration, count) in durations {
             if duration >= INSANE {
                 self.backwards += count;
@@ -49,7 +49,7 @@ impl Ensemble {
     }
 
     /// The longest less the shortest duration.
-    pub fn max_deviation(&self) -> u64 {
+    pub(crate) fn max_deviation(&self) -> u64 {
         self.maximum.unwrap_or(0) - self.minimum.unwrap_or(0)
     }
 
@@ -60,7 +60,7 @@ impl Ensemble {
     }
 
     /// The variance as the paper's program floors it, in raw units²; 0 without samples.
-    pub fn variance(&self) -> u128 {
+    pub(crate) fn variance(&self) -> u128 {
         if self.count == 0 {
             return 0;
         }
@@ -78,7 +78,7 @@ impl Ensemble {
     }
 
     /// The mean in raw units; NaN without samples.
-    pub fn mean(&self) -> f64 {
+    pub(crate) fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64
     }
 }
@@ -161,7 +161,7 @@ fn exact_moments(values: &[BigRational]) -> (BigRational, BigRational) {
 
 impl Totals {
     /// The figures of some ensembles; `None` where there is none, or one without samples.
-    pub fn of(ensembles: &[Ensemble]) -> Option<Totals> {
+    pub(crate) fn of(ensembles: &[Ensemble]) -> Option<Totals> {
         let minima: Vec<u64> = ensembles.iter().map(|ensemble| ensemble.minimum).collect::<Option<_>>()?;
         let overhead_min = *minima.iter().min()?;
         let variances: Vec<u128> = ensembles.iter().map(Ensemble::variance).collect();

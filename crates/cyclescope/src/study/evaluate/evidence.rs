@@ -21,7 +21,7 @@ use std::io;
 pub const STUDY: &str = "evaluate";
 
 /// Samples of an ensemble at most.
-pub const SAMPLES_MOST: u32 = 3_000_000;
+pub(crate) const SAMPLES_MOST: u32 = 3_000_000;
 
 /// Bytes of one reading's pair.
 const PAIR: usize = 16;

@@ -44,7 +44,7 @@ pub struct Method<'a> {
 
 impl<'a> Method<'a> {
     /// Takes and reads the samples, and the overhead over many layouts.
-    pub fn measure(
+    pub(crate) fn measure(
         executor: &mut dyn Executor,
         subject: &Subject<'a>,
         (asked, shape): (Size, Shape),
@@ -62,7 +62,7 @@ impl<'a> Method<'a> {
     }
 
     /// What samples say; `None` where every sample of an ensemble ran backwards. For `earlier` see [`Summary::of`].
-    pub fn read(
+    pub(crate) fn read(
         subject: Subject<'a>,
         asked: Size,
         sampled: Sampled,
@@ -88,7 +88,7 @@ impl<'a> Method<'a> {
     /// The standard deviation of one reading in core cycles, interrupts and changes of frequency left out: what the
     /// method makes of itself, and no less than what steps make of code whose length is no multiple of them. None
     /// where too little remains of the samples to say.
-    pub fn deviation_cycles(&self) -> Option<f64> {
+    pub(crate) fn deviation_cycles(&self) -> Option<f64> {
         let summary = self.trimmed.filter(|summary| summary.ergodic)?;
         let step = self.subject.step;
         Some(summary.variance.max(step * step / 4.0).sqrt() * summary.step_cycles / step)
@@ -115,7 +115,7 @@ impl<'a> Method<'a> {
     }
 
     /// Samples that ended before they began.
-    pub fn backwards(&self) -> u64 {
+    pub(crate) fn backwards(&self) -> u64 {
         self.sampled.ensembles.iter().map(|ensemble| ensemble.backwards).sum()
     }
 }
@@ -150,7 +150,7 @@ impl<'a> OverheadLooks<'a> {
 }
 
 /// TSC ticks of one raw unit of a method, where the TSC runs at so many hertz.
-pub fn ticks_per_unit(unit: Unit, hertz: f64) -> f64 {
+pub(crate) fn ticks_per_unit(unit: Unit, hertz: f64) -> f64 {
     match unit {
         Unit::Nanos => hertz / 1e9,
         _ => 1.0,

@@ -6,7 +6,7 @@
 pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
-pub mod evaluated;
+pub(crate) mod evaluated;
 pub mod evaluation;
 pub mod evidence;
 pub mod method;
@@ -15,8 +15,8 @@ pub mod published;
 pub mod reader;
 pub mod record;
 pub mod resolution;
-pub mod sampling;
-pub mod trimmed;
+pub(crate) mod sampling;
+pub(crate) mod trimmed;
 pub mod verdict;
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ pub struct Subject<'a> {
 
 impl Subject<'_> {
     /// What to know before believing anything of it.
-    pub fn caveats(&self) -> Vec<Caveat> {
+    pub(crate) fn caveats(&self) -> Vec<Caveat> {
         self.emulated.then(Caveat::emulated).into_iter().collect()
     }
 }

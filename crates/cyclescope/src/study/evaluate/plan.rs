@@ -42,7 +42,7 @@ const SAMPLE_GUESS: f64 = 80e-9;
 
 impl Plan {
     /// How long all of it should take, before anything is known of the machine.
-    pub fn expected(&self) -> Duration {
+    pub(crate) fn expected(&self) -> Duration {
         let Times { contamination, resolution, watch, synchrony, .. } = self.times;
         let sampling = self.size.total() as f64 * SAMPLE_GUESS;
         let each = contamination + resolution + Duration::from_secs_f64(sampling);

@@ -33,7 +33,7 @@ impl Size {
 
     /// The largest size of at most so many samples: fewer ensembles first, then smaller ones, never fewer than a
     /// hundred of a hundred where more were asked for.
-    pub fn within(self, total: f64) -> Size {
+    pub(crate) fn within(self, total: f64) -> Size {
         if self.total() as f64 <= total {
             return self;
         }
@@ -59,12 +59,12 @@ pub struct Shape {
 
 impl Shape {
     /// Blocks in an ensemble. The last one's samples beyond the ensemble's number are not used.
-    pub fn blocks(&self) -> u32 {
+    pub(crate) fn blocks(&self) -> u32 {
         (self.size.samples as usize).div_ceil(self.block) as u32
     }
 
     /// Readings of an ensemble, with the ruler's.
-    pub fn readings(&self) -> usize {
+    pub(crate) fn readings(&self) -> usize {
         self.blocks() as usize * (self.block + RULERS)
     }
 }
@@ -85,14 +85,14 @@ pub struct Sampled {
 }
 
 /// Reads ensembles.
-pub struct Reader {
+pub(crate) struct Reader {
     sampled: Sampled,
     tally: Tally,
 }
 
 impl Reader {
     /// For readings of this shape.
-    pub fn new(shape: Shape) -> Reader {
+    pub(crate) fn new(shape: Shape) -> Reader {
         let sampled = Sampled {
             shape,
             ensembles: Vec::new(),
@@ -104,7 +104,7 @@ impl Reader {
     }
 
     /// Reads one ensemble, whole.
-    pub fn take(&mut self, readings: &[Sample]) -> Ensemble {
+    pub(crate) fn take(&mut self, readings: &[Sample]) -> Ensemble {
         let Shape { size, block, scale } = self.sampled.shape;
         let mut ensemble = Ensemble::default();
         let mut blocks = Blocks::default();
@@ -126,7 +126,7 @@ impl Reader {
     }
 
     /// Ends after so many seconds.
-    pub fn finish(self, seconds: f64) -> Sampled {
+    pub(crate) fn finish(self, seconds: f64) -> Sampled {
         Sampled { seconds, ..self.sampled }
     }
 }

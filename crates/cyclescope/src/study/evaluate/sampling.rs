@@ -24,7 +24,7 @@ const FULL_SECONDS: f64 = 2e-6;
 
 /// How long a sample takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// Seconds a sample, with everything around it.
     pub seconds: f64,
     /// Raw units of a typical pair.
@@ -33,7 +33,7 @@ pub struct Cost {
 
 impl Cost {
     /// Whether a method this quick gets as many samples as were asked for; `ticks_per_unit` are TSC ticks a raw unit.
-    pub fn is_quick(&self, ticks_per_unit: f64) -> bool {
+    pub(crate) fn is_quick(&self, ticks_per_unit: f64) -> bool {
         self.pair * ticks_per_unit <= FULL_TICKS && self.seconds <= FULL_SECONDS
     }
 }
@@ -63,13 +63,13 @@ const DELAY_STEPS: f64 = 4.0;
 /// Ensembles that are taken even where time is up: fewer say nothing.
 const ENSEMBLES_LEAST: u32 = 10;
 /// Moments between ensembles at which something else is done, at most.
-pub const MOMENTS: u32 = 8;
+pub(crate) const MOMENTS: u32 = 8;
 
 /// Takes an ensemble and its readings.
-pub type Take<'a> = dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()> + 'a;
+pub(crate) type Take<'a> = dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()> + 'a;
 
 /// The empty pair of one method, ready to be sampled.
-pub struct Sampling<'a> {
+pub(crate) struct Sampling<'a> {
     subject: &'a Subject<'a>,
     programs: Vec<Program>,
     /// Where the programs stand.
@@ -78,7 +78,7 @@ pub struct Sampling<'a> {
 
 impl<'a> Sampling<'a> {
     /// Builds the programs.
-    pub fn new(subject: &'a Subject) -> Sampling<'a> {
+    pub(crate) fn new(subject: &'a Subject) -> Sampling<'a> {
         let mut programs = vec![Recipe::empty(subject.clock).build()];
         programs.extend(trimmed::programs(subject));
         // The ruler's loops at the start of cache lines.
@@ -87,12 +87,12 @@ impl<'a> Sampling<'a> {
     }
 
     /// The program of the empty pair.
-    pub fn program(&self) -> &Program {
+    pub(crate) fn program(&self) -> &Program {
         &self.programs[0]
     }
 
     /// The shape of an evaluation of this size, where a sample takes so many seconds.
-    pub fn shape(&self, size: Size, seconds: f64) -> Shape {
+    pub(crate) fn shape(&self, size: Size, seconds: f64) -> Shape {
         let block = (BLOCK_TIME / seconds) as usize;
         let block = block.clamp(BLOCK_LEAST, BLOCK_MOST).min(size.samples as usize);
         let Subject { step, imul_latency, .. } = *self.subject;
@@ -112,7 +112,7 @@ impl<'a> Sampling<'a> {
     }
 
     /// How long a sample takes, about.
-    pub fn pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<Cost, RunError> {
+    pub(crate) fn pilot(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<Cost, RunError> {
         let mut cost = Cost { seconds: 0.0, pair: 0.0 };
         for (block, blocks) in PILOTS {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
@@ -137,7 +137,7 @@ impl<'a> Sampling<'a> {
     /// Takes ensembles until the size or the deadline is reached. Each is handed over with all of its readings, the
     /// ruler's included, in the order in which they were taken; whoever takes them may end it all. At a few moments
     /// spread over the time something else is done `between` ensembles.
-    pub fn run(
+    pub(crate) fn run(
         &self,
         executor: &mut dyn Executor,
         (shape, until): (Shape, Instant),

@@ -15,7 +15,7 @@ use crate::statistics::{mean, median, quantile};
 use serde::{Deserialize, Serialize};
 
 /// Samples above a block's minimum by so many steps of the clock are left out.
-pub const STEPS: f64 = 4.0;
+pub(crate) const STEPS: f64 = 4.0;
 /// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 3 000 cycles
 /// and 300 steps or more. A loop's exit is foreseen for spells of many blocks and not foreseen for others, which moved a
 /// rate by 24 cycles of 600 with 20 iterations, and the overhead of every method by 4 % with it (Xeon, family 6, model
@@ -31,10 +31,10 @@ const KEPT_LEAST: f64 = 0.5;
 const ENSEMBLES_LEAST: usize = 4;
 
 /// The ruler's calls at the end of each block.
-pub use column::BRIEF as RULERS;
+pub(crate) use column::BRIEF as RULERS;
 
 /// The programs of those calls.
-pub fn programs(subject: &Subject) -> [Program; RULERS] {
+pub(crate) fn programs(subject: &Subject) -> [Program; RULERS] {
     let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(subject.ruler);
     [short, long, sentinel]
 }
@@ -49,7 +49,7 @@ pub struct Scale {
 }
 
 /// Those calls, of three places from `first` on, in the ensemble of this number.
-pub fn calls(step: f64, number: usize, first: usize) -> [Call; RULERS] {
+pub(crate) fn calls(step: f64, number: usize, first: usize) -> [Call; RULERS] {
     let loops = loops(step, number);
     let counts = [loops, loops, sentinel_loops(step)];
     std::array::from_fn(|ruler| Call { place: first + ruler, loop_count: counts[ruler] })
@@ -79,7 +79,7 @@ struct Block {
 
 /// The blocks of one ensemble under way.
 #[derive(Debug, Clone, Default)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     blocks: Vec<Block>,
     samples: u64,
 }
@@ -87,7 +87,7 @@ pub struct Blocks {
 impl Blocks {
     /// Adds a block of the ensemble of this number: durations in raw units with how often each occurred, and the ruler's
     /// calls.
-    pub fn take(&mut self, durations: &[(u64, u64)], ruler: &[Sample], scale: &Scale, number: usize) {
+    pub(crate) fn take(&mut self, durations: &[(u64, u64)], ruler: &[Sample], scale: &Scale, number: usize) {
         let least = durations.iter().map(|(duration, _)| *duration).min().unwrap_or(0);
         let limit = least.saturating_add((STEPS * scale.step) as u64);
         // Distances from the minimum are small, so that integers hold the sums.
@@ -112,7 +112,7 @@ impl Blocks {
     }
 
     /// Ends the ensemble; `None` without a sane rate.
-    pub fn finish(&mut self) -> Option<Trimmed> {
+    pub(crate) fn finish(&mut self) -> Option<Trimmed> {
         let blocks = std::mem::take(&mut self.blocks);
         let samples = std::mem::take(&mut self.samples);
         let (mut kept, mut sum, mut squares, mut cycles) = (0.0, 0.0, 0.0, 0.0);
@@ -203,7 +203,7 @@ fn middle(mut values: Vec<f64>) -> (f64, f64) {
 }
 
 /// The width of a core of its own, as these ensembles saw it.
-pub fn quiet(ensembles: &[Trimmed]) -> Quiet {
+pub(crate) fn quiet(ensembles: &[Trimmed]) -> Quiet {
     Quiet::of(ensembles.iter().map(|ensemble| (ensemble.width, WIDTH_ERROR)), None)
 }
 
@@ -221,7 +221,7 @@ impl Summary {
     ///
     /// `earlier` is the width of a core of its own, as [`quiet`] found it with other methods that have the same ruler.
     /// `None` with fewer than four ensembles.
-    pub fn of(ensembles: &[Trimmed], step: f64, earlier: Quiet) -> Option<Summary> {
+    pub(crate) fn of(ensembles: &[Trimmed], step: f64, earlier: Quiet) -> Option<Summary> {
         let quiet = quiet(ensembles).or_earlier(earlier);
         let (mut used, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
             ensembles.iter().partition(|ensemble| quiet.is_alone(ensemble.width, WIDTH_ERROR));

@@ -11,7 +11,7 @@ use crate::unit::Unit;
 use serde::Serialize;
 
 /// The errors that the paper asks about.
-pub const SHARES: [f64; 2] = [0.05, 0.01];
+pub(crate) const SHARES: [f64; 2] = [0.05, 0.01];
 
 /// A method to use, and what can be expected of it.
 #[derive(Debug, Clone, Serialize)]
@@ -58,7 +58,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// The verdict on those of some methods that this executor ran.
-    pub fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
+    pub(crate) fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
         let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
         let usable: Vec<(&Evaluated, &Method)> = methods().filter_map(usable).collect();
         let draining: Vec<_> = usable.iter().copied().filter(|(evaluated, _)| drains(evaluated)).collect();
@@ -87,7 +87,7 @@ impl Verdict {
     }
 
     /// Where the machine is emulated no method can be told from another.
-    pub fn emulated(executor: &'static str) -> Verdict {
+    pub(crate) fn emulated(executor: &'static str) -> Verdict {
         let (findings, caveats) = (Vec::new(), vec![Caveat::emulated()]);
         Verdict { executor, short_code: None, long_code: None, findings, caveats }
     }

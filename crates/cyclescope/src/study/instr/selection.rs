@@ -53,7 +53,7 @@ pub fn full_name(subject: &Subject) -> String {
 
 impl Criteria {
     /// Whether nothing in particular is wanted.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.filters.is_empty() && self.mnemonics.is_empty() && self.isa.is_empty()
     }
 

@@ -129,7 +129,7 @@ impl<'a> Survey<'a> {
     }
 
     /// A survey of an emulated machine: each program runs, and no row has a number.
-    pub fn emulated(
+    pub(crate) fn emulated(
         (clock, step, imul_latency): (&'a Clock, f64, f64),
         capabilities: &Capabilities,
         features: &'a Features,
@@ -250,7 +250,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Measures a form once.
-    pub fn measure(
+    pub(crate) fn measure(
         &self,
         executor: &mut dyn Executor,
         plan: &Result<Plan, Outcome>,
@@ -281,7 +281,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The row of a form from its passes.
-    pub fn row(&self, form: usize, plan: &Result<Plan, Outcome>, outcomes: &[Outcome]) -> Row {
+    pub(crate) fn row(&self, form: usize, plan: &Result<Plan, Outcome>, outcomes: &[Outcome]) -> Row {
         let mut row = self.key(form);
         let mut passes = Vec::new();
         for outcome in outcomes {
@@ -315,7 +315,7 @@ impl<'a> Survey<'a> {
     }
 
     /// A row with its key and nothing measured.
-    pub fn key(&self, form: usize) -> Row {
+    pub(crate) fn key(&self, form: usize) -> Row {
         let form = self.subjects[form].form;
         let anatomy = Anatomy::of(form);
         let features = anatomy.as_ref().map(|anatomy| anatomy.sample.cpuid_features()).unwrap_or_default();

@@ -10,16 +10,18 @@ use crate::ruler::LayoutSamples;
 
 /// The calls of a round, in the order of their columns: those of the whole ruler, then the marker's.
 pub mod call {
-    pub use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
+    pub(crate) use crate::ruler::column::{
+        ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS,
+    };
 
     /// The loop without the marker, fewer times around.
-    pub const BASE_FEW: usize = RULERS;
+    pub(crate) const BASE_FEW: usize = RULERS;
     /// The same, more times.
-    pub const BASE_MANY: usize = RULERS + 1;
+    pub(crate) const BASE_MANY: usize = RULERS + 1;
     /// The loop with the marker, fewer times around.
-    pub const SITE_FEW: usize = RULERS + 2;
+    pub(crate) const SITE_FEW: usize = RULERS + 2;
     /// The same, more times.
-    pub const SITE_MANY: usize = RULERS + 3;
+    pub(crate) const SITE_MANY: usize = RULERS + 3;
     /// Calls in a round.
     pub const COUNT: usize = RULERS + 4;
 }

@@ -21,7 +21,7 @@ pub struct Catalog {
 }
 
 /// The catalogs.
-pub const ALL: &[Catalog] = &[
+pub(crate) const ALL: &[Catalog] = &[
     Catalog {
         executor: crate::executor::user::OFFER.name,
         designs: design::ALL,

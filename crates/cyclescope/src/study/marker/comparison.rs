@@ -227,7 +227,7 @@ pub(super) mod tests {
     use crate::study::marker::source::design;
 
     /// A made-up record with these costs at the placements.
-    pub fn record(design: &str, state: &str, context: &str, costs: &[f64]) -> MarkerRecord {
+    pub(crate) fn record(design: &str, state: &str, context: &str, costs: &[f64]) -> MarkerRecord {
         let cycles = |value: f64| Quantity::new(Interval::around(value, 0.01), Unit::CoreCycles);
         let placement = |(index, cost): (usize, &f64)| Placement {
             offset: 4 * index,

@@ -170,7 +170,7 @@ impl Compiled {
 /// # Panics
 ///
 /// Where `probes.c` has none of this name.
-pub fn probe(name: &str) -> Code {
+pub(crate) fn probe(name: &str) -> Code {
     // SAFETY: a table of the build's own.
     let probes = unsafe { &cyclescope_probes };
     let codes = probes.iter().map(|probe| probe.read(&[]));

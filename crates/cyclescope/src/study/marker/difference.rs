@@ -4,7 +4,7 @@ use super::record::MarkerRecord;
 use crate::statistics::{Interval, median_interval};
 
 /// What one marker costs more than another: the median over the placements that both have; none of too few.
-pub fn difference(one: &MarkerRecord, other: &MarkerRecord) -> Option<Interval> {
+pub(crate) fn difference(one: &MarkerRecord, other: &MarkerRecord) -> Option<Interval> {
     median_interval(&differences(&[(1.0, one), (-1.0, other)]), one.confidence)
 }
 

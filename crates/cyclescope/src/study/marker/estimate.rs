@@ -25,7 +25,7 @@ const MODE_STEPS: f64 = 2.0;
 
 /// What one visit says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// Core cycles of once around the loop without the marker.
     pub base: f64,
     /// Core cycles of once around the loop with it.
@@ -46,13 +46,13 @@ pub struct Reading {
 
 impl Reading {
     /// Core cycles that the marker adds.
-    pub fn cost(&self) -> f64 {
+    pub(crate) fn cost(&self) -> f64 {
         self.site - self.base
     }
 }
 
 /// What a visit's durations say; none where the clock was set back meanwhile, or there are none.
-pub fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64) -> Option<Reading> {
+pub(crate) fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64) -> Option<Reading> {
     let round = samples.rounds().next()?;
     let gauge = Gauge::whole(visit.ruler_loops, sentinel_loops(step), imul_latency);
     let scale = gauge.read(round);
@@ -88,7 +88,7 @@ pub struct PlacementCost {
 }
 
 /// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
-pub fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost> {
+pub(crate) fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost> {
     let costs: Vec<f64> = readings.iter().map(Reading::cost).collect();
     let steps: Vec<f64> = readings.iter().map(|reading| MODE_STEPS * reading.step).collect();
     let modes = Modes::of(&costs, MODE_CYCLES.max(mean(&steps)));
@@ -120,6 +120,6 @@ pub fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost>
 }
 
 /// The median over placements of one figure of each, with its interval; `None` of too few for one.
-pub fn over_placements(values: &[f64], confidence: f64) -> Option<Interval> {
+pub(crate) fn over_placements(values: &[f64], confidence: f64) -> Option<Interval> {
     median_interval(values, confidence)
 }

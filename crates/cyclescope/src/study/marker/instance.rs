@@ -70,7 +70,7 @@ impl fmt::Display for Misfit {
 }
 
 /// A function's bytes for another address.
-pub fn bytes(code: &Code, at: u64, enabling: Enabling, enabled: bool) -> Result<Vec<u8>, Misfit> {
+pub(crate) fn bytes(code: &Code, at: u64, enabling: Enabling, enabled: bool) -> Result<Vec<u8>, Misfit> {
     let mut bytes = moved(code, at)?;
     for site in &code.sites {
         patch(code, site, &mut bytes, at, enabling, enabled)?;
@@ -168,7 +168,7 @@ fn patch(
 /// Memory for copies, within reach of the functions that they are copies of. It is never mapped for writing, and stays
 /// until the process ends.
 #[derive(Debug)]
-pub struct Region {
+pub(crate) struct Region {
     /// What is mapped: a tracer knows code by its file.
     file: OwnedFd,
     start: u64,
@@ -185,7 +185,7 @@ const LINE: usize = 64;
 
 impl Region {
     /// Room for so many bytes near an address.
-    pub fn near(address: u64, bytes: usize) -> Result<Region, RunError> {
+    pub(crate) fn near(address: u64, bytes: usize) -> Result<Region, RunError> {
         let bytes = bytes.next_multiple_of(PAGE);
         let failed = |errno: Errno| RunError::System {
             doing: "making memory for copies of markers",
@@ -208,7 +208,7 @@ impl Region {
     }
 
     /// Where a function goes that shall stand so many bytes behind the start of a cache line.
-    pub fn next(&self, offset: usize) -> u64 {
+    pub(crate) fn next(&self, offset: usize) -> u64 {
         self.start + (self.used.next_multiple_of(LINE) + offset) as u64
     }
 
@@ -217,7 +217,7 @@ impl Region {
     /// # Panics
     ///
     /// Where there is no room any more.
-    pub fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), RunError> {
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), RunError> {
         let offset = (at - self.start) as usize;
         assert!(self.used <= offset && offset + bytes.len() <= self.bytes, "the region has room");
         self.used = offset + bytes.len();
@@ -230,7 +230,7 @@ impl Region {
     }
 
     /// The file that is mapped, and an address's place in it; none where it is not in this region.
-    pub fn in_file(&self, address: u64) -> Option<(&OwnedFd, u64)> {
+    pub(crate) fn in_file(&self, address: u64) -> Option<(&OwnedFd, u64)> {
         let inside = (self.start..self.start + self.bytes as u64).contains(&address);
         inside.then(|| (&self.file, address - self.start))
     }

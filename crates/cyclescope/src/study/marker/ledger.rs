@@ -36,7 +36,7 @@ const AIM_SHARE: f64 = 0.002;
 
 /// The readings of all subjects at all placements.
 #[derive(Debug, Clone)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     subjects: Vec<Subject>,
     /// By subject and placement.
     readings: Vec<Vec<Vec<Reading>>>,
@@ -49,7 +49,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// With nothing in it yet.
-    pub fn new(subjects: Vec<Subject>, placements: usize) -> Ledger {
+    pub(crate) fn new(subjects: Vec<Subject>, placements: usize) -> Ledger {
         let count = subjects.len();
         Ledger {
             subjects,
@@ -61,23 +61,23 @@ impl Ledger {
     }
 
     /// What it is about.
-    pub fn subjects(&self) -> &[Subject] {
+    pub(crate) fn subjects(&self) -> &[Subject] {
         &self.subjects
     }
 
     /// Notes a visit, which may have told nothing.
-    pub fn note(&mut self, subject: usize, placement: usize, reading: Option<Reading>) {
+    pub(crate) fn note(&mut self, subject: usize, placement: usize, reading: Option<Reading>) {
         self.attempts[subject][placement] += 1;
         self.readings[subject][placement].extend(reading);
     }
 
     /// How many visits a placement has had.
-    pub fn attempts(&self, subject: usize, placement: usize) -> usize {
+    pub(crate) fn attempts(&self, subject: usize, placement: usize) -> usize {
         self.attempts[subject][placement]
     }
 
     /// The half width of the cost at a placement, as a share of what it shall be at most; none where there is no cost.
-    pub fn narrowness(&self, subject: usize, placement: usize, confidence: f64) -> Option<f64> {
+    pub(crate) fn narrowness(&self, subject: usize, placement: usize, confidence: f64) -> Option<f64> {
         let cost = self::placement(&self.alone(subject, placement), confidence)?.cost;
         Some(cost.half_width() / aim(&self.subjects[subject], &cost))
     }
@@ -89,13 +89,13 @@ impl Ledger {
     }
 
     /// Finds out how many additions a cycle a visit sees that has the core to itself.
-    pub fn look_for_siblings(&mut self) {
+    pub(crate) fn look_for_siblings(&mut self) {
         let all = self.readings.iter().flatten().flatten();
         self.quiet = Quiet::of(all.map(|reading| (reading.width, reading.width_error)), None);
     }
 
     /// What all of it says, at one level of confidence such as 0.95.
-    pub fn findings(mut self, confidence: f64) -> Vec<Finding> {
+    pub(crate) fn findings(mut self, confidence: f64) -> Vec<Finding> {
         self.look_for_siblings();
         let mut findings: Vec<Finding> =
             (0..self.subjects.len()).map(|subject| self.finding(subject, confidence)).collect();

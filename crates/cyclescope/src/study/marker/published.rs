@@ -18,7 +18,7 @@ pub const MACHINE: &str = "Intel Pentium 4, 3 GHz, in the kernel, interrupts dis
 
 /// One figure of the document's.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Published {
+pub(crate) struct Published {
     /// What was executed, as the document has it.
     pub part: &'static str,
     /// The marker, as the document has it.
@@ -33,7 +33,7 @@ pub struct Published {
 
 /// A figure of a record of ours.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The record's design.
     pub design: &'static str,
     /// Its state.
@@ -46,7 +46,7 @@ pub struct Place {
 
 /// Which figure of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Figure {
+pub(crate) enum Figure {
     /// Core cycles of once around without the marker.
     Base,
     /// Core cycles of once around with it.
@@ -100,7 +100,7 @@ const FORMAT: (&str, &str, &str) = ("immediate", "guarded-format", "empty");
 const FLAG_CALL: (&str, &str, &str) = ("flag", "guarded-empty", "empty");
 
 /// The figures, in the order of the document.
-pub const PUBLISHED: &[Published] = &[
+pub(crate) const PUBLISHED: &[Published] = &[
     row((EMPTY, WITHOUT), LOOP, 1.50, OFF, Figure::Base),
     row((EMPTY, OPTIMIZED), LOOP, 4.00, OFF, Figure::Site),
     row((EMPTY, OPTIMIZED), MARKER, 2.50, OFF, Figure::Cost),
@@ -203,7 +203,7 @@ impl Published {
 }
 
 /// The record of a design in a state and context.
-pub fn find<'a>(
+pub(crate) fn find<'a>(
     records: &'a [MarkerRecord],
     design: &str,
     state: &str,

@@ -188,7 +188,7 @@ pub fn quantity(interval: Option<Interval>) -> Quantity {
 
 impl MarkerRecord {
     /// The record of a finding.
-    pub fn new(
+    pub(crate) fn new(
         finding: &Finding,
         offsets: &[usize],
         code: CodeRecord,

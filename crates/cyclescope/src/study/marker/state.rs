@@ -54,10 +54,11 @@ pub enum Probe {
 
 impl Probe {
     /// All of them.
-    pub const ALL: [Probe; 5] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format, Probe::Count];
+    pub(crate) const ALL: [Probe; 5] =
+        [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format, Probe::Count];
 
     /// Its name in `probes.c`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Probe::Empty => "empty",
             Probe::Direct => "direct",
@@ -114,7 +115,7 @@ const CALLING: [State; 9] = [
 ];
 
 /// The states of a design, each behind the one that it is over.
-pub fn states(design: &Design) -> Vec<State> {
+pub(crate) fn states(design: &Design) -> Vec<State> {
     let bare = State { guard: "none", probe: None, ..DORMANT };
     match design.enabling {
         Enabling::Never => vec![State { name: "base", about: "the loop against a copy of itself", ..bare }],
@@ -170,7 +171,7 @@ fn libraries(
 
 /// The state in which a marker that is enabled, or dormant, as this one is, has its calls counted; none where it calls
 /// nothing.
-pub fn counting(design: &Design, state: &State) -> Option<State> {
+pub(crate) fn counting(design: &Design, state: &State) -> Option<State> {
     match design.enabling {
         _ if state.probe.is_some() => Some(State { probe: Some(Probe::Count), ..*state }),
         Enabling::Switch(_) if state.library.is_some_and(|library| library.hits.is_some()) => Some(*state),

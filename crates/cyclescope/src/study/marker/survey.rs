@@ -104,7 +104,7 @@ pub struct Progress {
 }
 
 /// Counts the calls of all subjects of a bench, and measures nothing: what an emulated machine is good for.
-pub fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, RunError> {
+pub(crate) fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, RunError> {
     let mut survey = Survey::new(bench, plan);
     survey.prove()?;
     Ok(survey.ledger.findings(plan.confidence))

@@ -16,13 +16,13 @@ const TYPE: &str = "/sys/bus/event_source/devices/uprobe/type";
 
 /// A breakpoint in one process.
 #[derive(Debug)]
-pub struct Uprobe {
+pub(crate) struct Uprobe {
     event: File,
 }
 
 impl Uprobe {
     /// Sets a breakpoint at an offset in a file, wherever a process has mapped that for execution.
-    pub fn attach(process: i32, file: &OwnedFd, offset: u64) -> Result<Uprobe, Unavailable> {
+    pub(crate) fn attach(process: i32, file: &OwnedFd, offset: u64) -> Result<Uprobe, Unavailable> {
         let kind = std::fs::read_to_string(TYPE).map_err(|error| unavailable(&error))?;
         let kind = kind.trim().parse().map_err(|_| unavailable(&io::ErrorKind::InvalidData.into()))?;
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).expect("it has no NUL byte");
@@ -44,7 +44,7 @@ impl Uprobe {
     }
 
     /// How often the process ran into it.
-    pub fn count(&self) -> io::Result<u64> {
+    pub(crate) fn count(&self) -> io::Result<u64> {
         let mut count = [0; 8];
         (&self.event).read_exact(&mut count)?;
         Ok(u64::from_ne_bytes(count))

@@ -54,12 +54,12 @@ pub(super) struct Offsets<'a> {
 }
 
 impl<'a> Offsets<'a> {
-    pub fn new(bytes: &'a [u8]) -> Offsets<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Offsets<'a> {
         Offsets { bytes, factory: InstructionInfoFactory::new() }
     }
 
     /// What stands at an offset inside of the code.
-    pub fn at(&mut self, offset: usize) -> Found {
+    pub(crate) fn at(&mut self, offset: usize) -> Found {
         let rest = &self.bytes[offset..self.bytes.len().min(offset + LONGEST)];
         let mut steps: Vec<Step> = Vec::new();
         let mut cut = false;
@@ -102,7 +102,7 @@ impl<'a> Offsets<'a> {
 
     /// The instruction that goes on behind the end, as far as all that it may become are alike; none where its
     /// opcode is not complete.
-    pub fn completed(&mut self, offset: usize) -> Option<Found> {
+    pub(crate) fn completed(&mut self, offset: usize) -> Option<Found> {
         let rest = &self.bytes[offset..];
         let opcode = rest.get(prefixes(rest).len())?;
         if OPEN.contains(opcode) {

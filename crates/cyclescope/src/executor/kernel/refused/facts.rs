@@ -31,7 +31,7 @@ pub(super) const COUNTER: usize = 15;
 
 impl Facts {
     /// Takes back what the other way to here does not agree with; whether that was anything.
-    pub fn meet(&mut self, other: &Facts) -> bool {
+    pub(crate) fn meet(&mut self, other: &Facts) -> bool {
         let before = *self;
         for (own, other) in self.0.iter_mut().zip(&other.0) {
             if own != other {
@@ -42,12 +42,12 @@ impl Facts {
     }
 
     /// Forgets one register.
-    pub fn forget(&mut self, register: usize) {
+    pub(crate) fn forget(&mut self, register: usize) {
         self.0[register] = Fact::Unknown;
     }
 
     /// ECX, where it is a known constant.
-    pub fn ecx(&self) -> Option<u32> {
+    pub(crate) fn ecx(&self) -> Option<u32> {
         match self.0[ECX] {
             Fact::Constant(value) => Some(value),
             _ => None,
@@ -55,17 +55,17 @@ impl Facts {
     }
 
     /// Whether a register holds what was read from CR0.
-    pub fn is_cr0(&self, register: Register) -> bool {
+    pub(crate) fn is_cr0(&self, register: Register) -> bool {
         register.is_gpr64() && self.0[register.number()] == Fact::Cr0
     }
 
     /// Whether XSETBV would write what is there.
-    pub fn is_xcr0(&self) -> bool {
+    pub(crate) fn is_xcr0(&self) -> bool {
         self.ecx() == Some(0) && self.0[EAX] == Fact::Xcr0Low && self.0[EDX] == Fact::Xcr0High
     }
 
     /// What is known after an instruction.
-    pub fn after(&self, step: &Step) -> Facts {
+    pub(crate) fn after(&self, step: &Step) -> Facts {
         if !step.sure {
             return Facts::default();
         }

@@ -27,7 +27,7 @@ pub(super) struct At {
 
 impl<'a> Flow<'a> {
     /// Follows all ways from the stretch's start; a looped one starts again after its end.
-    pub fn through(bytes: &'a [u8], looped: bool, entry: Facts) -> Flow<'a> {
+    pub(crate) fn through(bytes: &'a [u8], looped: bool, entry: Facts) -> Flow<'a> {
         let mut flow = Flow {
             bytes,
             looped,
@@ -91,18 +91,18 @@ impl<'a> Flow<'a> {
     }
 
     /// What is known at the stretch's end; nothing where no way was found to it.
-    pub fn exit(&self) -> Facts {
+    pub(crate) fn exit(&self) -> Facts {
         self.facts[self.bytes.len()].unwrap_or_default()
     }
 
     /// Whether a branch was reached that may lead to anywhere.
-    pub fn is_indirect(&self) -> bool {
+    pub(crate) fn is_indirect(&self) -> bool {
         self.steps().any(|(_, step)| is_indirect(&step.instruction))
     }
 
     /// Whether every way that enters at the start leaves at the end, so that copies of the stretch only follow each
     /// other.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         let cut = self.found.iter().flatten().any(|found| matches!(found, Found::Cut));
         let leaves = |step: &Step| is_direct(&step.instruction) && self.inside(step).is_none();
         // The decoder may have judged bytes that it takes for too few to be an instruction, and more would follow.
@@ -122,7 +122,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The first offset that is refused. `lone`: nothing could end a loop without an end.
-    pub fn refused(&self, lone: bool) -> Option<At> {
+    pub(crate) fn refused(&self, lone: bool) -> Option<At> {
         let reached = self.found.iter().zip(&self.facts).enumerate();
         reached.into_iter().find_map(|(offset, (found, facts))| {
             let reason = match found.as_ref()? {

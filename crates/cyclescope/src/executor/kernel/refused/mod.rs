@@ -17,7 +17,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-pub use reason::Reason;
+pub(crate) use reason::Reason;
 
 use crate::asm::text;
 use crate::error::RunError;
@@ -40,7 +40,7 @@ pub enum Part {
 
 impl Part {
     /// What messages call it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Part::Init => "init code",
             Part::Snippet => "snippet",
@@ -166,7 +166,7 @@ impl Judged<'_> {
 
 impl Refusal {
     /// What the user can do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub(crate) fn remedy(&self) -> &'static str {
         match self.hidden {
             true => {
                 "avoid indirect branches and returns, or choose other constants, or measure it in user mode"
@@ -176,7 +176,7 @@ impl Refusal {
     }
 
     /// The failure of a run that did not begin.
-    pub fn into_error(self) -> RunError {
+    pub(crate) fn into_error(self) -> RunError {
         RunError::Refused {
             part: self.part.name(),
             offset: self.offset,

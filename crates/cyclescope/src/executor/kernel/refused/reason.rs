@@ -74,7 +74,7 @@ const SECOND_CPU: &str =
 
 impl Reason {
     /// All reasons: what they mean, as the end of a sentence about the instruction, and what helps.
-    pub const ALL: [(Reason, &'static str, &'static str); 30] = [
+    pub(crate) const ALL: [(Reason, &'static str, &'static str); 30] = [
         (Reason::PageTables, "it changes the page tables, and with them the way back", LEAVE_OUT),
         (Reason::ControlRegister, "it changes a control register that the way back depends on", LEAVE_OUT),
         (
@@ -164,12 +164,12 @@ impl Reason {
     ];
 
     /// What it means, as the end of a sentence about the instruction.
-    pub fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         Reason::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(_, text, _)| text)
     }
 
     /// What the user can do about it.
-    pub fn remedy(self) -> &'static str {
+    pub(crate) fn remedy(self) -> &'static str {
         Reason::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(.., remedy)| remedy)
     }
 }

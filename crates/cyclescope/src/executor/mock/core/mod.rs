@@ -71,7 +71,7 @@ impl SimulatedCore {
     /// The same in a scenario: of that, the clock, its frequency, interrupts, steal, a neighbour, hits of rulers and
     /// noise take effect, the costs of the empty pair and of entry and exit, and scheduling modes. What else the
     /// scenario says of a snippet's cost does not.
-    pub fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
+    pub(crate) fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = Instrument::new(scenario, seed);
         SimulatedCore {
@@ -87,12 +87,12 @@ impl SimulatedCore {
     }
 
     /// The planted machine.
-    pub fn model(&self) -> &CoreModel {
+    pub(crate) fn model(&self) -> &CoreModel {
         &self.forms.model
     }
 
     /// µops that were simulated so far.
-    pub fn simulated_uops(&self) -> u64 {
+    pub(crate) fn simulated_uops(&self) -> u64 {
         self.pipeline.count
     }
 
@@ -101,7 +101,7 @@ impl SimulatedCore {
     /// # Panics
     ///
     /// Where the code cannot be decoded.
-    pub fn cycles(&mut self, program: &Program, loop_count: u64) -> f64 {
+    pub(crate) fn cycles(&mut self, program: &Program, loop_count: u64) -> f64 {
         self.pace(program).cycles(program, loop_count)
     }
 

@@ -38,7 +38,7 @@ impl CoreModel {
     }
 
     /// How many µops it is, those without a port included.
-    pub fn uops(&self, instruction: &Instruction) -> u32 {
+    pub(crate) fn uops(&self, instruction: &Instruction) -> u32 {
         self.form(instruction).uops()
     }
 
@@ -53,7 +53,7 @@ impl CoreModel {
     }
 
     /// Whether it takes a port, but with these operands does not depend on its registers.
-    pub fn is_dependency_breaking(&self, instruction: &Instruction) -> bool {
+    pub(crate) fn is_dependency_breaking(&self, instruction: &Instruction) -> bool {
         self.form(instruction).kind == Kind::Independent
     }
 

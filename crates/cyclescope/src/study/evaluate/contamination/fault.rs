@@ -44,7 +44,7 @@ pub const FAULTS: [Fault; 5] = [
 
 impl Fault {
     /// The fault in words.
-    pub fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Fault::LeadingUnfinished => "leading code unfinished",
             Fault::BodyStartedEarly => "body started early",
@@ -55,7 +55,7 @@ impl Fault {
     }
 
     /// Whether a method promises that it does not happen.
-    pub fn excluded_by(self, promises: &Promises) -> bool {
+    pub(crate) fn excluded_by(self, promises: &Promises) -> bool {
         match self {
             Fault::LeadingUnfinished => promises.leading_done,
             Fault::BodyStartedEarly => promises.body_waits,

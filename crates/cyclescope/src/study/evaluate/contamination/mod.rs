@@ -78,7 +78,7 @@ use trial::Trial;
 
 /// The same where the core was shared with a busy sibling: what an empty pair takes moved by up to 10 cycles then
 /// (Xeon, family 6, model 207).
-pub const TOLERANCE_SHARED: f64 = 10.0;
+pub(crate) const TOLERANCE_SHARED: f64 = 10.0;
 
 /// What a measured contamination says about a method's promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -121,7 +121,7 @@ impl Verdict {
     }
 
     /// The verdict in words.
-    pub fn text(self) -> &'static str {
+    pub(crate) fn text(self) -> &'static str {
         match self {
             Verdict::Kept => "kept",
             Verdict::Broken => "broken",

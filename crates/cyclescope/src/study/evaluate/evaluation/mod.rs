@@ -61,7 +61,7 @@ pub enum Event<'a> {
 }
 
 /// Whoever follows an evaluation may end it.
-pub type Follow<'a> = dyn FnMut(Event) -> ControlFlow<()> + 'a;
+pub(crate) type Follow<'a> = dyn FnMut(Event) -> ControlFlow<()> + 'a;
 
 /// What was found about the machine.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
 //! How sure the resolution is.
 
 /// The level of every interval, and at which differences count as told apart.
-pub const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;

@@ -50,7 +50,7 @@ pub enum Body {
 
 impl Body {
     /// Both, in the order of the results.
-    pub const ALL: [Body; 2] = [Body::Iterations, Body::Adds];
+    pub(crate) const ALL: [Body; 2] = [Body::Iterations, Body::Adds];
 
     /// The program of a length, and the iterations that it is called with.
     fn program(self, subject: &Subject, length: u32) -> (Program, u64) {

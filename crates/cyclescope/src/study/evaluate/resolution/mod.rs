@@ -26,10 +26,10 @@ mod staircase;
 #[cfg(test)]
 mod tests;
 
-pub use confidence::CONFIDENCE;
+pub(crate) use confidence::CONFIDENCE;
 pub use growth::Body;
 pub use neighbours::Neighbours;
-pub use points::{Ensemble, Point, Totals};
+pub(crate) use points::{Ensemble, Point, Totals};
 pub use samples::{BySamples, Rung};
 pub use staircase::Staircase;
 
@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 pub const TIME: Duration = Duration::from_millis(500);
 
 /// The same in a hurry, in which one addition is not told from the next.
-pub const TIME_QUICK: Duration = Duration::from_millis(120);
+pub(crate) const TIME_QUICK: Duration = Duration::from_millis(120);
 
 /// The resolution of one timing method.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

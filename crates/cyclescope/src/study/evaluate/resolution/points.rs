@@ -19,7 +19,7 @@ pub struct Ensemble {
 
 impl Ensemble {
     /// Sums up readings; none of no reading.
-    pub fn of(readings: &[u64]) -> Option<Ensemble> {
+    pub(crate) fn of(readings: &[u64]) -> Option<Ensemble> {
         let (minimum, maximum) = (*readings.iter().min()?, *readings.iter().max()?);
         let (squares, count) = scaled_variance(readings);
         Some(Ensemble {
@@ -96,7 +96,7 @@ const FIRST_CHANGES: usize = 8;
 
 impl Totals {
     /// Sums up points, by their lengths.
-    pub fn of(points: &[Point]) -> Totals {
+    pub(crate) fn of(points: &[Point]) -> Totals {
         let minima: Vec<u64> = points.iter().map(|point| point.raw.minimum).collect();
         let variances: Vec<u64> = points.iter().map(|point| point.raw.variance_floored).collect();
         let changed = |pair: &&[Point]| pair[0].raw.minimum != pair[1].raw.minimum;

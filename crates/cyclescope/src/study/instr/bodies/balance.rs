@@ -4,7 +4,7 @@ use super::x87;
 use iced_x86::{Code, Instruction, Mnemonic};
 
 /// What comes before each instance, and what after it.
-pub fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
+pub(crate) fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
     match instruction.mnemonic() {
         // An interrupt would end the code; none comes right after STI (Intel SDM vol. 2, STI).
         Mnemonic::Sti => (Vec::new(), vec![Instruction::with(Code::Cli)]),

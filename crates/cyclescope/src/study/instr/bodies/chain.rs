@@ -22,7 +22,7 @@ const ASIDE: i32 = 8192 + 640;
 
 /// A chain.
 #[derive(Debug, Clone)]
-pub struct Chain {
+pub(crate) struct Chain {
     /// What carries the value from each instance to the next.
     pub links: Vec<Link>,
     /// One period of the body.
@@ -52,7 +52,7 @@ pub enum Registers {
 
 /// Instructions of one kind that stand beside each instance and are no part of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fillers {
+pub(crate) struct Fillers {
     /// What they do.
     pub link: Link,
     /// How many for each instance.
@@ -89,7 +89,7 @@ struct Slots {
 
 impl Chain {
     /// The chain between two ports over these links; `None` where registers do not suffice.
-    pub fn new(
+    pub(crate) fn new(
         anatomy: &Anatomy,
         (from, to): (&Port, &Port),
         links: &[Link],
@@ -99,7 +99,7 @@ impl Chain {
     }
 
     /// The same with other instructions beside it.
-    pub fn beside(
+    pub(crate) fn beside(
         anatomy: &Anatomy,
         (from, to): (&Port, &Port),
         links: &[Link],

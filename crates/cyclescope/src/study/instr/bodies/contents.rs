@@ -12,7 +12,7 @@ const APART: i64 = 0x8000;
 
 /// What the operands of all instances of a program hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Contents {
+pub(crate) struct Contents {
     /// Operands, from 0, and eight bytes that are repeated in them.
     pub operands: Vec<(u32, u64)>,
     /// What RAX and RDX hold.
@@ -31,7 +31,7 @@ impl Contents {
     ///     movq xmm1, rax
     ///     punpcklqdq xmm1, xmm1
     /// ```
-    pub fn code(
+    pub(crate) fn code(
         &self,
         anatomy: &Anatomy,
         period: &[Instruction],

@@ -3,7 +3,7 @@
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 /// A program that differs from the headline's in one respect.
-pub struct Other {
+pub(crate) struct Other {
     /// In which.
     pub name: String,
     /// One period.
@@ -19,7 +19,7 @@ const DEBUG: [Register; 5] = [Register::DR1, Register::DR2, Register::DR3, Regis
 const TYPES: [u32; 3] = [1, 2, 3];
 
 /// The other programs of a form, from one period of the headline's. Some may be refused.
-pub fn others(code: Code, period: &[Instruction]) -> Vec<Other> {
+pub(crate) fn others(code: Code, period: &[Instruction]) -> Vec<Other> {
     let named = |registers: &[Register], operand: u32, written: bool| {
         registers.iter().filter_map(|register| renamed(code, period, (*register, operand), written)).collect()
     };

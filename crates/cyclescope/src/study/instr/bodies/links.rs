@@ -182,7 +182,13 @@ pub(in crate::study::instr) const LOADS: [Link; 15] = [
 impl Link {
     /// The link as an instruction, registers by number. `constant` is a general register that keeps its value; memory
     /// is at the base register and displacement.
-    pub fn instruction(&self, destination: u8, source: u8, constant: u8, address: (u8, i32)) -> Instruction {
+    pub(crate) fn instruction(
+        &self,
+        destination: u8,
+        source: u8,
+        constant: u8,
+        address: (u8, i32),
+    ) -> Instruction {
         let info = self.code.op_code();
         let register = |operand: u32, number: u8| {
             let like = like(info.op_kind(operand), self.from == HighByte && operand == 1);
@@ -216,24 +222,24 @@ impl Link {
     }
 
     /// Whether it changes a register that holds a value before.
-    pub fn in_place(&self) -> bool {
+    pub(crate) fn in_place(&self) -> bool {
         [XOR, CLEAR, RESTORE].contains(self)
     }
 
     /// Whether it squares a register in place.
-    pub fn squares_in_place(&self) -> bool {
+    pub(crate) fn squares_in_place(&self) -> bool {
         SQUARES.iter().any(|(.., vex, link)| link == self && !vex)
     }
 
     /// Whether it writes flags.
-    pub fn changes_flags(&self) -> bool {
+    pub(crate) fn changes_flags(&self) -> bool {
         let mut instruction = Instruction::default();
         instruction.set_code(self.code);
         instruction.rflags_modified() != 0
     }
 
     /// The CPU features that it needs.
-    pub fn features(&self) -> &'static [iced_x86::CpuidFeature] {
+    pub(crate) fn features(&self) -> &'static [iced_x86::CpuidFeature] {
         let mut instruction = Instruction::default();
         instruction.set_code(self.code);
         instruction.cpuid_features()
@@ -281,7 +287,7 @@ fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
 }
 
 /// Gives a general register the value of another by an operation that no core does by renaming alone.
-pub fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
+pub(crate) fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
     let low = Register::EAX + to.number() as u32;
     [
         Instruction::with2(Code::Xor_r32_rm32, low, low).expect("two registers"),

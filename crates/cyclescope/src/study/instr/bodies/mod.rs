@@ -1,13 +1,13 @@
 //! Code of one form: chains and their links, independent instances, and the values that they compute with.
 
-pub mod balance;
-pub mod chain;
-pub mod contents;
-pub mod control;
+pub(crate) mod balance;
+pub(crate) mod chain;
+pub(crate) mod contents;
+pub(crate) mod control;
 pub mod links;
-pub mod quotients;
-pub mod registers;
-pub mod route;
+pub(crate) mod quotients;
+pub(crate) mod registers;
+pub(crate) mod route;
 pub mod throughput;
-pub mod values;
+pub(crate) mod values;
 pub mod x87;

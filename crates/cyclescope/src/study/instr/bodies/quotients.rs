@@ -7,7 +7,7 @@ const BITS: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// What a division divides, each part as wide as its divisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quotient {
+pub(crate) struct Quotient {
     /// Width of the divisor.
     pub bits: u32,
     /// The dividend's high half.
@@ -20,13 +20,13 @@ pub struct Quotient {
 
 impl Quotient {
     /// It in words.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let dividend = u128::from(self.high) << self.bits | u128::from(self.low);
         format!("{dividend:#x} / {:#x}", self.divisor)
     }
 
     /// What RAX and RDX hold.
-    pub fn dividend(&self) -> (u64, u64) {
+    pub(crate) fn dividend(&self) -> (u64, u64) {
         match self.bits {
             // The dividend of a division by a byte is AX.
             8 => (self.high << 8 | self.low, 0),
@@ -35,18 +35,18 @@ impl Quotient {
     }
 
     /// The divisor, repeated in eight bytes.
-    pub fn pattern(&self) -> u64 {
+    pub(crate) fn pattern(&self) -> u64 {
         repeated(self.divisor, self.bits)
     }
 }
 
 /// An element of so many bits, repeated in eight bytes.
-pub fn repeated(element: u64, bits: u32) -> u64 {
+pub(crate) fn repeated(element: u64, bits: u32) -> u64 {
     (0..64 / bits).fold(0, |pattern, index| pattern | element << (bits * index))
 }
 
 /// Divisions that may take differently long: by how many bits quotient, divisor and dividend have.
-pub fn quotients(bits: u32, signed: bool) -> Vec<Quotient> {
+pub(crate) fn quotients(bits: u32, signed: bool) -> Vec<Quotient> {
     let full = (BITS >> (64 - bits) | 1) >> u32::from(signed) | 1;
     let of = |high: u64, low: u64, divisor: u64| Quotient { bits, high, low, divisor };
     let mut all = vec![
@@ -67,7 +67,7 @@ pub fn quotients(bits: u32, signed: bool) -> Vec<Quotient> {
 }
 
 /// Whether a mnemonic is a division of integers, and a signed one.
-pub fn is_division(mnemonic: Mnemonic) -> Option<bool> {
+pub(crate) fn is_division(mnemonic: Mnemonic) -> Option<bool> {
     match mnemonic {
         Mnemonic::Div => Some(false),
         Mnemonic::Idiv => Some(true),

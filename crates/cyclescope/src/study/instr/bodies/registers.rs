@@ -15,7 +15,7 @@ const LOW: [u8; 4] = [2, 3, 1, 0];
 
 /// Hands out registers, each once.
 #[derive(Debug, Clone)]
-pub struct Allocator {
+pub(crate) struct Allocator {
     general: Vec<u8>,
     vector: Vec<u8>,
     mask: Vec<u8>,
@@ -26,7 +26,7 @@ pub struct Allocator {
 
 impl Allocator {
     /// All registers that programs of this form may use, but for those that it implies.
-    pub fn new(anatomy: &Anatomy) -> Allocator {
+    pub(crate) fn new(anatomy: &Anatomy) -> Allocator {
         let encoding = anatomy.sample.op_code().encoding();
         let evex = encoding == EncodingKind::EVEX;
         let high = anatomy.form.variants.contains(&Variant::HighByte) || encoding == EncodingKind::D3NOW;
@@ -54,7 +54,7 @@ impl Allocator {
     }
 
     /// The register that holds addresses.
-    pub fn base(&self) -> u8 {
+    pub(crate) fn base(&self) -> u8 {
         self.base
     }
 
@@ -70,7 +70,7 @@ impl Allocator {
     }
 
     /// Keeps a register from being given out.
-    pub fn take(&mut self, register: Register) {
+    pub(crate) fn take(&mut self, register: Register) {
         let high = HIGH_BYTES.iter().position(|other| *other == register);
         let number = high.unwrap_or(register.full_register().number()) as u8;
         if let Some(pool) = self.pool(Bank::of(register)) {
@@ -79,17 +79,17 @@ impl Allocator {
     }
 
     /// How many registers of a bank are left.
-    pub fn left(&mut self, bank: Bank) -> usize {
+    pub(crate) fn left(&mut self, bank: Bank) -> usize {
         self.pool(bank).map_or(0, |pool| pool.len())
     }
 
     /// A register that keeps its value.
-    pub fn constant(&mut self, bank: Bank) -> Option<u8> {
+    pub(crate) fn constant(&mut self, bank: Bank) -> Option<u8> {
         self.pool(bank)?.pop()
     }
 
     /// Up to so many registers to rotate through; none where there is none left.
-    pub fn rotation(&mut self, bank: Bank, most: usize) -> Option<Vec<u8>> {
+    pub(crate) fn rotation(&mut self, bank: Bank, most: usize) -> Option<Vec<u8>> {
         let pool = self.pool(bank)?;
         let count = most.min(pool.len());
         if count == 0 {

@@ -8,7 +8,7 @@ use iced_x86::{Code, EncodingKind, RflagsBits};
 
 /// The ways from output `to` back to input `from`, each a list of links; an empty list where the one can be the other.
 /// No way at all where nothing that is known leads back.
-pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
+pub(crate) fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
     let way = Finder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     let routes = way.routes(from, to);
     match (from, to) {
@@ -22,7 +22,7 @@ pub fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>> {
 
 /// A way that is longer by links of a cycle each: for chains that are slower than the value needs, because the
 /// instructions in them take longer than that to issue. `None` where there are no such links.
-pub fn padded(
+pub(crate) fn padded(
     anatomy: &Anatomy,
     (from, to): (Place, Place),
     route: &[Link],
@@ -50,23 +50,23 @@ pub fn padded(
 }
 
 /// Whether the place is an address that memory is accessed at, and not only computed with.
-pub fn is_address(anatomy: &Anatomy, place: Place) -> bool {
+pub(crate) fn is_address(anatomy: &Anatomy, place: Place) -> bool {
     place == Place::Slot(Slot::Base) && !is_computed(anatomy)
 }
 
 /// Whether the address is only computed with, and needs to point to nothing.
-pub fn is_computed(anatomy: &Anatomy) -> bool {
+pub(crate) fn is_computed(anatomy: &Anatomy) -> bool {
     matches!(anatomy.code(), Code::Lea_r16_m | Code::Lea_r32_m | Code::Lea_r64_m)
 }
 
 /// Whether what is loaded can be the next address.
-pub fn is_pointer_load(anatomy: &Anatomy) -> bool {
+pub(crate) fn is_pointer_load(anatomy: &Anatomy) -> bool {
     anatomy.code() == Code::Mov_r64_rm64
 }
 
 /// Whether an input must have its value back before the next instance. One that an instance changes is no operand of
 /// which it matters.
-pub fn is_kept(anatomy: &Anatomy, from: Place) -> bool {
+pub(crate) fn is_kept(anatomy: &Anatomy, from: Place) -> bool {
     let changed = matches!(from, Place::Slot(_)) && anatomy.writes(from);
     let kept = settings::of(anatomy.code()).kept && !changed;
     kept && anatomy.bank(from) == Bank::General && !is_address(anatomy, from)
@@ -80,7 +80,7 @@ struct Finder<'a> {
 
 /// Links of a cycle each in a chain through memory. What is loaded as soon as it is stored is forwarded in a time that is
 /// never the same twice; with four links between, in the same each time (Golden Cove).
-pub const STEADY: usize = 6;
+pub(crate) const STEADY: usize = 6;
 
 impl Finder<'_> {
     /// The same way through memory with links between store and load.

@@ -14,7 +14,7 @@ use iced_x86::{Code, Instruction, Register};
 
 /// How registers and flags that a form both reads and writes get a new value before each instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Breaking {
+pub(crate) enum Breaking {
     /// Not at all.
     None,
     /// By XOR of a register with itself, which also sets the flags; the top of the x87 stack by FXCH.
@@ -27,7 +27,7 @@ pub enum Breaking {
 
 /// Where the instances of a program find their memory operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Addresses {
+pub(crate) enum Addresses {
     /// All at one address.
     One,
     /// Next to each other, as far as so many.
@@ -65,7 +65,7 @@ impl Addresses {
 
 /// One of the ways to write a throughput program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Recipe {
+pub(crate) struct Recipe {
     /// Registers that results rotate through, at most.
     pub destinations: usize,
     /// Instances in the body, about.
@@ -80,7 +80,7 @@ pub struct Recipe {
 
 /// A throughput program's body.
 #[derive(Debug, Clone)]
-pub struct Body {
+pub(crate) struct Body {
     /// What it was made by, with the registers and addresses that it got.
     pub recipe: Recipe,
     /// One period.
@@ -112,7 +112,7 @@ const fn recipe(
 /// The ways that every form is tried in, the most telling first.
 ///
 /// Golden Cove loads twice a cycle from one address or from lines 64 bytes apart, but three times from neighbours.
-pub const RECIPES: [Recipe; 8] = [
+pub(crate) const RECIPES: [Recipe; 8] = [
     recipe(24, 96, None, Addresses::Adjacent(8)),
     recipe(8, 192, None, Addresses::One),
     recipe(12, 120, Some(2), Addresses::Adjacent(24)),
@@ -125,7 +125,7 @@ pub const RECIPES: [Recipe; 8] = [
 
 impl Body {
     /// The program in words, with so many instances in its loop.
-    pub fn text(&self, instances: usize, on_memory: bool) -> String {
+    pub(crate) fn text(&self, instances: usize, on_memory: bool) -> String {
         let recipe = &self.recipe;
         let destinations = match recipe.destinations {
             0 => String::new(),
@@ -183,7 +183,7 @@ impl Hazards {
     }
 
     /// Whether one of the registers holds an address that memory is accessed at.
-    pub fn addresses(&self) -> bool {
+    pub(crate) fn addresses(&self) -> bool {
         let addresses = [Register::RSP, Register::RSI, Register::RDI];
         self.registers.iter().any(|register| addresses.contains(register))
     }
@@ -196,7 +196,7 @@ impl Hazards {
 
 impl Body {
     /// The body of a form by a recipe; `None` where it does not exist.
-    pub fn new(anatomy: &Anatomy, recipe: Recipe) -> Option<Body> {
+    pub(crate) fn new(anatomy: &Anatomy, recipe: Recipe) -> Option<Body> {
         let hazards = Hazards::of(anatomy);
         let mut allocator = Allocator::new(anatomy);
         let mut restored: Vec<(Register, u8)> = Vec::new();

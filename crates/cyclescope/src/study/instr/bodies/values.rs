@@ -17,18 +17,18 @@ use crate::study::instr::forms::settings;
 use iced_x86::{Instruction, InstructionInfoFactory, MemorySize, OpAccess, OpKind, Register};
 
 /// The variant with subnormal inputs.
-pub const SUBNORMAL: &str = "subnormal";
+pub(crate) const SUBNORMAL: &str = "subnormal";
 /// The variant with the fastest operands that were found.
-pub const FAST: &str = "fast operands";
+pub(crate) const FAST: &str = "fast operands";
 /// The variant with the slowest operands that were found.
-pub const SLOW: &str = "slow operands";
+pub(crate) const SLOW: &str = "slow operands";
 
 /// Costs differ by more than this share, and so many core cycles.
 const DIFFERENCE_SHARE: f64 = 0.05;
 const DIFFERENCE_CYCLES: f64 = 0.1;
 
 /// Whether two costs differ by more than programs do that are written differently.
-pub fn differ(one: f64, other: f64) -> bool {
+pub(crate) fn differ(one: f64, other: f64) -> bool {
     let difference = (one - other).abs();
     difference > DIFFERENCE_CYCLES && difference > DIFFERENCE_SHARE * one.min(other)
 }
@@ -45,7 +45,7 @@ const PRODUCTS: [&str; 4] = ["mul", "div", "fmul", "fcmul"];
 
 /// A program with chosen values.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// The ports of a latency; none for a throughput.
     pub chain: Option<(Port, Port, Chain)>,
     /// The program in words, for a throughput.
@@ -99,7 +99,7 @@ impl Numbers {
 }
 
 /// The candidates for the fast and the slow operands of a form.
-pub fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) -> Vec<Candidate> {
+pub(crate) fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) -> Vec<Candidate> {
     let mnemonic = anatomy.code().mnemonic();
     let setting = settings::of(anatomy.code());
     if let Some(signed) = is_division(mnemonic) {
@@ -129,7 +129,7 @@ pub fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) -> Vec<
 }
 
 /// A throughput program with subnormal inputs, for arithmetic.
-pub fn subnormal(anatomy: &Anatomy) -> Option<Candidate> {
+pub(crate) fn subnormal(anatomy: &Anatomy) -> Option<Candidate> {
     let numbers = numbers(anatomy)?;
     let mnemonic = format!("{:?}", anatomy.code().mnemonic()).to_lowercase();
     let x87 = mnemonic.starts_with('f') && x87::uses(&anatomy.sample);

@@ -9,7 +9,7 @@ use iced_x86::{Code, Instruction, Mnemonic, Register};
 const VALUES: [Code; 6] = [Code::Fldpi, Code::Fldl2t, Code::Fldpi, Code::Fldl2e, Code::Fldlg2, Code::Fldln2];
 
 /// Code that fills the stack.
-pub fn fill() -> Vec<Instruction> {
+pub(crate) fn fill() -> Vec<Instruction> {
     VALUES.map(Instruction::with).to_vec()
 }
 
@@ -27,7 +27,7 @@ fn is_x87(instruction: &Instruction) -> bool {
 }
 
 /// What has to come before and after each instance to leave the stack as high as it was.
-pub fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
+pub(crate) fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
     let pop = || Instruction::with1(Code::Fstp_sti, Register::ST0).expect("fstp st0");
     let push = || Instruction::with1(Code::Fld_sti, Register::ST0).expect("fld st0");
     // These turn the stack without marking a register as used or free.

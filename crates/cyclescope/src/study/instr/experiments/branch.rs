@@ -43,7 +43,7 @@ fn kind(sample: &Instruction) -> Option<Kind> {
 }
 
 /// The experiments of a near branch; `None` for any other instruction. Its latencies come last.
-pub fn experiments(anatomy: &Anatomy) -> Option<Vec<Experiment>> {
+pub(crate) fn experiments(anatomy: &Anatomy) -> Option<Vec<Experiment>> {
     let sample = &anatomy.sample;
     let mut found = match kind(sample)? {
         Kind::Conditional | Kind::Counter => jumps::conditional(sample),

@@ -6,7 +6,7 @@ use crate::study::instr::bodies::links::Link;
 use crate::study::instr::forms::operands::Port;
 
 /// A chain is no slower than what its instances would take anyhow, within this share.
-pub const BOUND_SHARE: f64 = 0.03;
+pub(crate) const BOUND_SHARE: f64 = 0.03;
 
 /// What the time of a program means.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ pub enum Meaning {
 
 impl Meaning {
     /// Whether it is about a rate, and not about a chain.
-    pub fn is_rate(&self) -> bool {
+    pub(crate) fn is_rate(&self) -> bool {
         match self {
             Meaning::Throughput { .. } => true,
             Meaning::Latency { .. } | Meaning::SameDestination { .. } => false,
@@ -60,7 +60,7 @@ impl Meaning {
     }
 
     /// Whether a form's headlines do without it.
-    pub fn is_extra(&self) -> bool {
+    pub(crate) fn is_extra(&self) -> bool {
         matches!(self, Meaning::Throughput { variant: Some(_), .. } | Meaning::Operands { .. })
     }
 }

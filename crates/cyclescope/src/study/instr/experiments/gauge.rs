@@ -124,7 +124,7 @@ impl Cycle {
 
 impl Gauge {
     /// Measures all links that the CPU has.
-    pub fn measure(
+    pub(crate) fn measure(
         watch: &Stopwatch,
         executor: &mut dyn Executor,
         features: &Features,

@@ -1,12 +1,12 @@
 //! Which programs a form takes, how they are timed, and what their layouts say.
 
-pub mod branch;
+pub(crate) mod branch;
 pub mod effort;
 pub mod experiment;
 pub mod gauge;
 pub(in crate::study::instr) mod measurement;
-pub mod modes;
+pub(crate) mod modes;
 pub mod plan;
 pub mod reading;
 pub mod ring_0;
-pub mod timing;
+pub(crate) mod timing;

@@ -16,7 +16,7 @@ const INSTRUMENT_SHARE: f64 = 0.0002;
 
 /// A value with its interval, and what else was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// What the layouts of the chosen mode say.
     pub cost: Interval,
     /// The means of the modes above it.
@@ -24,7 +24,7 @@ pub struct Estimate {
 }
 
 /// The lowest mode that a fair part of some layouts share: the best rate that was sustained.
-pub fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
+pub(crate) fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
     let modes = clusters(values);
     let all: usize = modes.iter().map(Vec::len).sum();
     let least = ((all as f64 * FAIR_SHARE).ceil() as usize).max(2);
@@ -33,7 +33,7 @@ pub fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
 }
 
 /// The mode that most layouts share, the lower of two as large: what a chain takes.
-pub fn usual(values: &[f64], confidence: f64) -> Option<Estimate> {
+pub(crate) fn usual(values: &[f64], confidence: f64) -> Option<Estimate> {
     let modes = clusters(values);
     let most = modes.iter().map(Vec::len).max().filter(|most| *most > 1);
     let chosen = most.and_then(|most| modes.iter().position(|mode| mode.len() == most));

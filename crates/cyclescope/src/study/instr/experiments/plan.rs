@@ -195,7 +195,7 @@ impl Plan {
     }
 
     /// The best rate among these readings, in core cycles an instance; infinite without any.
-    pub fn rate(&self, readings: &[Reading]) -> f64 {
+    pub(crate) fn rate(&self, readings: &[Reading]) -> f64 {
         let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
             matches!(experiment.meaning, Meaning::Throughput { variant: None, .. })
                 && !reading.cycles.is_empty()
@@ -205,7 +205,7 @@ impl Plan {
 
     /// The first throughput program with so much code that it fits the first-level code cache but no buffer of decoded
     /// instructions.
-    pub fn decoders(&self) -> Option<Experiment> {
+    pub(crate) fn decoders(&self) -> Option<Experiment> {
         let is_rate = |experiment: &&Experiment| matches!(experiment.meaning, Meaning::Throughput { .. });
         let first = self.experiments.iter().find(is_rate)?;
         let repeats = DECODED_BYTES / first.period.len();
@@ -213,12 +213,12 @@ impl Plan {
     }
 
     /// Whether an experiment is about a chain that goes through memory.
-    pub fn is_through_memory(&self, index: usize) -> bool {
+    pub(crate) fn is_through_memory(&self, index: usize) -> bool {
         self.has_end(index, |place| place == Place::Memory)
     }
 
     /// Whether an experiment is about a chain from or to flags or a register without choice.
-    pub fn is_implied(&self, index: usize) -> bool {
+    pub(crate) fn is_implied(&self, index: usize) -> bool {
         self.has_end(index, |place| matches!(place, Place::Fixed(_) | Place::Flags(_)))
     }
 
@@ -343,7 +343,7 @@ impl Plan {
     }
 
     /// Leaves out programs that may not run, and returns why where none is left.
-    pub fn keep<W>(&mut self, mut against: impl FnMut(&Experiment) -> Option<W>) -> Option<W> {
+    pub(crate) fn keep<W>(&mut self, mut against: impl FnMut(&Experiment) -> Option<W>) -> Option<W> {
         let mut first = None;
         self.experiments.retain(|experiment| {
             let why = against(experiment);

@@ -26,7 +26,7 @@ pub fn restrict(plan: &mut Plan) -> Option<Skip> {
 
 /// Why a form is skipped whose programs ended so; none where that is a failure. What needs ring 0 may be absent from
 /// a processor, or a counter or register that it names, without a feature bit that tells.
-pub fn skipped(anatomy: &Anatomy, error: &RunError) -> Option<String> {
+pub(crate) fn skipped(anatomy: &Anatomy, error: &RunError) -> Option<String> {
     let sample = &anatomy.sample;
     match error {
         RunError::Refused { why, .. } => {

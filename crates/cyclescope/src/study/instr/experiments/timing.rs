@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// A program to time.
 #[derive(Debug, Clone)]
-pub struct Timed {
+pub(crate) struct Timed {
     /// The program, looped.
     pub program: Program,
     /// Instances in its body.
@@ -40,7 +40,7 @@ pub struct Timed {
 
 /// Core cycles a copy, of one program in one layout: one figure a round.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Timing {
+pub(crate) struct Timing {
     /// By round, from the difference of 4N and N iterations.
     pub cycles: Vec<f64>,
     /// By round, how much more a copy costs from 2N to 4N than from N to 2N.
@@ -110,7 +110,7 @@ const DELAY: u32 = 16;
 
 impl<'a> Stopwatch<'a> {
     /// A timing method, its step, and the ruler's latency.
-    pub fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> Stopwatch<'a> {
+    pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> Stopwatch<'a> {
         Stopwatch {
             clock,
             step,
@@ -123,7 +123,7 @@ impl<'a> Stopwatch<'a> {
     }
 
     /// A looped program around some machine code.
-    pub fn program(&self, world: World, init: &[u8], period: &[u8], repeats: usize) -> Program {
+    pub(crate) fn program(&self, world: World, init: &[u8], period: &[u8], repeats: usize) -> Program {
         let recipe = Recipe {
             world,
             init,
@@ -138,7 +138,7 @@ impl<'a> Stopwatch<'a> {
     /// Times programs in so many layouts of so many rounds. Answers by layout, then program.
     ///
     /// Few programs share a round: the shorter it is, the fewer are lost to a neighbour that comes and goes.
-    pub fn time(
+    pub(crate) fn time(
         &self,
         executor: &mut dyn Executor,
         programs: &[Timed],

@@ -9,7 +9,7 @@ use crate::random::Random;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Where the indices point that are not all zero, by name.
-pub const PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
+pub(crate) const PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
 
 /// Bytes between strided elements, and the bytes that random ones lie in: few enough for any first-level cache.
 const STRIDE: usize = 64;
@@ -18,7 +18,7 @@ const SPREAD: usize = 8192;
 const ASIDE: i64 = 16384;
 
 /// Whether the form has a vector of indices.
-pub fn is_gather(anatomy: &Anatomy) -> bool {
+pub(crate) fn is_gather(anatomy: &Anatomy) -> bool {
     anatomy.sample.is_vsib()
 }
 
@@ -35,12 +35,12 @@ fn mask(anatomy: &Anatomy) -> Option<Slot> {
 }
 
 /// Whether a port is the mask.
-pub fn is_mask(anatomy: &Anatomy, place: Place) -> bool {
+pub(crate) fn is_mask(anatomy: &Anatomy, place: Place) -> bool {
     is_gather(anatomy) && mask(anatomy).is_some_and(|slot| place == Place::Slot(slot))
 }
 
 /// What gives an instance its mask.
-pub fn restore(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
+pub(crate) fn restore(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
     let slot = mask(anatomy).filter(|_| is_gather(anatomy))?;
     let register = numbered(anatomy.register(slot), u32::from(assignment.get(slot)?))?;
     let code = match register {
@@ -52,7 +52,7 @@ pub fn restore(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction
 }
 
 /// Sets all indices to zero.
-pub fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
+pub(crate) fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
     let number = u32::from(assignment.get(Slot::Index).filter(|_| is_gather(anatomy))?);
     let (register, code) = match number {
         0..16 => (Register::XMM0 + number, Code::VEX_Vpxor_xmm_xmm_xmmm128),
@@ -62,7 +62,7 @@ pub fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
 }
 
 /// Code that gives the indices of an instance one of the [`PATTERNS`].
-pub fn pattern(anatomy: &Anatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
+pub(crate) fn pattern(anatomy: &Anatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
     let index = instance.memory_index();
     let bytes = if anatomy.form.operands().contains("vm64") { 8 } else { 4 };
     let element = anatomy.sample.memory_size().element_size().max(anatomy.sample.memory_size().size().min(8));

@@ -1,8 +1,8 @@
 //! Instruction forms taken apart: their operands, what each needs to run, and which are skipped.
 
-pub mod gather;
+pub(crate) mod gather;
 pub mod operands;
-pub mod privileged;
-pub mod settings;
+pub(crate) mod privileged;
+pub(crate) mod settings;
 pub mod skip;
 pub mod subject;

@@ -36,7 +36,7 @@ pub enum Bank {
 
 impl Bank {
     /// The bank of a register.
-    pub fn of(register: Register) -> Bank {
+    pub(crate) fn of(register: Register) -> Bank {
         match register {
             r if HIGH_BYTES.contains(&r) => Bank::HighByte,
             r if r.is_gpr() => Bank::General,
@@ -118,7 +118,7 @@ pub struct Anatomy {
 
 /// Registers chosen for the slots of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Assignment {
+pub(crate) struct Assignment {
     numbers: [Option<u8>; Slot::COUNT],
     /// Added to the base register.
     pub displacement: i32,
@@ -126,13 +126,13 @@ pub struct Assignment {
 
 impl Assignment {
     /// With this register, by its number in its class, in a slot.
-    pub fn with(mut self, slot: Slot, number: u8) -> Assignment {
+    pub(crate) fn with(mut self, slot: Slot, number: u8) -> Assignment {
         self.numbers[slot.index()] = Some(number);
         self
     }
 
     /// The register's number in a slot.
-    pub fn get(&self, slot: Slot) -> Option<u8> {
+    pub(crate) fn get(&self, slot: Slot) -> Option<u8> {
         self.numbers[slot.index()]
     }
 }
@@ -178,7 +178,7 @@ fn is_fixed(kind: Kind) -> bool {
 
 impl Anatomy {
     /// Whether an output, by its name, is a part of a general register, whose rest is kept.
-    pub fn writes_part(&self, name: &str) -> bool {
+    pub(crate) fn writes_part(&self, name: &str) -> bool {
         let part = |port: &Port| match port.place {
             Place::Slot(slot) => {
                 self.bank(port.place) == Bank::HighByte
@@ -334,7 +334,7 @@ impl Anatomy {
     }
 
     /// The register in a slot of the sample; its class is that of the slot.
-    pub fn register(&self, slot: Slot) -> Register {
+    pub(crate) fn register(&self, slot: Slot) -> Register {
         match slot {
             Slot::Operand(operand) => self.sample.op_register(operand),
             Slot::Mask => self.sample.op_mask(),
@@ -344,7 +344,7 @@ impl Anatomy {
     }
 
     /// The bank of a place.
-    pub fn bank(&self, place: Place) -> Bank {
+    pub(crate) fn bank(&self, place: Place) -> Bank {
         match place {
             Place::Slot(slot) => Bank::of(self.register(slot)),
             Place::Fixed(register) => Bank::of(register),
@@ -383,19 +383,19 @@ impl Anatomy {
     }
 
     /// Whether an instance writes this full register, or a part of it, without choice.
-    pub fn writes_register(&self, full: Register) -> bool {
+    pub(crate) fn writes_register(&self, full: Register) -> bool {
         self.outputs
             .iter()
             .any(|port| matches!(port.place, Place::Fixed(other) if other.full_register() == full))
     }
 
     /// Whether an instance reads what a place holds.
-    pub fn reads(&self, place: Place) -> bool {
+    pub(crate) fn reads(&self, place: Place) -> bool {
         self.inputs.iter().any(|port| port.place == place)
     }
 
     /// Full registers that the form uses without choice.
-    pub fn fixed(&self) -> Vec<Register> {
+    pub(crate) fn fixed(&self) -> Vec<Register> {
         let sample = &self.sample;
         let named = (0..sample.op_count())
             .filter(|operand| sample.op_kind(*operand) == OpKind::Register)
@@ -410,7 +410,7 @@ impl Anatomy {
     }
 
     /// An instance with these registers; `None` where it does not exist or would be another instruction.
-    pub fn instance(&self, assignment: &Assignment) -> Option<Instruction> {
+    pub(crate) fn instance(&self, assignment: &Assignment) -> Option<Instruction> {
         let mut instruction = self.sample;
         for slot in self.slots() {
             let Some(number) = assignment.get(slot) else { continue };
@@ -430,7 +430,7 @@ impl Anatomy {
     }
 
     /// Whether the flags may stay what they were: shifts by a count that can be zero change none then.
-    pub fn keeps_flags(&self) -> bool {
+    pub(crate) fn keeps_flags(&self) -> bool {
         use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
         let sample = &self.sample;
         let counted = sample.op_code().op_kinds().contains(&Kind::cl);
@@ -438,12 +438,12 @@ impl Anatomy {
     }
 
     /// Whether masked-off elements keep their old value.
-    pub fn merges(&self) -> bool {
+    pub(crate) fn merges(&self) -> bool {
         self.form.masking == Masking::Merge
     }
 
     /// The instruction.
-    pub fn code(&self) -> Code {
+    pub(crate) fn code(&self) -> Code {
         self.form.code
     }
 }

@@ -14,7 +14,7 @@ const MEASURED: [Mnemonic; 6] =
 const COPIES: usize = 4;
 
 /// Whether an instruction runs in ring 0 only.
-pub fn is_privileged(sample: &Instruction) -> bool {
+pub(crate) fn is_privileged(sample: &Instruction) -> bool {
     let info = sample.op_code();
     let registers = (0..sample.op_count()).map(|operand| sample.op_register(operand));
     let control = registers.into_iter().any(|register| register.is_cr() || register.is_dr());
@@ -22,12 +22,12 @@ pub fn is_privileged(sample: &Instruction) -> bool {
 }
 
 /// Whether it is skipped in user mode, and not in ring 0, though it is not privileged.
-pub fn is_measured(mnemonic: Mnemonic) -> bool {
+pub(crate) fn is_measured(mnemonic: Mnemonic) -> bool {
     MEASURED.contains(&mnemonic)
 }
 
 /// Why ring 0 refuses an instance of a form; none where it runs.
-pub fn refusal(anatomy: &Anatomy) -> Option<Reason> {
+pub(crate) fn refusal(anatomy: &Anatomy) -> Option<Reason> {
     // Where a branch leads is its program's affair.
     if is_branch(&anatomy.sample) {
         return None;

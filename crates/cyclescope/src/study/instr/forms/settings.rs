@@ -15,7 +15,7 @@ macro_rules! cleared {
 
 /// What a group of instructions needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// The instructions.
     pub mnemonics: &'static [Mnemonic],
     /// Those of which not all operands need the same.
@@ -41,7 +41,7 @@ pub struct Setting {
 }
 
 /// Most instructions need nothing.
-pub const NONE: Setting = Setting {
+pub(crate) const NONE: Setting = Setting {
     mnemonics: &[],
     codes: &[],
     init: "",
@@ -68,7 +68,7 @@ macro_rules! everywhere {
 }
 
 /// The exceptions.
-pub const SETTINGS: &[Setting] = &[
+pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         mnemonics: &[Mnemonic::Div, Mnemonic::Idiv],
         // Divisors that are high bytes are above zero too. Where other registers hold addresses, these do not.
@@ -239,7 +239,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// The setting of an instruction.
-pub fn of(code: Code) -> &'static Setting {
+pub(crate) fn of(code: Code) -> &'static Setting {
     let alone = SETTINGS.iter().find(|setting| setting.codes.contains(&code));
     let mnemonic = code.mnemonic();
     alone.or_else(|| SETTINGS.iter().find(|setting| setting.mnemonics.contains(&mnemonic))).unwrap_or(&NONE)

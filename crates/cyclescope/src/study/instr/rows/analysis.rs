@@ -32,7 +32,7 @@ const FRACTIONS_BELOW: f64 = 4.0;
 
 /// What a form's row is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Analysis<'a> {
+pub(crate) struct Analysis<'a> {
     /// The experiments.
     pub plan: &'a Plan,
     /// What links cost.
@@ -45,7 +45,7 @@ pub struct Analysis<'a> {
 
 impl Analysis<'_> {
     /// Fills in the row from the readings of one or more passes, by experiment.
-    pub fn fill(&self, row: &mut Row, passes: &[Vec<Reading>]) {
+    pub(crate) fn fill(&self, row: &mut Row, passes: &[Vec<Reading>]) {
         row.status = Status::Measured;
         let throughput = self.throughput(passes, row);
         let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);

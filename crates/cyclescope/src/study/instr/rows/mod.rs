@@ -1,7 +1,7 @@
 //! A form's row: made of its readings, explained, and kept in a file.
 
-pub mod analysis;
+pub(crate) mod analysis;
 pub mod explanation;
-pub mod extremes;
+pub(crate) mod extremes;
 pub mod row;
 pub mod table;

@@ -128,13 +128,13 @@ pub(in crate::study::instr) mod tests {
     use crate::unit::Unit;
 
     /// A cost with an interval of a hundredth to either side.
-    pub fn cost(value: f64) -> crate::record::Quantity {
+    pub(crate) fn cost(value: f64) -> crate::record::Quantity {
         let interval = crate::statistics::Interval::around(value, 0.01);
         crate::record::Quantity::new(interval, Unit::CoreCycles)
     }
 
     /// A headline latency.
-    pub fn latency(from: &str, to: &str, value: f64, bound: Bound) -> Latency {
+    pub(crate) fn latency(from: &str, to: &str, value: f64, bound: Bound) -> Latency {
         Latency {
             from: from.to_string(),
             to: to.to_string(),
@@ -146,7 +146,7 @@ pub(in crate::study::instr) mod tests {
     }
 
     /// A row with these latencies and this reciprocal throughput.
-    pub fn row(name: &str, operands: &str, latency: Vec<Latency>, throughput: f64) -> Row {
+    pub(crate) fn row(name: &str, operands: &str, latency: Vec<Latency>, throughput: f64) -> Row {
         Row {
             code: format!("{name}_code"),
             mnemonic: name.to_string(),
@@ -174,14 +174,14 @@ pub(in crate::study::instr) mod tests {
     }
 
     /// `add r64, r64` at one cycle and four a cycle.
-    pub fn add() -> Row {
+    pub(crate) fn add() -> Row {
         let latencies =
             vec![latency("op1", "op1", 1.0, Bound::Exact), latency("op2", "op1", 1.0, Bound::Exact)];
         row("add", "r64, r64", latencies, 0.25)
     }
 
     /// These rows as a file.
-    pub fn file(rows: &[Row]) -> String {
+    pub(crate) fn file(rows: &[Row]) -> String {
         let machine = r#"{"schema":"cyclescope/1","kind":"machine","cpu":{"brand":{"value":"A CPU"}}}"#;
         let lines = rows.iter().map(|row| serde_json::to_string(&Line::new("instr", row)).unwrap() + "\n");
         format!("{machine}\n{}", lines.collect::<String>())

@@ -38,7 +38,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order of a report.
-    pub const ALL: [Kind; 4] = [Kind::LatencyExact, Kind::LatencySum, Kind::LatencyUpper, Kind::Throughput];
+    pub(crate) const ALL: [Kind; 4] =
+        [Kind::LatencyExact, Kind::LatencySum, Kind::LatencyUpper, Kind::Throughput];
 
     fn latency(bound: Bound) -> Kind {
         match bound {
@@ -247,7 +248,7 @@ fn distance(latency: &Latency) -> u8 {
 
 /// The one latency that stands for a row: the largest of those between explicit operands. Where there is none it is
 /// the largest between registers, then from an address, then any; of each, upper bounds come last.
-pub fn headline(row: &Row) -> Option<&Latency> {
+pub(crate) fn headline(row: &Row) -> Option<&Latency> {
     headlines(row).min_by(|one, other| {
         let key = |latency: &Latency| (distance(latency), latency.bound == Bound::Upper);
         let value = |latency: &Latency| latency.cost.value.unwrap_or_default();

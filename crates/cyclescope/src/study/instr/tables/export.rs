@@ -108,7 +108,7 @@ pub fn markdown<'a>(rows: impl IntoIterator<Item = &'a Row>, mut out: impl Write
 }
 
 /// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`.
-pub fn latency_summary(row: &Row) -> String {
+pub(crate) fn latency_summary(row: &Row) -> String {
     let shown: Vec<(String, String)> = headlines(row)
         .map(|latency| {
             let sign = if latency.bound == Bound::Upper { "≤" } else { "" };

@@ -9,8 +9,8 @@ mod figure;
 pub(in crate::study::instr) mod lines;
 mod spelling;
 
-pub use figure::Figure;
-pub use spelling::{mnemonic, operands};
+pub(crate) use figure::Figure;
+pub(crate) use spelling::{mnemonic, operands};
 
 use crate::asm::nearest;
 use crate::study::instr::rows::row::Bound;
@@ -86,7 +86,7 @@ impl Reference {
     }
 
     /// Whether the table tells between which operands its latencies are.
-    pub fn has_pairs(&self) -> bool {
+    pub(crate) fn has_pairs(&self) -> bool {
         self.entries.iter().any(|entry| entry.pair.is_some())
     }
 }

@@ -59,7 +59,7 @@ pub(super) enum Callee {
 }
 
 impl Flow {
-    pub fn new(function: &Function, enabling: Enabling) -> Flow {
+    pub(crate) fn new(function: &Function, enabling: Enabling) -> Flow {
         let options = DecoderOptions::NONE;
         let decoder = Decoder::with_ip(64, function.bytes, function.start, options);
         let instructions: Vec<Instruction> = decoder.into_iter().collect();
@@ -126,38 +126,38 @@ impl Flow {
         self.edges[from].push(Edge { to, kind });
     }
 
-    pub fn instructions(&self) -> &[Instruction] {
+    pub(crate) fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }
 
     /// The offset of an instruction from the function's start.
-    pub fn offset(&self, node: usize) -> usize {
+    pub(crate) fn offset(&self, node: usize) -> usize {
         (self.instructions[node].ip() - self.start) as usize
     }
 
     /// The instruction at an offset.
-    pub fn at(&self, offset: usize) -> Option<usize> {
+    pub(crate) fn at(&self, offset: usize) -> Option<usize> {
         self.inside(self.start.wrapping_add(offset as u64))
     }
 
-    pub fn inside(&self, address: u64) -> Option<usize> {
+    pub(crate) fn inside(&self, address: u64) -> Option<usize> {
         let found = self.instructions.binary_search_by_key(&address, Instruction::ip).ok();
         found.filter(|_| address.wrapping_sub(self.start) < self.len as u64)
     }
 
-    pub fn edges(&self, node: usize) -> &[Edge] {
+    pub(crate) fn edges(&self, node: usize) -> &[Edge] {
         &self.edges[node]
     }
 
-    pub fn is_conditional(&self, node: usize) -> bool {
+    pub(crate) fn is_conditional(&self, node: usize) -> bool {
         self.flow_control(node) == Some(FlowControl::ConditionalBranch)
     }
 
-    pub fn is_nop(&self, node: usize) -> bool {
+    pub(crate) fn is_nop(&self, node: usize) -> bool {
         self.instructions[node].mnemonic() == Mnemonic::Nop
     }
 
-    pub fn is_call(&self, node: usize) -> bool {
+    pub(crate) fn is_call(&self, node: usize) -> bool {
         matches!(self.flow_control(node), Some(FlowControl::Call | FlowControl::IndirectCall))
     }
 
@@ -166,13 +166,13 @@ impl Flow {
     }
 
     /// The edges that enabling adds.
-    pub fn patched(&self) -> Vec<Cut> {
+    pub(crate) fn patched(&self) -> Vec<Cut> {
         let patched = |node: &usize| self.edges[*node].iter().any(|edge| edge.kind == Kind::Patched);
         (0..self.edges.len()).filter(patched).map(|node| (node, Kind::Patched)).collect()
     }
 
     /// What a branch or a call leads to.
-    pub fn targets(&self) -> Vec<bool> {
+    pub(crate) fn targets(&self) -> Vec<bool> {
         let mut targets = vec![false; self.edges.len()];
         for edge in self.edges.iter().flatten() {
             targets[edge.to] |= !matches!(edge.kind, Kind::Next | Kind::NotTaken);
@@ -181,7 +181,7 @@ impl Flow {
     }
 
     /// What is reached from the entry without these edges.
-    pub fn reached(&self, cuts: &[Cut]) -> Vec<bool> {
+    pub(crate) fn reached(&self, cuts: &[Cut]) -> Vec<bool> {
         let mut reached = vec![false; self.edges.len()];
         let mut open = Vec::from_iter((!self.instructions.is_empty()).then_some(self.entry));
         while let Some(node) = open.pop() {
@@ -194,7 +194,7 @@ impl Flow {
     }
 
     /// From where a return can be reached without these edges.
-    pub fn returning(&self, cuts: &[Cut]) -> Vec<bool> {
+    pub(crate) fn returning(&self, cuts: &[Cut]) -> Vec<bool> {
         let leaves = |node| {
             let control = self.flow_control(node);
             control.is_none_or(|it| matches!(it, FlowControl::Return | FlowControl::IndirectBranch))
@@ -215,7 +215,7 @@ impl Flow {
     }
 
     /// From where every way leads to one of these, in a finite number of steps.
-    pub fn bound_for(&self, nodes: &[usize]) -> Vec<bool> {
+    pub(crate) fn bound_for(&self, nodes: &[usize]) -> Vec<bool> {
         let mut bound = vec![false; self.edges.len()];
         nodes.iter().for_each(|node| bound[*node] = true);
         let mut news = true;
@@ -232,7 +232,7 @@ impl Flow {
     }
 
     /// Whether among these there is a loop without these edges.
-    pub fn goes_around(&self, among: &[bool], cuts: &[Cut]) -> bool {
+    pub(crate) fn goes_around(&self, among: &[bool], cuts: &[Cut]) -> bool {
         // What leads on to nothing that is left is taken away, until nothing is left or only loops and ways to them.
         let mut left = among.to_vec();
         let leads = |left: &[bool], node: usize| {
@@ -245,7 +245,7 @@ impl Flow {
     }
 
     /// The calls among these instructions, and the places outside.
-    pub fn calls(&self, among: &[bool]) -> BTreeMap<Callee, Vec<usize>> {
+    pub(crate) fn calls(&self, among: &[bool]) -> BTreeMap<Callee, Vec<usize>> {
         let mut calls: BTreeMap<Callee, Vec<usize>> = BTreeMap::new();
         for node in (0..self.edges.len()).filter(|node| among[*node]) {
             let callee = match self.instructions.get(node) {
@@ -273,7 +273,7 @@ impl Flow {
     }
 
     /// How many conditional branches are among these instructions.
-    pub fn branches(&self, among: &[bool]) -> usize {
+    pub(crate) fn branches(&self, among: &[bool]) -> usize {
         (0..self.edges.len()).filter(|node| among[*node] && self.is_conditional(*node)).count()
     }
 }

@@ -46,12 +46,12 @@ pub struct Line {
 
 impl Line {
     /// How many bytes it has.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len() / 2
     }
 
     /// Never true: instructions have bytes.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 }

@@ -40,7 +40,7 @@ mod slice;
 #[cfg(test)]
 mod tests;
 
-pub use function::Function;
+pub(crate) use function::Function;
 pub(super) use listing::kernel_address;
 pub use listing::{Line, Path, names};
 
@@ -114,7 +114,7 @@ pub fn anatomy<'a>(
 
 impl Anatomy {
     /// The lines of the cache that are touched where both functions start so many bytes behind a line's start.
-    pub fn cache_lines(&self, offset: usize) -> CacheLines {
+    pub(crate) fn cache_lines(&self, offset: usize) -> CacheLines {
         CacheLines {
             base: touched(&self.base_assembly, offset, &[Path::Likely, Path::Unlikely]),
             likely: touched(&self.assembly, offset, &[Path::Likely]),

@@ -14,12 +14,12 @@ pub(super) struct Bytes {
 
 impl Bytes {
     /// `enabled`: the same function once its marker is enabled.
-    pub fn new(address: u64, dormant: Vec<u8>, enabled: &[u8]) -> Bytes {
+    pub(crate) fn new(address: u64, dormant: Vec<u8>, enabled: &[u8]) -> Bytes {
         let sites = sites(address, &dormant, enabled);
         Bytes { address, dormant, sites }
     }
 
-    pub fn function(&self) -> Function<'_> {
+    pub(crate) fn function(&self) -> Function<'_> {
         Function { start: self.address, bytes: &self.dormant, entry: 0, sites: &self.sites }
     }
 }

@@ -9,7 +9,7 @@ use crate::executor::kernel::markers::Guard;
 pub(super) const BASE: &str = "none";
 
 /// All designs that the module has, sorted by name.
-pub const ALL: &[Design] = &[
+pub(crate) const ALL: &[Design] = &[
     Design {
         name: "flag",
         about: "a flag in memory: load, test, branch",
@@ -138,7 +138,7 @@ pub(super) fn states(design: &Design, guards: &[Guard], probes: &[Probe]) -> Vec
 }
 
 /// All states that a design may be in, whatever guards and probes the module that is loaded has for it.
-pub fn possible(design: &Design) -> Vec<State> {
+pub(crate) fn possible(design: &Design) -> Vec<State> {
     const PROBES: [Probe; 4] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format];
     states(design, &[Guard::Bare, Guard::Preemption], &PROBES)
 }

@@ -80,14 +80,20 @@ pub(super) fn kind(probe: Probe) -> markers::Probe {
 pub(super) struct Places<'a>(BTreeMap<(&'a str, u32, u32, u32), usize>);
 
 impl<'a> Places<'a> {
-    pub fn new(codes: &'a [Code]) -> Places<'a> {
+    pub(crate) fn new(codes: &'a [Code]) -> Places<'a> {
         let key =
             |code: &'a Code| (code.name.as_str(), code.guard as u32, code.around as u32, code.placement);
         Places(codes.iter().enumerate().map(|(index, code)| (key(code), index)).collect())
     }
 
     /// The codes of a design at all placements; none where one is missing.
-    pub fn of(&self, name: &str, guard: Guard, around: Around, offsets: &[usize]) -> Option<Vec<usize>> {
+    pub(crate) fn of(
+        &self,
+        name: &str,
+        guard: Guard,
+        around: Around,
+        offsets: &[usize],
+    ) -> Option<Vec<usize>> {
         let one = |offset: &usize| self.0.get(&(name, guard as u32, around as u32, *offset as u32)).copied();
         offsets.iter().map(one).collect()
     }

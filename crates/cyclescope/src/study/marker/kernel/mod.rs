@@ -8,14 +8,14 @@
 //! nothing is behind the site, so that it calls nothing is proved by its site's bytes rather than by the count.
 
 mod code;
-pub mod design;
+pub(crate) mod design;
 mod device;
 mod inventory;
 mod symbols;
 #[cfg(test)]
 mod tests;
 
-pub use device::Device;
+pub(crate) use device::Device;
 
 use super::anatomy::{Anatomy, anatomy};
 use super::bench::{Bench, Subject, Visit, call};
@@ -135,7 +135,7 @@ impl<D: Device> KernelBench<D> {
     }
 
     /// The module, for what else it tells.
-    pub fn device(&self) -> &D {
+    pub(crate) fn device(&self) -> &D {
         &self.device
     }
 

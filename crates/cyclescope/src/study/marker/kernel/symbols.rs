@@ -23,7 +23,7 @@ pub(super) struct Symbols(BTreeMap<u64, String>);
 
 impl Symbols {
     /// Looks for the symbols at these addresses, or nearest before.
-    pub fn find(addresses: &BTreeSet<u64>, list: impl BufRead) -> Symbols {
+    pub(crate) fn find(addresses: &BTreeSet<u64>, list: impl BufRead) -> Symbols {
         let mut best: BTreeMap<u64, (u64, String)> = BTreeMap::new();
         for line in list.lines().map_while(Result::ok) {
             let mut words = line.split_ascii_whitespace();
@@ -46,7 +46,7 @@ impl Symbols {
         Symbols(best.into_iter().map(named).collect())
     }
 
-    pub fn name(&self, address: u64) -> Option<String> {
+    pub(crate) fn name(&self, address: u64) -> Option<String> {
         self.0.get(&address).cloned()
     }
 }

@@ -23,9 +23,9 @@ mod tests;
 pub(super) mod tracing;
 mod world;
 
-pub use world::hits;
+pub(crate) use world::hits;
 
 /// Makes what listeners need, before executors are made. It costs little where it was called before.
-pub fn prepare() {
+pub(crate) fn prepare() {
     tracing::prepare();
 }

@@ -8,7 +8,7 @@ unsafe extern "C" {
 }
 
 /// The address of the number of hits that listeners and probes have counted.
-pub fn hits() -> u64 {
+pub(crate) fn hits() -> u64 {
     (&raw const marker_hits) as u64
 }
 

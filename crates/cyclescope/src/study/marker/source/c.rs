@@ -18,7 +18,7 @@ pub fn symbol(design: &Design) -> String {
 }
 
 /// The C file of a design.
-pub fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
+pub(crate) fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
     let functions = functions(design, guards, contexts);
     let mut text = opening(design);
     for function in &functions {

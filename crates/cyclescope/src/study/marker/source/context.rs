@@ -31,7 +31,7 @@ pub struct Text<'a> {
 }
 
 /// The aim in a loop of the user's own.
-pub const AIM: f64 = 0.1;
+pub(crate) const AIM: f64 = 0.1;
 
 /// All contexts.
 pub const ALL: &[Context] = &[

@@ -2,7 +2,7 @@
 
 /// One guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Guard {
+pub(crate) struct Guard {
     /// Its name in records.
     pub name: &'static str,
     /// One line on it.
@@ -14,7 +14,7 @@ pub struct Guard {
 }
 
 /// All guards.
-pub const ALL: &[Guard] = &[
+pub(crate) const ALL: &[Guard] = &[
     Guard { name: "none", about: "nothing", enter: "", leave: "" },
     Guard {
         name: "read-lock",

@@ -57,7 +57,7 @@ pub fn alone() -> String {
 /// The file defines `void around(void *memory)`, the loop's body; the marker follows it, unless MARKER() in `around`
 /// says where it shall stand. All functions have the same body: which marker is meant is an argument that a macro gives
 /// `around` behind the user's, and since `around` is always inlined, it is a constant wherever it is looked at.
-pub fn around(design: &Design, include: &str) -> String {
+pub(crate) fn around(design: &Design, include: &str) -> String {
     let context = [Context {
         name: AROUND,
         about: "a loop of the user's",

@@ -3,12 +3,12 @@
 pub mod c;
 pub mod context;
 pub mod design;
-pub mod guard;
+pub(crate) mod guard;
 pub mod library;
-pub mod rust;
+pub(crate) mod rust;
 
 /// What all C files begin with.
-pub const HEADER: &str = include_str!("marker.h");
+pub(crate) const HEADER: &str = include_str!("marker.h");
 
 /// The guard's place in a function's name where the function is the loop without the marker.
-pub const BASE: &str = "base";
+pub(crate) const BASE: &str = "base";

@@ -22,7 +22,7 @@ impl Tolerance {
     pub const RESULTS: Tolerance = Tolerance { cycles: 0.02, cycles_below_one: 0.02, share: 0.01 };
 
     /// The core cycles by which a number may be off.
-    pub fn at(&self, value: f64) -> f64 {
+    pub(crate) fn at(&self, value: f64) -> f64 {
         let cycles = if value.abs() < 1.0 { self.cycles_below_one } else { self.cycles };
         cycles.max(self.share * value.abs())
     }
@@ -39,18 +39,18 @@ pub(super) struct Span {
 }
 
 impl Span {
-    pub fn point(value: f64) -> Span {
+    pub(crate) fn point(value: f64) -> Span {
         Span { low: value, high: value }
     }
 
     /// What a measured latency says.
-    pub fn latency(latency: &Latency) -> Option<Span> {
+    pub(crate) fn latency(latency: &Latency) -> Option<Span> {
         let value = latency.cost.value?;
         let low = if latency.bound == Bound::Upper { f64::NEG_INFINITY } else { value };
         Some(Span { low, high: value })
     }
 
-    pub fn overlaps(self, other: Span) -> bool {
+    pub(crate) fn overlaps(self, other: Span) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
@@ -72,7 +72,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    pub fn between(a: Span, b: Span) -> Gap {
+    pub(crate) fn between(a: Span, b: Span) -> Gap {
         if a.low > b.high {
             Gap { difference: a.low - b.high, nearest: b.high }
         } else if a.high < b.low {
@@ -82,12 +82,12 @@ impl Gap {
         }
     }
 
-    pub fn within(&self, tolerance: Tolerance) -> bool {
+    pub(crate) fn within(&self, tolerance: Tolerance) -> bool {
         // A decimal such as 3.05 is a little off its number.
         self.difference.abs() <= tolerance.at(self.nearest) + 1e-9
     }
 
-    pub fn relative(&self) -> f64 {
+    pub(crate) fn relative(&self) -> f64 {
         self.difference / self.nearest.abs().max(SMALL)
     }
 }

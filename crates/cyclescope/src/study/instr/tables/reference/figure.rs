@@ -15,7 +15,7 @@ pub enum Figure {
 
 impl Figure {
     /// Reads a number, a bound or a range.
-    pub fn parse(text: &str) -> Option<Figure> {
+    pub(crate) fn parse(text: &str) -> Option<Figure> {
         let text = text.trim();
         if let Some(most) = ["<=", "≤"].iter().find_map(|sign| text.strip_prefix(sign)) {
             return number(most).map(Figure::AtMost);
@@ -33,12 +33,12 @@ impl Figure {
     }
 
     /// The same as an upper bound.
-    pub fn at_most(self) -> Figure {
+    pub(crate) fn at_most(self) -> Figure {
         Figure::AtMost(self.range().1)
     }
 
     /// The lowest and the highest number that it allows.
-    pub fn range(self) -> (f64, f64) {
+    pub(crate) fn range(self) -> (f64, f64) {
         match self {
             Figure::Exact(value) => (value, value),
             Figure::AtMost(most) => (f64::NEG_INFINITY, most),

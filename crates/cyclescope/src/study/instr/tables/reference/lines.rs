@@ -1,20 +1,20 @@
 //! Where the records of a CSV file begin.
 
 /// A walk through a file, from record to record.
-pub struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     content: &'a [u8],
     offset: usize,
     line: u64,
 }
 
 impl<'a> Lines<'a> {
-    pub fn new(content: &'a [u8]) -> Lines<'a> {
+    pub(crate) fn new(content: &'a [u8]) -> Lines<'a> {
         Lines { content, offset: 0, line: 1 }
     }
 
     /// The line of the record that the reader says is at this offset, which must not lie before an earlier one. The
     /// reader means the end of the record before: empty lines and comments may lie between.
-    pub fn of(&mut self, position: &csv::Position) -> u64 {
+    pub(crate) fn of(&mut self, position: &csv::Position) -> u64 {
         let end = usize::try_from(position.byte()).unwrap_or(usize::MAX).min(self.content.len());
         self.advance(end);
         while let Some(byte) = self.content.get(self.offset) {

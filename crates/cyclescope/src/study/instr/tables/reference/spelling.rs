@@ -32,7 +32,7 @@ const CONDITIONS: [(&str, &str); 14] = [
 ];
 
 /// The mnemonic in lower case, a condition by one of its names.
-pub fn mnemonic(text: &str) -> String {
+pub(crate) fn mnemonic(text: &str) -> String {
     let text = text.trim().to_lowercase();
     for stem in ["j", "set", "cmov"] {
         let condition = text.strip_prefix(stem).unwrap_or_default();
@@ -44,7 +44,7 @@ pub fn mnemonic(text: &str) -> String {
 }
 
 /// Operands as our tables write them, separated by a comma and a space.
-pub fn operands(text: &str) -> String {
+pub(crate) fn operands(text: &str) -> String {
     let text: String = text.to_lowercase().split_whitespace().collect();
     let operands = text.split(',').filter(|operand| !operand.is_empty());
     operands.map(operand).collect::<Vec<_>>().join(", ")

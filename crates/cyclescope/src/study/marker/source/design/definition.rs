@@ -109,7 +109,7 @@ pub(super) use static_key;
 
 impl Design {
     /// Whether it calls a probe.
-    pub fn calls(&self) -> bool {
+    pub(crate) fn calls(&self) -> bool {
         self.site.contains("CALL_PROBE") || self.declarations.contains("CALL_PROBE")
     }
 
@@ -119,7 +119,7 @@ impl Design {
     }
 
     /// The guards that its site is compiled with, each one time. What a library does around its calls is its own.
-    pub fn guards(&self) -> &'static [Guard] {
+    pub(crate) fn guards(&self) -> &'static [Guard] {
         match self.language {
             Language::C => guard::ALL,
             Language::Rust => &guard::ALL[..1],

@@ -21,7 +21,7 @@ pub(super) const DESIGN: Design = Design {
 };
 
 /// The states of `log`.
-pub const STATES: &[State] = &[
+pub(crate) const STATES: &[State] = &[
     State {
         name: "dormant",
         about: "the maximum level is off",

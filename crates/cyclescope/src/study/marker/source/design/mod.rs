@@ -7,14 +7,14 @@ mod flag;
 mod function_entry;
 mod immediate;
 mod indirect_call;
-pub mod log;
+pub(crate) mod log;
 mod lttng_ust;
 mod none;
 mod sdt;
 mod sdt_semaphore;
 mod static_key_2;
 mod static_key_5;
-pub mod tracing;
+pub(crate) mod tracing;
 mod usdt;
 mod usdt_semaphore;
 

@@ -21,7 +21,7 @@ pub(super) const DESIGN: Design = Design {
 };
 
 /// The states of `tracing`.
-pub const STATES: &[State] = &[
+pub(crate) const STATES: &[State] = &[
     State {
         name: "dormant",
         about: "no subscriber, so the maximum level is off",
