@@ -10,7 +10,7 @@
 
 mod resolve;
 
-pub(crate) use resolve::{Wanted, data_at, resolve};
+pub use resolve::{Wanted, data_at, resolve};
 
 use crate::executor::Placed;
 use crate::program::Program;

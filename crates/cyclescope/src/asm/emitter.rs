@@ -39,11 +39,6 @@ impl Emitter {
         self.length
     }
 
-    /// Whether nothing was written so far.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.length == self.start
-    }
-
     /// Appends an instruction that this library made up itself.
     pub(crate) fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
         let instruction = instruction.expect("the library's own instructions have fitting operands");

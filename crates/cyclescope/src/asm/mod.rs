@@ -28,7 +28,7 @@ mod text;
 pub(crate) use emitter::Emitter;
 pub(crate) use emitter::NOMINAL_CONTEXT;
 pub use layout::parse;
-pub(crate) use lexer::Position;
+pub use lexer::Position;
 pub use listing::{Listing, features, hex};
 pub use suggest::nearest;
 pub(crate) use text::text;

@@ -63,11 +63,13 @@ impl RegisterSet {
     }
 
     /// The flags in it, as `RflagsBits`.
+    #[cfg(test)]
     pub(crate) fn flags(self) -> u32 {
         (self.0 >> FLAGS) as u32
     }
 
     /// Whether there is nothing in it.
+    #[cfg(test)]
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -90,11 +92,13 @@ impl RegisterSet {
     }
 
     /// Members of both sets.
+    #[cfg(test)]
     pub(crate) fn intersection(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & other.0)
     }
 
     /// Members of this set that the other one lacks.
+    #[cfg(test)]
     pub(crate) fn difference(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & !other.0)
     }
@@ -172,6 +176,7 @@ pub(crate) struct VectorState {
 
 impl VectorState {
     /// Bits of the widest vector: 0, 64 for MMX, 128, 256 or 512.
+    #[cfg(test)]
     pub(crate) fn widest(self) -> u32 {
         match self {
             VectorState { bits512: true, .. } => 512,

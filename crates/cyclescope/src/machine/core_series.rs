@@ -129,7 +129,7 @@ impl CoreSeries {
     }
 
     /// Whether a change was seen.
-    pub(crate) fn changed(&self) -> bool {
+    pub fn changed(&self) -> bool {
         self.change_count > 0
     }
 }

@@ -186,44 +186,15 @@ impl Features {
         self.invariant_tsc
     }
 
-    /// SERIALIZE exists (CPUID 07h EDX bit 14).
-    pub(crate) fn serialize_instruction(&self) -> bool {
-        self.has(CpuidFeature::SERIALIZE)
-    }
-
-    /// RDPRU exists (AMD, CPUID 8000_0008h EBX bit 4); user mode may still be barred by CR4.TSD.
-    pub(crate) fn rdpru(&self) -> bool {
-        self.has(CpuidFeature::RDPRU)
-    }
-
     /// User code may read and write the FS and GS bases.
+    #[cfg(test)]
     pub(crate) fn fsgsbase(&self) -> bool {
         self.has(CpuidFeature::FSGSBASE)
-    }
-
-    /// Protection keys are on.
-    pub(crate) fn pku(&self) -> bool {
-        self.has(CpuidFeature::PKU)
-    }
-
-    /// The processor has shadow stacks or indirect branch tracking, whether enabled or not.
-    pub(crate) fn cet(&self) -> bool {
-        self.cet
     }
 
     /// What makes LFENCE order later instructions after earlier ones; unknown where nothing promises it.
     pub fn lfence(&self) -> &Fact<LfenceOrder> {
         &self.lfence
-    }
-
-    /// XCR0: which register state the system saves and so allows (SDM vol. 1, 13.3).
-    pub(crate) fn xcr0(&self) -> u64 {
-        self.xcr0
-    }
-
-    /// The processor has AMX tiles, even if this process has no permission for them yet.
-    pub(crate) fn amx_exists(&self) -> bool {
-        self.amx_exists
     }
 }
 
@@ -276,7 +247,6 @@ fn lfence_order(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Fact<LfenceOrder> 
 
 // asm/prctl.h
 const ARCH_GET_XCOMP_PERM: libc::c_int = 0x1022;
-const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
 const ARCH_SHSTK_STATUS: libc::c_int = 0x5005;
 /// XSAVE component of tile data.
 const TILE_DATA: u32 = 18;
@@ -284,20 +254,6 @@ const TILE_DATA: u32 = 18;
 fn arch_prctl_into(code: libc::c_int, value: &mut u64) {
     // SAFETY: both codes in use write one u64 through the pointer, or fail and write nothing.
     unsafe { libc::syscall(libc::SYS_arch_prctl, code, value as *mut u64) };
-}
-
-/// Asks the kernel for AMX tile data. It grants this to the whole process and for good, and from then on
-/// wants signal stacks that can hold 8 KiB more (Documentation/arch/x86/xstate.rst).
-pub(crate) fn request_amx() -> Result<(), Unavailable> {
-    // SAFETY: ARCH_REQ_XCOMP_PERM takes a number and no pointer.
-    if unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) } == 0 {
-        return Ok(());
-    }
-    Err(Unavailable {
-        what: "AMX tile data".to_string(),
-        why: format!("the kernel refuses it: {}", std::io::Error::last_os_error()),
-        remedy: String::new(),
-    })
 }
 
 fn read_xcr0() -> u64 {

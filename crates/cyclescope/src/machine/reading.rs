@@ -72,6 +72,7 @@ pub(crate) unsafe fn rdtscp() -> (u64, u32) {
 
 /// The CPU number in TSC_AUX: Linux keeps the NUMA node in bits 31:12 and the CPU in bits 11:0
 /// (arch/x86/include/asm/segment.h, vdso_encode_cpunode). A pair of RDTSCPs that disagree has migrated.
+#[cfg(test)]
 pub(crate) fn cpu_of_aux(aux: u32) -> u32 {
     aux & 0xFFF
 }

@@ -59,7 +59,7 @@ pub struct Pair {
 
 impl Synchrony {
     /// Whether no time was seen to run backwards between any two of the CPUs; `None` where none was compared.
-    pub(crate) fn monotonic(&self) -> Option<bool> {
+    pub fn monotonic(&self) -> Option<bool> {
         let mut compared = self.pairs.iter().filter_map(|pair| pair.comparison.known()).peekable();
         compared.peek()?;
         Some(compared.all(Comparison::monotonic))

@@ -58,7 +58,7 @@ impl Topology {
     }
 
     /// Whether this process may run on `cpu`.
-    pub(crate) fn allows(&self, cpu: u32) -> bool {
+    pub fn allows(&self, cpu: u32) -> bool {
         self.allowed.known().is_some_and(|cpus| cpus.contains(&cpu))
     }
 }

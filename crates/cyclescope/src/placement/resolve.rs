@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A program, and where its body is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// Which program of the batch.
     pub program: usize,
     /// Where its body is to be.
@@ -79,7 +79,7 @@ impl Arena<'_> {
 /// [`Place::Spaced`]. Offsets are those of an arena that begins at the start of a page.
 ///
 /// The error says which place cannot be had, and why.
-pub(crate) fn resolve(
+pub fn resolve(
     programs: &[Program],
     wanted: &[Wanted],
     room: Range<usize>,
@@ -154,7 +154,7 @@ fn order(wanted: &[Wanted], random: &mut Random) -> Result<Vec<usize>, BadBatch>
 /// themselves with [`Place::Random`] as [`super::data_in`] moves them; [`Place::Spaced`] is for code alone.
 ///
 /// The error says which area's pointer cannot be there, and why.
-pub(crate) fn data_at(memory: &Memory, places: &[Place], random: &mut Random) -> Result<Vec<i32>, BadBatch> {
+pub fn data_at(memory: &Memory, places: &[Place], random: &mut Random) -> Result<Vec<i32>, BadBatch> {
     let mut shifts = super::data_in(memory, random);
     if places.len() != memory.areas.len() {
         return Err(BadBatch {

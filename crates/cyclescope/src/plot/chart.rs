@@ -76,7 +76,7 @@ impl Point {
     }
 
     /// The same point with an error bar from `low` to `high`.
-    pub(crate) fn within(self, low: f64, high: f64) -> Self {
+    pub fn within(self, low: f64, high: f64) -> Self {
         Self { interval: Some((low, high)), ..self }
     }
 }

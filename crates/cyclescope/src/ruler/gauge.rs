@@ -9,7 +9,7 @@ use crate::statistics::normal_quantile;
 
 /// The ruler's calls in a round: columns of [`LayoutSamples`](super::LayoutSamples), in the order of
 /// [`Ruler::programs`](super::Ruler::programs). Other calls follow.
-pub mod column {
+pub(crate) mod column {
     /// The short `imul` chain.
     pub(crate) const IMUL_SHORT: usize = 0;
     /// The long `imul` chain.
@@ -41,18 +41,18 @@ const SENTINEL_SPREAD: f64 = 5.0;
 
 /// Half the width of an interval at a level of confidence such as 0.95, for an error of this standard deviation that all
 /// layouts share.
-pub fn shared_margin(deviation: f64, confidence: f64) -> f64 {
+pub(crate) fn shared_margin(deviation: f64, confidence: f64) -> f64 {
     normal_quantile(0.5 + confidence / 2.0) * deviation
 }
 
 /// The same in core cycles for one difference that nothing but the instrument makes wrong: see [`INSTRUMENT_CYCLES`].
-pub fn instrument_margin(confidence: f64) -> f64 {
+pub(crate) fn instrument_margin(confidence: f64) -> f64 {
     shared_margin(INSTRUMENT_CYCLES, confidence)
 }
 
 /// The ruler of a round: which columns it has, and how long it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gauge {
+pub(crate) struct Gauge {
     /// Whether the chain of `add` is in the round.
     add: bool,
     /// Iterations of the chains' loops.
@@ -65,7 +65,7 @@ pub struct Gauge {
 
 /// What a ruler's calls say.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// Raw units of the clock a core cycle.
     pub rate: f64,
     /// Raw units of the clock a link of the `add` chain; NaN without that chain.

@@ -10,10 +10,9 @@ mod outlier;
 mod quiet;
 mod samples;
 
-pub(crate) use chains::{
-    ADD, ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, SENTINEL, SENTINEL_ADDS, SENTINEL_LOOPS, sentinel_adds,
-    sentinel_loops,
-};
+pub(crate) use chains::{ADD, ADD_SPAN, IMUL_SPAN, SENTINEL, SENTINEL_LOOPS, sentinel_loops};
+#[cfg(test)]
+pub(crate) use chains::{ADD_LINKS, IMUL_LINKS, SENTINEL_ADDS, sentinel_adds};
 pub use chains::{IMUL, Ruler, sentinel_width};
 pub use gauge::INSTRUMENT_CYCLES;
 pub(crate) use gauge::{Gauge, Scale, column, instrument_margin, shared_margin};

@@ -71,6 +71,7 @@ impl Band {
     }
 
     /// The median of the values.
+    #[cfg(test)]
     pub(crate) fn middle(&self) -> f64 {
         (self.low + self.high) / 2.0
     }

@@ -29,11 +29,6 @@ impl LayoutSamples {
         LayoutSamples { columns: order.len(), durations }
     }
 
-    /// Durations that are in order already, so many to a round.
-    pub(crate) fn of_durations(durations: Vec<f64>, columns: usize) -> LayoutSamples {
-        LayoutSamples { columns, durations }
-    }
-
     /// Adds the rounds of other samples of the same calls.
     pub(crate) fn append(&mut self, mut other: LayoutSamples) {
         assert_eq!(self.columns, other.columns, "the calls are the same");

@@ -169,10 +169,12 @@ pub(super) struct Run {
 /// Bytes of a marker design's name, with its end.
 pub(super) const MARKER_NAME_BYTES: usize = 16;
 /// Bytes that one iteration around a memcpy copies.
+#[cfg(test)]
 pub(super) const MARKER_COPIED: u32 = 4096;
 /// Most calls of markers a round.
 pub(super) const MARKER_MOST_CALLS: u32 = 512;
 /// The longest delay before a marker's call.
+#[cfg(test)]
 pub(super) const MARKER_MOST_DELAY: u32 = 1024;
 /// Most iterations a round.
 pub(super) const MARKER_MOST_WORK: u32 = 32768;

@@ -8,7 +8,7 @@ use super::abi::{self, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwi
 use super::device::{Module, Pinned, not_understood, stranger};
 use crate::error::{RunError, Unavailable};
 use crate::executor::Sample;
-use crate::executor::lock::{CpuLock, LockState};
+use crate::executor::lock::CpuLock;
 use std::mem::size_of;
 use std::time::Duration;
 
@@ -16,11 +16,6 @@ use std::time::Duration;
 pub(crate) const MOST_WORK: u32 = abi::MARKER_MOST_WORK;
 /// Most calls a round.
 pub(crate) const MOST_CALLS: usize = abi::MARKER_MOST_CALLS as usize;
-/// The longest [`Rounds::delay`].
-pub(crate) const MOST_DELAY: u32 = abi::MARKER_MOST_DELAY;
-/// Bytes that one iteration of [`Around::Memcpy`] copies.
-pub(crate) const COPIED: u32 = abi::MARKER_COPIED;
-
 /// The module takes slices of this length.
 const _: () = assert!(super::SLICE_US <= abi::MARKER_LONGEST_SLICE_US);
 
@@ -188,19 +183,9 @@ impl Markers {
         Ok(Markers { module, cpu, lock: CpuLock::open(cpu, patience), codes })
     }
 
-    /// What the module says of itself and the machine.
-    pub(crate) fn module(&self) -> &Module {
-        &self.module
-    }
-
     /// All codes, sorted by design.
     pub fn codes(&self) -> &[Code] {
         &self.codes
-    }
-
-    /// How the lock of the CPU was found when the last run began.
-    pub(crate) fn lock_state(&self) -> &LockState {
-        self.lock.state()
     }
 
     /// Switches all sites of a design on, or off where no probe is given.

@@ -14,7 +14,7 @@ pub mod refused;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use device::{DEVICE, Module};
+pub(crate) use device::Module;
 
 use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
@@ -165,11 +165,6 @@ impl Kernel {
             changed: 0,
             judgement: Judgement::default(),
         })
-    }
-
-    /// What the module says of itself and the machine.
-    pub(crate) fn module(&self) -> &Module {
-        &self.module
     }
 
     fn judge(&mut self, program: &Program) -> Result<(), RunError> {

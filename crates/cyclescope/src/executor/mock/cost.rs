@@ -133,7 +133,7 @@ impl Scenario {
     }
 
     /// Core cycles from reading to reading of one call, undisturbed and where code placement has no effect.
-    pub(crate) fn cycles(&self, program: &Program, loop_count: u64) -> f64 {
+    pub fn cycles(&self, program: &Program, loop_count: u64) -> f64 {
         let body = Body::new(self, program);
         self.overhead + body.boundary + body.cycles(self, loop_count)
     }

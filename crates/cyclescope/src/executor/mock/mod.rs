@@ -19,7 +19,6 @@ mod tests;
 mod timeline;
 
 pub use self::core::{CoreModel, SimulatedCore};
-pub(crate) use presets::recorded;
 pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
 };

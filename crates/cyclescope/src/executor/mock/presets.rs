@@ -35,7 +35,7 @@ impl Scenario {
     }
 
     /// The scenario of [`Scenario::presets`] with this name.
-    pub(crate) fn preset(name: &str) -> Option<Scenario> {
+    pub fn preset(name: &str) -> Option<Scenario> {
         Scenario::presets().into_iter().find(|(known, _)| *known == name).map(|(_, scenario)| scenario)
     }
 }

@@ -37,6 +37,7 @@ pub(crate) struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// What the machine alone tells; the caller adds what else it has collected.
+    #[cfg(test)]
     pub(crate) fn of(machine: &'a Machine) -> Evidence<'a> {
         Evidence {
             machine,

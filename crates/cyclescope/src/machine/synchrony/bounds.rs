@@ -88,6 +88,7 @@ impl Comparison {
 
     /// Nothing contradicts that both TSCs count the same at the same moment: the bound of the offset contains 0.
     /// That says nothing about [`Comparison::monotonic`], for the bound is some hundred ticks wide.
+    #[cfg(test)]
     pub(crate) fn may_be_equal(&self) -> bool {
         self.offset_ticks.known().is_some_and(|offset| offset.contains(0.0))
     }

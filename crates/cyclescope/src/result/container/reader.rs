@@ -69,12 +69,12 @@ impl Container {
     }
 
     /// The programs: `code` in hexadecimal, `body`, `relocations`.
-    pub(crate) fn programs(&self) -> Result<Lines, ContainerError> {
+    pub fn programs(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Programs)
     }
 
     /// The layouts.
-    pub(crate) fn layouts(&self) -> Result<Lines, ContainerError> {
+    pub fn layouts(&self) -> Result<Lines, ContainerError> {
         self.lines(Part::Layouts)
     }
 

@@ -6,6 +6,7 @@
 use super::ensemble::Totals;
 
 /// The step of the paper's TSC, in ticks: all of its readings are multiples of it.
+#[cfg(test)]
 pub(crate) const PAPER_STEP: f64 = 4.0;
 
 /// Ensembles of which this can be said at least: the variance of one value is 0.

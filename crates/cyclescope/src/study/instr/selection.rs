@@ -52,11 +52,6 @@ pub fn full_name(subject: &Subject) -> String {
 }
 
 impl Criteria {
-    /// Whether nothing in particular is wanted.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.filters.is_empty() && self.mnemonics.is_empty() && self.isa.is_empty()
-    }
-
     /// Those of the subjects that are wanted, in their order.
     pub fn select(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Unmatched> {
         let filters: Vec<String> = self.filters.iter().map(|filter| spelt(filter)).collect();

@@ -87,12 +87,12 @@ impl SimulatedCore {
     }
 
     /// The planted machine.
-    pub(crate) fn model(&self) -> &CoreModel {
+    pub fn model(&self) -> &CoreModel {
         &self.forms.model
     }
 
     /// µops that were simulated so far.
-    pub(crate) fn simulated_uops(&self) -> u64 {
+    pub fn simulated_uops(&self) -> u64 {
         self.pipeline.count
     }
 
@@ -101,7 +101,7 @@ impl SimulatedCore {
     /// # Panics
     ///
     /// Where the code cannot be decoded.
-    pub(crate) fn cycles(&mut self, program: &Program, loop_count: u64) -> f64 {
+    pub fn cycles(&mut self, program: &Program, loop_count: u64) -> f64 {
         self.pace(program).cycles(program, loop_count)
     }
 

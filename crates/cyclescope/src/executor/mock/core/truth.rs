@@ -37,11 +37,6 @@ impl CoreModel {
         self.form(instruction).throughput(self, &self.sets())
     }
 
-    /// How many µops it is, those without a port included.
-    pub(crate) fn uops(&self, instruction: &Instruction) -> u32 {
-        self.form(instruction).uops()
-    }
-
     /// Whether it is a move that takes no port and no time.
     pub fn is_eliminated(&self, instruction: &Instruction) -> bool {
         self.form(instruction).kind == Kind::Eliminated
@@ -50,11 +45,6 @@ impl CoreModel {
     /// Whether it neither depends on its registers nor takes a port.
     pub fn is_zero_idiom(&self, instruction: &Instruction) -> bool {
         self.form(instruction).kind == Kind::ZeroIdiom
-    }
-
-    /// Whether it takes a port, but with these operands does not depend on its registers.
-    pub(crate) fn is_dependency_breaking(&self, instruction: &Instruction) -> bool {
-        self.form(instruction).kind == Kind::Independent
     }
 
     /// Whether it waits for the old value of an operand that it only writes.

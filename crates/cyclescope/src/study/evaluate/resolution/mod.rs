@@ -29,6 +29,7 @@ mod tests;
 pub(crate) use confidence::CONFIDENCE;
 pub use growth::Body;
 pub use neighbours::Neighbours;
+#[cfg(test)]
 pub(crate) use points::{Ensemble, Point, Totals};
 pub use samples::{BySamples, Rung};
 pub use staircase::Staircase;

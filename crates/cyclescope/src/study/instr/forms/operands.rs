@@ -4,7 +4,7 @@
 //! register that the form implies, or names without choice (`cl`), is *fixed*.
 
 use super::settings;
-use crate::asm::forms::{Choice, Form, Masking};
+use crate::asm::forms::{Choice, Form};
 use crate::asm::registers::{HIGH_BYTES, numbered};
 use iced_x86::{
     Code, Encoder, EncodingKind, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
@@ -435,11 +435,6 @@ impl Anatomy {
         let sample = &self.sample;
         let counted = sample.op_code().op_kinds().contains(&Kind::cl);
         counted && matches!(sample.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
-    }
-
-    /// Whether masked-off elements keep their old value.
-    pub(crate) fn merges(&self) -> bool {
-        self.form.masking == Masking::Merge
     }
 
     /// The instruction.

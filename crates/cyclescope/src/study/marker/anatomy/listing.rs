@@ -49,11 +49,6 @@ impl Line {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() / 2
     }
-
-    /// Never true: instructions have bytes.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
 }
 
 /// `+0x10  84c0  test al, al`, and what the line is to the marker.

@@ -135,6 +135,7 @@ impl<D: Device> KernelBench<D> {
     }
 
     /// The module, for what else it tells.
+    #[cfg(test)]
     pub(crate) fn device(&self) -> &D {
         &self.device
     }

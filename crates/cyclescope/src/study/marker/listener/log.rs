@@ -19,7 +19,7 @@ static WORLD: World = World::none();
 /// # Safety
 ///
 /// Only in a worker, whose only thread this is.
-pub unsafe extern "C" fn switch(state: u32) {
+pub(crate) unsafe extern "C" fn switch(state: u32) {
     let Some(state) = STATES.get(state as usize) else { refuse() };
     WORLD.enter(state.world, || match state.world.checked_sub(1) {
         Some(logger) => log::set_logger(LOGGERS[logger as usize]).is_ok(),

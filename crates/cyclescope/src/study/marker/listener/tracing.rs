@@ -52,7 +52,7 @@ pub(super) fn prepare() {
 /// # Safety
 ///
 /// Only in a worker, whose only thread this is.
-pub unsafe extern "C" fn switch(state: u32) {
+pub(crate) unsafe extern "C" fn switch(state: u32) {
     let Some(state) = STATES.get(state as usize) else { refuse() };
     WORLD.enter(state.world, || install(state.world));
     if PASSES.swap(state.passes, Ordering::Relaxed) != state.passes {

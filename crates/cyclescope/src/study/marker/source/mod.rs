@@ -5,7 +5,7 @@ pub mod context;
 pub mod design;
 pub(crate) mod guard;
 pub mod library;
-pub(crate) mod rust;
+pub mod rust;
 
 /// What all C files begin with.
 pub(crate) const HEADER: &str = include_str!("marker.h");

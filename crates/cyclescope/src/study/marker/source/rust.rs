@@ -28,7 +28,7 @@ const HEAD: &str = "\
 ";
 
 /// The Rust module of a design, and the compiler's name that its table tells.
-pub(crate) fn unit(design: &Design, contexts: &[Context], compiler: &str) -> String {
+pub fn unit(design: &Design, contexts: &[Context], compiler: &str) -> String {
     let identifier = design.identifier();
     let mut text = format!(
         "#[allow(clippy::undocumented_unsafe_blocks, unused_unsafe, unused_variables)]\n\
