@@ -74,7 +74,7 @@ pub(crate) fn data(random: &mut Random) -> Vec<i32> {
 
 /// Chooses by how many bytes each area's register is moved: whole cache lines, so that nothing starts to straddle two of
 /// them. What points to the start of an area, or to an element of a ring, stays.
-pub(crate) fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
+pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
     (0..memory.areas.len()).map(|area| shift(memory, area, random)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The short way in: an executor and a plan, opened once, and what snippets cost on them.
 //!
 //! A [`Scope`] joins what every measurement is made of: the machine, [`Request::plan`], an executor, and
-//! [`run`](crate::run::run). It has no measuring loop. A program that needs evidence, another layout of memory or
+//! [`run`]. It has no measuring loop. A program that needs evidence, another layout of memory or
 //! contrasts of its own takes the executor and the plan from here, and uses [`crate::measure`] and [`crate::result`].
 
 use crate::asm::{self, Listing};

@@ -1,8 +1,8 @@
 //! The core clock over time: what a series of short looks at it says.
 //!
 //! A look is the ruler, read for about a tenth of a millisecond. Looks have noise, so that two that differ are
-//! no change of the core clock. A change is [`CONFIRMED`] looks in a row, all on one side of the level before
-//! by more than [`CHANGE_SHARE`] and by more than [`NOISES`] times the looks' noise, which is taken from
+//! no change of the core clock. A change is three looks in a row, all on one side of the level before
+//! by more than 1 % and by more than five times the looks' noise, which is taken from
 //! neighbouring looks, so that it does not grow with the changes themselves.
 //!
 //! Limits: what lasts for fewer looks than that is not counted; where the clock changes at nearly every look,
@@ -29,7 +29,7 @@ pub struct CoreSeries {
     pub clock: &'static str,
     /// What it counts.
     pub unit: Unit,
-    /// The series, at most [`MOST_POINTS`]: single looks, or groups of neighbours where there are more.
+    /// The series, at most 200: single looks, or groups of neighbours where there are more.
     pub points: Vec<CorePoint>,
     /// Raw units a core cycle: lowest, median and highest. A single look off its neighbours is no extreme.
     pub raw_per_cycle: [f64; 3],
@@ -41,7 +41,7 @@ pub struct CoreSeries {
     pub least_change: f64,
     /// How many changes were seen.
     pub change_count: usize,
-    /// The first of them, at most [`MOST_POINTS`].
+    /// The first of them, at most 200.
     pub changes: Vec<Change>,
     /// Looks that were taken.
     pub looks: usize,

@@ -1,6 +1,6 @@
 //! What the facts mean for a measurement: a sorted list of findings, each with what to change.
 //!
-//! Each check is one function of the [`Evidence`]; it returns nothing where its facts are unknown and that
+//! Each check is one function of the `Evidence`; it returns nothing where its facts are unknown and that
 //! itself matters to nobody.
 
 mod clock;

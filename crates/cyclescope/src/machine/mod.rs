@@ -1,8 +1,8 @@
 //! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
 //!
-//! [`Machine::detect`] collects what can be known at once; [`Counters`](counters::Counters) adds what takes
+//! [`Machine::detect`] collects what can be known at once; `Counters` adds what takes
 //! slow system calls, [`TscStudy`](tsc_study::TscStudy) what takes experiments, and
-//! [`findings`](finding::findings) says what all of it means. These are values that are handed on: nothing
+//! `findings` says what all of it means. These are values that are handed on: nothing
 //! here is global, and every source may be missing (a container without `/sys`, a hypervisor without CPUID
 //! leaves), which is a [`Fact`] with a reason.
 

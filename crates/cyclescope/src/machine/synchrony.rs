@@ -2,7 +2,7 @@
 //! was seen to run backwards from one CPU to another.
 //!
 //! Two pinned threads exchange readings through a cache line in short blocks that are spread over the given
-//! time; [`bounds`] says what follows. Threads that lose their CPU for a while only lose exchanges, and delays
+//! time; `bounds` says what follows. Threads that lose their CPU for a while only lose exchanges, and delays
 //! only make single exchanges say less: neither makes a bound wrong.
 //!
 //! Limits: the bound is as wide as the fastest exchange, about the time that a cache line takes there and

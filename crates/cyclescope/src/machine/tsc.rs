@@ -24,7 +24,7 @@ pub struct TscFacts {
     pub rate_was_told: Fact<bool>,
     /// IA32_TSC_ADJUST exists (CPUID 07h EBX bit 1).
     pub adjust: bool,
-    /// RDTSCP exists; Linux keeps the CPU's number in its TSC_AUX ([`super::reading::cpu_of_aux`]).
+    /// RDTSCP exists; Linux keeps the CPU's number in its TSC_AUX.
     pub rdtscp: bool,
     /// What the kernel keeps time with, such as `tsc` or `kvm-clock`.
     pub clocksource: Fact<String>,

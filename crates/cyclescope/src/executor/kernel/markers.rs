@@ -37,7 +37,7 @@ pub enum Guard {
 pub enum Around {
     /// Nothing.
     Nothing = 0,
-    /// It copies [`COPIED`] bytes.
+    /// It copies 4096 bytes.
     Memcpy = 1,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// CPUs that can be named.
 pub(crate) const MAX_CPUS: usize = 1024;
 
-/// How to make a [`User`](super::User) executor.
+/// How to make an executor in user mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOptions {
     /// The CPU that measured code runs on.

@@ -21,7 +21,7 @@ fn wrong(what: impl Into<String>, expected: impl Into<String>) -> Result<(), Wro
 impl Memory {
     /// Whether the memory is one that an executor may be asked for; the error says which area is wrong, why, and what
     /// is expected.
-    pub(crate) fn check(&self) -> Result<(), BadBatch> {
+    pub fn check(&self) -> Result<(), BadBatch> {
         if self.areas.len() > MOST_AREAS {
             return Err(BadBatch {
                 part: "the memory".to_string(),

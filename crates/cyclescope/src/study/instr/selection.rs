@@ -1,6 +1,6 @@
 //! Which forms a survey is about.
 //!
-//! A filter is a [glob](crate::study::glob) that is held against the mnemonic, the mnemonic with the
+//! A filter is a glob (`*`, `?`) that is compared with the mnemonic, the mnemonic with the
 //! operands, the name in the instruction database, and that with the operands. Filters and mnemonics are a union;
 //! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
 

@@ -1,6 +1,6 @@
 //! Loops of the user's own: what is compiled at run time, a library for each design, and how such a library is read.
 //!
-//! A file is included as it is ([`library::around`] says what it defines). A snippet becomes an `asm` statement, the
+//! A file is included as it is (`library::around` says what it defines). A snippet becomes an `asm` statement, the
 //! body of the loop: the registers that it uses are variables of the loop's, so that it finds in them what it left
 //! there, whatever the marker does with them meanwhile. What stands in them at first is as in `run`: RDI, RSI, R14 and
 //! RBP point into memory, general registers are odd numbers (RCX is 3), vector registers hold 1.0. That holds for the

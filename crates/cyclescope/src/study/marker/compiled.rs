@@ -90,7 +90,7 @@ pub struct Compiled {
     /// The address of the pointer through which the marker finds its probe, if it calls one.
     pub probe: Option<u64>,
     /// The address of the function `extern "C" fn(state: u32)` that puts the marker's library into a state, where
-    /// [`Enabling::Switch`](design::Enabling::Switch) says so: [`listener`](super::listener) tells how to use it.
+    /// [`Enabling::Switch`](design::Enabling::Switch) says so.
     pub switch: Option<u64>,
     /// The address of what its read-side lock takes over, where a guard is one.
     pub grace_period: Option<u64>,

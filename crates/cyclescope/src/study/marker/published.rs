@@ -156,11 +156,11 @@ pub(crate) const PUBLISHED: &[Published] = &[
 /// A figure of the document's and ours.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Beside {
-    /// See [`Published::part`].
+    /// What was executed, as the document has it.
     pub part: &'static str,
-    /// See [`Published::of`].
+    /// The marker, as the document has it.
     pub of: &'static str,
-    /// See [`Published::what`].
+    /// What the figure is, as the document has it.
     pub what: &'static str,
     /// The document's figure.
     pub published: Option<f64>,

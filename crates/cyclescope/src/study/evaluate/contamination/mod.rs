@@ -156,7 +156,7 @@ pub struct Contamination {
     /// What it costs, in core cycles, at a level of [`CONFIDENCE`]; negative where something is missed.
     pub cost: Fact<Interval>,
     /// Whether the core was shared with a busy sibling meanwhile, as far as can be told: the tolerance is then
-    /// [`TOLERANCE_SHARED`].
+    /// 10 core cycles.
     pub shared: bool,
     /// What that says about the promise.
     pub verdict: Verdict,

@@ -25,11 +25,11 @@ pub struct Neighbours {
     /// Those above zero.
     pub positive: usize,
     /// Those from which one instruction (or iteration) is told apart from none: what the difference has above the
-    /// cost of all but one of those between the two lengths is above zero, at [`CONFIDENCE`].
+    /// cost of all but one of those between the two lengths is above zero, at a confidence of 0.95.
     pub told_apart: usize,
     /// The standard error of a difference, from its spread over the passes: root mean square over all.
     pub error: f64,
-    /// The least difference that these means tell apart at [`CONFIDENCE`].
+    /// The least difference that these means tell apart at a confidence of 0.95.
     pub margin: f64,
     /// The standard deviation of the differences around those of a straight line. Above `error` where the core itself
     /// takes more cycles for some lengths than for others.

@@ -53,7 +53,7 @@ pub struct Rung {
     pub readings: usize,
     /// Groups of so many that the figures come from.
     pub groups: usize,
-    /// The least difference told apart at [`CONFIDENCE`], in core cycles, where the two programs are read in turn and
+    /// The least difference told apart at a confidence of 0.95, in core cycles, where the two programs are read in turn and
     /// the ruler with them.
     pub interleaved: f64,
     /// The same for two programs that are read at different times, each with the ruler.

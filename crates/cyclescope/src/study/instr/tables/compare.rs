@@ -3,7 +3,7 @@
 //! The idea: what a side says is a range in which the true cost lies (an exact number is a point, an upper bound has
 //! no lower end), and two sides agree where their ranges touch within a tolerance. Only headlines are compared, not
 //! variants. A published latency without a pair of operands is the one number that a reader plans with, so it is
-//! held against [`headline`]. Limits: nothing is said about tags, modes and variants, and a number that one side
+//! compared with our largest latency between explicit operands. Limits: nothing is said about tags, modes and variants, and a number that one side
 //! lacks is counted, not judged.
 
 mod agreement;
@@ -158,7 +158,7 @@ pub struct Comparison {
     pub tolerance: Tolerance,
     /// How many forms there are.
     pub forms: Forms,
-    /// How many quantities of each kind, in the order of [`Kind::ALL`].
+    /// How many quantities of each kind, exact latencies first, then sums, upper bounds and throughput.
     pub quantities: Vec<Tally>,
     /// Those that differ, the largest relative difference first.
     #[serde(skip)]

@@ -3,7 +3,7 @@
 //! A subject's loop is compared with the design `none` at the same placement. Which states there are the module tells:
 //! a design has those whose guard it has a code for and whose probe it takes. Interrupts are off for a whole visit.
 //!
-//! Limits: only the module's two loops ([`context`]); its rounds are bounded ([`MOST_WORK`]), and so are the loops
+//! Limits: only the module's two loops ([`context`]); its rounds are bounded (`MOST_WORK`), and so are the loops
 //! ([`Bench::most_loops`]); the A/A row compares a function with itself, not with a copy. Of a tracepoint that is off
 //! nothing is behind the site, so that it calls nothing is proved by its site's bytes rather than by the count.
 
