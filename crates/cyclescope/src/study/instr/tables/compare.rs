@@ -3,8 +3,8 @@
 //! The idea: what a side says is a range in which the true cost lies (an exact number is a point, an upper bound has
 //! no lower end), and two sides agree where their ranges touch within a tolerance. Only headlines are compared, not
 //! variants. A published latency without a pair of operands is the one number that a reader plans with, so it is
-//! compared with our largest latency between explicit operands. Limits: nothing is said about tags, modes and variants, and a number that one side
-//! lacks is counted, not judged.
+//! compared with our largest latency between explicit operands. Limits: nothing is said about tags, modes and
+//! variants, and a number that one side lacks is counted, not judged.
 
 mod agreement;
 mod published;
