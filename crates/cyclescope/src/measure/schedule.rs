@@ -80,7 +80,8 @@ pub(crate) fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
     (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
 }
 
-/// Random places for some programs, by their numbers, behind what is `fixed`: see [`placement::random`].
+/// Random places for some programs, by their numbers, behind what is `fixed`: each layout has another address,
+/// another alignment and another order.
 pub fn random(
     programs: &[Program],
     numbers: impl IntoIterator<Item = usize>,
