@@ -5,7 +5,7 @@ use crate::error::RunError;
 /// A number from the system's source of random numbers.
 pub(super) fn random() -> Result<u64, RunError> {
     let mut bytes = [0; 8];
-    // SAFETY: fills so many bytes.
+    // SAFETY: writes at most as many bytes as the array has.
     let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if filled != bytes.len() as isize {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);

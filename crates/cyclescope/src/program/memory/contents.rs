@@ -51,8 +51,8 @@ fn repeat(bytes: &[u8], into: &mut [u8]) {
 }
 
 impl Ring {
-    /// The elements in the order of the ring, by their numbers from the start of an area of so many bytes, the page of
-    /// which has so many.
+    /// The elements in the order of the ring, each as its number from the start of the area. The area has `bytes` bytes, in
+    /// pages of `page` bytes.
     pub(crate) fn order(&self, bytes: u64, page: u64) -> Vec<u32> {
         let mut random = Random::new(self.seed);
         let mut order: Vec<u32> = (0..self.elements(bytes) as u32).collect();

@@ -14,18 +14,27 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Huge pages of the pool (Linux, `mman.h`): 2 to the power of 21 bytes.
 const POOLED: i32 = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
 
-/// One mapping at a place that was reserved for it. The error is an error number.
+/// One mapping. The error is an error number.
+///
+/// # Safety
+///
+/// The addresses are reserved for this mapping, and nothing else uses them.
 unsafe fn map_at(address: u64, bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<(), i32> {
     let flags = (flags | libc::MAP_FIXED) as usize;
-    // SAFETY: replaces a part of a reservation that was made for it, and no other memory.
+    // SAFETY: the caller has reserved the addresses, so that no other memory is replaced.
     let answer = unsafe {
         stub::syscall(libc::SYS_mmap, address as usize, bytes, protection as usize, flags, fd as usize, 0)
     };
     if answer == address as isize { Ok(()) } else { Err(-answer as i32) }
 }
 
+/// What the kernel is to do with the pages of a mapping; it may decline.
+///
+/// # Safety
+///
+/// The addresses are an area's, which only programs use: its pages may be dropped.
 unsafe fn advise(address: u64, bytes: usize, advice: i32) {
-    // SAFETY: changes how pages are made, or drops pages of an area, which only programs use.
+    // SAFETY: changes how the area's pages are made, or drops them.
     unsafe { stub::syscall(libc::SYS_madvise, address as usize, bytes, advice as usize, 0, 0, 0) };
 }
 

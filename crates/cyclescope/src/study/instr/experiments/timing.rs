@@ -135,7 +135,7 @@ impl<'a> Stopwatch<'a> {
         recipe.build()
     }
 
-    /// Times programs in so many layouts of so many rounds. Answers by layout, then program.
+    /// Times programs; `size` is layouts, warm-up rounds and rounds of each. Answers by layout, then program.
     ///
     /// Few programs share a round: the shorter it is, the fewer are lost to a neighbour that comes and goes.
     pub(crate) fn time(
