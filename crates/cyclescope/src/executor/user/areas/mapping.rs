@@ -108,6 +108,8 @@ unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
             let room = SAMPLES - length;
             let at = into.add(length) as usize;
             match stub::syscall(libc::SYS_read, file as usize, at, room, 0, 0, 0) {
+                // No room is left, and the text may go on.
+                0 if room == 0 => return Err(libc::EFBIG),
                 0 => return Ok(length),
                 error @ ..0 => return Err(-error as i32),
                 read => length += read as usize,

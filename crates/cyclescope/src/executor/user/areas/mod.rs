@@ -291,9 +291,9 @@ struct Places {
 
 impl Places {
     fn reserve(memory: &Memory, shapes: &[Shape]) -> Result<Places, RunError> {
+        limit_mappings(&memory.areas).map_err(RunError::Unavailable)?;
         let mut reservations = Vec::new();
         for (number, area) in memory.areas.iter().enumerate() {
-            limit_mappings(number, area).map_err(RunError::Unavailable)?;
             let Address::Fixed(address) = area.address else { continue };
             let reserved = reserve(Some(address), area.mapped_bytes() as usize);
             reservations
@@ -353,30 +353,33 @@ fn not_there(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError 
     RunError::Unavailable(Unavailable { what: format!("area {number} at address {address:#x}"), why, remedy })
 }
 
-/// Whether the kernel allows so many mappings as repeated pages take, one for each repetition.
-fn limit_mappings(number: usize, area: &Area) -> Result<(), Unavailable> {
-    let Frames::Repeated(frames) = area.frames else { return Ok(()) };
-    let what = format!("area {number} of repeated pages");
-    if area.pages == Pages::Huge {
-        return Err(Unavailable {
-            what,
-            why: "this executor repeats pages of 4 KiB only".to_string(),
-            remedy: "ask for small pages".to_string(),
-        });
-    }
-    let wanted = area.mapped_bytes().div_ceil(area.frame_bytes());
+/// An error where the repeated pages of all areas take more mappings, one for each repetition, than the kernel allows.
+fn limit_mappings(areas: &[Area]) -> Result<(), Unavailable> {
     let allowed = pages::most_mappings().saturating_sub(OTHER_MAPPINGS);
-    if wanted > allowed {
-        return Err(Unavailable {
-            what,
-            why: format!(
-                "{frames} physical pages that repeat take {wanted} mappings, and {allowed} are allowed"
-            ),
-            remedy: format!(
-                "repeat more physical pages, or allow more mappings: sysctl -w vm.max_map_count={}",
-                wanted + OTHER_MAPPINGS
-            ),
-        });
+    let mut wanted = 0;
+    for (number, area) in areas.iter().enumerate() {
+        let Frames::Repeated(_) = area.frames else { continue };
+        let what = format!("area {number} of repeated pages");
+        if area.pages == Pages::Huge {
+            return Err(Unavailable {
+                what,
+                why: "this executor repeats pages of 4 KiB only".to_string(),
+                remedy: "ask for small pages".to_string(),
+            });
+        }
+        wanted += area.mapped_bytes().div_ceil(area.frame_bytes());
+        if wanted > allowed {
+            return Err(Unavailable {
+                what,
+                why: format!(
+                    "the repeated pages up to there take {wanted} mappings, and {allowed} are allowed"
+                ),
+                remedy: format!(
+                    "repeat more physical pages, or allow more mappings: sysctl -w vm.max_map_count={}",
+                    wanted + OTHER_MAPPINGS
+                ),
+            });
+        }
     }
     Ok(())
 }

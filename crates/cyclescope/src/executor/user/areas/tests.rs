@@ -19,7 +19,7 @@ fn pointed(area: Area, register: u8) -> Area {
     Area { pointer: Some(Pointer { register, at: At::Start }), ..area }
 }
 
-/// A batch with these areas of one snippet, one call in each of so many layouts.
+/// A batch of one snippet with these areas: `layouts` layouts, each with one call.
 fn batch(text: &str, areas: &[Area], layouts: usize) -> Batch {
     let code = crate::asm::parse(text).expect("the snippet is right");
     let mut batch = batch_of(once(code.bytes()), layouts, 1);
@@ -43,7 +43,7 @@ fn assert_dies(user: &mut User, text: &str, areas: &[Area]) {
     assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{text}: {result:?}");
 }
 
-/// Follows the ring at RSI: it must come back after so many steps and not before.
+/// Follows the ring at RSI: it must come back to its start after `elements` steps and not before.
 fn round(elements: u64) -> String {
     format!(
         "mov rax, rsi\nmov ecx, {}\nagain: mov rax, [rax]\ncmp rax, rsi\nje bad\ndec ecx\njnz again\n\
@@ -140,6 +140,14 @@ fn more_mappings_than_the_kernel_allows_are_refused() {
     match run(&mut user, "nop", std::slice::from_ref(&area), 1) {
         Err(RunError::Unavailable(error)) => assert!(error.remedy.contains("vm.max_map_count="), "{error:?}"),
         other => assert!(pages::most_mappings() > 1 << 18, "{other:?}"),
+    }
+    // Each of two areas fits, and both do not.
+    let half = ((pages::most_mappings() - OTHER_MAPPINGS) / 2 + 1) << 12;
+    if half <= 1 << 30 {
+        let areas = vec![Area { frames: Frames::Repeated(1), ..Area::new(half, Fill::Bytes(vec![0])) }; 2];
+        let error = run(&mut user, "nop", &areas, 1).unwrap_err();
+        let refused = matches!(&error, RunError::Unavailable(error) if error.what.starts_with("area 1"));
+        assert!(refused, "{error:?}");
     }
     let huge = Area { frames: Frames::Repeated(1), pages: Pages::Huge, ..area };
     assert!(matches!(run(&mut user, "nop", &[huge], 1), Err(RunError::Unavailable(_))));
