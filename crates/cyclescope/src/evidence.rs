@@ -192,7 +192,7 @@ impl Replay {
 
     /// Computes the runs again, with the record of each.
     pub fn runs(&self) -> Result<Vec<(Run, RunRecord)>, ReplayError> {
-        let mut executor = Replaying::new(&self.container, self.facts.executor.clone())?;
+        let mut executor = Replaying::of(&self.container, self.facts.executor.clone())?;
         let mut runs = Vec::new();
         for (index, measured) in self.facts.measured.iter().enumerate() {
             let (snippet, plan) = (self.snippet_of(index)?, &measured.plan);

@@ -163,7 +163,7 @@ fn an_error_comes_back_with_all_it_says() {
     let error = measure(&mut executor, &snippet, &plan).unwrap_err();
     evidence.finish().unwrap();
     let container = Container::open(&folder.0).unwrap();
-    let mut executor = Replaying::new(&container, facts).unwrap();
+    let mut executor = Replaying::of(&container, facts).unwrap();
     assert_eq!(measure(&mut executor, &snippet, &plan).unwrap_err(), error);
     assert!(matches!(error, RunError::Fault { signal: "SIGILL", .. }) && executor.is_exhausted());
 }
@@ -179,14 +179,14 @@ fn another_course_is_an_error_and_no_number() {
     evidence.finish().unwrap();
     let container = Container::open(&folder.0).unwrap();
     let other = |plan: Plan| {
-        let mut executor = Replaying::new(&container, facts.clone()).unwrap();
+        let mut executor = Replaying::of(&container, facts.clone()).unwrap();
         measure(&mut executor, &snippet, &plan).unwrap_err()
     };
     for plan in [Plan { seed: 4, ..plan.clone() }, Plan { rounds: 7, ..plan.clone() }] {
         assert!(matches!(other(plan), RunError::Replay { how } if how.contains("another batch")));
     }
     // More than what was recorded.
-    let mut executor = Replaying::new(&container, facts).unwrap();
+    let mut executor = Replaying::of(&container, facts).unwrap();
     measure(&mut executor, &snippet, &plan).unwrap();
     let ends = measure(&mut executor, &snippet, &plan).unwrap_err();
     assert!(matches!(&ends, RunError::Replay { how } if how.contains("ends here")), "{ends}");

@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
     let facts: SurveyFacts = container.facts()?;
     let (features, subjects) = (facts.features(), facts.subjects()?);
-    let mut executor = Replaying::new(container, facts.executor.clone())?;
+    let mut executor = Replaying::of(container, facts.executor.clone())?;
     let survey = begin(&mut executor, &facts, &features, subjects)?;
     let mut again = Again {
         written: container.records()?,

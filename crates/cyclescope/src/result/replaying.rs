@@ -16,6 +16,7 @@ use crate::machine::tsc::GivenTsc;
 use crate::program::memory::STANDARD_BYTES;
 use crate::unit::Hertz;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Answers from a container.
@@ -23,8 +24,11 @@ pub struct Replaying {
     facts: ExecutorFacts,
     capabilities: Capabilities,
     machine: Machine,
-    state: RefCell<State>,
+    recorded: Rc<Recorded>,
 }
+
+/// The answers of a container, in the order in which they were given, to whomever asks.
+pub(super) struct Recorded(RefCell<State>);
 
 /// What a study hears that asks for more than was recorded.
 const ENDS: &str = "the recording ends here";
@@ -42,6 +46,9 @@ struct State {
 impl State {
     /// What comes next, with no more readings than this.
     fn next(&mut self, most: usize) -> Result<(Event, Vec<Sample>), RunError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
         if let Some(next) = self.next.take() {
             return Ok(next);
         }
@@ -50,6 +57,80 @@ impl State {
             Ok(None) => Err(RunError::Replay { how: ENDS.to_string() }),
             Err(error) => Err(RunError::Replay { how: error.to_string() }),
         }
+    }
+}
+
+fn different(what: &str) -> RunError {
+    RunError::Replay { how: format!("the study asked for {what}") }
+}
+
+impl Recorded {
+    /// Those of a container.
+    pub(super) fn new(container: &Container) -> Result<Recorded, ContainerError> {
+        let state = State { events: container.events()?, next: None, now: Duration::ZERO, ended: None };
+        Ok(Recorded(RefCell::new(state)))
+    }
+
+    /// Gives no further answer, for this reason.
+    pub(super) fn end(&self, error: RunError) -> RunError {
+        self.0.borrow_mut().ended.get_or_insert(error).clone()
+    }
+
+    /// Whether every answer has been given. Not where an answer is damaged, or was one to another question.
+    pub(super) fn is_exhausted(&self) -> bool {
+        let mut state = self.0.borrow_mut();
+        match state.next(usize::MAX) {
+            Ok(next) => {
+                state.next = Some(next);
+                false
+            }
+            Err(error) => matches!(error, RunError::Replay { how } if how == ENDS),
+        }
+    }
+
+    /// What was kept, with no more readings than this.
+    pub(super) fn kept(&self, most: usize) -> Result<(serde_json::Value, Vec<Sample>), RunError> {
+        let next = self.0.borrow_mut().next(most);
+        let kept = next.and_then(|(event, samples)| match event {
+            Event::Kept { of } => Ok((of, samples)),
+            _ => Err(different("something where a batch or the time was recorded")),
+        });
+        kept.map_err(|error| self.end(error))
+    }
+
+    /// The recorded batch, where it is the one that is asked for.
+    fn batch(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
+        let own = digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
+        let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
+        let next = self.0.borrow_mut().next(readings);
+        let result = next.and_then(|(event, samples)| match event {
+            Event::Batch(event) if event.digest == own => match event.error {
+                None if samples.len() != readings => Err(RunError::Replay {
+                    how: format!("a batch of {readings} readings has {}", samples.len()),
+                }),
+                _ => Ok((*event, samples)),
+            },
+            Event::Batch(_) => Err(different("another batch than the recorded one")),
+            _ => Err(different("a batch where none was recorded")),
+        });
+        result.map_err(|error| self.end(error))
+    }
+
+    /// The recorded time.
+    fn now(&self) -> Duration {
+        let mut state = self.0.borrow_mut();
+        match state.next(0) {
+            Ok((Event::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
+            // The next batch will fail: this has no way to.
+            Ok(_) => {
+                let how = "the study asked for the time where it did not before".to_string();
+                state.ended.get_or_insert(RunError::Replay { how });
+            }
+            Err(error) => {
+                state.ended.get_or_insert(error);
+            }
+        }
+        state.now
     }
 }
 
@@ -69,56 +150,24 @@ fn capabilities(facts: &ExecutorFacts) -> Capabilities {
 }
 
 impl Replaying {
-    /// The executor whose answers a container holds.
-    pub fn new(container: &Container, facts: ExecutorFacts) -> Result<Replaying, ContainerError> {
-        let state = State { events: container.events()?, next: None, now: Duration::ZERO, ended: None };
+    /// The only executor whose answers a container holds.
+    pub fn of(container: &Container, facts: ExecutorFacts) -> Result<Replaying, ContainerError> {
+        Ok(Replaying::new(Rc::new(Recorded::new(container)?), facts))
+    }
+
+    /// Whether every answer has been given.
+    pub fn is_exhausted(&self) -> bool {
+        self.recorded.is_exhausted()
+    }
+
+    /// The executor with these facts, one of those whose answers are recorded.
+    pub(super) fn new(recorded: Rc<Recorded>, facts: ExecutorFacts) -> Replaying {
         let capabilities = capabilities(&facts);
-        // Nothing may be read from the machine that replays. What a study needs to know of the recorded one is among
-        // its facts in the manifest.
+        // Nothing may be read from the machine that replays. What a study needs to know of the recorded one is in its
+        // plan, or is asked for like readings.
         let tsc = GivenTsc { rate: Hertz(1e9), step: 1.0 };
         let machine = SimulatedMachine { tsc, imul_latency: None }.into();
-        Ok(Replaying { facts, capabilities, machine, state: RefCell::new(state) })
-    }
-
-    /// Whether every answer has been given. Not where an answer is damaged, or was one to another question.
-    pub fn is_exhausted(&self) -> bool {
-        let mut state = self.state.borrow_mut();
-        let ended = match &state.ended {
-            Some(error) => Err(error.clone()),
-            None => state.next(usize::MAX),
-        };
-        match ended {
-            Ok(next) => {
-                state.next = Some(next);
-                false
-            }
-            Err(error) => matches!(error, RunError::Replay { how } if how == ENDS),
-        }
-    }
-
-    /// The recorded batch, where it is the one that is asked for.
-    fn answer(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
-        let mut state = self.state.borrow_mut();
-        if let Some(error) = &state.ended {
-            return Err(error.clone());
-        }
-        let different = |what: &str| RunError::Replay { how: format!("the study asked for {what}") };
-        let own = digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
-        let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
-        let result = state.next(readings).and_then(|(event, samples)| match event {
-            Event::Batch(event) if event.digest == own => match event.error {
-                None if samples.len() != readings => Err(RunError::Replay {
-                    how: format!("a batch of {readings} readings has {}", samples.len()),
-                }),
-                _ => Ok((*event, samples)),
-            },
-            Event::Batch(_) => Err(different("another batch than the recorded one")),
-            _ => Err(different("a batch where none was recorded")),
-        });
-        if let Err(error) = &result {
-            state.ended = Some(error.clone());
-        }
-        result
+        Replaying { facts, capabilities, machine, recorded }
     }
 }
 
@@ -136,7 +185,7 @@ impl Executor for Replaying {
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-        let (event, samples) = self.answer(batch)?;
+        let (event, samples) = self.recorded.batch(batch)?;
         self.facts.before = event.after;
         // In pieces of whole layouts, as executors do.
         let layout = (batch.rounds as usize * batch.calls()).max(1);
@@ -159,18 +208,6 @@ impl Executor for Replaying {
     fn pause(&self, _time: Duration) {}
 
     fn now(&self) -> Duration {
-        let mut state = self.state.borrow_mut();
-        match state.next(0) {
-            Ok((Event::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
-            // The next batch will fail: this has no way to.
-            Ok(_) => {
-                let how = "the study asked for the time where it did not before".to_string();
-                state.ended.get_or_insert(RunError::Replay { how });
-            }
-            Err(error) => {
-                state.ended.get_or_insert(error);
-            }
-        }
-        state.now
+        self.recorded.now()
     }
 }

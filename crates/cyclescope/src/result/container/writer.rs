@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::record::Line;
 use serde::Serialize;
 use serde_json::Value;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs;
@@ -175,17 +175,33 @@ pub(in crate::result) fn digest(batch: &Batch) -> io::Result<String> {
 
 /// A container that a study and its executors write together. Writing ends with the first failure, which
 /// [`Evidence::finish`] returns: the study itself goes on.
-pub struct Evidence(RefCell<Result<Writer, io::Error>>);
+pub struct Evidence {
+    writer: RefCell<Result<Writer, io::Error>>,
+    /// Whether what happens now is not kept.
+    aside: Cell<bool>,
+}
 
 impl Evidence {
     /// A new container, see [`Writer::create`].
     pub fn create(directory: &Path, origin: Origin) -> io::Result<Evidence> {
-        Writer::create(directory, origin).map(|writer| Evidence(RefCell::new(Ok(writer))))
+        let writer = Writer::create(directory, origin)?;
+        Ok(Evidence { writer: RefCell::new(Ok(writer)), aside: Cell::new(false) })
+    }
+
+    /// Does something of which nothing is kept.
+    pub(in crate::result) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.aside.replace(true);
+        let result = act();
+        self.aside.set(before);
+        result
     }
 
     /// Adds to it, where nothing has failed so far.
     pub fn keep<T>(&self, act: impl FnOnce(&mut Writer) -> io::Result<T>) -> Option<T> {
-        let mut state = self.0.borrow_mut();
+        if self.aside.get() {
+            return None;
+        }
+        let mut state = self.writer.borrow_mut();
         let result = act(state.as_mut().ok()?);
         match result {
             Ok(result) => Some(result),
@@ -199,7 +215,7 @@ impl Evidence {
     /// Ends the container. An error is the first that writing met; the container stays unfinished then.
     pub fn finish(&self) -> io::Result<()> {
         let complete = Err(io::Error::other("the evidence is complete"));
-        self.0.replace(complete)?.finish()
+        self.writer.replace(complete)?.finish()
     }
 }
 

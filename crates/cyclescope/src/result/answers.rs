@@ -1,0 +1,140 @@
+//! What a study learns from outside itself: executors' readings, the time, and whatever else it asks of the machine.
+//!
+//! The answers are live, or live and kept as evidence, or those of evidence. A study that learns everything through here
+//! takes the same course again over its evidence, and comes to the same result.
+
+use super::container::{Container, ContainerError, Event, Evidence};
+use super::recording::{ExecutorFacts, Recording};
+use super::replaying::{Recorded, Replaying};
+use crate::error::{Error, RunError};
+use crate::executor::{Executor, Sample};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::rc::Rc;
+
+/// Where answers come from.
+pub struct Answers(Source);
+
+enum Source {
+    Live,
+    Kept(Rc<Evidence>),
+    Recorded(Rc<Recorded>),
+}
+
+impl Answers {
+    /// This machine's.
+    pub fn live() -> Answers {
+        Answers(Source::Live)
+    }
+
+    /// This machine's, which are kept.
+    pub fn kept(evidence: Rc<Evidence>) -> Answers {
+        Answers(Source::Kept(evidence))
+    }
+
+    /// Those that a container holds.
+    ///
+    /// # Errors
+    ///
+    /// If its readings are damaged.
+    pub fn recorded(container: &Container) -> Result<Answers, ContainerError> {
+        Ok(Answers(Source::Recorded(Rc::new(Recorded::new(container)?))))
+    }
+
+    /// Whether they come from evidence, so that nothing on this machine is asked.
+    pub fn are_recorded(&self) -> bool {
+        matches!(self.0, Source::Recorded(_))
+    }
+
+    /// Whether every recorded answer has been given; live ones have no end.
+    pub fn is_exhausted(&self) -> bool {
+        match &self.0 {
+            Source::Recorded(recorded) => recorded.is_exhausted(),
+            _ => false,
+        }
+    }
+
+    /// An executor, which is opened unless the answers are recorded.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open`, or [`RunError::Replay`] where none was opened at this point.
+    pub fn executor(
+        &self,
+        open: impl FnOnce() -> Result<Box<dyn Executor>, Error>,
+    ) -> Result<Box<dyn Executor>, Error> {
+        match &self.0 {
+            Source::Live => open(),
+            Source::Kept(evidence) => {
+                let executor = open()?;
+                self.get(|| Ok(ExecutorFacts::of(executor.as_ref())))?;
+                Ok(Box::new(Recording::new(executor, evidence.clone())))
+            }
+            Source::Recorded(recorded) => {
+                let facts: ExecutorFacts = self.get(|| Err(unasked()))?;
+                Ok(Box::new(Replaying::new(recorded.clone(), facts)))
+            }
+        }
+    }
+
+    /// What `ask` says. What executors answer meanwhile is not kept, because `ask` is not called over evidence.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ask`, or [`RunError::Replay`] where nothing of this type was asked at this point.
+    pub fn get<T: Serialize + DeserializeOwned>(
+        &self,
+        ask: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match &self.0 {
+            Source::Live => ask(),
+            Source::Kept(evidence) => {
+                let answer = evidence.aside(ask)?;
+                evidence.keep(|writer| {
+                    let of = super::container::plain(&answer)?;
+                    writer.event(&Event::Kept { of }, &[])
+                });
+                Ok(answer)
+            }
+            Source::Recorded(recorded) => {
+                let (of, _) = recorded.kept(0)?;
+                T::deserialize(of).map_err(|error| RunError::Replay { how: error.to_string() }.into())
+            }
+        }
+    }
+
+    /// The readings of something that is no executor: `count` of them, of `what`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ask`, or [`RunError::Replay`] where other readings were taken at this point.
+    pub fn readings(
+        &self,
+        (what, count): (serde_json::Value, usize),
+        ask: impl FnOnce() -> Result<Vec<Sample>, RunError>,
+    ) -> Result<Vec<Sample>, RunError> {
+        match &self.0 {
+            Source::Live => ask(),
+            Source::Kept(evidence) => {
+                let samples = ask()?;
+                evidence.keep(|writer| writer.event(&Event::Kept { of: what }, &samples));
+                Ok(samples)
+            }
+            Source::Recorded(recorded) => {
+                let (of, samples) = recorded.kept(count)?;
+                match of == what && samples.len() == count {
+                    true => Ok(samples),
+                    false => {
+                        let how = format!("the study asked for {count} readings of {what}, not for {of}");
+                        Err(recorded.end(RunError::Replay { how }))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Never returned: what is recorded is not asked.
+fn unasked() -> Error {
+    RunError::Replay { how: "nothing is asked of the machine".to_string() }.into()
+}
