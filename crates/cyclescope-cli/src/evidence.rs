@@ -1,31 +1,24 @@
-//! Where evidence goes, and which executor fills it.
+//! Where evidence goes.
 
 use crate::args::Common;
 use crate::failure::Failure;
-use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
 use cyclescope::result::container::{Evidence, Origin, remove_unfinished};
-use cyclescope::result::recording::Recording;
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A directory for evidence. What is unfinished when this goes is removed, unless it is worth keeping.
+/// A directory for evidence. What is unfinished when this goes is removed, unless a line of the result is complete.
 pub struct Place<'a> {
     directory: &'a Path,
     existed: bool,
     /// Whether the files in it are this command's.
     begun: Cell<bool>,
-    /// Whether a part of the result can be computed from a part of the evidence.
-    pub keeps_parts: bool,
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        if self.keeps_parts {
-            return;
-        }
         if self.begun.get() {
             remove_unfinished(self.directory);
         }
@@ -47,7 +40,7 @@ impl<'a> Place<'a> {
                 None => Ok(()),
             });
         made.map_err(|error| refused(directory, &error))?;
-        Ok(Some(Place { directory, existed, begun: Cell::new(false), keeps_parts: false }))
+        Ok(Some(Place { directory, existed, begun: Cell::new(false) }))
     }
 
     /// Begins the evidence of a study.
@@ -69,16 +62,11 @@ fn refused(directory: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
 }
 
-/// An executor whose answers are kept, where evidence is.
-pub fn recorded(executor: Box<dyn Executor>, evidence: Option<&Rc<Evidence>>) -> Box<dyn Executor> {
-    match evidence {
-        Some(evidence) => Box::new(Recording::new(executor, evidence.clone())),
-        None => executor,
-    }
-}
+/// What is said when evidence can't be written while a study runs.
+pub const NO_LONGER: &str = "evidence is no longer written; the study continues";
 
 /// Evidence that could not be written.
 pub fn unwritten(error: io::Error) -> Failure {
     Failure::internal(format!("writing evidence failed: {error}"))
-        .with_remedy("the result itself is complete")
+        .with_remedy("free some space, or leave --evidence out; the result itself is complete")
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::failure::{Failure, warn};
-use cyclescope::executor::{Capabilities, Executor, LockState, OpenError, OpenOptions};
+use cyclescope::executor::{Capabilities, LockState, Open, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;
 
@@ -11,13 +11,9 @@ pub fn capabilities(common: &Common, machine: &Machine) -> Capabilities {
     (common.offer().capabilities)(machine)
 }
 
-/// Opens the executor that was asked for. `counter`: whether programs read the core-cycles counter.
-pub fn open(common: &Common, machine: &Machine, counter: bool) -> Result<Box<dyn Executor>, Failure> {
-    let options = OpenOptions { counter, force: common.force, ..OpenOptions::default() };
-    (common.offer().open)(machine, &options).map_err(|error| match error {
-        OpenError::Unavailable(error) => error.into(),
-        OpenError::Failed(error) => error.into(),
-    })
+/// Opens the executor that was asked for when it is called. `counter`: whether programs read the core-cycles counter.
+pub fn opening(common: &Common, machine: &Machine, counter: bool) -> Open {
+    common.offer().opening(machine, OpenOptions { counter, force: common.force, ..OpenOptions::default() })
 }
 
 /// Refuses a snippet that the executor would not survive on any machine, before it is asked whether this one has it.
@@ -26,11 +22,11 @@ pub fn judge(common: &Common, snippet: &Snippet, looped: bool) -> Result<(), Fai
 }
 
 /// Says so where other runs on the CPU were not kept away.
-pub fn warn_of_neighbours(executor: &dyn Executor, cpu: u32) {
-    match executor.lock_state() {
-        None | Some(LockState::Taken) => {}
-        Some(LockState::Busy) => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
-        Some(LockState::Missing(why)) => warn(&format!(
+pub fn warn_of_neighbours(lock: &LockState, cpu: u32) {
+    match lock {
+        LockState::Taken => {}
+        LockState::Busy => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
+        LockState::Missing(why) => warn(&format!(
             "nothing keeps other runs off CPU {cpu}, since there is no lock file in /tmp or \
              $XDG_RUNTIME_DIR: {why}"
         )),

@@ -1,7 +1,8 @@
 //! Failures of a command: what is printed, and the exit code.
 
-use cyclescope::error::{BadSnippet, RunError, Unavailable};
+use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
 use cyclescope::record::{ErrorRecord, Line, exit};
+use cyclescope::result::container::ContainerError;
 use cyclescope::study::instr::rows::table::BadFile;
 use std::io::{self, Write};
 
@@ -113,6 +114,30 @@ impl From<io::Error> for Failure {
 impl From<Unavailable> for Failure {
     fn from(error: Unavailable) -> Failure {
         Failure::Error(Box::new((&error).into()))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        match error {
+            Error::Unavailable(error) => error.into(),
+            Error::Run(error) => error.into(),
+            Error::BadSnippet(error) => Failure::Error(Box::new((&error).into())),
+        }
+    }
+}
+
+impl From<ContainerError> for Failure {
+    fn from(error: ContainerError) -> Failure {
+        let remedy = "name a directory that a command with --evidence has finished writing";
+        match error {
+            ContainerError::Unreadable { .. } => Failure::internal(error.to_string()),
+            ContainerError::Foreign => {
+                let remedy = "replay it with the version that wrote it, or measure again";
+                Failure::usage(error.to_string(), Some(remedy))
+            }
+            _ => Failure::usage(error.to_string(), Some(remedy)),
+        }
     }
 }
 

@@ -1,15 +1,20 @@
 //! The cyclescope command line: parse, do, report, exit with a code that says how it went.
 
+mod again;
 mod args;
 mod assembler;
 mod clocks;
+mod commands;
 mod compare;
 mod compiler;
 mod doctor;
+mod driver;
 mod evaluate;
 mod evidence;
 mod executor;
 mod failure;
+mod file;
+mod follower;
 mod function;
 mod instr;
 mod interrupt;

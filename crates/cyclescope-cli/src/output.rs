@@ -32,7 +32,11 @@ impl Output {
 
     /// Writes a JSON line at once, so that what was measured is not lost later.
     pub fn record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Failure> {
-        let line = serde_json::to_string(&Line::new(kind, content)).expect("records are plain data");
+        self.json(&serde_json::to_string(&Line::new(kind, content)).expect("records are plain data"))
+    }
+
+    /// Writes a line that is JSON already, at once.
+    pub fn json(&mut self, line: &str) -> Result<(), Failure> {
         writeln!(self.stream, "{line}")?;
         Ok(self.stream.flush()?)
     }

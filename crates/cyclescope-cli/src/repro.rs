@@ -76,9 +76,10 @@ pub fn instr(common: &Common, args: &InstrArgs, seed: u64) -> String {
     line.quoted()
 }
 
-/// The command that measures one form with this seed; the list that it comes from may have its init code.
-pub fn instr_form(common: &Common, args: &InstrArgs, name: &str, seed: u64) -> String {
-    let mut line = CommandLine(["cyclescope", "instr", name].map(str::to_string).to_vec());
+/// What follows `cyclescope instr NAME` in the command that measures one form with this seed; the list that it comes
+/// from may have its init code.
+pub fn form_options(common: &Common, args: &InstrArgs, seed: u64) -> String {
+    let mut line = CommandLine(Vec::new());
     line.option("--from", &args.from.as_ref().map(|path| path.display().to_string()));
     line.common(common, seed);
     line.quoted()

@@ -1,7 +1,7 @@
 //! `cyclescope run`: what a snippet costs.
 
 use crate::args::{self, Common, RunArgs};
-use crate::evidence::{Place, recorded, unwritten};
+use crate::driver::{Front, Order, drive};
 use crate::executor;
 use crate::failure::Failure;
 use crate::function::{self, Function, Library};
@@ -10,19 +10,19 @@ use crate::output::Output;
 use crate::report::report;
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
-use cyclescope::error::{RunError, Unavailable};
-use cyclescope::evidence::{Replay, RunFacts, STUDY};
-use cyclescope::executor::Executor;
+use cyclescope::error::{Error, RunError, Unavailable};
 use cyclescope::machine::Machine;
-use cyclescope::measure::{Plan, most_copies};
 use cyclescope::program::Cold;
-use cyclescope::record::{RunRecord, exit};
-use cyclescope::result::container::Evidence;
-use cyclescope::result::recording::ExecutorFacts;
-use cyclescope::run::{Facts, Request, Run, run as measure};
+use cyclescope::record::exit;
+use cyclescope::result::container::Container;
+use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
+use cyclescope::study::Study;
+use cyclescope::study::run::RunStudy;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use cyclescope::study::run::NAME;
 
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
@@ -35,13 +35,12 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
                 remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
             }));
         }
-        let place = Place::prepare(common)?;
         let json = common.json;
         let folder = library.folder.take();
         return isolated(
             || library.load(),
             folder,
-            |function| call((common, args), function, &request, place.as_ref(), output),
+            |function| call((common, args), function, &request, output),
             |failure| failure.report(json),
         );
     }
@@ -57,91 +56,64 @@ fn call(
     (common, args): (&Common, &RunArgs),
     function: &Function,
     request: &Request,
-    place: Option<&Place>,
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let machine = machine(common)?;
-    let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
-    let executor = executor::open(common, &machine, plan.clock.reads_counter())?;
-    let repro = repro::run(common, args, None, plan.seed);
-    let evidence = place.map(|place| place.begin(STUDY, &repro, &machine)).transpose()?;
-    let mut executor = recorded(executor, evidence.as_ref());
-    let mut facts = RunFacts::new(&machine, ExecutorFacts::of(executor.as_ref()), request.asked());
-    let mut measure = |snippet: Snippet| {
-        check_unroll(&plan, &snippet, executor.as_ref())?;
-        let answer = Answer::measure(executor.as_mut(), &snippet, &plan, request)
-            .map_err(|error| Failure::from(function::located(error, executor.last_fault())))?;
-        facts.add(&snippet, &plan, &answer.run);
-        Ok::<RunRecord, Failure>(answer.record)
-    };
-    let called = measure(function.snippet())?;
-    let empty = measure(function.empty_snippet())?;
-    executor::warn_of_neighbours(executor.as_ref(), machine.target_cpu());
-    let record = RunRecord { repro, ..called.less_call(&empty, request.asked()) };
-    finish(&record, &facts, evidence.as_deref(), output)?;
-    output.finish()?;
-    Ok(exit_code(&record))
+    let repro = repro::run(common, args, None, request.seed);
+    let study = study(common, &machine, &function.snippet(), request, &repro)?;
+    drive(&Run, &mut study.less(&function.empty_snippet()), Order::new(common, &machine, &repro), output)
 }
 
-/// Prints a result, then ends its evidence: the result must not be lost where that can't be written.
-fn finish(
-    record: &RunRecord,
-    facts: &RunFacts,
-    evidence: Option<&Evidence>,
-    output: &mut Output,
-) -> Result<(), Failure> {
-    print(record, output)?;
-    let Some(evidence) = evidence else { return Ok(()) };
-    evidence.keep(|writer| {
-        writer.set_facts(facts)?;
-        writer.record("run", record)
-    });
-    evidence.finish().map_err(unwritten)
-}
+/// How `run` looks.
+struct Run;
 
-/// A measurement and its record.
-struct Answer {
-    run: Run,
-    record: RunRecord,
-}
+impl Front for Run {
+    type Study = RunStudy;
 
-impl Answer {
-    fn measure(
-        executor: &mut dyn Executor,
-        snippet: &Snippet,
-        plan: &Plan,
-        request: &Request,
-    ) -> Result<Answer, RunError> {
-        let run = measure(executor, snippet, plan, request.asked())?;
-        let machine = executor.machine();
-        let record = run.record(&Facts {
-            snippet,
-            clock: plan.clock,
-            confidence: plan.confidence,
-            loop_count: plan.loop_count,
-            cold: plan.cold,
-            seed: plan.seed,
-            executor: executor.name(),
-            cpu: machine.target_cpu(),
-            cpu_model: &machine.cpu.name(),
-        });
-        Ok(Answer { run, record })
+    fn text(&self, study: &RunStudy, output: &mut Output) -> Result<(), Failure> {
+        study.found.as_ref().map_or(Ok(()), |record| report(record, output))
+    }
+
+    fn exit(&self, study: &RunStudy) -> u8 {
+        let noisy = study.found.as_ref().is_some_and(|record| record.is_noisy());
+        if noisy { exit::NOISY } else { exit::DONE }
+    }
+
+    fn failure(&self, study: &RunStudy, error: Error) -> Failure {
+        match error {
+            Error::Run(RunError::BadBatch(bad)) if study.how().unit.is_some() => {
+                let remedy = format!("give --unroll {}, or use --loop", bad.expected);
+                Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
+            }
+            Error::Run(error) if study.is_of_function() => {
+                function::located(error, study.fault.as_ref()).into()
+            }
+            error => error.into(),
+        }
     }
 }
 
-/// The exit code of a result.
-pub fn exit_code(record: &RunRecord) -> u8 {
-    if record.is_noisy() { exit::NOISY } else { exit::DONE }
-}
-
-/// Prints a result, as JSON or as text.
-pub fn print(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
-    if output.is_json() { output.record("run", record) } else { report(record, output) }
+/// Computes a run again from its evidence.
+pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
+    crate::again::again(&Run, container, output)
 }
 
 /// Measures again from evidence on this machine, and returns the exit code.
-pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Output) -> Result<u8, Failure> {
-    let (plan, snippet) = (replay.plan(), replay.snippet()?);
+pub fn again(
+    common: &Common,
+    directory: &Path,
+    container: &Container,
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    let kept = RunStudy::restore(container)?;
+    if kept.is_of_function() {
+        let remedy = "run the command in its manifest.json again";
+        return Err(Failure::usage(
+            "the evidence is of a library's function, whose code it does not contain",
+            Some(remedy),
+        ));
+    }
+    let (plan, snippet) = (kept.how(), kept.snippet()?);
     let clock = one_clock(common)?;
     let request = Request {
         clock: Some(clock.unwrap_or(plan.clock)),
@@ -151,7 +123,7 @@ pub fn again(common: &Common, directory: &Path, replay: &Replay, output: &mut Ou
         warm_up: plan.warm_up,
         samples: Some(plan.rounds),
         layouts: Some(plan.layouts),
-        precision: Some(replay.asked()),
+        precision: Some(kept.asked()),
         aim: Some(plan.precision),
         confidence: Some(plan.confidence),
         budget: Some(plan.budget.min(Duration::from_secs(86_400))),
@@ -174,31 +146,20 @@ fn answer(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     executor::judge(common, snippet, request.loop_count.is_some())?;
-    let plan = request.plan(&executor::capabilities(common, machine), machine)?;
-    let place = Place::prepare(common)?;
-    let executor = executor::open(common, machine, plan.clock.reads_counter())?;
-    check_unroll(&plan, snippet, executor.as_ref())?;
-    let evidence = place.as_ref().map(|place| place.begin(STUDY, &repro, machine)).transpose()?;
-    let mut executor = recorded(executor, evidence.as_ref());
-    let mut facts = RunFacts::new(machine, ExecutorFacts::of(executor.as_ref()), request.asked());
-    let Answer { run, record } = Answer::measure(executor.as_mut(), snippet, &plan, request)?;
-    executor::warn_of_neighbours(executor.as_ref(), machine.target_cpu());
-    facts.add(snippet, &plan, &run);
-    let record = RunRecord { repro, ..record };
-    finish(&record, &facts, evidence.as_deref(), output)?;
-    Ok(exit_code(&record))
+    let mut study = study(common, machine, snippet, request, &repro)?;
+    drive(&Run, &mut study, Order::new(common, machine, &repro), output)
 }
 
-/// Fails where the bodies that were asked for do not fit the memory for code.
-fn check_unroll(plan: &Plan, snippet: &Snippet, executor: &dyn Executor) -> Result<(), Failure> {
-    let most = most_copies(executor.arena_len(), snippet);
-    match plan.unit {
-        Some(copies) if copies > most => {
-            let text = format!("{copies} copies of this snippet are too many for the memory for code");
-            Err(Failure::usage(text, Some(&format!("give --unroll at most {most}, or use --loop"))))
-        }
-        _ => Ok(()),
-    }
+fn study(
+    common: &Common,
+    machine: &Machine,
+    snippet: &Snippet,
+    request: &Request,
+    repro: &str,
+) -> Result<RunStudy, Failure> {
+    let plan = request.plan(&executor::capabilities(common, machine), machine)?;
+    let open = executor::opening(common, machine, plan.clock.reads_counter());
+    Ok(RunStudy::new(snippet, plan, request.asked(), machine, repro.to_string(), open))
 }
 
 fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {

@@ -31,7 +31,6 @@ pub mod clock;
 pub mod context;
 pub mod doctor;
 pub mod error;
-pub mod evidence;
 pub mod executor;
 pub mod machine;
 pub mod measure;

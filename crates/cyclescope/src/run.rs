@@ -12,6 +12,7 @@ use crate::measure::estimate::Estimate;
 use crate::measure::{Measurement, Plan, Precision, measure};
 use crate::program::Cold;
 use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
+use crate::result::answers::Answers;
 use crate::snippet::Snippet;
 use crate::statistics::Interval;
 use crate::unit::Hertz;
@@ -130,23 +131,25 @@ pub fn run(
     plan: &Plan,
     asked: Precision,
 ) -> Result<Run, RunError> {
+    run_with(&Answers::live(), executor, snippet, plan, asked)
+}
+
+/// The same, where the executor's answers are those of [`Answers`]: the TSC's rate is one, too.
+pub(crate) fn run_with(
+    answers: &Answers,
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    plan: &Plan,
+    asked: Precision,
+) -> Result<Run, RunError> {
     let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
     let measurement = measure(executor, snippet, plan)?;
     let ticks = plan.clock.counts == Unit::TscTicks;
-    let tsc = stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate());
-    let emulated = executor.capabilities().is_emulated();
-    Ok(Run::judge(measurement, executor, plan, &Around { asked, emulated, tsc }))
-}
-
-/// What a run knows from elsewhere than its executor.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Around {
-    /// The precision without which the result is too noisy.
-    pub asked: Precision,
-    /// Whether the machine is emulated.
-    pub emulated: bool,
-    /// The TSC's rate across the measurement, see [`Run::tsc`].
-    pub tsc: Option<[Hertz; 3]>,
+    let rate = || {
+        Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate().map(|rate| rate.0)))
+    };
+    let tsc = answers.get(rate)?.map(|rates| rates.map(Hertz));
+    Ok(Run::judge(measurement, executor, asked, plan.clock, tsc))
 }
 
 /// What a record says beside the measurement itself.
@@ -154,16 +157,8 @@ pub struct Around {
 pub struct Facts<'a> {
     /// The snippet.
     pub snippet: &'a Snippet,
-    /// The timing method.
-    pub clock: &'a Clock,
-    /// The level of the intervals.
-    pub confidence: f64,
-    /// Iterations of the loop around the copies.
-    pub loop_count: Option<u64>,
-    /// What was cold when the snippet began.
-    pub cold: Cold,
-    /// The seed of all that was random.
-    pub seed: u64,
+    /// How it was measured.
+    pub plan: &'a Plan,
     /// The executor.
     pub executor: &'a str,
     /// The CPU.
@@ -174,10 +169,16 @@ pub struct Facts<'a> {
 
 impl Run {
     /// What a measurement is worth.
-    pub fn judge(measurement: Measurement, executor: &dyn Executor, plan: &Plan, around: &Around) -> Run {
-        let mut caveats = caveats(&measurement, around.asked);
-        caveats.extend(Aperf::of(&measurement, plan.clock).and_then(|aperf| aperf.caveat()));
-        if around.emulated {
+    fn judge(
+        measurement: Measurement,
+        executor: &dyn Executor,
+        asked: Precision,
+        clock: &Clock,
+        tsc: Option<[Hertz; 3]>,
+    ) -> Run {
+        let mut caveats = caveats(&measurement, asked);
+        caveats.extend(Aperf::of(&measurement, clock).and_then(|aperf| aperf.caveat()));
+        if executor.capabilities().is_emulated() {
             caveats.insert(0, Caveat::emulated());
         }
         if executor.exclusive() == Fact::Known(false) {
@@ -185,7 +186,7 @@ impl Run {
             caveats.push(Caveat { code: Code::Noisy, text });
         }
         let changed = executor.changed().into_iter().map(str::to_string).collect();
-        Run { measurement, caveats, tsc: around.tsc, changed }
+        Run { measurement, caveats, tsc, changed }
     }
 
     /// Whether there is a number to give at all.
@@ -233,7 +234,7 @@ impl Run {
     /// The result as a record.
     pub fn record(&self, facts: &Facts) -> RunRecord {
         let Measurement { acquisition, estimate, elapsed, .. } = &self.measurement;
-        let [ticks, time] = self.ticks_and_time(facts.clock);
+        let [ticks, time] = self.ticks_and_time(facts.plan.clock);
         let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, Unit::CoreCycles));
         let mode = |mode: &crate::measure::modes::Mode| ModeRecord {
             cost: Quantity::new(mode.cost, Unit::CoreCycles),
@@ -243,25 +244,25 @@ impl Run {
             cost: cost.unwrap_or(Quantity::refused(Unit::CoreCycles)),
             ticks,
             time,
-            confidence: facts.confidence,
+            confidence: facts.plan.confidence,
             snippet: facts.snippet.text().to_string(),
             bytes: hex(facts.snippet.code()),
             init: hex(facts.snippet.init()),
-            clock: facts.clock.name.to_string(),
+            clock: facts.plan.clock.name.to_string(),
             executor: facts.executor.to_string(),
             unroll: acquisition.unit,
-            loop_count: facts.loop_count,
-            cold: facts.cold,
+            loop_count: facts.plan.loop_count,
+            cold: facts.plan.cold,
             warm_up: acquisition.warm_up,
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
             samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
             dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
             ruler: estimate.as_ref().map(|estimate| self.ruler(estimate, acquisition.shape.imul_latency)),
-            aperf: Aperf::of(&self.measurement, facts.clock)
+            aperf: Aperf::of(&self.measurement, facts.plan.clock)
                 .map(|aperf| aperf.record(self.tsc.map(|[_, rate, _]| rate))),
             cpu: facts.cpu,
             cpu_model: facts.cpu_model.to_string(),
-            seed: facts.seed,
+            seed: facts.plan.seed,
             modes: self.estimate().map_or(Vec::new(), |estimate| estimate.modes.iter().map(mode).collect()),
             caveats: self.caveats.clone(),
             changed: self.changed.clone(),

@@ -5,10 +5,10 @@
 //! contrasts of its own takes the executor and the plan from here, and uses [`crate::measure`] and [`crate::result`].
 
 use crate::asm::{self, Listing};
-use crate::error::{BadBatch, Error, RunError};
+use crate::error::Error;
 use crate::executor::{DEFAULT, Executor, Offer, OpenOptions};
 use crate::machine::Machine;
-use crate::measure::{Plan, Precision, imul_latency, most_copies};
+use crate::measure::{Plan, Precision, imul_latency, require_room};
 use crate::run::{Request, Run, run};
 use crate::snippet::Snippet;
 
@@ -69,14 +69,7 @@ impl Scope {
                 self.machine().features.require(asm::features(instruction))?;
             }
         }
-        let (copies, most) = (self.plan.unit.unwrap_or(1), most_copies(self.executor.arena_len(), snippet));
-        if copies > most {
-            return Err(Error::Run(RunError::BadBatch(BadBatch {
-                part: "snippet".to_string(),
-                what: format!("{copies} copies of it do not fit the memory for code"),
-                expected: format!("at most {most} copies"),
-            })));
-        }
+        require_room(&self.plan, snippet, self.executor.arena_len())?;
         Ok(run(self.executor.as_mut(), snippet, &self.plan, self.asked)?)
     }
 
@@ -109,6 +102,7 @@ impl Scope {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::RunError;
     use crate::executor::{Capabilities, OpenError, Opened, Ring, mock};
 
     fn simulated(machine: &Machine, _: &OpenOptions) -> Opened {

@@ -3,15 +3,16 @@
 use cyclescope::caveat::Code;
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
-use cyclescope::evidence::{self, Replay, RunFacts};
 use cyclescope::executor::mock::{Frequency, Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Progress, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
-use cyclescope::result::container::{Evidence, Origin};
-use cyclescope::result::recording::{ExecutorFacts, Recording};
+use cyclescope::result::answers::Answers;
+use cyclescope::result::container::{Container, Evidence, Origin};
 use cyclescope::run::{Facts, Run, run};
 use cyclescope::snippet::Snippet;
+use cyclescope::study::Study;
+use cyclescope::study::run::{NAME, RunStudy};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -91,18 +92,8 @@ fn disagree(run: &Run) -> Option<&str> {
     found.map(|caveat| caveat.text.as_str())
 }
 
-fn facts<'a>(snippet: &'a Snippet, clock: &'static str) -> Facts<'a> {
-    Facts {
-        snippet,
-        clock: Clock::named(clock).unwrap(),
-        confidence: 0.95,
-        loop_count: None,
-        cold: Default::default(),
-        seed: 1,
-        executor: "mock",
-        cpu: 0,
-        cpu_model: "none",
-    }
+fn facts<'a>(snippet: &'a Snippet, plan: &'a Plan) -> Facts<'a> {
+    Facts { snippet, plan, executor: "mock", cpu: 0, cpu_model: "simulated" }
 }
 
 #[test]
@@ -110,7 +101,7 @@ fn a_counter_that_agrees_is_told_and_no_caveat() {
     for factor in [0.993, 1.0, 1.007] {
         let run = beside(Scenario::default(), factor, "rdtscp-lfence");
         assert_eq!(disagree(&run), None, "{factor}");
-        let record = run.record(&facts(&snippet(), "rdtscp-lfence"));
+        let record = run.record(&facts(&snippet(), &plan("rdtscp-lfence")));
         let aperf = record.aperf.unwrap();
         assert!((aperf.cycles_per_tick / (factor * Scenario::default().ratio) - 1.0).abs() < 1e-6);
         assert!((aperf.ruler_cycles_per_tick.unwrap() / Scenario::default().ratio - 1.0).abs() < 0.003);
@@ -149,40 +140,34 @@ fn a_clock_that_moves_explains_what_lies_within_its_range() {
 fn a_clock_without_ticks_has_nothing_to_compare() {
     let run = beside(Scenario::default(), 2.0, "clock-gettime");
     assert_eq!(disagree(&run), None);
-    let aperf = run.record(&facts(&snippet(), "clock-gettime")).aperf.unwrap();
+    let aperf = run.record(&facts(&snippet(), &plan("clock-gettime"))).aperf.unwrap();
     assert_eq!((aperf.ruler_cycles_per_tick, aperf.core_mhz), (None, None));
 }
 
 #[test]
 fn a_counter_that_stands_still_is_none() {
     let run = beside(Scenario::default(), 0.0, "rdtscp-lfence");
-    assert!(disagree(&run).is_none() && run.record(&facts(&snippet(), "rdtscp-lfence")).aperf.is_none());
+    assert!(
+        disagree(&run).is_none() && run.record(&facts(&snippet(), &plan("rdtscp-lfence"))).aperf.is_none()
+    );
 }
 
 #[test]
 fn evidence_holds_it() {
     let directory = std::env::temp_dir().join(format!("cyclescope-aperf-{}", std::process::id()));
     let (machine, snippet, plan) = (Machine::detect(), snippet(), plan("rdtscp-lfence"));
-    let origin = Origin {
-        study: evidence::STUDY.to_string(),
-        repro: String::new(),
-        machine: serde_json::to_value(&machine).unwrap(),
-    };
+    let origin = Origin { study: NAME.to_string(), repro: String::new(), machine: serde_json::Value::Null };
     let kept = Rc::new(Evidence::create(&directory, origin).unwrap());
-    let mut core = Recording::new(Box::new(counted(Scenario::default(), 1.05)), kept.clone());
-    let mut run_facts = RunFacts::new(&machine, ExecutorFacts::of(&core), PRECISION);
-    let run = run(&mut core, &snippet, &plan, PRECISION).unwrap();
-    let record = run.record(&facts(&snippet, "rdtscp-lfence"));
-    run_facts.add(&snippet, &plan, &run);
-    kept.keep(|writer| {
-        writer.set_facts(&run_facts)?;
-        writer.record("run", &record)
-    });
+    let open = Box::new(|| Ok(Box::new(counted(Scenario::default(), 1.05)) as Box<dyn Executor>));
+    let mut study = RunStudy::new(&snippet, plan, PRECISION, &machine, String::new(), open);
+    kept.keep(|writer| writer.set_facts(&study.plan()?));
+    study.measure(&Answers::kept(kept.clone()), &mut Vec::new()).unwrap();
     kept.finish().unwrap();
-    let (again, _) = Replay::open(&directory).unwrap().runs().unwrap().remove(0);
+    let container = Container::open(&directory).unwrap();
+    let mut again = RunStudy::restore(&container).unwrap();
+    again.measure(&Answers::recorded(&container).unwrap(), &mut Vec::new()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
-    assert_eq!(again.caveats, run.caveats);
-    assert!(record.aperf.is_some());
-    assert_eq!(again.record(&facts(&snippet, "rdtscp-lfence")).aperf, record.aperf);
-    assert_eq!(again.changed, run.changed);
+    let record = study.found.unwrap();
+    assert!(record.aperf.is_some() && record.changed == ["CR8"]);
+    assert_eq!(again.found, Some(record));
 }

@@ -1,19 +1,17 @@
 //! A measurement over recorded answers is the one that was recorded, on simulated machines.
 
-use cyclescope::caveat::Code;
 use cyclescope::clock::Clock;
-use cyclescope::error::RunError;
-use cyclescope::evidence::{Replay, RunFacts, STUDY};
+use cyclescope::error::{Error, RunError};
 use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
-use cyclescope::measure::{Plan, Precision, measure};
+use cyclescope::measure::{Plan, Precision};
+use cyclescope::result::answers::Answers;
 use cyclescope::result::container::{Container, Evidence, Origin};
-use cyclescope::result::recording::{ExecutorFacts, Recording};
-use cyclescope::result::replaying::Replaying;
-use cyclescope::run::{Facts, run};
 use cyclescope::snippet::Snippet;
+use cyclescope::study::run::{NAME, RunStudy};
+use cyclescope::study::{Record, Stop, Study};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -100,10 +98,23 @@ impl Folder {
         Folder(std::env::temp_dir().join(format!("cyclescope-replay-{}-{name}", std::process::id())))
     }
 
-    fn evidence(&self) -> Rc<Evidence> {
+    /// Measures, and keeps the evidence of it here.
+    fn keep(&self, study: &mut RunStudy) -> (Vec<Record>, Result<(), Stop>) {
         let machine = serde_json::Value::Null;
-        let origin = Origin { study: STUDY.to_string(), repro: "cyclescope run x".to_string(), machine };
-        Rc::new(Evidence::create(&self.0, origin).unwrap())
+        let origin = Origin { study: NAME.to_string(), repro: "cyclescope run x".to_string(), machine };
+        let evidence = Rc::new(Evidence::create(&self.0, origin).unwrap());
+        evidence.keep(|writer| writer.set_facts(&study.plan()?));
+        let mut told = Vec::new();
+        let ended = study.measure(&Answers::kept(evidence.clone()), &mut told);
+        told.iter().for_each(|record| {
+            evidence.keep(|writer| writer.line_of_result(&record.line)).unwrap();
+        });
+        evidence.finish().unwrap();
+        (told, ended)
+    }
+
+    fn container(&self) -> Container {
+        Container::open(&self.0).unwrap()
     }
 }
 
@@ -113,84 +124,80 @@ impl Drop for Folder {
     }
 }
 
+/// A run on a machine whose third batch fails if asked to.
+fn study(plan: Plan, fails: bool) -> RunStudy {
+    let open = Box::new(move || Ok(Box::new(Timed::new(fails)) as Box<dyn Executor>));
+    RunStudy::new(&snippet(), plan, PRECISION, &Machine::detect(), "cyclescope run x".to_string(), open)
+}
+
+/// What a study finds over evidence.
+fn again(container: &Container, study: &mut RunStudy) -> (Vec<Record>, Result<(), Stop>, bool) {
+    let answers = Answers::recorded(container).unwrap();
+    let mut told = Vec::new();
+    let ended = study.measure(&answers, &mut told);
+    (told, ended, answers.is_exhausted())
+}
+
 #[test]
 fn a_run_with_all_its_decisions_is_the_same_again() {
     let folder = Folder::new("same");
-    let evidence = folder.evidence();
     // Time for some batches beyond the first.
-    let (machine, snippet, plan) = (Machine::detect(), snippet(), plan(Duration::from_millis(60)));
-    let mut executor = Recording::new(Box::new(Timed::new(false)), evidence.clone());
-    let mut facts = RunFacts::new(&machine, ExecutorFacts::of(&executor), PRECISION);
-    let run = run(&mut executor, &snippet, &plan, PRECISION).unwrap();
-    facts.add(&snippet, &plan, &run);
-    let mut record = run.record(&Facts {
-        snippet: &snippet,
-        clock: plan.clock,
-        confidence: plan.confidence,
-        loop_count: None,
-        cold: plan.cold,
-        seed: plan.seed,
-        executor: "mock",
-        cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
-        cpu_model: &machine.cpu.name(),
-    });
-    record.repro = "cyclescope run x".to_string();
-    evidence.keep(|writer| {
-        writer.set_facts(&facts)?;
-        writer.record("run", &record)
-    });
-    evidence.finish().unwrap();
-    let replay = Replay::open(&folder.0).unwrap();
-    let again = replay.record().unwrap();
-    assert_eq!(again, record);
-    assert_eq!(replay.difference(&again), None);
+    let plan = plan(Duration::from_millis(60));
+    let (told, ended) = folder.keep(&mut study(plan.clone(), false));
+    assert_eq!(ended, Ok(()));
+    let container = folder.container();
+    let mut restored = RunStudy::restore(&container).unwrap();
+    assert_eq!(again(&container, &mut restored), (told.clone(), Ok(()), true));
+    let record = restored.found.unwrap();
     // It went on until the budget was spent.
-    assert!(again.elapsed_s >= plan.budget.as_secs_f64(), "{} s", again.elapsed_s);
+    assert!(record.elapsed_s >= plan.budget.as_secs_f64(), "{} s", record.elapsed_s);
     // What the executor said of its surroundings is told again.
-    assert!(
-        again.caveats.iter().any(|caveat| caveat.code == Code::Noisy && caveat.text.contains("another run"))
-    );
-    assert_eq!(again.changed, ["CR8"]);
+    assert!(record.caveats.iter().any(|caveat| caveat.text.contains("another run")), "{:?}", record.caveats);
+    assert_eq!(record.changed, ["CR8"]);
+    let line = container.records().unwrap().next().unwrap().unwrap();
+    assert_eq!(line, serde_json::from_str::<serde_json::Value>(&told[0].line).unwrap());
 }
 
 #[test]
 fn an_error_comes_back_with_all_it_says() {
     let folder = Folder::new("error");
-    let evidence = folder.evidence();
-    let (snippet, plan) = (snippet(), plan(Duration::from_secs(1)));
-    let mut executor = Recording::new(Box::new(Timed::new(true)), evidence.clone());
-    let facts = ExecutorFacts::of(&executor);
-    let error = measure(&mut executor, &snippet, &plan).unwrap_err();
-    evidence.finish().unwrap();
-    let container = Container::open(&folder.0).unwrap();
-    let mut executor = Replaying::of(&container, facts).unwrap();
-    assert_eq!(measure(&mut executor, &snippet, &plan).unwrap_err(), error);
-    assert!(matches!(error, RunError::Fault { signal: "SIGILL", .. }) && executor.is_exhausted());
+    let (_, ended) = folder.keep(&mut study(plan(Duration::from_secs(1)), true));
+    let container = folder.container();
+    let again = again(&container, &mut RunStudy::restore(&container).unwrap());
+    assert_eq!(again, (Vec::new(), ended.clone(), true));
+    assert!(matches!(ended, Err(Stop::Failed(Error::Run(RunError::Fault { signal: "SIGILL", .. })))));
 }
 
 #[test]
 fn another_course_is_an_error_and_no_number() {
     let folder = Folder::new("other");
-    let evidence = folder.evidence();
-    let (snippet, plan) = (snippet(), plan(Duration::from_millis(60)));
-    let mut executor = Recording::new(Box::new(Timed::new(false)), evidence.clone());
-    let facts = ExecutorFacts::of(&executor);
-    measure(&mut executor, &snippet, &plan).unwrap();
-    evidence.finish().unwrap();
-    let container = Container::open(&folder.0).unwrap();
-    let other = |plan: Plan| {
-        let mut executor = Replaying::of(&container, facts.clone()).unwrap();
-        measure(&mut executor, &snippet, &plan).unwrap_err()
-    };
+    let plan = plan(Duration::from_millis(60));
+    folder.keep(&mut study(plan.clone(), false)).1.unwrap();
+    let container = folder.container();
     for plan in [Plan { seed: 4, ..plan.clone() }, Plan { rounds: 7, ..plan.clone() }] {
-        assert!(matches!(other(plan), RunError::Replay { how } if how.contains("another batch")));
+        let (told, ended, exhausted) = again(&container, &mut study(plan, false));
+        let Err(Stop::Failed(Error::Run(RunError::Replay { how }))) = ended else { panic!("{ended:?}") };
+        assert!(how.contains("another batch") && told.is_empty() && !exhausted, "{how}");
     }
     // More than what was recorded.
-    let mut executor = Replaying::of(&container, facts).unwrap();
-    measure(&mut executor, &snippet, &plan).unwrap();
-    let ends = measure(&mut executor, &snippet, &plan).unwrap_err();
-    assert!(matches!(&ends, RunError::Replay { how } if how.contains("ends here")), "{ends}");
-    // The facts of a run are not there.
-    let error = Replay::open(&folder.0).unwrap_err();
-    assert!(error.to_string().contains("facts"), "{error}");
+    let answers = Answers::recorded(&container).unwrap();
+    let ends = (0..2).map(|_| study(plan.clone(), false).measure(&answers, &mut Vec::new()));
+    let ends: Vec<Result<(), Stop>> = ends.collect();
+    let Err(Stop::Failed(Error::Run(error))) = &ends[1] else { panic!("{ends:?}") };
+    assert!(ends[0].is_ok() && error.to_string().contains("ends here"), "{error}");
+}
+
+#[test]
+fn a_plan_that_no_run_has_is_refused() {
+    let folder = Folder::new("forged");
+    folder.keep(&mut study(plan(Duration::from_millis(1)), false)).1.unwrap();
+    let manifest = folder.container().manifest;
+    for (field, value) in [("/plan/rounds", 0.into()), ("/snippets", serde_json::json!([])), ("", ().into())]
+    {
+        let mut changed = manifest.clone();
+        *changed.facts.pointer_mut(field).unwrap() = value;
+        changed.write(&folder.0).unwrap();
+        let Err(error) = RunStudy::restore(&folder.container()) else { panic!("{field}") };
+        assert!(error.to_string().contains("facts"), "{error}");
+    }
 }

@@ -29,14 +29,8 @@ pub struct Evidence {
 
 impl Evidence {
     /// In a directory that was made for it. What was completed stays whatever happens later.
-    pub fn new(
-        place: &mut Place,
-        directory: &Path,
-        machine: &Machine,
-        repro: &str,
-    ) -> Result<Evidence, Failure> {
+    pub fn new(place: &Place, directory: &Path, machine: &Machine, repro: &str) -> Result<Evidence, Failure> {
         let container = place.begin(STUDY, repro, machine)?;
-        place.keeps_parts = true;
         let facts = EvaluationFacts::default();
         Ok(Evidence { directory: directory.to_path_buf(), container, facts, begun: 0, program: 0 })
     }

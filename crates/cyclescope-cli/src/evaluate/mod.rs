@@ -8,6 +8,7 @@ mod rows;
 mod sections;
 mod tables;
 
+pub use cyclescope::study::evaluate::evidence::STUDY as NAME;
 pub use replay::replay;
 
 use crate::args::{Common, EvaluateArgs};
@@ -50,14 +51,14 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let cpu = machine.target_cpu();
     let mut further = match common.offer().is_default() {
         true => None,
-        false => Some(crate::executor::open(common, &machine, false)?),
+        false => Some(crate::executor::opening(common, &machine, false)()?),
     };
     let mut executor = spawn(cpu, false)?;
     let plots = args.plots.as_deref();
     let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
     let repro = repro::evaluate(common, args, plan.seed);
-    let mut place = Place::prepare(common)?;
-    let evidence = place.as_mut().zip(common.evidence.as_deref());
+    let place = Place::prepare(common)?;
+    let evidence = place.as_ref().zip(common.evidence.as_deref());
     let evidence =
         evidence.map(|(place, directory)| Evidence::new(place, directory, &machine, &repro)).transpose()?;
     let around = Surroundings::new(&machine, plan.seed, repro);
@@ -73,7 +74,9 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let result = measure(executors, &plan, &not_run, &mut |event| follower.take(event));
     follower.finish(result?)?;
     let disturbed = further.as_deref().filter(|further| further.lock_state() != Some(&LockState::Taken));
-    crate::executor::warn_of_neighbours(disturbed.unwrap_or(&executor), cpu);
+    if let Some(lock) = disturbed.unwrap_or(&executor).lock_state() {
+        crate::executor::warn_of_neighbours(lock, cpu);
+    }
     Ok(exit::DONE)
 }
 

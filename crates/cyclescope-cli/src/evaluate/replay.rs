@@ -11,7 +11,7 @@ use cyclescope::study::evaluate::record::{EvaluateRecord, Surroundings};
 use serde_json::Value;
 
 /// Reads the evidence, prints what it says and fails where that is not what was written beside it.
-pub fn replay(container: &Container, output: &mut Output) -> Result<(), Failure> {
+pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
     let facts: EvaluationFacts = match container.manifest.facts {
         // Not one method was completed.
         Value::Null => EvaluationFacts::default(),
@@ -41,7 +41,7 @@ pub fn replay(container: &Container, output: &mut Output) -> Result<(), Failure>
             output.line("")?;
             output.line("These are the figures stored with the readings.")?;
         }
-        return Ok(());
+        return Ok(cyclescope::record::exit::DONE);
     }
     let text = format!("the readings give a different {} than the stored result", differing.join(", "));
     Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))

@@ -72,7 +72,7 @@ pub fn imul_latency(common: &Common, machine: &Machine, plan: &Plan) -> Result<f
     match plan.imul_latency {
         Some(latency) => Ok(latency),
         None => {
-            let mut executor = executor::open(common, machine, plan.clock.reads_counter())?;
+            let mut executor = executor::opening(common, machine, plan.clock.reads_counter())()?;
             Ok(measure::imul_latency(executor.as_mut(), plan)?)
         }
     }

@@ -57,7 +57,7 @@ struct Replayed<'a> {
 }
 
 /// Computes all costs again, prints them, and fails where they are not what was written beside the visits.
-pub fn replay(container: &Container, output: &mut Output) -> Result<(), Failure> {
+pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
     container.require_finished()?;
     let facts: MarkerFacts = container.facts()?;
     let findings = facts.replay(container)?;
@@ -93,7 +93,7 @@ pub fn replay(container: &Container, output: &mut Output) -> Result<(), Failure>
         }
     }
     if differing.is_empty() {
-        return Ok(());
+        return Ok(cyclescope::record::exit::DONE);
     }
     let text = format!("the visits give a different cost than the stored record: {}", differing.join(", "));
     Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))

@@ -43,6 +43,7 @@ use cyclescope::study::marker::user::Skipped;
 use evidence::Evidence;
 use records::{PublishedRecord, SkippedRecord};
 
+pub use cyclescope::study::marker::evidence::STUDY as NAME;
 pub use evidence::replay;
 
 /// Parts of the bar.
@@ -127,8 +128,8 @@ impl Ask<'_> {
         let evidence = place.as_ref().map(|place| Evidence::new(place, machine, &repro));
         let mut evidence = evidence.transpose()?;
         let (surveyed, survey) = survey(common, args, &mut chosen, (machine, &plan), evidence.as_mut())?;
-        if let Some(executor) = chosen.bench.executor() {
-            executor::warn_of_neighbours(executor, machine.target_cpu());
+        if let Some(lock) = chosen.bench.executor().and_then(|executor| executor.lock_state()) {
+            executor::warn_of_neighbours(lock, machine.target_cpu());
         }
         let skipped = std::mem::take(&mut chosen.skipped);
         let step = chosen.bench.step();

@@ -21,5 +21,6 @@ pub use fault::FaultReport;
 pub use layout::{Call, Layout, Placed};
 pub use list::{ALL, DEFAULT};
 pub use lock::LockState;
-pub use offer::{Offer, OpenError, OpenOptions, Opened};
+pub(crate) use offer::closed;
+pub use offer::{Offer, Open, OpenError, OpenOptions, Opened};
 use secret::random;

@@ -49,6 +49,22 @@ impl Default for OpenOptions {
 /// An executor, or why it was not opened.
 pub type Opened = Result<Box<dyn Executor>, OpenError>;
 
+/// Opens an executor when it is called.
+pub type Open = Box<dyn Fn() -> Result<Box<dyn Executor>, Error>>;
+
+/// Opens none: of a study whose answers are recorded.
+pub(crate) fn closed() -> Open {
+    Box::new(|| Err(RunError::Replay { how: "no executor is opened".to_string() }.into()))
+}
+
+impl Offer {
+    /// Opens it when it is called.
+    pub fn opening(&'static self, machine: &Machine, options: OpenOptions) -> Open {
+        let machine = machine.clone();
+        Box::new(move || Ok((self.open)(&machine, &options)?))
+    }
+}
+
 /// Why an executor was not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenError {

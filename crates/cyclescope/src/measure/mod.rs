@@ -11,14 +11,16 @@ pub mod estimate;
 mod layouts;
 pub mod modes;
 mod plan;
+mod range;
 pub mod rounds;
 pub mod schedule;
 mod session;
 
 pub use acquisition::{Acquisition, Measurement};
 pub use plan::{Plan, Precision};
+pub(crate) use range::CODE_MOST;
 
-use crate::error::RunError;
+use crate::error::{BadBatch, RunError};
 use crate::executor::Executor;
 use crate::snippet::Snippet;
 use session::Session;
@@ -27,9 +29,22 @@ use session::Session;
 const ARENA_RESERVE: usize = 64 << 10;
 
 /// How many copies of a snippet the shortest body can hold: three bodies of u, 2u and 4u stand in the arena.
-pub fn most_copies(arena_len: usize, snippet: &Snippet) -> usize {
+fn most_copies(arena_len: usize, snippet: &Snippet) -> usize {
     let room = arena_len.saturating_sub(ARENA_RESERVE + 3 * snippet.init().len());
     room / (7 * snippet.code().len().max(1))
+}
+
+/// Fails where the bodies that a plan asks for do not fit the memory for code.
+pub(crate) fn require_room(plan: &Plan, snippet: &Snippet, arena_len: usize) -> Result<(), RunError> {
+    let (copies, most) = (plan.unit.unwrap_or(1), most_copies(arena_len, snippet));
+    if copies <= most {
+        return Ok(());
+    }
+    Err(RunError::BadBatch(BadBatch {
+        part: "snippet".to_string(),
+        what: format!("{copies} copies of it do not fit the memory for code"),
+        expected: format!("at most {most} copies"),
+    }))
 }
 
 /// Measures a snippet.

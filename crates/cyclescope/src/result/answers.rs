@@ -67,11 +67,11 @@ impl Answers {
             Source::Live => open(),
             Source::Kept(evidence) => {
                 let executor = open()?;
-                self.get(|| Ok(ExecutorFacts::of(executor.as_ref())))?;
+                self.get(|| Ok::<_, Error>(ExecutorFacts::of(executor.as_ref())))?;
                 Ok(Box::new(Recording::new(executor, evidence.clone())))
             }
             Source::Recorded(recorded) => {
-                let facts: ExecutorFacts = self.get(|| Err(unasked()))?;
+                let facts: ExecutorFacts = self.get(|| Err::<_, Error>(unasked()))?;
                 Ok(Box::new(Replaying::new(recorded.clone(), facts)))
             }
         }
@@ -82,10 +82,10 @@ impl Answers {
     /// # Errors
     ///
     /// Those of `ask`, or [`RunError::Replay`] where nothing of this type was asked at this point.
-    pub fn get<T: Serialize + DeserializeOwned>(
+    pub fn get<T: Serialize + DeserializeOwned, E: From<RunError>>(
         &self,
-        ask: impl FnOnce() -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        ask: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         match &self.0 {
             Source::Live => ask(),
             Source::Kept(evidence) => {

@@ -57,19 +57,30 @@ pub struct Record {
     pub kind: &'static str,
     /// The JSON object, schema and kind included, without a line break.
     pub line: String,
-    /// Whether it was found now: one that a result file had already is not written there again.
-    pub fresh: bool,
+    /// What it is to the result.
+    pub role: Role,
+}
+
+/// What a line is to a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A part of it, found now: a result file takes it.
+    Part,
+    /// What all parts come to: a result file may have further parts, so that it does not belong there.
+    Sum,
+    /// A part that the result file has already.
+    Resumed,
 }
 
 impl Record {
-    /// A record that was found now.
+    /// A part that was found now.
     ///
     /// # Panics
     ///
     /// If its content is not plain data.
     pub fn new<T: Serialize>(kind: &'static str, content: &T) -> Record {
         let line = serde_json::to_string(&Line::new(kind, content)).expect("records are plain data");
-        Record { kind, line, fresh: true }
+        Record { kind, line, role: Role::Part }
     }
 }
 

@@ -5,5 +5,6 @@ pub mod evaluate;
 pub(crate) mod glob;
 pub mod instr;
 pub mod marker;
+pub mod run;
 
-pub use contract::{Follow, Progress, Record, Stop, Study};
+pub use contract::{Follow, Progress, Record, Role, Stop, Study};

@@ -23,7 +23,7 @@ const ORDER: &[&[&str]] = &[
     &["executor"],
     &["ruler", "placement"],
     &["measure"],
-    &["result", "evidence", "run", "doctor", "study"],
+    &["result", "run", "doctor", "study"],
     &["scope"],
     &["lib"],
 ];

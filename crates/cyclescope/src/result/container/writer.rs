@@ -117,6 +117,11 @@ impl Writer {
         number
     }
 
+    /// Adds a line of the result as it is printed.
+    pub fn line_of_result(&mut self, line: &str) -> io::Result<()> {
+        self.part(Part::Records).add(format!("{line}\n").as_bytes()).map(|_| ())
+    }
+
     /// What the study needs beside the readings; the last word counts.
     pub fn set_facts<T: Serialize>(&mut self, facts: &T) -> io::Result<()> {
         self.facts = plain(facts)?;
@@ -143,9 +148,10 @@ impl Writer {
     }
 }
 
-/// Removes the files of a container that is not finished.
+/// Removes the files of a container that is not finished and has no line of the result.
 pub fn remove_unfinished(directory: &Path) {
-    if Manifest::read(directory).is_ok_and(|manifest| manifest.finished) {
+    let worth = |manifest: Manifest| manifest.finished || manifest.files[Part::Records.file()].items > 0;
+    if Manifest::read(directory).is_ok_and(worth) {
         return;
     }
     for file in FILES.into_iter().chain([MANIFEST, NEW_MANIFEST]) {
@@ -210,6 +216,11 @@ impl Evidence {
                 None
             }
         }
+    }
+
+    /// Whether writing has met a failure.
+    pub fn has_failed(&self) -> bool {
+        self.writer.borrow().is_err()
     }
 
     /// Ends the container. An error is the first that writing met; the container stays unfinished then.

@@ -5,11 +5,15 @@
 //! [`selection`].
 
 pub mod bodies;
-pub mod evidence;
 pub mod experiments;
 pub mod forms;
 pub mod list;
+pub mod plan;
 pub mod rows;
 pub mod selection;
+pub mod session;
+mod study;
 pub mod survey;
 pub mod tables;
+
+pub use study::{InstrStudy, Kept, NAME};

@@ -1,40 +1,38 @@
-//! Evidence of a survey: what it needs, beside the recorded readings, to take its course again.
-//!
-//! No decision of a survey goes by time, so that it takes the same course over
-//! [`Replaying`](crate::result::replaying::Replaying) as it did when it was recorded.
+//! The plan of a survey, and what it builds on before its first form: the latency of `imul`, the links.
 
 use super::experiments::effort::Effort;
 use super::forms::subject::Subject;
 use super::selection::{all, full_name};
+use super::session::Session;
 use super::survey::Survey;
 use crate::error::RunError;
-use crate::evidence::unsound;
 use crate::executor::Executor;
+use crate::machine::Machine;
 use crate::machine::features::{Features, SavedFeatures};
 use crate::measure::{Plan, imul_latency};
 use crate::result::container::ContainerError;
-use crate::result::recording::ExecutorFacts;
 use crate::run::hex;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The study's name in manifests.
-pub const STUDY: &str = "instr";
-
 /// Passes, layouts, rounds and programs at most: a hundred times the largest of [`Effort::FULL`].
 const EFFORT_MOST: usize = 600;
 
-/// The facts of a survey.
+/// All that decides the course of a survey beside the answers of the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SurveyFacts {
-    /// The executor.
-    pub executor: ExecutorFacts,
-    /// Whether the machine was emulated.
-    pub emulated: bool,
+pub struct SurveyPlan {
     /// Clock, step, latency of `imul`, seed and level of the intervals.
     pub plan: Plan,
-    /// How much was measured.
+    /// How much is measured.
     pub effort: Effort,
+    /// Whether the machine is emulated.
+    pub emulated: bool,
+    /// What a result file has of it.
+    pub session: Session,
+    /// The processor's name.
+    pub cpu_model: String,
+    /// What follows the name of a form in the command that measures it alone.
+    pub repro_options: String,
     features: SavedFeatures,
     subjects: Vec<SavedSubject>,
 }
@@ -47,60 +45,72 @@ struct SavedSubject {
     init: String,
 }
 
-/// Measures what a survey builds on, the latency of `imul` and the links, and is ready to run.
-pub fn begin<'a>(
-    executor: &mut dyn Executor,
-    facts: &'a SurveyFacts,
-    features: &'a Features,
-    subjects: Vec<Subject>,
-) -> Result<Survey<'a>, RunError> {
-    let SurveyFacts { plan, effort, emulated, .. } = facts;
-    let much = (*effort, plan.seed, plan.confidence);
-    if *emulated {
-        let method = (plan.clock, plan.step, f64::NAN);
-        return Ok(Survey::emulated(method, executor.capabilities(), features, subjects, much));
-    }
-    let imul_latency = imul_latency(executor, plan)?;
-    Survey::new((plan.clock, plan.step, imul_latency), executor, features, subjects, much)
+/// How forms are measured.
+#[derive(Debug, Clone)]
+pub struct How {
+    /// See [`SurveyPlan::plan`].
+    pub plan: Plan,
+    /// See [`SurveyPlan::effort`].
+    pub effort: Effort,
+    /// See [`SurveyPlan::repro_options`].
+    pub repro_options: String,
 }
 
-impl SurveyFacts {
-    /// Those of a survey that is to begin.
-    pub fn new(
-        executor: ExecutorFacts,
-        (plan, effort): (Plan, Effort),
-        (features, emulated): (&Features, bool),
-        subjects: &[Subject],
-    ) -> SurveyFacts {
+impl SurveyPlan {
+    /// A plan for these forms on this machine.
+    pub fn new(how: How, session: Session, machine: &Machine, subjects: &[Subject]) -> SurveyPlan {
         let saved = |subject: &Subject| SavedSubject {
             form: full_name(subject),
             latency: subject.latency,
             throughput: subject.throughput,
             init: hex(&subject.init),
         };
-        SurveyFacts {
-            executor,
-            emulated,
-            plan,
-            effort,
-            features: features.into(),
+        SurveyPlan {
+            plan: how.plan,
+            effort: how.effort,
+            emulated: machine.is_emulated(),
+            session,
+            cpu_model: machine.cpu.name(),
+            repro_options: how.repro_options,
+            features: (&machine.features).into(),
             subjects: subjects.iter().map(saved).collect(),
         }
     }
 
-    /// What the CPU had.
+    /// What the CPU has.
     pub fn features(&self) -> Features {
         Features::from(&self.features)
     }
 
-    /// The forms, and what was to be found out about each.
-    pub fn subjects(&self) -> Result<Vec<Subject>, ContainerError> {
+    /// Measures what a survey builds on, the latency of `imul` and the links, and is ready to run.
+    ///
+    /// # Errors
+    ///
+    /// Those of the executor.
+    pub fn begin<'a>(
+        &self,
+        executor: &mut dyn Executor,
+        features: &'a Features,
+        subjects: Vec<Subject>,
+    ) -> Result<Survey<'a>, RunError> {
+        let SurveyPlan { plan, effort, emulated, .. } = self;
+        let much = (*effort, plan.seed, plan.confidence);
+        if *emulated {
+            let method = (plan.clock, plan.step, f64::NAN);
+            return Ok(Survey::emulated(method, executor.capabilities(), features, subjects, much));
+        }
+        let imul_latency = imul_latency(executor, plan)?;
+        Survey::new((plan.clock, plan.step, imul_latency), executor, features, subjects, much)
+    }
+
+    /// The forms, and what was to be found out about each, of a plan that may come from anywhere.
+    pub(super) fn subjects(&self) -> Result<Vec<Subject>, ContainerError> {
         let Effort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
         let counts = [passes as usize, layouts, rounds as usize, recipes];
         if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !(1.0..1e9).contains(&cycles) {
             return Err(ContainerError::fact("effort", "it is out of its range"));
         }
-        if let Some(field) = unsound(&self.plan) {
+        if let Some(field) = self.plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
         let known: HashMap<String, Subject> =

@@ -1,15 +1,10 @@
-//! A result file under way: whole lines only, one writer, and a journal of what is not yet a row.
+//! A result file under way: whole lines only, one writer, and a journal of what is not yet a line.
 //!
-//! A row is made when a form's last pass is done. What earlier passes found is kept in a journal beside the file until
-//! then. Both are written a line at a time, so that a program that is killed loses no more than the line in flight,
-//! which is dropped when the file is resumed.
+//! A study that finds a line in several parts keeps them in a journal beside the file until the line is complete. Both are
+//! written a line at a time, so that a program that is killed loses no more than the line in flight, which is dropped
+//! when the file is resumed.
 
-use super::session::Session;
 use crate::failure::Failure;
-use cyclescope::record::Line;
-use cyclescope::study::instr::rows::row::Row;
-use cyclescope::study::instr::rows::table::Table;
-use cyclescope::study::instr::survey::Done;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -30,27 +25,22 @@ pub struct ResultFile {
     /// Whether it is a new one.
     created: bool,
     journal: Option<File>,
-}
-
-/// The content of a result file.
-#[derive(Default)]
-pub struct Kept {
-    /// The first line, and the session that it describes.
-    pub head: Option<(Value, Session)>,
-    /// The rows.
-    pub rows: Vec<Row>,
+    /// The command that writes it.
+    command: &'static str,
+    /// Tells the parts in the journal from those of other studies.
+    session: Value,
 }
 
 /// The first line of a journal.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct JournalHead {
-    session: Session,
+    session: Value,
 }
 
 impl ResultFile {
     /// A new file, or an empty one.
-    pub fn create(path: &Path) -> Result<ResultFile, Failure> {
-        let file = ResultFile::open(path, true)?;
+    pub fn create(path: &Path, command: &'static str) -> Result<ResultFile, Failure> {
+        let file = ResultFile::open(path, command, true)?;
         if file.length > 0 {
             let remedy = format!("resume it with --resume {}, or name a new file", quoted(path));
             return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
@@ -60,17 +50,22 @@ impl ResultFile {
         Ok(file)
     }
 
-    /// A file to resume, and its content. A last line that is cut is dropped from it.
-    pub fn resume(path: &Path) -> Result<(ResultFile, Kept), Failure> {
-        let mut opened = ResultFile::open(path, false)?;
+    /// A file to resume, and what `read` makes of its whole lines. A last line that is cut is dropped from the file,
+    /// unless `read` fails.
+    pub fn resume<T>(
+        path: &Path,
+        command: &'static str,
+        read: impl FnOnce(&[u8]) -> Result<T, Failure>,
+    ) -> Result<(ResultFile, T), Failure> {
+        let mut opened = ResultFile::open(path, command, false)?;
         let mut content = Vec::new();
         opened.file.read_to_end(&mut content).map_err(|error| opened.unreadable(&error))?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let rest = &content[whole..];
         if whole == 0 && !(rest.starts_with(HEAD.as_bytes()) || HEAD.as_bytes().starts_with(rest)) {
-            return Err(opened.foreign());
+            return Err(foreign(path, command));
         }
-        let kept = if whole == 0 { Kept::default() } else { opened.kept(&content[..whole])? };
+        let kept = read(&content[..whole])?;
         if !rest.is_empty() {
             opened.file.set_len(whole as u64).map_err(|error| opened.unwritten(&error))?;
         }
@@ -78,7 +73,7 @@ impl ResultFile {
         Ok((opened, kept))
     }
 
-    fn open(path: &Path, create: bool) -> Result<ResultFile, Failure> {
+    fn open(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
         let mut options = File::options();
         let opened = options.read(true).append(true).create(create).open(path);
         let file = opened.map_err(|error| {
@@ -92,21 +87,19 @@ impl ResultFile {
             return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
         }
         let length = file.metadata().map_or(0, |metadata| metadata.len());
-        Ok(ResultFile { path: path.to_path_buf(), file, length, created: create, journal: None })
+        let path = path.to_path_buf();
+        Ok(ResultFile { path, file, length, created: create, journal: None, command, session: Value::Null })
     }
 
-    fn kept(&self, content: &[u8]) -> Result<Kept, Failure> {
-        let name = self.path.display().to_string();
-        let table = Table::read(content).map_err(|error| Failure::file(&name, error))?;
-        let machine = table.machine.ok_or_else(|| self.foreign())?;
-        let session = Session::of(&machine).ok_or_else(|| self.foreign())?;
-        Ok(Kept { head: Some((machine, session)), rows: table.rows })
+    /// Names the study: parts of another one in the journal are passed over.
+    pub fn belongs_to(&mut self, session: Value) {
+        self.session = session;
     }
 
     /// Adds a line; what was written before stays good where that fails.
-    pub fn append<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Failure> {
-        let line = line(&Line::new(kind, content));
-        if let Err(error) = self.file.write_all(&line) {
+    pub fn append(&mut self, line: &str) -> Result<(), Failure> {
+        let line = format!("{line}\n");
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
             // Half a line may have been written. Where this fails too, the next reader drops it.
             let _ = self.file.set_len(self.length);
             return Err(self.unwritten(&error));
@@ -115,23 +108,23 @@ impl ResultFile {
         Ok(())
     }
 
-    /// Keeps what an earlier pass found.
-    pub fn keep(&mut self, done: &Done, session: &Session) -> Result<(), Failure> {
+    /// Keeps a part of a line to come.
+    pub fn keep(&mut self, part: &Value) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
             let path = self.journal_path();
             let file = File::create(&path).map_err(|error| self.unwritten(&error))?;
-            bytes = line(&JournalHead { session: session.clone() });
+            bytes = line(&JournalHead { session: self.session.clone() });
             self.journal = Some(file);
         }
-        bytes.extend(line(done));
+        bytes.extend(line(part));
         let written = self.journal.as_mut().map_or(Ok(()), |journal| journal.write_all(&bytes));
         written.map_err(|error| self.unwritten(&error))
     }
 
-    /// What earlier passes found before an interruption. The journal of another session and lines that are cut are
+    /// The parts that were kept before an interruption. The journal of another study and lines that are cut are
     /// passed over: what they contain is measured again.
-    pub fn journal(&mut self, session: &Session) -> Result<Vec<Done>, Failure> {
+    pub fn journal(&mut self) -> Result<Vec<Value>, Failure> {
         let content = match std::fs::read(self.journal_path()) {
             Ok(content) => content,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -140,7 +133,7 @@ impl ResultFile {
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut lines = content[..whole].split(|byte| *byte == b'\n');
         let head: Option<JournalHead> = lines.next().and_then(|line| serde_json::from_slice(line).ok());
-        if head.is_none_or(|head| head.session != *session) {
+        if head.is_none_or(|head| head.session != self.session) {
             return Ok(Vec::new());
         }
         let opened = File::options().append(true).open(self.journal_path());
@@ -149,7 +142,7 @@ impl ResultFile {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Ends it: all forms are rows.
+    /// Ends it: nothing is left to resume.
     pub fn finish(self) {
         // That there is none is as good.
         let _ = std::fs::remove_file(self.journal_path());
@@ -157,18 +150,13 @@ impl ResultFile {
 
     /// The command that resumes the file.
     pub fn resume_command(&self) -> String {
-        format!("cyclescope instr --resume {}", quoted(&self.path))
+        format!("cyclescope {} --resume {}", self.command, quoted(&self.path))
     }
 
     fn journal_path(&self) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(".journal");
         PathBuf::from(name)
-    }
-
-    fn foreign(&self) -> Failure {
-        let text = format!("{} was not written by `cyclescope instr --out`", self.path.display());
-        Failure::usage(text, Some("name one, or a new file with --out"))
     }
 
     fn unreadable(&self, error: &io::Error) -> Failure {
@@ -193,6 +181,12 @@ impl Drop for ResultFile {
     }
 }
 
+/// A file that another command or program wrote.
+pub fn foreign(path: &Path, command: &str) -> Failure {
+    let text = format!("{} was not written by `cyclescope {command} --out`", path.display());
+    Failure::usage(text, Some("name one, or a new file with --out"))
+}
+
 fn line<T: Serialize>(content: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(content).expect("results are plain data");
     bytes.push(b'\n');
@@ -207,54 +201,49 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn created(path: &Path) -> Result<ResultFile, Failure> {
+        ResultFile::create(path, "instr")
+    }
 
     #[test]
     fn one_file_has_one_writer() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        let mut first = ResultFile::create(&path).unwrap();
-        assert!(ResultFile::create(&path).is_err());
-        first.append("machine", &serde_json::json!({"a": 1})).unwrap();
+        let mut first = created(&path).unwrap();
+        assert!(created(&path).is_err());
+        first.append("{}").unwrap();
         drop(first);
         // It has a line now.
-        assert!(ResultFile::create(&path).is_err() && path.exists());
-    }
-
-    fn session(seed: u64) -> Session {
-        use clap::Parser;
-        let cli = crate::args::Cli::try_parse_from(["cyclescope", "instr", "add"]).unwrap();
-        let Some(crate::args::Command::Instr(args)) = cli.command else { panic!() };
-        let effort = cyclescope::study::instr::experiments::effort::Effort::FULL;
-        Session::new(&args, &[], (effort, 0.95), ("rdtscp", 0, seed), &cli.common)
+        assert!(created(&path).is_err() && path.exists());
     }
 
     #[test]
-    fn a_journal_survives_a_cut_and_belongs_to_one_session() {
-        use cyclescope::study::instr::experiments::reading::Reading;
-        use cyclescope::study::instr::survey::Outcome;
+    fn a_journal_survives_a_cut_and_belongs_to_one_study() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        let reading = Reading { cycles: vec![0.1, 1.0 / 3.0], ..Reading::default() };
-        let done =
-            |form| Done { form, pass: 0, outcome: Outcome::Measured(vec![reading.clone(), reading.clone()]) };
-        let mut file = ResultFile::create(&path).unwrap();
-        (0..3).for_each(|form| file.keep(&done(form), &session(1)).unwrap());
+        let part = |form: u64| json!({"form": form, "cycles": [0.1, 1.0 / 3.0]});
+        let mut file = created(&path).unwrap();
+        file.belongs_to(json!({"seed": 1, "share": 0.95}));
+        (0..3).for_each(|form| file.keep(&part(form)).unwrap());
         let whole = std::fs::read(file.journal_path()).unwrap();
         let lines = whole.iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(lines, 4);
         for (cut, expected) in [(0, 3), (1, 2), (20, 2), (whole.len() - 5, 0)] {
             std::fs::write(file.journal_path(), &whole[..whole.len() - cut]).unwrap();
             file.journal = None;
-            let known = file.journal(&session(1)).unwrap();
-            assert_eq!(known, (0..expected).map(done).collect::<Vec<_>>(), "{cut}");
+            let known = file.journal().unwrap();
+            assert_eq!(known, (0..expected).map(part).collect::<Vec<_>>(), "{cut}");
             // It continues with whole lines.
-            file.keep(&done(7), &session(1)).unwrap();
+            file.keep(&part(7)).unwrap();
             file.journal = None;
-            assert_eq!(file.journal(&session(1)).unwrap().last(), Some(&done(7)), "{cut}");
+            assert_eq!(file.journal().unwrap().last(), Some(&part(7)), "{cut}");
         }
         std::fs::write(file.journal_path(), &whole).unwrap();
         file.journal = None;
-        assert_eq!(file.journal(&session(2)).unwrap(), []);
+        file.belongs_to(json!({"seed": 2, "share": 0.95}));
+        assert_eq!(file.journal().unwrap(), Vec::<Value>::new());
         let journal = file.journal_path();
         file.finish();
         assert!(!journal.exists());
@@ -264,26 +253,23 @@ mod tests {
     fn what_got_no_line_is_not_left_behind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        drop(ResultFile::create(&path).unwrap());
+        drop(created(&path).unwrap());
         assert!(!path.exists());
     }
 
     #[test]
-    fn only_files_of_a_survey_are_gone_on_with() {
+    fn a_foreign_file_is_not_resumed_and_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
-        let cases = [
-            ("", true),
-            ("{\"sch", true),
-            (HEAD, true),
-            ("notes", false),
-            ("notes\n", false),
-            ("{}\n", false),
-        ];
-        for (content, good) in cases {
+        let refuse = |content: &[u8]| match content {
+            b"" => Ok(()),
+            _ => Err(foreign(&path, "instr")),
+        };
+        for (content, good) in
+            [("", true), ("{\"sch", true), (HEAD, true), ("notes", false), ("{}\nnotes", false)]
+        {
             std::fs::write(&path, content).unwrap();
-            assert_eq!(ResultFile::resume(&path).is_ok(), good, "{content}");
-            // What is not ours stays as it is.
+            assert_eq!(ResultFile::resume(&path, "instr", refuse).is_ok(), good, "{content}");
             assert!(good || std::fs::read_to_string(&path).unwrap() == content);
         }
     }

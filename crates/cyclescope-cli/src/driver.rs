@@ -1,0 +1,126 @@
+//! One driver for all studies: measures, prints, keeps evidence and result files, draws, and computes all of it again.
+//!
+//! A command turns its options into a study and has a [`Front`]: how the result looks as text, what is drawn, which exit
+//! code it means. Everything else is here.
+
+use crate::args::Common;
+use crate::evidence::{Place, unwritten};
+use crate::executor::warn_of_neighbours;
+use crate::failure::Failure;
+use crate::file::ResultFile;
+use crate::follower::Follower;
+use crate::interrupt;
+use crate::output::Output;
+use crate::plots::Plots;
+use cyclescope::error::Error;
+use cyclescope::machine::Machine;
+use cyclescope::record::exit;
+use cyclescope::result::answers::Answers;
+use cyclescope::result::container::Evidence;
+use cyclescope::study::{Stop, Study};
+use std::path::Path;
+use std::rc::Rc;
+
+/// What a command knows of its study beyond the contract of all studies.
+pub trait Front {
+    /// The study.
+    type Study: Study;
+
+    /// Prints what was found, as text. Of a study that ended early that is a part.
+    fn text(&self, study: &Self::Study, output: &mut Output) -> Result<(), Failure>;
+
+    /// Draws what was found.
+    fn draw(&self, _study: &Self::Study, _plots: &mut Plots) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Writes further files, when everything is printed.
+    fn export(&self, _study: &Self::Study) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// The exit code of what was found.
+    fn exit(&self, _study: &Self::Study) -> u8 {
+        exit::DONE
+    }
+
+    /// What ended the study.
+    fn failure(&self, _study: &Self::Study, error: Error) -> Failure {
+        error.into()
+    }
+
+    /// Prints the lines of JSON that a replay has behind those of the study.
+    fn replayed(&self, _study: &Self::Study, _output: &mut Output) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Where the results of a study go, beside standard output.
+pub struct Order<'a> {
+    /// The options of every command.
+    pub common: &'a Common,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The command that repeats it.
+    pub repro: &'a str,
+    /// The result file.
+    pub file: Option<ResultFile>,
+    /// The directory of graphs.
+    pub plots: Option<&'a Path>,
+}
+
+impl<'a> Order<'a> {
+    /// To standard output and, where that was asked for, evidence.
+    pub fn new(common: &'a Common, machine: &'a Machine, repro: &'a str) -> Order<'a> {
+        Order { common, machine, repro, file: None, plots: None }
+    }
+}
+
+/// Measures and reports. Returns the exit code.
+pub fn drive<F: Front>(
+    front: &F,
+    study: &mut F::Study,
+    order: Order,
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    let Order { common, machine, repro, file, plots } = order;
+    let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
+    let place = Place::prepare(common)?;
+    let evidence = place.as_ref().map(|place| begin(place, study, repro, machine)).transpose()?;
+    let answers = evidence.clone().map_or_else(Answers::live, Answers::kept);
+    let mut follower = Follower::new(output, evidence.clone(), file);
+    let ended = study.measure(&answers, &mut follower);
+    let (closed, failed) = follower.finish();
+    if let Some(lock) = study.lock_state() {
+        warn_of_neighbours(lock, machine.target_cpu());
+    }
+    match ended {
+        Ok(()) => {}
+        Err(Stop::Asked) => return Err(failed.unwrap_or(Failure::ClosedPipe)),
+        Err(Stop::Failed(error)) => return Err(front.failure(study, error)),
+    }
+    interrupt::farewell(None);
+    let printed = if closed { Err(Failure::ClosedPipe) } else { print(front, study, output) };
+    // What files hold must not be lost because nobody reads the table.
+    front.export(study)?;
+    plots.as_mut().map_or(Ok(()), |plots| front.draw(study, plots))?;
+    if let Some(evidence) = evidence {
+        evidence.finish().map_err(unwritten)?;
+    }
+    printed?;
+    Ok(front.exit(study))
+}
+
+fn begin(place: &Place, study: &impl Study, repro: &str, machine: &Machine) -> Result<Rc<Evidence>, Failure> {
+    let evidence = place.begin(study.name(), repro, machine)?;
+    let plan = study.plan().map_err(unwritten)?;
+    evidence.keep(|writer| writer.set_facts(&plan));
+    Ok(evidence)
+}
+
+fn print<F: Front>(front: &F, study: &F::Study, output: &mut Output) -> Result<(), Failure> {
+    if !output.is_json() {
+        front.text(study, output)?;
+    }
+    output.finish()
+}

@@ -1,0 +1,38 @@
+//! The ranges of a plan's numbers. A plan that comes from a file may hold any.
+
+use super::Plan;
+
+/// No count of iterations is higher.
+const ITERATIONS_MOST: u64 = 1 << 40;
+/// Bytes of code at most: bodies have to fit an arena of some megabytes.
+pub(crate) const CODE_MOST: usize = 64 << 20;
+/// Rounds of a layout at most,
+const ROUNDS_MOST: u32 = 1 << 16;
+/// and where each has programs of its own.
+const COLD_ROUNDS_MOST: u32 = 1 << 12;
+/// Layouts at most.
+const LAYOUTS_MOST: usize = 1 << 14;
+/// Seconds.
+const A_YEAR: u64 = 366 * 86_400;
+
+impl Plan {
+    /// A field that is out of its range.
+    pub(crate) fn unsound(&self) -> Option<&'static str> {
+        let positive = |value: f64| value > 0.0 && value < 1e9;
+        let rounds_most = if self.cold.branches { COLD_ROUNDS_MOST } else { ROUNDS_MOST };
+        let checks = [
+            ("confidence", (1e-6..1.0).contains(&self.confidence)),
+            ("loop_count", self.loop_count.is_none_or(|count| (1..=ITERATIONS_MOST).contains(&count))),
+            ("unit", self.unit.is_none_or(|copies| (1..=CODE_MOST).contains(&copies))),
+            ("imul_latency", self.imul_latency.is_none_or(positive)),
+            ("step", positive(self.step)),
+            ("adders", self.adders.is_none_or(|adders| (1..=64).contains(&adders))),
+            ("rounds", (1..=rounds_most).contains(&self.rounds)),
+            ("warm_up", self.warm_up.is_none_or(|rounds| rounds <= ROUNDS_MOST)),
+            ("layouts", (1..=LAYOUTS_MOST).contains(&self.layouts)),
+            ("layouts_most", self.layouts_most <= LAYOUTS_MOST),
+            ("budget", self.budget.as_secs() < A_YEAR),
+        ];
+        checks.into_iter().find(|(_, sound)| !sound).map(|(name, _)| name)
+    }
+}
