@@ -23,6 +23,7 @@ mod marker;
 mod notes;
 mod output;
 mod page;
+mod plain;
 mod plots;
 mod progress;
 mod replay;
@@ -32,49 +33,85 @@ mod run;
 mod source;
 mod tool;
 
-use args::{Cli, Command};
-use clap::Parser;
+use args::{Cli, Command, Common};
+use clap::{CommandFactory, FromArgMatches};
+use cyclescope::study::{self, StudyInfo};
 use failure::Failure;
 use output::Output;
+use plain::PlainArgs;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     interrupt::handle();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let asked = match Asked::parse() {
+        Ok(asked) => asked,
         Err(error) => return usage(&error),
     };
-    let mut output = Output::new(cli.common.json);
-    let result = dispatch(&cli, &mut output).and_then(|code| output.finish().map(|()| code));
+    let json = asked.common().json;
+    let mut output = Output::new(json);
+    let result = dispatch(&asked, &mut output).and_then(|code| output.finish().map(|()| code));
     match result {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => ExitCode::from(failure.report(cli.common.json)),
+        Err(failure) => ExitCode::from(failure.report(json)),
     }
 }
 
-fn dispatch(cli: &Cli, output: &mut Output) -> Result<u8, Failure> {
-    if cli.common.clock.iter().any(|name| name == "list") {
-        return clocks::list(&cli.common, output);
+/// What was asked for.
+enum Asked {
+    /// A command with options of its own, or none.
+    Own(Box<Cli>),
+    /// A study that takes names only.
+    Plain(Box<(StudyInfo, Common, PlainArgs)>),
+}
+
+impl Asked {
+    fn parse() -> Result<Asked, clap::Error> {
+        let matches = plain::with_commands(Cli::command(), study::ALL).try_get_matches()?;
+        match plain::chosen(&matches, study::ALL)? {
+            Some(chosen) => Ok(Asked::Plain(Box::new(chosen))),
+            None => Ok(Asked::Own(Box::new(Cli::from_arg_matches(&matches)?))),
+        }
     }
-    let offer = cli.common.offer();
-    if cli.common.force && !offer.takes_force {
+
+    fn common(&self) -> &Common {
+        match self {
+            Asked::Own(cli) => &cli.common,
+            Asked::Plain(chosen) => &chosen.1,
+        }
+    }
+}
+
+fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
+    let common = asked.common();
+    if common.clock.iter().any(|name| name == "list") {
+        return clocks::list(common, output);
+    }
+    let offer = common.offer();
+    if common.force && !offer.takes_force {
         let takers = cyclescope::executor::ALL.iter().filter(|offer| offer.takes_force);
         let takers: Vec<&str> = takers.map(|offer| offer.name).collect();
         let remedy = format!("leave it out, or add --executor {}", takers.join(" or "));
         return Err(Failure::usage(format!("--force has no effect in {}", offer.place), Some(&remedy)));
     }
-    match &cli.command {
+    let command = match asked {
+        Asked::Own(cli) => &cli.command,
+        Asked::Plain(chosen) => {
+            let (info, common, args) = &**chosen;
+            return plain::plain(info, common, args, output);
+        }
+    };
+    match command {
         None => Err(Failure::usage(
             "no command was given",
             Some("cyclescope run 'mulsd xmm0, xmm1', or cyclescope --help"),
         )),
-        Some(Command::Doctor) => doctor::doctor(&cli.common, output),
-        Some(Command::Run(args)) => run::run(&cli.common, args, output),
-        Some(Command::Evaluate(args)) => evaluate::evaluate(&cli.common, args, output),
-        Some(Command::Instr(args)) => instr::instr(&cli.common, args, output),
-        Some(Command::Marker(args)) => marker::marker(&cli.common, args, output),
-        Some(Command::Compare(args)) => compare::compare(&cli.common, args, output),
-        Some(Command::Replay(args)) => replay::replay(&cli.common, args, output),
+        Some(Command::Doctor) => doctor::doctor(common, output),
+        Some(Command::Run(args)) => run::run(common, args, output),
+        Some(Command::Evaluate(args)) => evaluate::evaluate(common, args, output),
+        Some(Command::Instr(args)) => instr::instr(common, args, output),
+        Some(Command::Marker(args)) => marker::marker(common, args, output),
+        Some(Command::Compare(args)) => compare::compare(common, args, output),
+        Some(Command::Replay(args)) => replay::replay(common, args, output),
     }
 }
 

@@ -1,9 +1,10 @@
 //! `cyclescope replay`: a result again from its evidence.
 
 use crate::args::{Common, ReplayArgs};
-use crate::commands::STUDIES;
+use crate::commands::{STUDIES, StudyCommand};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::plain;
 use cyclescope::result::container::Container;
 
 /// Runs the command and returns the exit code.
@@ -13,14 +14,17 @@ pub fn replay(common: &Common, args: &ReplayArgs, output: &mut Output) -> Result
     }
     let container = Container::open(&args.dir)?;
     let study = container.manifest.origin.study.as_str();
-    let Some(command) = STUDIES.iter().find(|command| command.name == study) else {
-        let text = format!("there is no study {study}");
-        return Err(Failure::usage(text, Some("replay it with the version that wrote it")));
-    };
-    match (args.measure, command.measure_again) {
-        (false, _) => (command.replay)(&container, output),
-        (true, Some(measure)) => measure(common, &args.dir, &container, output),
-        (true, None) => {
+    let command = STUDIES.iter().find(|command| command.name == study);
+    match (args.measure, command) {
+        (false, Some(command)) => (command.replay)(&container, output),
+        (false, None) => plain::replay(&container, output).unwrap_or_else(|| {
+            let text = format!("there is no study {study}");
+            Err(Failure::usage(text, Some("replay it with the version that wrote it")))
+        }),
+        (true, Some(StudyCommand { measure_again: Some(measure), .. })) => {
+            measure(common, &args.dir, &container, output)
+        }
+        (true, _) => {
             let text = format!("the evidence of {study} can't be measured again this way");
             Err(Failure::usage(text, Some("its manifest.json names the command that repeats it")))
         }

@@ -85,6 +85,14 @@ pub fn form_options(common: &Common, args: &InstrArgs, seed: u64) -> String {
     line.quoted()
 }
 
+/// The command of a study that takes names only, with this seed.
+pub fn plain(study: &str, common: &Common, subjects: &[String], seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), study.to_string()]);
+    line.common(common, seed);
+    line.0.extend(subjects.iter().cloned());
+    line.quoted()
+}
+
 /// The command that surveys the same markers with this seed.
 pub fn marker(common: &Common, args: &MarkerArgs, seed: u64) -> String {
     let mut line = CommandLine(vec!["cyclescope".to_string(), "marker".to_string()]);

@@ -6,7 +6,7 @@ use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
-use cyclescope::measure::{Plan, Precision};
+use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::result::answers::Answers;
 use cyclescope::result::container::{Container, Evidence, Origin};
 use cyclescope::snippet::Snippet;
@@ -200,4 +200,36 @@ fn a_plan_that_no_run_has_is_refused() {
         let Err(error) = RunStudy::restore(&folder.container()) else { panic!("{field}") };
         assert!(error.to_string().contains("facts"), "{error}");
     }
+}
+
+/// What a study of some questions asks, and hears.
+fn ask(answers: &Answers) -> Result<(u32, String, Vec<Sample>), Error> {
+    let plan = plan(Duration::from_millis(1));
+    let mut executor = answers.executor(|| Ok(Box::new(Timed::new(false))))?;
+    let number = answers.get(|| {
+        // What the question itself takes is no answer.
+        measure(executor.as_mut(), &snippet(), &plan)?;
+        Ok::<u32, Error>(7)
+    })?;
+    let measured = format!("{:?}", measure(executor.as_mut(), &snippet(), &plan)?.estimate);
+    let what = (serde_json::json!("others"), 2);
+    Ok((number, measured, answers.readings(what, || Ok(vec![Sample { start: 1, end: 9 }; 2]))?))
+}
+
+#[test]
+fn recorded_answers_are_those_that_were_given() {
+    let folder = Folder::new("answers");
+    let origin = Origin { study: "test".to_string(), repro: String::new(), machine: ().into() };
+    let evidence = Rc::new(Evidence::create(&folder.0, origin).unwrap());
+    let told = ask(&Answers::kept(evidence.clone())).unwrap();
+    evidence.finish().unwrap();
+    let container = folder.container();
+    let answers = Answers::recorded(&container).unwrap();
+    assert!(answers.are_recorded() && !answers.is_exhausted());
+    assert_eq!(ask(&answers), Ok(told));
+    assert!(answers.is_exhausted() && ask(&answers).is_err());
+    // After an answer to another question there is none.
+    let answers = Answers::recorded(&container).unwrap();
+    assert!(answers.readings((serde_json::json!("others"), 2), || Ok(Vec::new())).is_err());
+    assert!(ask(&answers).is_err() && !answers.is_exhausted());
 }

@@ -3,8 +3,12 @@
 mod contract;
 pub mod evaluate;
 pub(crate) mod glob;
+mod info;
 pub mod instr;
+mod list;
 pub mod marker;
 pub mod run;
 
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};
+pub use info::{Plain, Selected, StudyInfo};
+pub use list::{ALL, replay};

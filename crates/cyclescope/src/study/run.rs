@@ -1,6 +1,7 @@
 //! The study behind `run`: one snippet, or a call of a function less a call of an empty one.
 
 use super::contract::{Follow, Record, Stop, Study, going};
+use super::info::StudyInfo;
 use crate::asm::hex as bytes;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
@@ -17,6 +18,14 @@ use std::io;
 
 /// Its name.
 pub const NAME: &str = "run";
+
+/// How it is found.
+pub(super) const INFO: StudyInfo = StudyInfo {
+    name: NAME,
+    about: "what a snippet costs",
+    restore: |container| Ok(Box::new(RunStudy::restore(container)?)),
+    plain: None,
+};
 
 /// A snippet to measure.
 pub struct RunStudy {

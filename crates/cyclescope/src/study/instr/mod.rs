@@ -16,4 +16,5 @@ mod study;
 pub mod survey;
 pub mod tables;
 
+pub(super) use study::INFO;
 pub use study::{InstrStudy, Kept, NAME};

@@ -11,6 +11,7 @@ use crate::executor::{LockState, Open, closed};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
 use crate::study::contract::{Follow, Progress, Record, Role, Stop, Study, going};
+use crate::study::info::StudyInfo;
 use crate::study::instr::forms::subject::Subject;
 use serde::Serialize;
 use serde_json::Value;
@@ -20,6 +21,14 @@ use std::ops::ControlFlow;
 
 /// Its name.
 pub const NAME: &str = "instr";
+
+/// How it is found.
+pub(in crate::study) const INFO: StudyInfo = StudyInfo {
+    name: NAME,
+    about: "latency and reciprocal throughput of instructions",
+    restore: |container| Ok(Box::new(InstrStudy::restore(container)?)),
+    plain: None,
+};
 
 /// A survey of some forms.
 pub struct InstrStudy {

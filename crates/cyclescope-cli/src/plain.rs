@@ -1,0 +1,251 @@
+//! The commands of studies that take nothing but the names of their subjects: everything comes from what the library knows
+//! of them.
+
+use crate::args::Common;
+use crate::driver::{Front, Order, drive};
+use crate::executor;
+use crate::failure::Failure;
+use crate::file::ResultFile;
+use crate::output::Output;
+use crate::page::{Page, print, table};
+use crate::{again, repro, run};
+use clap::{ArgMatches, Args, FromArgMatches};
+use cyclescope::executor::LockState;
+use cyclescope::record::exit;
+use cyclescope::result::answers::Answers;
+use cyclescope::result::container::{Container, ContainerError};
+use cyclescope::run::Request;
+use cyclescope::study::{self, Follow, Plain, Progress, Record, Selected, Stop, Study, StudyInfo};
+use serde::Serialize;
+use serde_json::Value;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Their options.
+#[derive(Debug, Clone, Args)]
+pub struct PlainArgs {
+    /// What to measure [default: everything that --list shows]
+    #[arg(value_name = "NAME")]
+    pub subjects: Vec<String>,
+    /// Measure nothing, and list what can be measured
+    #[arg(long)]
+    pub list: bool,
+    /// Write each line of the result, as soon as it is complete, to a new file of JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// A command line with a command for each of these studies that has no front of its own.
+pub fn with_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Command {
+    let plain = studies.iter().filter(|study| study.plain.is_some());
+    plain.fold(command, |command, study| {
+        command.subcommand(PlainArgs::augment_args(clap::Command::new(study.name).about(study.about)))
+    })
+}
+
+/// The study that was chosen, and its options.
+pub fn chosen(
+    matches: &ArgMatches,
+    studies: &[StudyInfo],
+) -> Result<Option<(StudyInfo, Common, PlainArgs)>, clap::Error> {
+    let Some((name, options)) = matches.subcommand() else { return Ok(None) };
+    let Some(study) = studies.iter().find(|study| study.name == name && study.plain.is_some()) else {
+        return Ok(None);
+    };
+    let (common, args) = (Common::from_arg_matches(options)?, PlainArgs::from_arg_matches(options)?);
+    Ok(Some((*study, common, args)))
+}
+
+/// Something that can be measured, kind `subject`.
+#[derive(Serialize)]
+struct SubjectRecord {
+    name: &'static str,
+    about: &'static str,
+}
+
+/// Runs the command and returns the exit code.
+pub fn plain(
+    info: &StudyInfo,
+    common: &Common,
+    args: &PlainArgs,
+    output: &mut Output,
+) -> Result<u8, Failure> {
+    let Some(plain) = info.plain else { unreachable!("the command is of a study without a front") };
+    let subjects = subjects(&plain, info.name, &args.subjects)?;
+    if args.list {
+        list(&plain, &subjects, output)?;
+        return Ok(exit::DONE);
+    }
+    let request = Request {
+        clock: run::one_clock(common)?,
+        seed: common.seed.unwrap_or_else(run::seed),
+        quick: common.quick,
+        ..Request::default()
+    };
+    let machine = run::machine(common)?;
+    machine.tsc.require()?;
+    let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
+    let open = executor::opening(common, &machine, plan.clock.reads_counter());
+    let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
+    let study = (plain.select)(Selected { subjects, plan, open });
+    let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name)).transpose()?;
+    let order = Order { file, ..Order::new(common, &machine, &repro) };
+    drive(&Table(plain.columns), &mut Told { study, lines: Vec::new() }, order, output)
+}
+
+/// Computes the result of a study without a front again; none where there is no such study.
+pub fn replay(container: &Container, output: &mut Output) -> Option<Result<u8, Failure>> {
+    let plain = StudyInfo::named(&container.manifest.origin.study)?.plain?;
+    Some(again::again(&Table(plain.columns), container, output))
+}
+
+/// The subjects of these names in the study's order; without names all.
+fn subjects(plain: &Plain, study: &str, names: &[String]) -> Result<Vec<&'static str>, Failure> {
+    let known = || plain.subjects.iter().map(|(name, _)| *name);
+    for name in names {
+        if !known().any(|known| known == name) {
+            let list = format!("`cyclescope {study} --list` shows all");
+            let remedy = match cyclescope::asm::nearest(&name.to_lowercase(), known()).first() {
+                Some(nearest) => format!("did you mean {nearest}? {list}"),
+                None => list,
+            };
+            return Err(Failure::usage(format!("there is no `{name}` in {study}"), Some(&remedy)));
+        }
+    }
+    Ok(known().filter(|known| names.is_empty() || names.iter().any(|name| name == known)).collect())
+}
+
+fn list(plain: &Plain, subjects: &[&'static str], output: &mut Output) -> Result<(), Failure> {
+    let chosen = plain.subjects.iter().filter(|(name, _)| subjects.contains(name));
+    if output.is_json() {
+        return chosen
+            .map(|&(name, about)| SubjectRecord { name, about })
+            .try_for_each(|subject| output.record("subject", &subject));
+    }
+    let mut page = Page::new(output);
+    chosen.into_iter().try_for_each(|(name, about)| page.row(name, about))
+}
+
+/// A study and the lines of its result.
+struct Told {
+    study: Box<dyn Study>,
+    lines: Vec<Value>,
+}
+
+impl Study for Told {
+    fn name(&self) -> &'static str {
+        self.study.name()
+    }
+
+    fn plan(&self) -> io::Result<Value> {
+        self.study.plan()
+    }
+
+    fn restore(container: &Container) -> Result<Told, ContainerError> {
+        let name = &container.manifest.origin.study;
+        let unknown = || ContainerError::fact("study", format!("there is no study {name}"));
+        let info = study::ALL.iter().find(|study| study.name == name).ok_or_else(unknown)?;
+        Ok(Told { study: (info.restore)(container)?, lines: Vec::new() })
+    }
+
+    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
+        self.study.measure(answers, &mut Collecting { lines: &mut self.lines, follow })
+    }
+
+    fn lock_state(&self) -> Option<&LockState> {
+        self.study.lock_state()
+    }
+}
+
+/// Collects lines on their way to whoever follows.
+struct Collecting<'a> {
+    lines: &'a mut Vec<Value>,
+    follow: &'a mut dyn Follow,
+}
+
+impl Follow for Collecting<'_> {
+    fn record(&mut self, record: Record) -> ControlFlow<()> {
+        self.lines.extend(serde_json::from_str::<Value>(&record.line));
+        self.follow.record(record)
+    }
+
+    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        self.follow.progress(progress)
+    }
+
+    fn part(&mut self, part: &Value) -> ControlFlow<()> {
+        self.follow.part(part)
+    }
+}
+
+/// The lines as a table of these fields.
+struct Table(&'static [&'static str]);
+
+impl Front for Table {
+    type Study = Told;
+
+    fn text(&self, study: &Told, output: &mut Output) -> Result<(), Failure> {
+        let mut rows = table(self.0);
+        for line in study.lines.iter().filter(|line| line["kind"] == study.name()) {
+            rows.add_row(self.0.iter().map(|column| cell(&line[*column])));
+        }
+        print(&mut Page::new(output), &rows)
+    }
+}
+
+/// A field as a cell: a quantity with its interval.
+fn cell(value: &Value) -> String {
+    let number = |field: &str| value[field].as_f64();
+    match (value, number("value"), number("low"), number("high")) {
+        (Value::String(text), ..) => text.clone(),
+        (_, Some(value), Some(low), Some(high)) => {
+            format!("{value:.3} ± {:.3}", (high - value).max(value - low))
+        }
+        (Value::Null | Value::Object(_), ..) => "-".to_string(),
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::CommandFactory;
+
+    const FRUIT: StudyInfo = StudyInfo {
+        name: "fruit",
+        about: "what fruit costs",
+        restore: |_| Err(ContainerError::Unfinished),
+        plain: Some(Plain {
+            subjects: &[("apple", "round"), ("pear", "not round")],
+            columns: &["name", "cost"],
+            select: |_| unreachable!("nothing is measured here"),
+        }),
+    };
+
+    fn parsed(arguments: &[&str]) -> Result<Option<(StudyInfo, Common, PlainArgs)>, clap::Error> {
+        let command = with_commands(Cli::command(), &[FRUIT]);
+        chosen(&command.try_get_matches_from([&["cyclescope"], arguments].concat())?, &[FRUIT])
+    }
+
+    #[test]
+    fn a_study_has_a_command_by_its_line_in_the_list() {
+        let (info, common, args) = parsed(&["fruit", "pear", "--quick", "--seed", "7"]).unwrap().unwrap();
+        assert_eq!((info.name, common.quick, common.seed), ("fruit", true, Some(7)));
+        assert_eq!(subjects(&FRUIT.plain.unwrap(), "fruit", &args.subjects).unwrap(), ["pear"]);
+        assert_eq!(subjects(&FRUIT.plain.unwrap(), "fruit", &[]).unwrap(), ["apple", "pear"]);
+        assert!(parsed(&["doctor"]).unwrap().is_none() && parsed(&["fruit", "--nothing"]).is_err());
+        let refused = subjects(&FRUIT.plain.unwrap(), "fruit", &["pera".to_string()]).unwrap_err();
+        assert!(refused.text().contains("`pera`"), "{refused:?}");
+    }
+
+    #[test]
+    fn cells_show_quantities_with_their_intervals() {
+        let quantity = serde_json::json!({"value": 3.0, "low": 2.9, "high": 3.2, "unit": "core_cycles"});
+        assert_eq!(cell(&quantity), "3.000 ± 0.200");
+        assert_eq!(cell(&serde_json::json!({"value": null, "unit": "core_cycles"})), "-");
+        assert_eq!(cell(&Value::from("text")), "text");
+        assert_eq!(cell(&Value::from(3)), "3");
+    }
+}

@@ -1,0 +1,40 @@
+//! What is known of a study before it is made.
+
+use super::contract::Study;
+use crate::executor::Open;
+use crate::measure::Plan;
+use crate::result::container::{Container, ContainerError};
+
+/// A study, as the command line and `replay` find it.
+#[derive(Clone, Copy)]
+pub struct StudyInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it asks, for help.
+    pub about: &'static str,
+    /// See [`Study::restore`].
+    pub restore: fn(&Container) -> Result<Box<dyn Study>, ContainerError>,
+    /// How it is selected where it has no options of its own. None where the command line has a front for it.
+    pub plain: Option<Plain>,
+}
+
+/// A study that takes nothing but the names of its subjects.
+#[derive(Clone, Copy)]
+pub struct Plain {
+    /// What it can measure, each by name and with a few words.
+    pub subjects: &'static [(&'static str, &'static str)],
+    /// The fields of its records that a table shows, in this order.
+    pub columns: &'static [&'static str],
+    /// Makes the study.
+    pub select: fn(Selected) -> Box<dyn Study>,
+}
+
+/// What was asked for.
+pub struct Selected {
+    /// Some of the subjects, each once, in their order.
+    pub subjects: Vec<&'static str>,
+    /// Timing method and its step, latency of `imul`, level of the intervals, seed, budget.
+    pub plan: Plan,
+    /// Opens the executor.
+    pub open: Open,
+}
