@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// The schema of a container.
-pub const SCHEMA: &str = "cyclescope-evidence/2";
+pub const SCHEMA: &str = "cyclescope-evidence/3";
 
 /// What a manifest is called until it is complete.
 pub(super) const NEW_MANIFEST: &str = "manifest.json.new";
