@@ -40,7 +40,7 @@ pub struct PlainArgs {
 pub fn with_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Command {
     let plain = studies.iter().filter(|study| study.plain.is_some());
     plain.fold(command, |command, study| {
-        command.subcommand(PlainArgs::augment_args(clap::Command::new(study.name).about(study.about)))
+        command.subcommand(PlainArgs::augment_args(clap::Command::new(study.name)).about(study.about))
     })
 }
 

@@ -2,13 +2,12 @@
 
 use super::contract::{Record, Stop};
 use super::info::StudyInfo;
-use super::{instr, run};
 use crate::error::RunError;
 use crate::result::answers::Answers;
 use crate::result::container::Container;
 
 /// All of them, by name.
-pub const ALL: &[StudyInfo] = &[instr::INFO, run::INFO];
+pub const ALL: &[StudyInfo] = &[super::instr::INFO, super::run::INFO];
 
 impl StudyInfo {
     /// Finds one by its name.
