@@ -4,6 +4,7 @@ use crate::lab::{Lab, Load, Outcome};
 use cyclescope::executor::user::UserOptions;
 use cyclescope::measure::measure;
 use cyclescope::run::Request;
+use cyclescope::study::Record;
 use cyclescope::study::marker::compiled::Compiled;
 use cyclescope::study::marker::ledger::{Finding, aim};
 use cyclescope::study::marker::source::context;
@@ -74,7 +75,7 @@ fn control(lab: &mut Lab) -> Outcome {
     let (mut holds, mut all, mut placements, mut held) = (0, 0, 0, 0);
     for seed in 0..CONTROLS {
         let (mut bench, latency) = bench(lab, &designs, &["empty", "memcpy"], seed)?;
-        for finding in survey(&mut bench, &Plan::new(latency, seed), &mut |_| {})? {
+        for finding in survey(&mut bench, &Plan::new(latency, seed), &mut Vec::<Record>::new())? {
             holds += usize::from(finding.cost.is_some_and(|cost| cost.contains(0.0)));
             all += 1;
             for placement in finding.placements.iter().flatten() {
@@ -100,7 +101,7 @@ fn table(
     let started = Instant::now();
     let seed = lab.options.seed;
     let (mut bench, latency) = bench(lab, &Compiled::built(), contexts, seed)?;
-    let findings = survey(&mut bench, &plan(latency, seed), &mut |_| {})?;
+    let findings = survey(&mut bench, &plan(latency, seed), &mut Vec::<Record>::new())?;
     let seconds = started.elapsed().as_secs_f64();
     let text = format!("a survey of markers takes at most {limit:.0} s, {name}");
     lab.demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));

@@ -3,6 +3,7 @@
 use crate::markers;
 use crate::outcome::Outcome;
 use cyclescope::executor::kernel::markers::Around;
+use cyclescope::study::Record;
 use cyclescope::study::marker::anatomy::Line;
 use cyclescope::study::marker::bench::{Bench, Visit, call};
 use cyclescope::study::marker::kernel::{CLOCK, CONTEXTS, KernelBench};
@@ -18,7 +19,8 @@ const IMUL_LATENCY: f64 = 3.0;
 pub fn study() -> Outcome {
     let around = CONTEXTS.map(|(_, around): (&str, Around)| around);
     let mut bench = KernelBench::new(markers::open()?, &around, STEP, 1)?;
-    let told = records(&mut bench, &Plan::quick(IMUL_LATENCY, 1), &surroundings(), &mut |_| {})?;
+    let told =
+        records(&mut bench, &Plan::quick(IMUL_LATENCY, 1), &surroundings(), &mut Vec::<Record>::new())?;
     let subjects = bench.subjects().to_vec();
     assert_eq!(told.len(), subjects.len());
     for (subject, record) in told.iter().enumerate() {

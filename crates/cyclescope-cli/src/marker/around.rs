@@ -9,6 +9,7 @@ use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::study::marker::around::{FLAGS, Loop, Unfit};
 use cyclescope::study::marker::compiled::Compiled;
+use cyclescope::study::marker::found::SkippedRecord;
 use cyclescope::study::marker::source::context::Context;
 use cyclescope::study::marker::source::design::Design;
 use cyclescope::study::marker::source::design::definition::Package;
@@ -39,7 +40,7 @@ pub struct Request<'a> {
 /// Libraries that were compiled, not yet loaded.
 pub struct Libraries {
     compiled: Vec<Library>,
-    absent: Vec<Absent>,
+    absent: Vec<SkippedRecord>,
     /// Where they were compiled; none where nothing was.
     pub folder: Option<Scratch>,
 }
@@ -49,18 +50,7 @@ pub struct Loaded {
     /// The designs that are there.
     pub compiled: Vec<Compiled>,
     /// Those that are not.
-    pub absent: Vec<Absent>,
-}
-
-/// A design that is not available.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Absent {
-    /// The design.
-    pub design: &'static Design,
-    /// Why.
-    pub why: String,
-    /// What helps, if anything does.
-    pub remedy: Option<String>,
+    pub absent: Vec<SkippedRecord>,
 }
 
 /// What a file of the user's has to be.
@@ -102,7 +92,7 @@ impl Libraries {
                 Some(body) => body.unit(design).map_err(str::to_string),
                 None => Ok(library::unit(design, request.contexts)),
             };
-            let absence = |why| Absent { design, why, remedy: None };
+            let absence = |why| SkippedRecord::of_design(design, why, None);
             let made = text.map_err(absence).and_then(|text| forge.package(design).map(|()| text));
             match made {
                 Ok(text) => {
@@ -215,7 +205,7 @@ impl Forge<'_> {
     }
 
     /// Whether a design's package is here: a library of it without functions can be made.
-    fn package(&self, design: &'static Design) -> Result<(), Absent> {
+    fn package(&self, design: &'static Design) -> Result<(), SkippedRecord> {
         let Some(package) = &design.package else { return Ok(()) };
         let made = self.library(design, &library::unit(design, &[]));
         made.map(drop).map_err(|failure| missing(design, package, &failure))
@@ -227,7 +217,7 @@ fn unwritten(file: &Path, error: std::io::Error) -> Failure {
 }
 
 /// A package's design, and of a failure what says most, without names of temporary files.
-fn missing(design: &'static Design, package: &Package, failure: &Failure) -> Absent {
+fn missing(design: &'static Design, package: &Package, failure: &Failure) -> SkippedRecord {
     let text = failure.text();
     let said = |line: &'_ str| {
         let at = ["error: ", "cannot find "].iter().find_map(|words| line.find(words));
@@ -239,7 +229,8 @@ fn missing(design: &'static Design, package: &Package, failure: &Failure) -> Abs
         Failure::Error(record) if record.exit == exit::UNAVAILABLE => record.remedy.clone(),
         _ => Some(format!("install it (Debian: {})", package.debian)),
     };
-    Absent { design, why: format!("no library can be made with <{}>: {said}", package.header), remedy }
+    let reason = format!("no library can be made with <{}>: {said}", package.header);
+    SkippedRecord::of_design(design, reason, remedy)
 }
 
 /// What went wrong with the user's loop, in the user's words.

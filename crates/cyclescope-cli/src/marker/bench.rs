@@ -2,15 +2,13 @@
 
 use super::around::Loaded;
 use super::choose::Choice;
-use crate::args::Common;
-use crate::executor;
 use crate::failure::Failure;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
 use cyclescope::executor::kernel::markers::Markers;
 use cyclescope::executor::user::UserOptions;
 use cyclescope::machine::Machine;
-use cyclescope::measure::{self, Plan};
+use cyclescope::measure::Plan;
 use cyclescope::study::marker::around::AROUND;
 use cyclescope::study::marker::bench::{Bench, Selected, Subject};
 use cyclescope::study::marker::catalog::Catalog;
@@ -64,17 +62,6 @@ pub fn clock(named: Option<&'static Clock>, catalog: &Catalog) -> Result<Option<
             why: format!("the module reads {own}"),
             remedy: "leave --clock out".to_string(),
         })),
-    }
-}
-
-/// The latency of `imul` in core cycles.
-pub fn imul_latency(common: &Common, machine: &Machine, plan: &Plan) -> Result<f64, Failure> {
-    match plan.imul_latency {
-        Some(latency) => Ok(latency),
-        None => {
-            let mut executor = executor::opening(common, machine, plan.clock.reads_counter())()?;
-            Ok(measure::imul_latency(executor.as_mut(), plan)?)
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The figures of the document on Linux kernel markers beside ours, and its conclusions, tested here.
 
-use super::records::PublishedRecord;
 use super::tables::spread;
 use crate::failure::Failure;
 use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use cyclescope::study::marker::comparison::{Conclusion, Relation};
+use cyclescope::study::marker::found::PublishedRecord;
 use cyclescope::study::marker::published::Beside;
 
 /// Characters of the first column.

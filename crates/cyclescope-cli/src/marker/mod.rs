@@ -5,49 +5,38 @@ mod assembly;
 mod bench;
 mod beside;
 mod choose;
-mod evidence;
 mod listing;
 #[cfg(test)]
 mod made_up;
 mod plots;
-mod records;
 mod tables;
 
 use crate::args::{Common, MarkerArgs};
-use crate::evidence::Place;
+use crate::driver::{Front, Order, drive};
+use crate::evidence::unwritten;
 use crate::failure::Failure;
 use crate::isolated::isolated;
 use crate::output::Output;
 use crate::page::Page;
 use crate::plots::Plots;
-use crate::progress::Progress;
 use crate::{executor, repro, run};
-use around::{Absent, Around, Libraries, Loaded};
-use bench::Chosen;
+use around::{Around, Libraries, Loaded};
+use bench::{Chosen, Wanted};
 use choose::Choice;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
-use cyclescope::measure;
-use cyclescope::record::exit;
+use cyclescope::record::{Quantity, exit};
+use cyclescope::result::container::{Container, plain};
 use cyclescope::run::Request;
-use cyclescope::study::marker::around::AROUND;
 use cyclescope::study::marker::catalog::Catalog;
-use cyclescope::study::marker::comparison::conclusions;
-use cyclescope::study::marker::instance::Misfit;
-use cyclescope::study::marker::published;
-use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
+use cyclescope::study::marker::found::{Found, SkippedRecord};
+use cyclescope::study::marker::record::MarkerRecord;
 use cyclescope::study::marker::source::context::Context;
-use cyclescope::study::marker::survey::{Event, Plan, Progress as Standing};
-use cyclescope::study::marker::user::Skipped;
-use evidence::Evidence;
-use records::{PublishedRecord, SkippedRecord};
+use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
+use serde::Serialize;
 
-pub use cyclescope::study::marker::evidence::STUDY as NAME;
-pub use evidence::replay;
-
-/// Parts of the bar.
-const PARTS: u64 = 1000;
+pub use cyclescope::study::marker::NAME;
 
 /// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
 /// says.
@@ -62,7 +51,8 @@ pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result
     let machine = run::machine(common)?;
     machine.tsc.require()?;
     let mut libraries = compile(args, &choice, &machine)?;
-    let ask = Ask { common, args, clock, choice: &choice, machine: &machine };
+    let seed = common.seed.unwrap_or_else(run::seed);
+    let ask = Ask { common, args, clock, choice: &choice, machine: &machine, seed };
     match libraries.folder.take() {
         None => ask.answer(&libraries.load()?, output),
         folder => isolated(
@@ -107,165 +97,101 @@ struct Ask<'a> {
     clock: Option<&'static Clock>,
     choice: &'a Choice,
     machine: &'a Machine,
+    seed: u64,
 }
 
 impl Ask<'_> {
     /// Measures and reports.
     fn answer(&self, loaded: &Loaded, output: &mut Output) -> Result<u8, Failure> {
-        let Ask { common, args, clock, choice, machine } = *self;
-        let request = Request {
-            clock,
-            quick: common.quick,
-            seed: common.seed.unwrap_or_else(run::seed),
-            ..Request::default()
-        };
+        let Ask { common, args, machine, .. } = *self;
+        let repro = repro::marker(common, args, self.seed);
+        let order = Order { plots: args.plots.as_deref(), ..Order::new(common, machine, &repro) };
+        let mut study = self.study(loaded, &repro)?;
+        drive(&Marker { assembly: args.assembly }, &mut study, order, output)
+    }
+
+    fn study(&self, loaded: &Loaded, repro: &str) -> Result<MarkerStudy, Failure> {
+        let Ask { common, clock, choice, machine, seed, .. } = *self;
+        let request = Request { clock, quick: common.quick, seed, ..Request::default() };
         let plan = request.plan(&executor::capabilities(common, machine), machine)?;
-        let plots = args.plots.as_deref();
-        let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
-        let mut chosen = bench::choose(bench::Wanted { choice, machine, plan: &plan, loaded })?;
-        let place = Place::prepare(common)?;
-        let repro = repro::marker(common, args, plan.seed);
-        let evidence = place.as_ref().map(|place| Evidence::new(place, machine, &repro));
-        let mut evidence = evidence.transpose()?;
-        let (surveyed, survey) = survey(common, args, &mut chosen, (machine, &plan), evidence.as_mut())?;
-        if let Some(lock) = chosen.bench.executor().and_then(|executor| executor.lock_state()) {
-            executor::warn_of_neighbours(lock, machine.target_cpu());
-        }
-        let skipped = std::mem::take(&mut chosen.skipped);
-        let step = chosen.bench.step();
-        if let Some(evidence) = &mut evidence {
-            evidence.tell(&survey, step, &surveyed);
-        }
-        let report = Report::new(machine, surveyed, skipped, &loaded.absent);
-        report.print(args, output)?;
-        if let Some(plots) = &mut plots {
-            plots::draw(plots, &report.records)?;
-        }
-        if let Some(evidence) = evidence {
-            evidence.finish()?;
-        }
-        // What was asked for, and nothing of it is here.
-        if report.records.is_empty() && !report.skipped.is_empty() {
-            return Ok(exit::UNAVAILABLE);
-        }
-        let refuted = |record: &MarkerRecord| record.calls.is_some_and(|calls| !calls.holds());
-        Ok(if report.records.iter().any(refuted) { exit::INTERNAL } else { exit::DONE })
+        let Chosen { bench, skipped, contexts } =
+            bench::choose(Wanted { choice, machine, plan: &plan, loaded })?;
+        let skipped = skipped.into_iter().map(SkippedRecord::from);
+        let open = executor::opening(common, machine, plan.clock.reads_counter());
+        let plan = MarkerPlan {
+            executor: choice.catalog.executor.to_string(),
+            plan,
+            quick: common.quick,
+            contexts,
+            emulated: machine.is_emulated(),
+            cpu: machine.target_cpu(),
+            cpu_model: machine.cpu.name(),
+            skipped: skipped.chain(loaded.absent.iter().cloned()).collect(),
+        };
+        let facts = plain(machine).map_err(unwritten)?;
+        Ok(MarkerStudy::new(plan, facts, repro.to_string(), bench, open))
     }
 }
 
-/// Measures all that was chosen.
-fn survey(
-    common: &Common,
-    args: &MarkerArgs,
-    chosen: &mut Chosen,
-    (machine, plan): (&Machine, &measure::Plan),
-    mut evidence: Option<&mut Evidence>,
-) -> Result<(Vec<MarkerRecord>, Plan), Failure> {
-    let emulated = machine.is_emulated();
-    // There are no cycles there.
-    let imul_latency = if emulated { 0.0 } else { bench::imul_latency(common, machine, plan)? };
-    let survey = match common.quick {
-        true => Plan::quick(imul_latency, plan.seed),
-        false => Plan::new(imul_latency, plan.seed).over(chosen.contexts),
-    };
-    let surroundings = Surroundings {
-        executor: common.offer().name,
-        clock: plan.clock.name,
-        confidence: survey.confidence,
-        cpu: machine.target_cpu(),
-        cpu_model: machine.cpu.name(),
-        seed: plan.seed,
-        repro: repro::marker(common, args, plan.seed),
-        emulated,
-    };
-    let progress = Progress::new("calls are counted");
-    let mut follow = |event: Event| {
-        if let Some(evidence) = &mut evidence {
-            evidence.take(&event);
-        }
-        if let Event::Progress(Standing { settled, subjects, done }) = event {
-            let message = format!("{settled} of {subjects} markers converged");
-            progress.tell((done * PARTS as f64) as u64, PARTS, message);
-        }
-    };
-    let records = records(chosen.bench.as_mut(), &survey, &surroundings, &mut follow)?;
-    Ok((records, survey))
+/// How `marker` looks.
+struct Marker {
+    assembly: bool,
 }
 
-/// All that there is to say.
-struct Report<'a> {
-    machine: &'a Machine,
-    records: Vec<MarkerRecord>,
-    skipped: Vec<SkippedRecord>,
-    published: PublishedRecord,
-}
+impl Front for Marker {
+    type Study = MarkerStudy;
 
-impl<'a> Report<'a> {
-    fn new(
-        machine: &'a Machine,
-        records: Vec<MarkerRecord>,
-        skipped: Vec<Skipped>,
-        absent: &[Absent],
-    ) -> Report<'a> {
-        let absent = absent.iter().map(|absent| SkippedRecord {
-            design: absent.design.name,
-            state: None,
-            context: None,
-            reason: absent.why.clone(),
-            remedy: absent.remedy.clone(),
-        });
-        let skipped = skipped.into_iter().map(|(subject, misfit)| SkippedRecord {
-            design: subject.design.name,
-            state: Some(subject.state.name),
-            context: Some(subject.context),
-            remedy: match &misfit {
-                Misfit::Untraced { why } => Some(why.remedy.clone()),
-                _ => None,
-            },
-            reason: misfit.to_string(),
-        });
-        let removed = |record: &MarkerRecord| {
-            let code = &record.code;
-            let bytes = [code.function_likely_bytes, code.function_unlikely_bytes];
-            record.context == AROUND && record.design != "none" && code.likely_bytes == 0 && bytes == [0, 0]
-        };
-        let (gone, records): (Vec<_>, Vec<_>) = records.into_iter().partition(removed);
-        let gone = gone.into_iter().map(|record| SkippedRecord {
-            design: record.design,
-            state: None,
-            context: Some(record.context),
-            reason: format!(
-                "{}: the compiler has removed the marker because it is unreachable",
-                record.state
-            ),
-            remedy: None,
-        });
-        let published = PublishedRecord {
-            source: published::SOURCE,
-            machine: published::MACHINE,
-            figures: published::beside(&records),
-            conclusions: conclusions(&records),
-        };
-        Report { machine, skipped: skipped.chain(absent).chain(gone).collect(), published, records }
-    }
-
-    fn print(&self, args: &MarkerArgs, output: &mut Output) -> Result<(), Failure> {
-        if output.is_json() {
-            output.record("machine", self.machine)?;
-            self.records.iter().try_for_each(|record| output.record("marker", record))?;
-            self.skipped.iter().try_for_each(|skipped| output.record("marker.skipped", skipped))?;
-            return output.record("marker.conclusions", &self.published);
-        }
+    fn text(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
+        let Some(Found { records, skipped, published }) = &study.found else { return Ok(()) };
         let mut page = Page::new(output);
-        tables::head(&mut page, &self.records)?;
-        tables::contexts(&mut page, &self.records)?;
-        tables::skipped(&mut page, &self.skipped)?;
-        tables::calls(&mut page, &self.records)?;
-        beside::figures(&mut page, &self.published)?;
-        beside::conclusions(&mut page, &self.published.conclusions)?;
-        if args.assembly {
-            assembly::assembly(&mut page, &self.records)?;
+        tables::head(&mut page, records)?;
+        tables::contexts(&mut page, records)?;
+        tables::skipped(&mut page, skipped)?;
+        tables::calls(&mut page, records)?;
+        beside::figures(&mut page, published)?;
+        beside::conclusions(&mut page, &published.conclusions)?;
+        if self.assembly { assembly::assembly(&mut page, records) } else { Ok(()) }
+    }
+
+    fn draw(&self, study: &MarkerStudy, plots: &mut Plots) -> Result<(), Failure> {
+        study.found.as_ref().map_or(Ok(()), |found| plots::draw(plots, &found.records))
+    }
+
+    fn exit(&self, study: &MarkerStudy) -> u8 {
+        let Some(Found { records, skipped, .. }) = &study.found else { return exit::DONE };
+        let refuted = |record: &MarkerRecord| record.calls.is_some_and(|calls| !calls.holds());
+        match records.is_empty() {
+            // What was asked for, and nothing of it is here.
+            true if !skipped.is_empty() => exit::UNAVAILABLE,
+            _ if records.iter().any(refuted) => exit::INTERNAL,
+            _ => exit::DONE,
         }
-        output.finish()
+    }
+
+    fn replayed(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
+        let records = study.found.iter().flat_map(|found| &found.records);
+        records.map(Replayed::from).try_for_each(|replayed| output.record("marker.replay", &replayed))
+    }
+}
+
+/// Computes a survey again from its evidence.
+pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
+    crate::again::again(&Marker { assembly: false }, container, output)
+}
+
+/// A cost computed again, kind `marker.replay`.
+#[derive(Serialize)]
+struct Replayed<'a> {
+    design: &'a str,
+    state: &'a str,
+    context: &'a str,
+    cost: Quantity,
+    visits: usize,
+}
+
+impl<'a> From<&'a MarkerRecord> for Replayed<'a> {
+    fn from(record: &'a MarkerRecord) -> Replayed<'a> {
+        let MarkerRecord { design, state, context, cost, visits, .. } = record;
+        Replayed { design, state, context, cost: *cost, visits: *visits }
     }
 }

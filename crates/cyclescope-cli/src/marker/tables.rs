@@ -1,6 +1,5 @@
 //! What markers cost, 80 columns wide: a table for each context.
 
-use super::records::SkippedRecord;
 use crate::failure::{Failure, warn};
 use crate::instr::tables::{plural, quantity};
 use crate::notes::Notes;
@@ -9,6 +8,7 @@ use crate::page::{Page, note, print, table};
 use comfy_table::{CellAlignment, Table};
 use cyclescope::caveat::{Caveat, Code};
 use cyclescope::record::Quantity;
+use cyclescope::study::marker::found::SkippedRecord;
 use cyclescope::study::marker::record::{Calls, MarkerRecord};
 use cyclescope::study::marker::source::context;
 
@@ -185,11 +185,11 @@ pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure
     let mut groups: Vec<(&SkippedRecord, Vec<&str>)> = Vec::new();
     for one in skipped {
         let alike = |other: &SkippedRecord| {
-            (other.design, &other.context, &other.reason) == (one.design, &one.context, &one.reason)
+            (&other.design, &other.context, &other.reason) == (&one.design, &one.context, &one.reason)
         };
         match groups.iter_mut().find(|(first, _)| alike(first)) {
-            Some((_, states)) => states.extend(one.state),
-            None => groups.push((one, one.state.into_iter().collect())),
+            Some((_, states)) => states.extend(one.state.as_deref()),
+            None => groups.push((one, one.state.as_deref().into_iter().collect())),
         }
     }
     if !groups.is_empty() {
@@ -199,7 +199,7 @@ pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure
         let of = one.context.as_ref().map(|context| format!("{} in {context}: ", states.join(", ")));
         let remedy = one.remedy.as_ref().map(|remedy| format!("; {remedy}"));
         let text = format!("{}{}{}", of.unwrap_or_default(), one.reason, remedy.unwrap_or_default());
-        page.row(one.design, &text)?;
+        page.row(&one.design, &text)?;
     }
     Ok(())
 }

@@ -138,11 +138,12 @@ fn rows_of_instructions_are_the_same_again() {
 }
 
 #[test]
-fn costs_of_markers_are_the_same_again() {
+fn records_of_markers_are_the_same_again() {
     let folder = folder();
     let path = folder.path().join("evidence");
     let path = path.to_str().expect("text");
     let rows = lines(&["marker", "--quick", "flag", "--context", "empty", "--evidence", path], "marker");
+    assert_eq!(lines(&["replay", path], "marker"), rows);
     let again = lines(&["replay", path], "marker.replay");
     let costs = |rows: &[serde_json::Value]| rows.iter().map(|row| row["cost"].clone()).collect::<Vec<_>>();
     assert!(!rows.is_empty());

@@ -2,8 +2,9 @@
 //!
 //! All that a study learns from its executor passes here: readings, errors, the time, what the executor says of its
 //! surroundings. A study whose decisions follow from these and from its seed takes the same course again over
-//! [`replaying`](super::replaying), `run` and `instr` are such studies; `evaluate` and `marker`, whose course goes by the time and
-//! by experiments of other executors, keep the readings of their ensembles and visits instead.
+//! [`replaying`](super::replaying): `run` and `instr` are such studies. `marker`, whose loops are run by more than an
+//! executor, keeps its visits through [`answers`](super::answers); `evaluate`, whose course goes by the time and by
+//! experiments of other executors, keeps the readings of its ensembles instead.
 
 use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
 use crate::error::RunError;

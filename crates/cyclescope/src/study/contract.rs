@@ -13,6 +13,7 @@ use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError};
 use serde::Serialize;
 use serde_json::Value;
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 
@@ -154,6 +155,17 @@ impl From<Unavailable> for Stop {
         Stop::Failed(error.into())
     }
 }
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Asked => f.write_str("the study was ended early"),
+            Stop::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Stop {}
 
 /// Turns what a follower says into an end.
 pub(crate) fn going(flow: ControlFlow<()>) -> Result<(), Stop> {

@@ -29,6 +29,7 @@ mod reader;
 mod tests;
 mod writer;
 
+pub(crate) use checksum::Checksum;
 pub use manifest::{Manifest, Origin, PartFacts, SCHEMA};
 pub use reader::{Container, Events, Lines};
 pub(super) use writer::digest;

@@ -5,8 +5,10 @@ use super::anatomy::Anatomy;
 use super::source::design::Design;
 use super::state::State;
 use crate::error::RunError;
-use crate::executor::Executor;
+use crate::executor::LockState;
 use crate::ruler::LayoutSamples;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 /// The calls of a round, in the order of their columns: those of the whole ruler, then the marker's.
 pub mod call {
@@ -76,9 +78,15 @@ pub trait Bench {
         u64::MAX
     }
 
-    /// The executor of most subjects, for what it knows of its surroundings; none where no executor runs them.
-    fn executor(&self) -> Option<&dyn Executor> {
+    /// How the lock of the CPU was found by the executor of most subjects; none where no executor runs them.
+    fn lock_state(&self) -> Option<&LockState> {
         None
+    }
+
+    /// The time since a fixed moment, by which a survey's budget goes.
+    fn now(&self) -> Result<Duration, RunError> {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        Ok(START.elapsed())
     }
 
     /// Runs visits to a subject, and returns the durations of each: a column for each of [`call`].
@@ -135,8 +143,12 @@ impl<B: Bench> Bench for Selected<B> {
         self.bench.most_loops(self.numbers[subject])
     }
 
-    fn executor(&self) -> Option<&dyn Executor> {
-        self.bench.executor()
+    fn lock_state(&self) -> Option<&LockState> {
+        self.bench.lock_state()
+    }
+
+    fn now(&self) -> Result<Duration, RunError> {
+        self.bench.now()
     }
 
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {

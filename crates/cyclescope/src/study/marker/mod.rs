@@ -6,10 +6,13 @@
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
 //! a library makes is in `listener`. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
 //! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
-//! are known (`estimate`), which [`record`] tells. Which executor has which markers is its [`catalog`]. What the document that all this comes from has measured is
-//! [`published`]; a [`comparison`] of markers says whether its conclusions hold.
+//! are known (`estimate`), which [`record`] tells. Which executor has which markers is its [`catalog`]. What the
+//! document that all this comes from has measured is [`published`]; a [`comparison`] of markers says whether its
+//! conclusions hold. All of it together is [`found`] by a [`MarkerStudy`], which asks its bench through `answered`, so that
+//! evidence answers as well.
 
 pub mod anatomy;
+mod answered;
 pub mod around;
 pub mod bench;
 pub mod catalog;
@@ -18,7 +21,9 @@ pub mod compiled;
 mod copies;
 pub(crate) mod difference;
 pub(crate) mod estimate;
-pub mod evidence;
+#[cfg(test)]
+mod fake;
+pub mod found;
 pub mod instance;
 pub mod kernel;
 pub mod ledger;
@@ -29,6 +34,10 @@ pub mod record;
 pub mod selection;
 pub mod source;
 pub mod state;
+mod study;
 pub mod survey;
 pub(crate) mod tracer;
 pub mod user;
+
+pub(super) use study::INFO;
+pub use study::{MarkerPlan, MarkerStudy, NAME};

@@ -6,11 +6,11 @@ use super::bench::{Bench, Subject};
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
 use super::source::design::Enabling;
-use super::survey::{Event, PROOF_LOOPS, Plan, prove, survey};
+use super::survey::{PROOF_LOOPS, Plan, prove, survey};
 use crate::caveat::{Caveat, Code};
-use crate::error::RunError;
 use crate::record::{ModeRecord, Quantity};
 use crate::statistics::Interval;
+use crate::study::contract::{Follow, Stop};
 use crate::unit::Unit;
 use serde::Serialize;
 
@@ -227,13 +227,17 @@ impl MarkerRecord {
 }
 
 /// Surveys all subjects of a bench, or on an emulated machine only counts calls.
+///
+/// # Errors
+///
+/// Those of the bench, and [`Stop::Asked`] where whoever follows has ended it.
 pub fn records(
     bench: &mut dyn Bench,
     plan: &Plan,
     around: &Surroundings,
-    tell: &mut dyn FnMut(Event),
-) -> Result<Vec<MarkerRecord>, RunError> {
-    let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, tell)? };
+    follow: &mut dyn Follow,
+) -> Result<Vec<MarkerRecord>, Stop> {
+    let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, follow)? };
     let record = |(subject, finding): (usize, &Finding)| {
         let anatomy = bench.anatomy(subject)?;
         let cache_lines = anatomy.cache_lines(bench.line_offset(subject));

@@ -10,8 +10,9 @@ use crate::error::RunError;
 use crate::random::Random;
 use crate::ruler::LayoutSamples;
 use crate::statistics::median;
+use crate::study::contract::{Follow, Progress, Stop, going};
 use std::ops::RangeInclusive;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How to survey.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,31 +78,6 @@ const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
 const BATCH: usize = 64;
 /// Placements that seem to need this many times the most visits get none beyond the least.
 const HOPE: f64 = 1.2;
-/// What a survey tells while it goes on.
-pub enum Event<'a> {
-    /// How far it has come.
-    Progress(Progress),
-    /// The durations of a visit.
-    Visited {
-        /// Which subject.
-        subject: usize,
-        /// The visit.
-        visit: &'a Visit,
-        /// A column for each of [`call`](super::bench::call).
-        samples: &'a LayoutSamples,
-    },
-}
-
-/// How far a survey has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Subjects whose placements are all known well enough.
-    pub settled: usize,
-    /// Subjects in all.
-    pub subjects: usize,
-    /// The share of the least work that is done, from 0 to 1.
-    pub done: f64,
-}
 
 /// Counts the calls of all subjects of a bench, and measures nothing: what an emulated machine is good for.
 pub(crate) fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, RunError> {
@@ -111,12 +87,12 @@ pub(crate) fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, 
 }
 
 /// Surveys all subjects of a bench.
-pub fn survey(
-    bench: &mut dyn Bench,
-    plan: &Plan,
-    tell: &mut dyn FnMut(Event),
-) -> Result<Vec<Finding>, RunError> {
-    let began = Instant::now();
+///
+/// # Errors
+///
+/// Those of the bench, and [`Stop::Asked`] where whoever follows has ended it.
+pub fn survey(bench: &mut dyn Bench, plan: &Plan, follow: &mut dyn Follow) -> Result<Vec<Finding>, Stop> {
+    let began = bench.now()?;
     let mut survey = Survey::new(bench, plan);
     survey.prove()?;
     survey.pilot()?;
@@ -127,15 +103,15 @@ pub fn survey(
         }
         let count = wanting.len();
         for (index, subject) in wanting.into_iter().enumerate() {
-            if pass > 1 && began.elapsed() > plan.budget {
+            if pass > 1 && survey.bench.now()?.saturating_sub(began) > plan.budget {
                 return Ok(survey.ledger.findings(plan.confidence));
             }
-            survey.visit(subject, tell)?;
+            survey.visit(subject)?;
             let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
             let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
             let subjects = survey.ledger.subjects().len();
-            let progress = Progress { settled: subjects - count, subjects, done: done.min(1.0) };
-            tell(Event::Progress(progress));
+            let message = format!("{} of {subjects} markers converged", subjects - count);
+            going(follow.progress(Progress::share(done, message)))?;
         }
     }
     Ok(survey.ledger.findings(plan.confidence))
@@ -238,7 +214,7 @@ impl Survey<'_> {
     }
 
     /// Visits a subject's placements that need it.
-    fn visit(&mut self, subject: usize, tell: &mut dyn FnMut(Event)) -> Result<(), RunError> {
+    fn visit(&mut self, subject: usize) -> Result<(), RunError> {
         let mut visits = Vec::new();
         for placement in self.placements_wanting(subject) {
             for _ in 0..self.plan.visits {
@@ -247,22 +223,16 @@ impl Survey<'_> {
         }
         self.random.shuffle(&mut visits);
         for visits in visits.chunks(BATCH) {
-            self.batch(subject, visits, tell)?;
+            self.batch(subject, visits)?;
         }
         Ok(())
     }
 
-    fn batch(
-        &mut self,
-        subject: usize,
-        visits: &[Visit],
-        tell: &mut dyn FnMut(Event),
-    ) -> Result<(), RunError> {
+    fn batch(&mut self, subject: usize, visits: &[Visit]) -> Result<(), RunError> {
         let all = self.bench.run(subject, visits)?;
         for (samples, visit) in all.iter().zip(visits) {
             let reading = self.read(samples, visit);
             self.ledger.note(subject, visit.placement, reading);
-            tell(Event::Visited { subject, visit, samples });
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
-use crate::executor::{Call, Executor, Placed, Sample};
+use crate::executor::{Call, Executor, LockState, Placed, Sample};
 use crate::measure::schedule::{self, Pace, Room, Schedule, Stage};
 use crate::placement;
 use crate::program::Program;
@@ -321,8 +321,8 @@ impl Bench for UserBench {
         self.step
     }
 
-    fn executor(&self) -> Option<&dyn Executor> {
-        Some(&self.executors[&0])
+    fn lock_state(&self) -> Option<&LockState> {
+        self.executors[&0].lock_state()
     }
 
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {

@@ -5,6 +5,7 @@ use crate::asm;
 use crate::executor::Sample;
 use crate::executor::kernel::markers::Timed;
 use crate::executor::kernel::markers::code;
+use crate::study::contract::Record;
 use crate::study::marker::bench::Bench;
 use crate::study::marker::record::{Surroundings, records};
 use crate::study::marker::survey::{PROOF_LOOPS, Plan, survey};
@@ -183,7 +184,7 @@ fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
 #[test]
 fn a_survey_finds_what_the_markers_cost() {
     let mut bench = bench();
-    let findings = survey(&mut bench, &plan(), &mut |_| {}).unwrap();
+    let findings = survey(&mut bench, &plan(), &mut Vec::<Record>::new()).unwrap();
     for finding in &findings {
         let Subject { design, state, context } = &finding.subject;
         let probe = super::probe(state).map_or(1, |probe| 10 * probe as u64);
@@ -238,7 +239,7 @@ fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
         emulated: true,
     };
     let mut bench = bench();
-    let records = records(&mut bench, &plan(), &around, &mut |_| {}).unwrap();
+    let records = records(&mut bench, &plan(), &around, &mut Vec::<Record>::new()).unwrap();
     for (record, subject) in records.iter().zip(bench.subjects()) {
         assert_eq!((record.cost.value, record.caveats.len()), (None, 1));
         let expected = subject.state.probe.map(|_| if subject.state.enabled { PROOF_LOOPS } else { 0 });

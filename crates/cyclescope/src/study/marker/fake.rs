@@ -1,0 +1,152 @@
+//! A made-up machine, whose markers' costs are known.
+
+use super::anatomy::{Anatomy, Line, Path};
+use super::bench::{Bench, Subject, Visit, call};
+use super::source::design;
+use super::state::{State, states};
+use crate::error::RunError;
+use crate::executor::Sample;
+use crate::random::Random;
+use crate::ruler::LayoutSamples;
+use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds, sentinel_loops};
+
+/// Core cycles.
+pub(super) const IMUL: f64 = 3.0;
+
+/// The machine.
+pub(super) struct Fake {
+    /// See [`Bench::subjects`].
+    pub(super) subjects: Vec<Subject>,
+    /// See [`Bench::placements`].
+    pub(super) offsets: Vec<usize>,
+    /// Draws luck and interrupts.
+    pub(super) random: Random,
+    /// Core cycles of once around at a placement: without the marker, and with it.
+    pub(super) loops: fn(&Subject, usize) -> [f64; 2],
+    /// What a visit adds to the marker's cost, by chance.
+    pub(super) luck: fn(&mut Random) -> f64,
+    /// The chance that a call is interrupted.
+    pub(super) interrupts: f64,
+    /// Ticks of the clock's step.
+    pub(super) step: f64,
+    /// Whether probes are called by markers that are dormant.
+    pub(super) broken: bool,
+}
+
+impl Fake {
+    /// Undisturbed.
+    pub(super) fn new(loops: fn(&Subject, usize) -> [f64; 2]) -> Fake {
+        let subject = |design: &'static design::Design, state: State, context: &str| Subject {
+            design,
+            state,
+            context: context.to_string(),
+        };
+        let flag = design::ALL.iter().find(|design| design.name == "flag").unwrap();
+        let subjects = ["empty", "memcpy"]
+            .iter()
+            .flat_map(|context| states(flag).into_iter().map(|state| subject(flag, state, context)));
+        Fake {
+            subjects: subjects.collect(),
+            offsets: (0..16).map(|placement| 4 * placement).collect(),
+            random: Random::new(1),
+            loops,
+            luck: |_| 0.0,
+            interrupts: 0.0,
+            step: 1.0,
+            broken: false,
+        }
+    }
+
+    /// A reading of so many core cycles: ticks of a clock that runs at 0.7 of the core's rate, which wanders.
+    fn sample(&mut self, rate: f64, cycles: f64) -> Sample {
+        let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
+        let start = self.random.unit() * 1e6;
+        let end = start + (cycles + 40.0 + interrupted) * rate;
+        let stepped = |at: f64| ((at / self.step).floor() * self.step) as u64;
+        Sample { start: stepped(start), end: stepped(end) }
+    }
+}
+
+impl Bench for Fake {
+    fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    fn anatomy(&self, _: usize) -> Result<Anatomy, RunError> {
+        Ok(anatomy())
+    }
+
+    fn compiler(&self, _: usize) -> &str {
+        "a compiler"
+    }
+
+    fn placements(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    fn step(&self) -> f64 {
+        self.step
+    }
+
+    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        let order: Vec<usize> = (0..call::COUNT).collect();
+        let run = |visit: &Visit| {
+            let [base, site] = (self.loops)(&self.subjects[subject], visit.placement);
+            let site = site + (self.luck)(&mut self.random);
+            let rate = 0.7 + 0.02 * self.random.unit();
+            let [few, many] = visit.loops.map(|loops| loops as f64);
+            let ruler = visit.ruler_loops as f64;
+            let chain = |links: f64, latency: f64| links * latency * ruler;
+            let short = ADD_LINKS[0] as f64;
+            let imul = IMUL_LINKS[0] as f64;
+            let cycles = [
+                chain(imul, IMUL),
+                chain(imul + IMUL_SPAN, IMUL),
+                chain(short, 1.0),
+                chain(short + ADD_SPAN, 1.0),
+                sentinel_adds(sentinel_loops(self.step)) / 4.0,
+                base * few,
+                base * many,
+                site * few,
+                site * many,
+            ];
+            let samples: Vec<Sample> = cycles.iter().map(|cycles| self.sample(rate, *cycles)).collect();
+            LayoutSamples::new(&samples, &order)
+        };
+        Ok(visits.iter().map(run).collect())
+    }
+
+    fn hits(&mut self, subject: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        let enabled = self.subjects[subject].state.enabled;
+        Ok(Some(if enabled || self.broken { loops } else { 0 }))
+    }
+}
+
+/// A NOP before a return.
+fn anatomy() -> Anatomy {
+    let line = |offset: usize, bytes: &str, text: &str, site| Line {
+        offset,
+        bytes: bytes.to_string(),
+        text: text.to_string(),
+        path: Path::Likely,
+        site,
+        aligning: false,
+    };
+    Anatomy {
+        likely_bytes: 1,
+        unlikely_bytes: 0,
+        function_likely_bytes: 1,
+        function_unlikely_bytes: 0,
+        gates: Vec::new(),
+        assembly: vec![line(0, "90", "nop", true), line(1, "c3", "ret", false)],
+        base_assembly: vec![line(0, "c3", "ret", false)],
+    }
+}
+
+/// What states cost: a cycle for each step of theirs, and at some placements half a cycle more.
+pub(super) fn stairs(subject: &Subject, placement: usize) -> [f64; 2] {
+    let base = if subject.context == "empty" { 1.0 } else { 75.0 };
+    let states = states(subject.design);
+    let index = states.iter().position(|state| state.name == subject.state.name).unwrap();
+    [base, base + index as f64 + if placement % 4 == 3 { 0.5 } else { 0.0 }]
+}
