@@ -8,11 +8,10 @@
 
 use super::difference::differences;
 use super::published::find;
-use super::record::MarkerRecord;
+use super::record::{MarkerRecord, quantity};
 use super::source::context;
 use crate::record::Quantity;
 use crate::statistics::{Interval, median_interval};
-use crate::unit::Unit;
 use serde::Serialize;
 
 /// A conclusion of the document's, tested here.
@@ -213,11 +212,6 @@ fn aim(name: &str) -> f64 {
     context::ALL.iter().find(|context| context.name == name).map_or(context::AIM, |context| context.aim)
 }
 
-fn quantity(interval: Option<Interval>) -> Quantity {
-    let refused = Quantity::refused(Unit::CoreCycles);
-    interval.map_or(refused, |interval| Quantity::new(interval, Unit::CoreCycles))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::difference::difference;
@@ -225,6 +219,7 @@ pub(super) mod tests {
     use crate::study::marker::anatomy::CacheLines;
     use crate::study::marker::record::{CodeRecord, Placement, Step};
     use crate::study::marker::source::design;
+    use crate::unit::Unit;
 
     /// A made-up record with these costs at the placements.
     pub(crate) fn record(design: &str, state: &str, context: &str, costs: &[f64]) -> MarkerRecord {

@@ -6,9 +6,8 @@
 //! function's prologue; our figures have the marker's own bytes, and the difference of the whole function.
 
 use super::difference::difference;
-use super::record::MarkerRecord;
+use super::record::{MarkerRecord, quantity};
 use crate::record::Quantity;
-use crate::unit::Unit;
 use serde::Serialize;
 
 /// The document.
@@ -189,8 +188,7 @@ impl Published {
             Figure::Cost => (Some(record.cost), None),
             Figure::Over(other) => {
                 let interval = difference(record, find(records, design, other, context)?);
-                let refused = Quantity::refused(Unit::CoreCycles);
-                (Some(interval.map_or(refused, |found| Quantity::new(found, Unit::CoreCycles))), None)
+                (Some(quantity(interval)), None)
             }
             Figure::Likely => (None, Some(record.code.likely_bytes as i64)),
             Figure::Unlikely => (None, Some(record.code.unlikely_bytes as i64)),

@@ -181,7 +181,7 @@ pub struct Surroundings {
 }
 
 /// An interval in core cycles as records have it; refused where there is none.
-pub fn quantity(interval: Option<Interval>) -> Quantity {
+pub(super) fn quantity(interval: Option<Interval>) -> Quantity {
     let cycles = Unit::CoreCycles;
     interval.map_or(Quantity::refused(cycles), |interval| Quantity::new(interval, cycles))
 }
