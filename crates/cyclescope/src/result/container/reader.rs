@@ -52,6 +52,15 @@ impl Container {
             .map_err(|error| ContainerError::damaged(super::MANIFEST, "facts", error.to_string()))
     }
 
+    /// The machine's facts, as `doctor` prints them.
+    pub(crate) fn machine(&self) -> Result<Value, ContainerError> {
+        let machine = &self.manifest.origin.machine;
+        match machine.is_object() {
+            true => Ok(machine.clone()),
+            false => Err(ContainerError::damaged(super::MANIFEST, "machine", "it has no facts")),
+        }
+    }
+
     fn part(&self, part: Part) -> Result<PartReader, ContainerError> {
         let facts = &self.manifest.files[part.file()];
         part::open(&self.directory, part, facts, self.manifest.finished)

@@ -155,8 +155,19 @@ fn what_came_after_a_checkpoint_is_not_there() {
     assert!(matches!(container.require_finished(), Err(ContainerError::Unfinished)));
     assert_eq!(events(&container).unwrap().len(), 3);
     assert_eq!(container.records().unwrap().filter_map(Result::ok).count(), 3);
-    remove_unfinished(&folder.0);
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
+
+#[test]
+fn unfinished_evidence_is_kept_where_a_line_of_the_result_is_complete() {
+    let folder = Folder::new("unfinished");
+    for lines in [0, 1] {
+        let mut writer = Writer::create(&folder.0, origin()).unwrap();
+        (0..lines).for_each(|_| writer.line_of_result("{}").unwrap());
+        writer.checkpoint().unwrap();
+        drop(writer);
+        remove_unfinished(&folder.0);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count() > 0, lines > 0);
+    }
 }
 
 #[test]

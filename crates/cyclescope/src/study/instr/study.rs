@@ -221,8 +221,7 @@ impl Study for InstrStudy {
     fn restore(container: &Container) -> Result<InstrStudy, ContainerError> {
         let plan: SurveyPlan = container.facts()?;
         let subjects = plan.subjects()?;
-        let origin = &container.manifest.origin;
-        let (machine, repro) = (origin.machine.clone(), origin.repro.clone());
+        let (machine, repro) = (container.machine()?, container.manifest.origin.repro.clone());
         Ok(InstrStudy::new(plan, subjects, machine, repro, closed(), Kept::default()))
     }
 

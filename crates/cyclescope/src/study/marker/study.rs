@@ -9,7 +9,7 @@ use super::survey;
 use crate::executor::{LockState, Open, closed};
 use crate::measure::{Plan, imul_latency};
 use crate::result::answers::Answers;
-use crate::result::container::{Container, ContainerError, MANIFEST, Origin, plain};
+use crate::result::container::{Container, ContainerError, plain};
 use crate::study::contract::{Follow, Progress, Record, Role, Stop, Study, going};
 use crate::study::info::StudyInfo;
 use serde::{Deserialize, Serialize};
@@ -142,10 +142,7 @@ impl Study for MarkerStudy {
         if let Err(refused) = Catalog::of(&plan.executor) {
             return Err(ContainerError::fact("executor", refused.to_string()));
         }
-        let Origin { machine, repro, .. } = container.manifest.origin.clone();
-        if !machine.is_object() {
-            return Err(ContainerError::damaged(MANIFEST, "machine", "it has no facts"));
-        }
+        let (machine, repro) = (container.machine()?, container.manifest.origin.repro.clone());
         Ok(MarkerStudy { plan, machine, repro, bench: None, open: closed(), found: None })
     }
 
