@@ -9,7 +9,7 @@ use crate::measure::rounds::{Reading, Rounds, combination, quiet, unshared};
 use crate::random::Random;
 use crate::ruler::{Alone, Quiet};
 use crate::statistics::Interval;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Layouts that are aimed at, and fewer where rounds are slow: the interval is over layouts.
 const LAYOUTS: usize = 48;
@@ -65,21 +65,23 @@ impl<'a> Means<'a> {
     /// would find it too often.
     pub(super) fn run(&mut self, trial: &Trial, time: Duration) -> Result<Option<Outcome>, RunError> {
         let programs = Rounds::new(&trial.ruler, self.step).with(trial.programs.iter().cloned(), true);
-        let begun = Instant::now();
+        let begun = self.executor.now();
         programs.run(self.executor, PILOT.0, PILOT.1, self.random)?;
-        let round = (begun.elapsed().as_secs_f64() / (PILOT.0 as f64 * f64::from(PILOT.1))).max(SHORTEST);
-        let left = || (time.saturating_sub(begun.elapsed()).as_secs_f64() / round) as usize;
-        let layouts = (left() / ROUNDS_LEAST).clamp(LAYOUTS_LEAST, LAYOUTS);
+        let mut spent = self.executor.now().saturating_sub(begun);
+        let round = (spent.as_secs_f64() / (PILOT.0 as f64 * f64::from(PILOT.1))).max(SHORTEST);
+        let left = |spent| (time.saturating_sub(spent).as_secs_f64() / round) as usize;
+        let layouts = (left(spent) / ROUNDS_LEAST).clamp(LAYOUTS_LEAST, LAYOUTS);
         let mut readings = Vec::new();
         loop {
-            let rounds = (left() / layouts).clamp(ROUNDS_LEAST, ROUNDS_MOST);
+            let rounds = (left(spent) / layouts).clamp(ROUNDS_LEAST, ROUNDS_MOST);
             let more = programs.run(self.executor, layouts, rounds as u32, self.random)?;
             readings.extend(more.iter().filter_map(|layout| layout.read()));
             let outcome = self.outcome(trial, &readings);
             let narrow = |outcome: &Outcome| {
                 outcome.conditions.alone && outcome.costs.iter().all(|cost| cost.half_width() <= WANTED)
             };
-            if outcome.as_ref().is_some_and(narrow) || left() < layouts * ROUNDS_LEAST {
+            spent = self.executor.now().saturating_sub(begun);
+            if outcome.as_ref().is_some_and(narrow) || left(spent) < layouts * ROUNDS_LEAST {
                 return Ok(outcome);
             }
         }

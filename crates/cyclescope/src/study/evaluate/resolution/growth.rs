@@ -13,7 +13,7 @@ use crate::ruler::ADD;
 use crate::ruler::LayoutSamples;
 use crate::study::evaluate::Subject;
 use serde::Serialize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `mov dword ptr [rdi], 1`: the statement in the paper's loop, `(*var)= 1`.
 const STORE: &[u8] = &[0xc7, 0x07, 0x01, 0x00, 0x00, 0x00];
@@ -81,8 +81,8 @@ pub(super) struct Plan {
     pub(super) lengths: Vec<u32>,
     pub(super) share: Share,
     pub(super) passes: usize,
-    /// Further passes follow as long as they end before.
-    pub(super) until: Option<Instant>,
+    /// Further passes follow as long as they end before, by the executor's time.
+    pub(super) until: Option<Duration>,
 }
 
 impl Plan {
@@ -94,21 +94,21 @@ impl Plan {
         time: Duration,
         random: &mut Random,
     ) -> Result<Plan, RunError> {
-        let until = Instant::now() + time;
+        let until = executor.now() + time;
         // How many lengths fit with this share, by a trial.
         let mut fitting = |share: Share| {
             let trial = Plan { lengths: spread(TRIAL), share, passes: 1, until: None };
             let mut experiment = Experiment::new(subject, body, &trial);
-            let mut pass = Duration::MAX;
+            let (mut pass, mut now) = (Duration::MAX, executor.now());
             // The shorter of two: others may take the CPU during one.
             for _ in 0..2 {
-                let start = Instant::now();
+                let start = now;
                 experiment.pass(executor, random)?;
-                pass = pass.min(start.elapsed());
+                now = executor.now();
+                pass = pass.min(now.saturating_sub(start));
             }
-            let pass = pass * PASSES as u32;
-            let left = until.saturating_duration_since(Instant::now());
-            Ok(TRIAL * left.as_nanos() as usize / pass.as_nanos().max(1) as usize)
+            let passes = (pass * PASSES as u32).as_secs_f64();
+            Ok((TRIAL as f64 * until.saturating_sub(now).as_secs_f64() / passes) as usize)
         };
         let least = SHARES[SHARES.len() - 1];
         // The first batch of a kind meets cold code, and a worker that has yet to wake.

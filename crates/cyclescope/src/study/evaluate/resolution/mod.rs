@@ -40,7 +40,7 @@ use crate::error::RunError;
 use crate::executor::Executor;
 use crate::random::Random;
 use crate::unit::Unit;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Time for one method: three fifths for the staircase of additions, which tell one core cycle from the next, and a fifth
 /// each for the paper's loop and for the readings by number. Then some 290 readings of each length tell four of five
@@ -92,7 +92,7 @@ pub fn resolution(
     time: Duration,
     random: &mut Random,
 ) -> Result<Resolution, RunError> {
-    let start = Instant::now();
+    let start = executor.now();
     let part = time / 5;
     let mut staircases = Vec::new();
     for body in Body::ALL {
@@ -113,7 +113,7 @@ pub fn resolution(
         confidence: CONFIDENCE,
         staircases,
         by_samples,
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: executor.now().saturating_sub(start).as_secs_f64(),
         caveats: subject.caveats(),
     })
 }

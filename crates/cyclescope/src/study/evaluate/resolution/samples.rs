@@ -19,7 +19,7 @@ use crate::ruler::LayoutSamples;
 use crate::statistics::{Interval, mean, normal_quantile, sample_variance, t_interval};
 use crate::study::evaluate::Subject;
 use serde::Serialize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Lengths of each pair of chains: code so short that nothing but the reading matters, and as long as the
 /// staircase's end, where the core's frequency does too.
@@ -132,17 +132,19 @@ fn for_a_time(
     time: Duration,
     random: &mut Random,
 ) -> Result<Vec<LayoutSamples>, RunError> {
-    let start = Instant::now();
+    let start = executor.now();
     let mut schedule = schedule(subject, chain);
     let mut layouts = run(executor, &mut schedule, chain, FIRST_LAYOUTS, random)?;
-    while start.elapsed() < time && layouts.len() < LAYOUTS_MOST {
-        let elapsed = start.elapsed().as_secs_f64();
-        let left = time.as_secs_f64() - elapsed;
-        let fitting = left * BATCH_SHARE / (elapsed / layouts.len() as f64);
+    loop {
+        let elapsed = executor.now().saturating_sub(start);
+        if elapsed >= time || layouts.len() >= LAYOUTS_MOST {
+            return Ok(layouts);
+        }
+        let fitting =
+            (time - elapsed).as_secs_f64() * BATCH_SHARE / (elapsed.as_secs_f64() / layouts.len() as f64);
         let count = (fitting as usize).clamp(FIRST_LAYOUTS, BATCH_MOST);
         layouts.append(&mut run(executor, &mut schedule, chain, count, random)?);
     }
-    Ok(layouts)
 }
 
 /// Runs so many layouts that differ in the order of their calls.

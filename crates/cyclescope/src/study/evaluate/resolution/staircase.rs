@@ -15,7 +15,7 @@ use crate::ruler::{LayoutSamples, shared_margin};
 use crate::statistics::{Interval, mean, t_interval};
 use crate::study::evaluate::Subject;
 use serde::Serialize;
-use std::time::Instant;
+use std::time::Duration;
 
 /// More passes than this are more memory and no more insight.
 const PASSES_MOST: usize = 64;
@@ -84,11 +84,14 @@ pub(super) fn measure(
 ) -> Result<Staircase, RunError> {
     let mut experiment = Experiment::new(subject, body, plan);
     let mut passes = Vec::new();
-    let start = Instant::now();
+    let start = executor.now();
     // Another pass takes about as long as those before did.
-    let fits =
-        |passes: u32| plan.until.is_some_and(|until| Instant::now() + start.elapsed() / passes <= until);
-    while passes.len() < plan.passes || passes.len() < PASSES_MOST && fits(passes.len() as u32) {
+    let fits = |now: Duration, passes: u32| {
+        plan.until.is_some_and(|until| now + now.saturating_sub(start) / passes <= until)
+    };
+    while passes.len() < plan.passes
+        || passes.len() < PASSES_MOST && fits(executor.now(), passes.len() as u32)
+    {
         passes.push(experiment.pass(executor, random)?);
     }
     let found = evaluate(body, &plan.lengths, &passes, &experiment.chain);
