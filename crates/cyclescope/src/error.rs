@@ -127,10 +127,10 @@ pub struct BadBatch {
 }
 
 /// A text that lives as long as the program. By this name serde does not take it for one that lives in what it reads.
-type Constant = &'static str;
+pub(crate) type Constant = &'static str;
 
 /// Reads a text that lives as long as the program.
-fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Constant, D::Error> {
+pub(crate) fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Constant, D::Error> {
     Ok(interned(&String::deserialize(deserializer)?))
 }
 

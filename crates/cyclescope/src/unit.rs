@@ -41,7 +41,7 @@ impl Unit {
 }
 
 /// A frequency in hertz.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hertz(pub f64);
 

@@ -34,11 +34,12 @@ use crate::machine::tsc_study::TscStudy;
 use crate::measure::rounds::Rounds;
 use crate::random::Random;
 use crate::unit::Unit;
+use serde::{Deserialize, Serialize};
 use siblings::Target;
 use std::time::{Duration, Instant};
 
 /// How thorough an examination is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
     /// For the calibration of the TSC; half of it when its windows agree.
     calibration: Duration,
@@ -88,7 +89,7 @@ pub struct Means<'a> {
 }
 
 /// The timing method, and what speaks for it.
-#[derive(Debug, Clone, Copy, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Chosen {
     /// Its name.
     pub name: &'static str,

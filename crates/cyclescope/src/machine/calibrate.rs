@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use super::reading::lfence_rdtsc;
@@ -19,7 +19,7 @@ use crate::error::Unavailable;
 use crate::unit::Hertz;
 
 /// The rate of the TSC with a 95 % interval, relative to `CLOCK_MONOTONIC_RAW`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The rate.
     pub hertz: Hertz,

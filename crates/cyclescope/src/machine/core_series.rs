@@ -8,8 +8,9 @@
 //! Limits: what lasts for fewer looks than that is not counted; where the clock changes at nearly every look,
 //! it passes for noise. A slow drift counts as a change each time it has left its last level.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::error::Constant;
 use crate::statistics::{median, quantile};
 use crate::unit::{Hertz, Unit};
 
@@ -23,10 +24,11 @@ pub(crate) struct Look {
 }
 
 /// The core clock over time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoreSeries {
     /// The timing method that looked.
-    pub clock: &'static str,
+    #[serde(deserialize_with = "crate::error::constant")]
+    pub clock: Constant,
     /// What it counts.
     pub unit: Unit,
     /// The series, at most 200: single looks, or groups of neighbours where there are more.
@@ -54,7 +56,7 @@ pub struct CoreSeries {
 }
 
 /// A point of the series.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CorePoint {
     /// Seconds since the series began.
     pub at_s: f64,
@@ -67,7 +69,7 @@ pub struct CorePoint {
 }
 
 /// A change of the core clock.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The last look before, in seconds since the series began.
     pub after_s: f64,

@@ -3,7 +3,7 @@
 //!
 //! Plain results; [`crate::doctor`] makes the experiments.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::statistics::Interval;
 use crate::unit::Unit;
@@ -65,7 +65,7 @@ impl CoreStudy {
 
 /// Whether durations of slightly different lengths have means on a straight line. Where a program keeps time
 /// with the TSC's step, they form stairs instead.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
     /// The TSC's step as the timing method sees it, in raw units.
     pub step: f64,

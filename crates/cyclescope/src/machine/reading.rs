@@ -4,10 +4,10 @@
 
 use std::arch::asm;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A way of reading the TSC whose step and cost are of interest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
     /// Bare RDTSC, which may execute before earlier instructions are done.

@@ -9,14 +9,14 @@
 //! Limits: steps from 2 to about 100 ticks; one that is no whole number and below 3.5 reads as 1. A core
 //! whose clock is slower than the TSC sees its own period as a step.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use super::reading::{Reading, lfence_rdtsc, rdtsc, rdtscp};
 use super::tsc::TscFacts;
 
 /// The step found in a set of deltas.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The step in TSC ticks; 1 where the deltas show none.
     pub ticks: f64,

@@ -17,7 +17,7 @@ mod tests;
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Machine;
 use super::fact::Fact;
@@ -26,7 +26,7 @@ use super::step::measure_step;
 use bounds::{Comparison, Exchange, compare};
 
 /// The TSCs of other CPUs compared with that of the target CPU.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Synchrony {
     /// The target CPU, A of all comparisons.
     pub cpu: u32,
@@ -45,7 +45,7 @@ pub struct Synchrony {
 }
 
 /// One other CPU.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     /// Its number: B of the comparison.
     pub cpu: u32,

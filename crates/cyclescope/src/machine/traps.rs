@@ -6,7 +6,7 @@
 
 use std::arch::asm;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use super::features::Features;
@@ -15,7 +15,7 @@ use super::tsc::TscFacts;
 use crate::error::Unavailable;
 
 /// Costs of the timing instructions, in TSC ticks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Traps {
     /// One CPUID (leaf 0).
     pub cpuid: Fact<f64>,
@@ -111,7 +111,7 @@ fn median_of(count: usize, measure: impl Fn() -> u64) -> u64 {
 }
 
 /// The experiment on LFENCE: a chain of multiplications before a read of the TSC.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LfenceProof {
     /// Ticks that 128 more multiplications add to a very long chain: what they really take.
     pub chain: f64,

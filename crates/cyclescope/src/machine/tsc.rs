@@ -1,16 +1,16 @@
 //! Facts about the time stamp counter that need no measurement, and what each source says its rate is.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::cpu::{Cpu, Vendor, cpuinfo_field};
 use super::fact::{Fact, Files};
 use super::features::Features;
 use super::leaves::{Leaves, Register};
-use crate::error::Unavailable;
+use crate::error::{Constant, Unavailable};
 use crate::unit::Hertz;
 
 /// What CPUID and the kernel say of the TSC.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscFacts {
     /// Why RDTSC would fault in this process; `None` when it may be executed.
     pub disabled: Option<String>,
@@ -46,10 +46,11 @@ pub struct GivenTsc {
 }
 
 /// One source's word on the rate of the TSC.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// The source, such as `cpuid 15h` or `kernel log, refined`.
-    pub name: &'static str,
+    #[serde(deserialize_with = "crate::error::constant")]
+    pub name: Constant,
     /// The rate in hertz.
     pub rate: Fact<Hertz>,
 }

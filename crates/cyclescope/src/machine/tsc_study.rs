@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Machine;
 use super::calibrate::{Calibration, calibrate};
@@ -17,7 +17,7 @@ use super::tsc::Source;
 use crate::error::Unavailable;
 
 /// The results of the experiments on the TSC, made on the CPU that the calling thread runs on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscStudy {
     /// The rate.
     pub calibration: Calibration,
@@ -32,7 +32,7 @@ pub struct TscStudy {
 }
 
 /// A source's word and its distance from the calibration.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedSource {
     /// The source and its rate.
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub struct ComparedSource {
 }
 
 /// The step of one way of reading the TSC.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadingStep {
     /// The way of reading.
     pub reading: Reading,

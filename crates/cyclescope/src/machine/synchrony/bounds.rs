@@ -11,7 +11,7 @@
 //! the step may differ between the two CPUs. Reads of a stepping counter were also seen one tick too high
 //! ([`super::super::step`]).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::fact::Fact;
 use crate::statistics::Interval;
@@ -28,7 +28,7 @@ pub(crate) struct Exchange {
 }
 
 /// What a number of exchanges proves about the TSC of CPU B relative to that of CPU A.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// By how many ticks B's TSC is ahead of A's: a hard bound with its middle, if the lead was one and the
     /// same in all exchanges. Unknown where no constant fits them.
@@ -50,7 +50,7 @@ pub struct Comparison {
 }
 
 /// How long exchanges took, in ticks of A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
     /// The fastest.
     pub least: u64,
@@ -60,7 +60,7 @@ pub struct RoundTrip {
 
 /// Time seen to run backwards from one CPU to the other, as Linux looks for it when a CPU starts
 /// (arch/x86/kernel/tsc_sync.c, `check_tsc_warp`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Backwards {
     /// Exchanges in which a reading was smaller than one that had caused it.
     pub exchanges: usize,
@@ -69,7 +69,7 @@ pub struct Backwards {
 }
 
 /// The lead in one block, which lasts about a millisecond.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockOffset {
     /// The block's middle, in A's ticks since the first exchange.
     pub at_ticks: f64,
