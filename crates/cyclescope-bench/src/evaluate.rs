@@ -5,13 +5,16 @@
 
 use crate::lab::{Lab, Load, Outcome};
 use cyclescope::clock;
-use cyclescope::executor::user::{User, UserOptions, capabilities};
-use cyclescope::study::evaluate::evaluation::{Evaluation, Executors, evaluate};
+use cyclescope::executor::OpenOptions;
+use cyclescope::executor::user::capabilities;
+use cyclescope::result::answers::Answers;
+use cyclescope::study::evaluate::Evaluate;
+use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::plan::{self, Plan, Times};
 use cyclescope::study::evaluate::reader::Size;
+use cyclescope::study::{Stop, Study};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Evaluations in each condition.
@@ -135,18 +138,12 @@ fn full(lab: &mut Lab) -> Outcome {
 
 fn one(lab: &mut Lab, size: Size, (budget, slow): (Duration, Duration), times: Times) -> Outcome<Evaluation> {
     let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[capabilities(&lab.machine)]);
-    let plan = Plan { candidates, size, budget, slow: Some(slow), times, seed: lab.seed() };
-    let mut executor = lab.executor()?;
-    let cpu = lab.cpu;
-    let spawn =
-        move |cpu: usize, counter| User::spawn(&UserOptions { cpu, counter, ..UserOptions::default() });
-    let executors = Executors {
-        plain: &mut executor,
-        further: Vec::new(),
-        counting: &|| Ok(Box::new(spawn(cpu, true)?)),
-        others: &|cpu| Ok(Box::new(spawn(cpu as usize, false)?)),
-        made: None,
-    };
-    let found = evaluate(executors, &plan, &not_run, &mut |_| ControlFlow::Continue(()))?;
-    Ok(found.ok_or("nobody ended the evaluation")?)
+    let (slow, seed) = (Some(slow), lab.seed());
+    let plan = Plan { candidates, not_run, size, budget, slow, times, seed, series: false };
+    let mut study = Evaluate::new(lab.machine.clone(), plan, OpenOptions::default(), String::new());
+    match study.measure(&Answers::live(), &mut Vec::new()) {
+        Ok(()) => Ok(study.found.ok_or("a study that ends has found something")?),
+        Err(Stop::Failed(error)) => Err(error.into()),
+        Err(Stop::Asked) => Err("nobody ended the evaluation".into()),
+    }
 }

@@ -8,7 +8,6 @@ pub struct Plots {
     directory: PathBuf,
     /// The line under each title: the machine.
     machine: String,
-    drawn: usize,
 }
 
 impl Plots {
@@ -23,23 +22,16 @@ impl Plots {
             let text = format!("no graphs can be written to {}: {error}", directory.display());
             Failure::usage(text, Some("name a directory where you may write"))
         })?;
-        Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string(), drawn: 0 })
-    }
-
-    /// How many were drawn.
-    pub fn drawn(&self) -> usize {
-        self.drawn
+        Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string() })
     }
 
     /// Writes one.
-    pub fn draw(&mut self, name: &str, svg: &str) -> Result<(), Failure> {
+    pub fn draw(&self, name: &str, svg: &str) -> Result<(), Failure> {
         let path = self.directory.join(format!("{name}.svg"));
         std::fs::write(&path, svg).map_err(|error| {
             Failure::internal(format!("{} can't be written: {error}", path.display()))
                 .with_remedy("leave --plots out, or name another directory")
-        })?;
-        self.drawn += 1;
-        Ok(())
+        })
     }
 
     /// The machine, for the line under a title.

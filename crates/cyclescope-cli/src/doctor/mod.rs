@@ -71,7 +71,9 @@ fn print(
 ) -> Result<(), Failure> {
     let mut page = Page::new(output);
     sections::processor(&mut page, machine, common)?;
-    sections::tsc(&mut page, machine, diagnosis)?;
+    let Diagnosis { tsc: study, phases, .. } = diagnosis;
+    let (told, lfence) = (&machine.tsc, machine.features.lfence());
+    sections::tsc(&mut page, &sections::Tsc { told, lfence, study, phases })?;
     sections::core(&mut page, diagnosis)?;
     sections::counters(&mut page, diagnosis)?;
     executors::section(&mut page, diagnosis)?;

@@ -6,12 +6,14 @@ use crate::output::Output;
 use crate::page::Page;
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
-use cyclescope::machine::core_study::{CoreStudy, Sharing, SiblingProof, SiblingStudy};
+use cyclescope::machine::core_study::{CoreStudy, Phases, Sharing, SiblingProof, SiblingStudy};
 use cyclescope::machine::cpu::{CoreType, Cpu};
 use cyclescope::machine::fact::Fact;
+use cyclescope::machine::features::LfenceOrder;
 use cyclescope::machine::finding::State;
 use cyclescope::machine::topology::cpu_list;
 use cyclescope::machine::traps::Traps;
+use cyclescope::machine::tsc::TscFacts;
 use cyclescope::machine::tsc_study::{ReadingStep, TscStudy};
 use cyclescope::statistics::Interval;
 use cyclescope::unit::Hertz;
@@ -98,9 +100,21 @@ fn core_types(machine: &Machine) -> String {
     }
 }
 
+/// What is known of the TSC.
+pub struct Tsc<'a> {
+    /// By CPUID and the kernel.
+    pub told: &'a TscFacts,
+    /// What makes LFENCE wait.
+    pub lfence: &'a Fact<LfenceOrder>,
+    /// By experiments.
+    pub study: &'a Fact<TscStudy>,
+    /// Whether means see through its step.
+    pub phases: &'a Fact<Phases>,
+}
+
 /// The time stamp counter.
-pub fn tsc(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
-    let tsc = &machine.tsc;
+pub fn tsc(page: &mut Page, found: &Tsc) -> Result<(), Failure> {
+    let tsc = found.told;
     page.section("Time stamp counter (TSC)")?;
     page.row("readable", &tsc.disabled.as_ref().map_or("yes".to_string(), |why| format!("no: {why}")))?;
     let told = |flag: &bool, what: &str| format!("{} (reported by the kernel: {what})", yes(flag));
@@ -108,20 +122,20 @@ pub fn tsc(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<
     page.fact("nonstop", &tsc.nonstop, |flag| told(flag, "it keeps counting in sleep states"))?;
     page.row("invariant", &format!("{} (CPUID promises both)", yes(&tsc.invariant)))?;
     page.fact("kernel's clock", &tsc.clocksource, String::clone)?;
-    let study = match &diagnosis.tsc {
+    let study = match found.study {
         Fact::Known(study) => study,
         Fact::Unknown(why) => return page.unknown("rate, step, cost", why),
     };
     rates(page, study)?;
     let steps: Vec<String> = study.steps.iter().map(step).collect();
     page.row("step in ticks", &steps.join(", "))?;
-    page.fact("phases of step", &diagnosis.phases, |phases| {
+    page.fact("phases of step", found.phases, |phases| {
         let verdict =
             if phases.uniform { "uniform: means resolve less than the step" } else { "not uniform" };
         format!("{verdict} (off by {:.3} of it)", phases.off_line)
     })?;
     costs(page, &study.traps)?;
-    page.row("LFENCE", &lfence(machine, study))
+    page.row("LFENCE", &lfence(found.lfence, study))
 }
 
 fn step(found: &ReadingStep) -> String {
@@ -181,9 +195,8 @@ fn costs(page: &mut Page, traps: &Traps) -> Result<(), Failure> {
     }
 }
 
-fn lfence(machine: &Machine, study: &TscStudy) -> String {
-    use cyclescope::machine::features::LfenceOrder;
-    let promise = match machine.features.lfence().known() {
+fn lfence(order: &Fact<LfenceOrder>, study: &TscStudy) -> String {
+    let promise = match order.known() {
         Some(LfenceOrder::Architectural) => "promised by its definition",
         Some(LfenceOrder::AlwaysSerializing) => "promised by this processor",
         Some(LfenceOrder::SetByKernel) => "enabled by the kernel",

@@ -1,36 +1,27 @@
 //! `cyclescope evaluate`: how good each timing method is here.
 
-mod evidence;
-mod follower;
-mod plots;
-mod replay;
+mod graphs;
 mod rows;
 mod sections;
 mod tables;
 
-pub use cyclescope::study::evaluate::evidence::STUDY as NAME;
-pub use replay::replay;
-
 use crate::args::{Common, EvaluateArgs};
-use crate::evidence::Place;
+use crate::driver::{Front, Order, drive};
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::page::Page;
 use crate::plots::Plots;
 use crate::{repro, run};
 use cyclescope::clock::{self, Clock};
-use cyclescope::error::RunError;
-use cyclescope::executor::user::{User, UserOptions};
-use cyclescope::executor::{Capabilities, DEFAULT, Executor, LockState};
+use cyclescope::executor::{Capabilities, DEFAULT, OpenOptions};
 use cyclescope::machine::Machine;
-use cyclescope::record::exit;
-use cyclescope::study::evaluate::Candidate;
-use cyclescope::study::evaluate::evaluation::{Executors, evaluate as measure};
+use cyclescope::result::container::Container;
 use cyclescope::study::evaluate::plan::{self, NotRun, Plan, Times};
 use cyclescope::study::evaluate::reader::Size;
-use cyclescope::study::evaluate::record::Surroundings;
-use evidence::Evidence;
-use follower::Follower;
+use cyclescope::study::evaluate::{Candidate, Evaluate};
 use std::time::Duration;
+
+pub use cyclescope::study::evaluate::NAME;
 
 /// Runs the command and returns the exit code: an evaluation that completes is done, whatever its verdict.
 pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
@@ -46,42 +37,51 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let machine = run::machine(common)?;
     machine.tsc.require()?;
     let (candidates, not_run) = candidates(named, common, &machine)?;
-    let plan = plan(common, args, candidates);
     // Before anything is made: where no code runs, nothing shall stay behind.
-    let cpu = machine.target_cpu();
-    let mut further = match common.offer().is_default() {
-        true => None,
-        false => Some(crate::executor::opening(common, &machine, false)()?),
-    };
-    let mut executor = spawn(cpu, false)?;
-    let plots = args.plots.as_deref();
-    let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
+    [DEFAULT, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
+    let plan = plan(common, args, candidates, not_run);
     let repro = repro::evaluate(common, args, plan.seed);
-    let place = Place::prepare(common)?;
-    let evidence = place.as_ref().zip(common.evidence.as_deref());
-    let evidence =
-        evidence.map(|(place, directory)| Evidence::new(place, directory, &machine, &repro)).transpose()?;
-    let around = Surroundings::new(&machine, plan.seed, repro);
-    let mut follower =
-        Follower::new(&machine, &around, (args.series, &not_run), evidence, plots.as_mut(), output);
-    let executors = Executors {
-        plain: &mut executor,
-        further: further.iter_mut().map(|further| &mut **further as &mut dyn Executor).collect(),
-        counting: &|| Ok(Box::new(spawn(cpu, true)?)),
-        others: &|cpu| Ok(Box::new(spawn(cpu, false)?)),
-        made: None,
-    };
-    let result = measure(executors, &plan, &not_run, &mut |event| follower.take(event));
-    follower.finish(result?)?;
-    let disturbed = further.as_deref().filter(|further| further.lock_state() != Some(&LockState::Taken));
-    if let Some(lock) = disturbed.unwrap_or(&executor).lock_state() {
-        crate::executor::warn_of_neighbours(lock, cpu);
-    }
-    Ok(exit::DONE)
+    let options = OpenOptions { force: common.force, ..OpenOptions::default() };
+    let mut study = Evaluate::new(machine.clone(), plan, options, repro.clone());
+    let plots = args.plots.as_deref();
+    let order = Order { plots, ..Order::new(common, &machine, &repro) };
+    drive(&Look { draws: plots.is_some() }, &mut study, order, output)
 }
 
-fn spawn(cpu: u32, counter: bool) -> Result<User, RunError> {
-    User::spawn(&UserOptions { cpu: cpu as usize, counter, ..UserOptions::default() })
+/// How `evaluate` looks.
+struct Look {
+    /// Whether graphs are drawn.
+    draws: bool,
+}
+
+impl Front for Look {
+    type Study = Evaluate;
+
+    fn text(&self, study: &Evaluate, output: &mut Output) -> Result<(), Failure> {
+        let Some(found) = &study.found else { return Ok(()) };
+        let (mut page, not_run) = (Page::new(output), &study.plan.not_run);
+        sections::machine(&mut page, found, &study.around)?;
+        tables::samples(&mut page, found, not_run)?;
+        tables::published(&mut page, found)?;
+        tables::resolution(&mut page, found)?;
+        tables::contamination(&mut page, found, not_run)?;
+        sections::claims(&mut page, &found.claims)?;
+        sections::verdicts(&mut page, found)?;
+        if self.draws {
+            let count = graphs::of(study).len();
+            page.row("graphs", &format!("{count} in the directory of --plots"))?;
+        }
+        Ok(())
+    }
+
+    fn draw(&self, study: &Evaluate, plots: &mut Plots) -> Result<(), Failure> {
+        graphs::of(study).iter().try_for_each(|graph| plots.draw(&graph.name, &graph.chart.svg()))
+    }
+}
+
+/// Computes an evaluation again from its evidence.
+pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
+    crate::again::again(&Look { draws: false }, container, output)
 }
 
 /// The timing methods of these names, each once; none for all of them.
@@ -116,7 +116,7 @@ fn candidates(
     Ok(plan::candidates(clocks, machine, &executors))
 }
 
-fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>) -> Plan {
+fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>, not_run: Vec<NotRun>) -> Plan {
     let (size, usual, slow, times) = match common.quick {
         true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK),
         false => (Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL),
@@ -130,6 +130,7 @@ fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>) -> Pla
     };
     Plan {
         candidates,
+        not_run,
         size: Size {
             ensembles: args.ensembles.unwrap_or(size.ensembles),
             samples: args.samples.unwrap_or(size.samples),
@@ -138,6 +139,7 @@ fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>) -> Pla
         slow: args.budget.is_none().then_some(slow),
         times: times.within(budget, usual),
         seed: common.seed.unwrap_or_else(run::seed),
+        series: args.series,
     }
 }
 

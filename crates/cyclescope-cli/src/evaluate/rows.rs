@@ -47,14 +47,6 @@ impl Rows {
     }
 }
 
-/// A method in a sentence.
-pub fn named(Candidate { clock, executor }: Candidate) -> String {
-    match executor == DEFAULT.name {
-        true => clock.name.to_string(),
-        false => format!("{} in {}", clock.name, place(executor)),
-    }
-}
-
 /// The methods that were not run, each with its reasons; `found` were, on one executor or two.
 pub fn not_run(found: &[Candidate], not_run: &[NotRun]) -> Vec<String> {
     let of = |one: &NotRun, other: &NotRun| one.candidate.clock.name == other.candidate.clock.name;

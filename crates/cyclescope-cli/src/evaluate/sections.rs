@@ -6,32 +6,27 @@ use crate::output::Output;
 use crate::page::Page;
 use cyclescope::caveat::Caveat;
 use cyclescope::executor::Offer;
-use cyclescope::machine::Machine;
 use cyclescope::machine::core_series::CoreSeries;
 use cyclescope::machine::synchrony::{Pair, Synchrony};
 use cyclescope::study::evaluate::contamination::Claim;
-use cyclescope::study::evaluate::evaluation::Evaluation;
+use cyclescope::study::evaluate::evaluation::{Evaluation, Facts};
 use cyclescope::study::evaluate::record::Surroundings;
 use cyclescope::study::evaluate::verdict::{Recommended, Verdict};
 
 /// The machine and its clocks.
-pub fn machine(
-    page: &mut Page,
-    machine: &Machine,
-    evaluation: &Evaluation,
-    around: &Surroundings,
-) -> Result<(), Failure> {
+pub fn machine(page: &mut Page, evaluation: &Evaluation, around: &Surroundings) -> Result<(), Failure> {
     let facts = &evaluation.facts;
     let names: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor).collect();
     let executors = if names.len() > 1 { "executors" } else { "executor" };
     page.section("Machine")?;
-    page.row("processor", &machine.cpu.name())?;
+    page.row("processor", &around.cpu_model)?;
     let text = format!("{}, {executors} {}, seed {}", around.cpu, names.join(" and "), around.seed);
     page.row("CPU", &text)?;
     if facts.emulated {
         page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
     }
-    doctor::tsc(page, machine, &facts.diagnosis)?;
+    let Facts { told, lfence, tsc, phases, .. } = facts;
+    doctor::tsc(page, &doctor::Tsc { told, lfence, study: tsc, phases })?;
     page.section("Core clock over time, and other CPUs")?;
     page.fact("core clock", &facts.series, series)?;
     match &facts.synchrony {

@@ -1,6 +1,6 @@
 //! The tables of an evaluation, 80 columns wide.
 
-use super::rows::{self, Rows, named};
+use super::rows::{self, Rows};
 use crate::failure::Failure;
 use crate::page::{Page, note, print, table};
 use cyclescope::caveat::Caveat;
@@ -44,7 +44,7 @@ pub fn samples(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun]) -> 
         evaluation.methods.iter().filter_map(|found| found.method.as_ref()).collect();
     of_samples(page, &methods)?;
     for found in evaluation.methods.iter().filter(|found| found.method.is_none()) {
-        let name = named(found.candidate);
+        let name = found.candidate;
         note(page, &format!("{name} gave no valid reading: its ends were before its starts"))?;
     }
     for text in rows::not_run(&candidates(evaluation), not_run) {
@@ -111,7 +111,7 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
     // Of a few methods there is room for the reasons.
     for method in methods.iter().filter(|_| methods.len() <= REASONS_MOST) {
         let why = criteria::why(&method.totals, method.subject.step);
-        note(page, &format!("{}: {why}.", named(method.subject.candidate())))?;
+        note(page, &format!("{}: {why}.", method.subject.candidate()))?;
     }
     scaled(page, methods)
 }
@@ -127,7 +127,7 @@ fn scaled(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> 
             let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
             let text = format!(
                 "{}: {ensembles} x {samples} samples for lack of time, not {} x {}.",
-                named(method.subject.candidate()),
+                method.subject.candidate(),
                 method.asked.ensembles,
                 method.asked.samples
             );
@@ -176,7 +176,7 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
     )?;
     for method in methods.iter().filter(|method| !method.ergodic_trimmed()) {
         if let Some(summary) = &method.trimmed {
-            let name = named(method.subject.candidate());
+            let name = method.subject.candidate();
             note(page, &format!("{name}: {}.", summary.why(method.subject.step)))?;
         }
     }

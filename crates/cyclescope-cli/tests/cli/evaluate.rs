@@ -134,13 +134,27 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     }
 }
 
-/// The durations of each ensemble, read from evidence by no code of the library.
-fn durations(directory: &Path, kept: &Value) -> Vec<Vec<u128>> {
-    let number = |value: &Value| value.as_u64().expect("a number") as usize;
-    let (block, samples) = (number(&kept["shape"]["block"]), number(&kept["shape"]["size"]["samples"]));
+/// A batch of one layout, read from evidence by no code of the library.
+struct Batch {
+    programs: Value,
+    rounds: usize,
+    durations: Vec<u128>,
+}
+
+impl Batch {
+    /// Samples of its blocks, which three calls of the ruler follow each, where it is an ensemble of so many.
+    fn ensemble(&self, samples: usize) -> Option<Vec<u128>> {
+        let round = self.durations.len() / self.rounds;
+        let own = self.durations.chunks_exact(round).flat_map(|round| round[..round.len() - 3].to_vec());
+        (self.rounds == samples.div_ceil(round - 3)).then(|| own.take(samples).collect())
+    }
+}
+
+/// The batches of one layout, by their programs, of which each method has its own, in the order of the methods.
+fn batches(directory: &Path) -> Vec<Vec<Batch>> {
     let file = std::fs::File::open(directory.join("readings.zst")).expect("readings");
     let bytes = zstd::decode_all(file).expect("a whole file");
-    let (mut bytes, mut ensembles) = (&bytes[..], Vec::new());
+    let (mut bytes, mut methods) = (&bytes[..], Vec::<Vec<Batch>>::new());
     while !bytes.is_empty() {
         let length = varint(&mut bytes) as usize;
         let (head, rest) = bytes.split_at(length);
@@ -151,12 +165,16 @@ fn durations(directory: &Path, kept: &Value) -> Vec<Vec<u128>> {
         for _ in 0..count {
             varint(&mut bytes);
         }
-        if event["of"]["method"] == kept["number"] {
-            let own = durations.chunks_exact(block + 3).flat_map(|round| round[..block].to_vec());
-            ensembles.push(own.take(samples).collect());
+        if event["layouts"] == 1 {
+            let rounds = event["how"]["rounds"].as_u64().expect("a number") as usize;
+            let batch = Batch { programs: event["programs"].clone(), rounds, durations };
+            match methods.iter_mut().find(|batches| batches[0].programs == batch.programs) {
+                Some(batches) => batches.push(batch),
+                None => methods.push(vec![batch]),
+            }
         }
     }
-    ensembles
+    methods
 }
 
 #[test]
@@ -165,12 +183,11 @@ fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
     let directory = folder.path().join("evidence");
     let evidence = ["--evidence", directory.to_str().expect("text")];
     let lines = lines(&[&SMALL[..], &evidence].concat(), 0);
-    let manifest = std::fs::read_to_string(directory.join("manifest.json")).expect("a manifest");
-    let manifest: Value = serde_json::from_str(&manifest).expect("JSON");
-    for (method, kept) in
-        kind(&lines, "evaluate").into_iter().zip(manifest["facts"]["methods"].as_array().expect("two"))
-    {
-        let ensembles = durations(&directory, kept);
+    let batches = batches(&directory);
+    assert_eq!(batches.len(), 2);
+    for (method, batches) in kind(&lines, "evaluate").into_iter().zip(batches) {
+        let samples = integer(&method["samples_per_ensemble"]) as usize;
+        let ensembles: Vec<_> = batches.iter().filter_map(|batch| batch.ensemble(samples)).collect();
         assert_eq!(ensembles.len(), 6);
         let variances: Vec<u128> = ensembles.iter().map(|samples| var_calc(samples)).collect();
         let minima: Vec<u128> =
@@ -212,28 +229,29 @@ fn evidence_gives_the_same_figures_again() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     let text = output.stdout;
     let again: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    for (first, again) in kind(&first, "evaluate").into_iter().zip(&again) {
-        for field in ["clock", "total_variance_exact", "variance_of_variances_exact", "p99", "dropped_share"]
-        {
-            assert_eq!(first[field], again[field], "{field}");
-        }
-    }
+    assert!(again == first && kind(&again, "evaluate.contamination").len() == 10);
     let words = said(&["replay", path]);
     assert!(words.code == Some(0) && words.stdout.contains("rdtscp-lfence"));
+    for section in ["Machine", "Resolution", "Contamination", "Verdict"] {
+        assert!(words.stdout.contains(section), "{section}");
+    }
     // Measuring again is another command's business, which is named.
     assert_eq!(said(&["replay", "--measure", path]).code, Some(2));
     let manifest = Container::open(&directory).expect("whole evidence").manifest;
-    for (field, value) in
-        [("/shape/block", 0), ("/shape/block", u64::MAX), ("/shape/size/samples", 4_000_000_000)]
-    {
+    for (field, value) in [
+        ("/size/samples", 0),
+        ("/size/samples", 4_000_000_000),
+        ("/size/ensembles", 0),
+        ("/budget/secs", u64::MAX),
+    ] {
         let mut changed = manifest.clone();
-        let field = format!("/methods/0{field}");
+        let field = format!("/plan{field}");
         *changed.facts.pointer_mut(&field).expect("the field") = value.into();
         changed.write(&directory).expect("a file");
         assert_eq!(said(&["replay", path]).code, Some(2), "{field} {value}");
     }
     manifest.write(&directory).expect("a file");
-    let change = |number, samples: &mut Vec<Sample>| samples[0].end ^= u64::from(number == 0) << 40;
+    let change = |_, samples: &mut Vec<Sample>| samples.iter_mut().take(1).for_each(|one| one.end ^= 1 << 40);
     forged(&directory, |_| (), change, |_| ());
     assert_eq!(said(&["replay", path]).code, Some(1), "a changed reading is noticed");
     let readings = directory.join("readings.zst");

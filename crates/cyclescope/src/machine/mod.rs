@@ -29,7 +29,7 @@ pub(crate) mod step;
 pub mod synchrony;
 pub mod topology;
 pub mod traps;
-pub(crate) mod tsc;
+pub mod tsc;
 pub mod tsc_study;
 mod vendor;
 

@@ -5,7 +5,6 @@
 //! and then a sibling that is busy all the time is seen too.
 
 use crate::statistics::quantile;
-use serde::{Deserialize, Serialize};
 
 /// A core that adds fewer numbers a cycle than this share of its best is shared with a busy sibling, for a part of the
 /// time at least. Means over layouts alone agree within half a percent (4.12 to 4.15 additions a cycle); with one
@@ -30,7 +29,7 @@ const BEST: f64 = 0.9;
 const BEST_ERRORS: f64 = 1.2816;
 
 /// The width of a core of its own, as far as it has been seen.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quiet {
     /// Additions a cycle at the best.
     best: f64,

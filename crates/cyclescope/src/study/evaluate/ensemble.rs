@@ -10,13 +10,13 @@
 
 use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Raw units from which a duration is no duration: the clock went backwards, or the machine slept for days.
 pub(crate) const INSANE: u64 = 1 << 48;
 
 /// What is kept of the samples of one ensemble. Durations are in raw units of the clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ensemble {
     /// Samples.
     pub count: u64,
@@ -87,7 +87,7 @@ impl Ensemble {
 ///
 /// Integers in raw units of the clock, squared for variances, to the fourth power for variances of these. None
 /// where a figure does not fit 128 bits, which takes samples of hours.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// How many ensembles.
     pub ensembles: usize,
@@ -119,13 +119,6 @@ pub struct Fraction(pub BigRational);
 impl Serialize for Fraction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fraction {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Fraction, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(Fraction).map_err(serde::de::Error::custom)
     }
 }
 
@@ -284,11 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn fractions_survive_a_line_of_json() {
+    fn fractions_are_text_in_json() {
         let fraction = Fraction(BigRational::new(1234.into(), 600.into()));
         let text = serde_json::to_string(&fraction).unwrap();
         assert_eq!(text, "\"617/300\"");
-        assert_eq!(serde_json::from_str::<Fraction>(&text).unwrap(), fraction);
         assert!((fraction.value() - 617.0 / 300.0).abs() < 1e-15);
         assert_eq!(Fraction(BigRational::from(BigInt::ZERO)).value(), 0.0);
     }

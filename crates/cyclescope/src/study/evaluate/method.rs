@@ -2,7 +2,7 @@
 
 use super::ensemble::Totals;
 use super::reader::{Sampled, Shape, Size};
-use super::sampling::{Sampling, Take};
+use super::sampling::{Sampling, Span, Take};
 use super::trimmed::Summary;
 use super::{Subject, criteria};
 use crate::error::RunError;
@@ -13,8 +13,8 @@ use crate::program::Recipe;
 use crate::random::Random;
 use crate::ruler::Quiet;
 use crate::statistics::Interval;
+use crate::study::contract::Stop;
 use crate::unit::Unit;
-use std::time::Instant;
 
 /// The level of the overhead's interval.
 const CONFIDENCE: f64 = 0.95;
@@ -38,41 +38,42 @@ pub struct Method<'a> {
     pub trimmed: Option<Summary>,
     /// The pair's time in core cycles over many layouts, below one step of the clock.
     pub overhead: Option<Interval>,
-    /// The width of a core of its own that earlier methods found.
+}
+
+/// How a method's samples are taken.
+pub(crate) struct Samples {
+    /// What was asked for.
+    pub asked: Size,
+    /// What there is time for.
+    pub shape: Shape,
+    /// The time.
+    pub span: Span,
+    /// The width of a core of its own that earlier methods found: see [`Summary::of`].
     pub earlier: Quiet,
 }
 
 impl<'a> Method<'a> {
-    /// Takes and reads the samples, and the overhead over many layouts.
+    /// Takes and reads the samples, and the overhead over many layouts. None where every sample of an ensemble ran
+    /// backwards.
     pub(crate) fn measure(
         executor: &mut dyn Executor,
         subject: &Subject<'a>,
-        (asked, shape): (Size, Shape),
-        (until, earlier): (Instant, Quiet),
+        samples: &Samples,
         random: &mut Random,
         take: &mut Take,
-    ) -> Result<Option<Method<'a>>, RunError> {
+    ) -> Result<Option<Method<'a>>, Stop> {
         let mut looks = OverheadLooks::new(subject);
         let mut between = |executor: &mut dyn Executor, random: &mut Random| match subject.emulated {
             true => Ok(()),
             false => looks.look(executor, random),
         };
-        let sampled = Sampling::new(subject).run(executor, (shape, until), random, &mut between, take)?;
-        Ok(Method::read(*subject, asked, sampled, (looks.overhead(), earlier)))
-    }
-
-    /// What samples say; `None` where every sample of an ensemble ran backwards. For `earlier` see [`Summary::of`].
-    pub(crate) fn read(
-        subject: Subject<'a>,
-        asked: Size,
-        sampled: Sampled,
-        (overhead, earlier): (Option<Interval>, Quiet),
-    ) -> Option<Method<'a>> {
-        let totals = Totals::of(&sampled.ensembles)?;
+        let Samples { asked, shape, span, earlier } = *samples;
+        let sampled = Sampling::new(subject).run(executor, shape, span, random, &mut between, take)?;
+        let Some(totals) = Totals::of(&sampled.ensembles) else { return Ok(None) };
         let cycles = !subject.emulated;
-        let trimmed = Summary::of(&sampled.trimmed, sampled.shape.scale.step, earlier).filter(|_| cycles);
-        let overhead = overhead.filter(|_| cycles);
-        Some(Method { subject, asked, sampled, totals, trimmed, overhead, earlier })
+        let trimmed = Summary::of(&sampled.trimmed, shape.scale.step, earlier).filter(|_| cycles);
+        let overhead = looks.overhead().filter(|_| cycles);
+        Ok(Some(Method { subject: *subject, asked, sampled, totals, trimmed, overhead }))
     }
 
     /// Whether the paper would call it ergodic.

@@ -8,7 +8,6 @@ pub mod criteria;
 pub mod ensemble;
 pub(crate) mod evaluated;
 pub mod evaluation;
-pub mod evidence;
 pub mod method;
 pub mod plan;
 pub mod published;
@@ -16,22 +15,41 @@ pub mod reader;
 pub mod record;
 pub mod resolution;
 pub(crate) mod sampling;
+mod study;
 pub(crate) mod trimmed;
 pub mod verdict;
 
 #[cfg(test)]
 mod tests;
 
+pub use study::{Evaluate, NAME};
+
 use crate::caveat::Caveat;
 use crate::clock::Clock;
+use crate::error::Constant;
+use crate::executor::Offer;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A timing method, and where it is to run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Candidate {
     /// The method.
+    #[serde(with = "crate::clock::by_name")]
     pub clock: &'static Clock,
     /// The name of the executor that runs it.
-    pub executor: &'static str,
+    #[serde(deserialize_with = "crate::error::constant")]
+    pub executor: Constant,
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.clock.name)?;
+        match Offer::named(self.executor) {
+            Some(offer) if offer.is_default() => Ok(()),
+            offer => write!(f, " in {}", offer.map_or(self.executor, |offer| offer.place)),
+        }
+    }
 }
 
 /// A timing method under evaluation, and what must be known to read it.

@@ -7,21 +7,20 @@ use super::sampling::Cost;
 use super::sampling::Sampling;
 use super::{Candidate, Subject};
 use crate::clock::Clock;
-use crate::doctor::{Effort, clock_step};
+use crate::doctor::Effort;
 use crate::error::Unavailable;
 use crate::executor::Capabilities;
 use crate::machine::Machine;
-use crate::machine::core_study::CoreStudy;
-use crate::machine::tsc::TscFacts;
-use crate::machine::tsc_study::TscStudy;
-use crate::unit::Unit;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What is asked of an evaluation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// The timing methods. One that two executors run comes twice in a row, so that what moves with time moves both.
     pub candidates: Vec<Candidate>,
+    /// Those that can't be evaluated here.
+    pub not_run: Vec<NotRun>,
     /// Ensembles and samples of quick methods.
     pub size: Size,
     /// Time for everything.
@@ -32,6 +31,8 @@ pub struct Plan {
     pub times: Times,
     /// Seeds everything that is random.
     pub seed: u64,
+    /// Whether each ensemble has a record.
+    pub series: bool,
 }
 
 /// Samples may take so much longer than the pilot's did, if they are few.
@@ -48,10 +49,16 @@ impl Plan {
         let each = contamination + resolution + Duration::from_secs_f64(sampling);
         (watch + synchrony + each * self.candidates.len() as u32).min(self.budget)
     }
+
+    /// Whether nothing reads as the methods do that need ring 0.
+    pub(super) fn needs_stand_in(&self) -> bool {
+        let needs_ring0 = |candidate: &Candidate| candidate.clock.needs_ring0();
+        self.not_run.iter().any(|not| needs_ring0(&not.candidate)) && !self.candidates.iter().any(needs_ring0)
+    }
 }
 
 /// Time for each experiment but the samples.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Times {
     /// The machine's facts.
     pub facts: Effort,
@@ -108,7 +115,7 @@ pub const SLOW_QUICK: Duration = Duration::from_millis(150);
 pub const SIZE_QUICK: Size = Size { ensembles: 100, samples: 100_000 };
 
 /// A timing method that can't be evaluated here.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NotRun {
     /// The method, and where it can't.
     pub candidate: Candidate,
@@ -133,56 +140,6 @@ pub fn candidates(
         }
     }
     (run, not)
-}
-
-/// What is known of the core.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Core {
-    /// See [`Subject::imul_latency`].
-    pub(super) imul_latency: f64,
-    /// See [`Subject::width`].
-    pub(super) width: Option<f64>,
-    /// See [`Subject::emulated`].
-    pub(super) emulated: bool,
-}
-
-/// The latency of `imul r64, r64` on most cores, for one of which neither data nor experiment tell it.
-const IMUL_USUAL: u32 = 3;
-
-impl Core {
-    /// By data where there are some, else by experiment.
-    pub(super) fn of(machine: &Machine, study: Option<&CoreStudy>) -> Core {
-        let found = study.and_then(|study| study.imul_used);
-        let latency = machine.cpu.imul_latency().or(found).unwrap_or(IMUL_USUAL);
-        let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
-        Core {
-            imul_latency: f64::from(latency),
-            width: adders.map(crate::ruler::sentinel_width),
-            emulated: machine.is_emulated(),
-        }
-    }
-}
-
-/// What is known of the machine before its timing methods are evaluated.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Known<'a> {
-    /// Its core.
-    pub(super) core: Core,
-    /// Its TSC.
-    pub(super) tsc: &'a TscFacts,
-    /// What experiments on the TSC found.
-    pub(super) study: Option<&'a TscStudy>,
-}
-
-impl Subject<'_> {
-    /// A method on a machine whose default method and core are known.
-    pub(super) fn of(candidate: Candidate, default: &'static Clock, known: Known) -> Subject<'static> {
-        let Candidate { clock, executor } = candidate;
-        let ruler = if clock.counts == Unit::TscTicks { default } else { clock };
-        let Core { imul_latency, width, emulated } = known.core;
-        let step = clock_step(clock, known.tsc, known.study);
-        Subject { clock, executor, ruler, step, imul_latency, width, emulated }
-    }
 }
 
 /// A method that waits for its samples.
@@ -245,7 +202,16 @@ mod tests {
     use super::*;
 
     fn plan(size: Size, slow: Option<Duration>) -> Plan {
-        Plan { candidates: Vec::new(), size, budget: BUDGET, slow, times: Times::QUICK, seed: 0 }
+        Plan {
+            candidates: Vec::new(),
+            not_run: Vec::new(),
+            size,
+            budget: BUDGET,
+            slow,
+            times: Times::QUICK,
+            seed: 0,
+            series: false,
+        }
     }
 
     #[test]

@@ -1,6 +1,4 @@
 //! Reads the samples of one method into figures, ensemble by ensemble, in constant memory.
-//!
-//! A pure function of the readings, so that a result can be computed again from its evidence.
 
 use super::ensemble::{Ensemble, INSANE};
 use super::trimmed::{Blocks, RULERS, Scale, Trimmed};
@@ -47,7 +45,7 @@ impl Size {
 }
 
 /// How the readings of an evaluation are laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// Ensembles and samples.
     pub size: Size,
@@ -61,11 +59,6 @@ impl Shape {
     /// Blocks in an ensemble. The last one's samples beyond the ensemble's number are not used.
     pub(crate) fn blocks(&self) -> u32 {
         (self.size.samples as usize).div_ceil(self.block) as u32
-    }
-
-    /// Readings of an ensemble, with the ruler's.
-    pub(crate) fn readings(&self) -> usize {
-        self.blocks() as usize * (self.block + RULERS)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::machine::synchrony::Synchrony;
 use crate::machine::tsc_study::TscStudy;
 use crate::record::Quantity;
 use crate::unit::Unit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One method's evaluation, kind `evaluate`.
 ///
@@ -99,7 +99,7 @@ pub struct EvaluateRecord {
 }
 
 /// What a record says beside a method's figures.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The CPU.
     pub cpu: u32,
@@ -114,12 +114,7 @@ pub struct Surroundings {
 impl Surroundings {
     /// Of a run on a machine.
     pub fn new(machine: &crate::machine::Machine, seed: u64, repro: String) -> Surroundings {
-        Surroundings {
-            cpu: machine.target.as_ref().map_or(0, |target| target.cpu),
-            cpu_model: machine.cpu.name(),
-            seed,
-            repro,
-        }
+        Surroundings { cpu: machine.target_cpu(), cpu_model: machine.cpu.name(), seed, repro }
     }
 }
 
@@ -330,6 +325,6 @@ pub struct FactsRecord<'a> {
 impl FactsRecord<'_> {
     /// The record of what was found.
     pub fn new(facts: &Facts) -> FactsRecord<'_> {
-        FactsRecord { tsc: &facts.diagnosis.tsc, core_clock: &facts.series, synchrony: &facts.synchrony }
+        FactsRecord { tsc: &facts.tsc, core_clock: &facts.series, synchrony: &facts.synchrony }
     }
 }

@@ -12,8 +12,8 @@ use crate::executor::{Call, DELAY, Executor, Placed, Sample};
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
 use crate::program::{Program, Recipe};
 use crate::random::Random;
-use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use crate::study::contract::Stop;
+use std::time::Duration;
 
 /// A method gets all samples where a typical pair takes at most so many TSC ticks,
 const FULL_TICKS: f64 = 200.0;
@@ -65,8 +65,24 @@ const ENSEMBLES_LEAST: u32 = 10;
 /// Moments between ensembles at which something else is done, at most.
 pub(crate) const MOMENTS: u32 = 8;
 
-/// Takes an ensemble and its readings.
-pub(crate) type Take<'a> = dyn FnMut(&Ensemble, &[Sample]) -> ControlFlow<()> + 'a;
+/// An ensemble that is complete.
+pub(crate) struct Taken {
+    /// Its number, from 0.
+    pub number: usize,
+    pub ensemble: Ensemble,
+    /// When it was complete, by the executor's time.
+    pub now: Duration,
+}
+
+/// Takes an ensemble.
+pub(crate) type Take<'a> = dyn FnMut(&Taken) -> Result<(), Stop> + 'a;
+
+/// How long samples may be taken, by the executor's time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub from: Duration,
+    pub until: Duration,
+}
 
 /// The empty pair of one method, ready to be sampled.
 pub(crate) struct Sampling<'a> {
@@ -84,11 +100,6 @@ impl<'a> Sampling<'a> {
         // The ruler's loops at the start of cache lines.
         let (code, _) = schedule::fixed(&programs);
         Sampling { subject, programs, code }
-    }
-
-    /// The program of the empty pair.
-    pub(crate) fn program(&self) -> &Program {
-        &self.programs[0]
     }
 
     /// The shape of an evaluation of this size, where a sample takes so many seconds.
@@ -118,9 +129,9 @@ impl<'a> Sampling<'a> {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
             for _ in 0..PILOT_TIMES {
                 let schedule = self.schedule((block, blocks), 0, random.bits());
-                let started = Instant::now();
+                let started = executor.now();
                 let samples = schedule.run(executor)?;
-                least = least.min(started.elapsed().as_secs_f64());
+                least = least.min(executor.now().saturating_sub(started).as_secs_f64());
                 let raw = |round: &[Sample]| round[0].end.wrapping_sub(round[0].start) as f64;
                 pairs.extend(samples.chunks_exact(block + RULERS).map(raw));
             }
@@ -134,33 +145,33 @@ impl<'a> Sampling<'a> {
         Ok(cost)
     }
 
-    /// Takes ensembles until the size or the deadline is reached. Each is handed over with all of its readings, the
-    /// ruler's included, in the order in which they were taken; whoever takes them may end it all. At a few moments
+    /// Takes ensembles until the size or the deadline is reached. Whoever takes them may end it all. At a few moments
     /// spread over the time something else is done `between` ensembles.
     pub(crate) fn run(
         &self,
         executor: &mut dyn Executor,
-        (shape, until): (Shape, Instant),
+        shape: Shape,
+        span: Span,
         random: &mut Random,
         between: &mut dyn FnMut(&mut dyn Executor, &mut Random) -> Result<(), RunError>,
         take: &mut Take,
-    ) -> Result<Sampled, RunError> {
-        let started = Instant::now();
+    ) -> Result<Sampled, Stop> {
+        let mut now = span.from;
         let mut reader = Reader::new(shape);
         for number in 0..shape.size.ensembles {
             if number % shape.size.ensembles.div_ceil(MOMENTS) == 0 {
                 between(executor, random)?;
             }
             let schedule = self.schedule((shape.block, shape.blocks()), number as usize, random.bits());
-            let mut ended = ControlFlow::Continue(());
-            executor.stream(schedule.batch(), &mut |readings| {
-                // An executor may hand over a batch of one layout in one piece only.
-                ended = take(&reader.take(readings), readings);
-            })?;
-            if ended.is_break() || (number + 1 >= ENSEMBLES_LEAST && Instant::now() >= until) {
+            let mut ensemble = Ensemble::default();
+            // An executor may hand over a batch of one layout in one piece only.
+            executor.stream(schedule.batch(), &mut |readings| ensemble = reader.take(readings))?;
+            now = executor.now();
+            take(&Taken { number: number as usize, ensemble, now })?;
+            if number + 1 >= ENSEMBLES_LEAST && now >= span.until {
                 break;
             }
         }
-        Ok(reader.finish(started.elapsed().as_secs_f64()))
+        Ok(reader.finish(now.saturating_sub(span.from).as_secs_f64()))
     }
 }

@@ -1,17 +1,20 @@
 //! Sampling and verdicts on simulated machines whose truth is known.
 
 use super::Subject;
-use super::method::Method;
-use super::reader::{Reader, Size};
-use super::sampling::Sampling;
+use super::method::{Method, Samples};
+use super::reader::Size;
+use super::sampling::{Sampling, Span, Taken};
 use crate::clock::Clock;
+use crate::executor::Executor;
 use crate::executor::mock::{Frequency, Gaps, Noise, Scenario, Sibling, Simulated};
-use crate::executor::{Executor, Sample};
 use crate::random::Random;
-use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use crate::ruler::Quiet;
+use crate::study::contract::Stop;
+use std::time::Duration;
 
 const SIZE: Size = Size { ensembles: 24, samples: 10_001 };
+/// Time enough.
+const SPAN: Span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
 
 fn subject(step: u64) -> Subject<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
@@ -30,16 +33,9 @@ fn method(scenario: Scenario) -> Method<'static> {
     let subject = subject(scenario.step);
     let mut machine = Simulated::new(scenario, 5);
     let shape = Sampling::new(&subject).shape(SIZE, 80e-9);
-    let until = Instant::now() + Duration::from_secs(600);
-    let mut take = |_: &_, _: &[Sample]| ControlFlow::Continue(());
-    let method = Method::measure(
-        &mut machine,
-        &subject,
-        (SIZE, shape),
-        (until, crate::ruler::Quiet::default()),
-        &mut Random::new(6),
-        &mut take,
-    );
+    let samples = Samples { asked: SIZE, shape, span: SPAN, earlier: Quiet::default() };
+    let method =
+        Method::measure(&mut machine, &subject, &samples, &mut Random::new(6), &mut |_: &Taken| Ok(()));
     method.expect("no fault is planted").expect("durations are sane")
 }
 
@@ -108,43 +104,18 @@ fn a_method_that_varies_of_itself_is_not_ergodic() {
 }
 
 #[test]
-fn readings_give_the_same_figures_again() {
-    let subject = subject(26);
-    let scenario =
-        Scenario { step: 26, interrupts: Gaps { rate: 1e-6, ticks: 8000.0 }, ..Scenario::default() };
-    let mut machine = Simulated::new(scenario, 7);
-    let sampling = Sampling::new(&subject);
-    let shape = sampling.shape(Size { ensembles: 5, samples: 1234 }, 80e-9);
-    let mut again = Reader::new(shape);
-    let mut take = |_: &_, readings: &[Sample]| {
-        assert_eq!(readings.len(), shape.readings());
-        again.take(readings);
-        ControlFlow::Continue(())
-    };
-    let mut between = |_: &mut dyn Executor, _: &mut Random| Ok(());
-    let until = Instant::now() + Duration::from_secs(600);
-    let random = &mut Random::new(8);
-    let first = sampling.run(&mut machine, (shape, until), random, &mut between, &mut take).unwrap();
-    let again = again.finish(first.seconds);
-    assert_eq!(first.ensembles, again.ensembles);
-    assert_eq!(first.trimmed, again.trimmed);
-    assert_eq!(first.histogram, again.histogram);
-}
-
-#[test]
 fn whoever_takes_ensembles_may_end_it() {
     let subject = subject(1);
     let mut machine = Simulated::new(Scenario::default(), 9);
     let sampling = Sampling::new(&subject);
     let shape = sampling.shape(SIZE, 80e-9);
     let mut taken = 0;
-    let mut take = |_: &_, _: &[Sample]| {
+    let mut take = |_: &Taken| {
         taken += 1;
-        if taken == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if taken == 3 { Err(Stop::Asked) } else { Ok(()) }
     };
     let mut between = |_: &mut dyn Executor, _: &mut Random| Ok(());
-    let until = Instant::now() + Duration::from_secs(600);
     let random = &mut Random::new(8);
-    let sampled = sampling.run(&mut machine, (shape, until), random, &mut between, &mut take).unwrap();
-    assert_eq!(sampled.ensembles.len(), 3);
+    let sampled = sampling.run(&mut machine, shape, SPAN, random, &mut between, &mut take);
+    assert!(matches!(sampled, Err(Stop::Asked)) && taken == 3);
 }

@@ -12,7 +12,7 @@ use crate::executor::{Call, Sample};
 use crate::program::Program;
 use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
 use crate::statistics::{mean, median, quantile};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Samples above a block's minimum by so many steps of the clock are left out.
 pub(crate) const STEPS: f64 = 4.0;
@@ -40,7 +40,7 @@ pub(crate) fn programs(subject: &Subject) -> [Program; RULERS] {
 }
 
 /// What turns raw units into steps and core cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// The step of the clock in its raw units.
     pub step: f64,
@@ -148,7 +148,7 @@ impl Blocks {
 }
 
 /// What remains of one ensemble.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trimmed {
     /// Samples taken.
     pub samples: u64,

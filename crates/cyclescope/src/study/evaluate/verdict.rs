@@ -181,14 +181,15 @@ mod tests {
     use crate::executor::mock::{Scenario, Simulated};
     use crate::machine::fact::Fact;
     use crate::random::Random;
+    use crate::ruler::Quiet;
     use crate::statistics::Interval;
     use crate::study::evaluate::contamination::FAULTS;
+    use crate::study::evaluate::method::Samples;
     use crate::study::evaluate::reader::Size;
     use crate::study::evaluate::resolution::resolution;
-    use crate::study::evaluate::sampling::Sampling;
+    use crate::study::evaluate::sampling::{Sampling, Span};
     use crate::study::evaluate::{Subject, method::Method};
-    use std::ops::ControlFlow;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     /// A method whose pair takes so many core cycles, with what was seen of its faults.
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
@@ -206,10 +207,10 @@ mod tests {
         let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
         let size = Size { ensembles: 8, samples: 2000 };
         let shape = Sampling::new(&subject).shape(size, 80e-9);
-        let until = (Instant::now() + Duration::from_secs(600), crate::ruler::Quiet::default());
-        let mut take = |_: &_, _: &[_]| ControlFlow::Continue(());
+        let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
+        let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
         let mut random = Random::new(2);
-        let method = Method::measure(&mut machine, &subject, (size, shape), until, &mut random, &mut take);
+        let method = Method::measure(&mut machine, &subject, &samples, &mut random, &mut |_| Ok(()));
         let row = |(fault, verdict): (&Fault, Seen)| Contamination {
             fault: *fault,
             promised: fault.excluded_by(&clock.promises),

@@ -1,47 +1,117 @@
 //! Who runs the programs of an evaluation.
 
-use crate::doctor::MakeExecutor;
-use crate::error::RunError;
-use crate::executor::Executor;
-use crate::study::evaluate::Subject;
+use crate::error::{Error, RunError, Unavailable};
+use crate::executor::{DEFAULT, Executor, LockState, Offer, OpenError, OpenOptions, Opened};
+use crate::machine::Machine;
+use crate::result::answers::Answers;
+use crate::study::evaluate::{Candidate, Subject};
 
-/// The executors of an evaluation.
-pub struct Executors<'a> {
-    /// Runs code on the target CPU. The facts about the machine are found with it.
-    pub plain: &'a mut dyn Executor,
-    /// Run code there, too: one for each further executor that a plan's candidates name.
-    pub further: Vec<&'a mut dyn Executor>,
-    /// Makes another like `plain` that keeps a performance counter, for the method that reads one.
-    pub counting: &'a dyn Fn() -> Result<Box<dyn Executor>, RunError>,
-    /// Makes executors like `plain` on other CPUs.
-    pub others: &'a MakeExecutor<'a>,
-    /// What `counting` made.
-    pub made: Option<Box<dyn Executor>>,
+/// Opens an executor of this name on a machine's target CPU.
+pub(crate) type OpenNamed = fn(&'static str, &Machine, &OpenOptions) -> Opened;
+
+/// What live answers come from.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    /// The machine, with its target CPU.
+    pub machine: Machine,
+    /// How its executors are opened.
+    pub options: OpenOptions,
+    /// What opens them.
+    pub open: OpenNamed,
 }
 
-impl Executors<'_> {
-    /// Their names, that of `plain` first.
-    pub(super) fn names(&self) -> Vec<&'static str> {
-        let further = self.further.iter().map(|executor| executor.name());
-        std::iter::once(self.plain.name()).chain(further).collect()
+/// Opens an executor that is on offer.
+pub(crate) fn offered(name: &'static str, machine: &Machine, options: &OpenOptions) -> Opened {
+    let offer = Offer::named(name).ok_or_else(|| Unavailable {
+        what: format!("executor {name}"),
+        why: "there is none of this name".to_string(),
+        remedy: String::new(),
+    })?;
+    (offer.open)(machine, options)
+}
+
+impl Host {
+    fn executor(&self, asked: Asked) -> Opened {
+        let options = OpenOptions { counter: asked.counter, ..self.options };
+        (self.open)(asked.name, &self.machine, &options)
     }
 
-    /// The one that a method needs.
-    ///
-    /// # Panics
-    ///
-    /// Without the one that is asked for: figures of another would be taken for its own.
-    pub(super) fn of(&mut self, subject: &Subject) -> Result<&mut dyn Executor, RunError> {
-        if subject.executor != self.plain.name() {
-            let further = self.further.iter_mut().find(|executor| executor.name() == subject.executor);
-            return Ok(&mut **further.expect("the plan's candidates have executors"));
+    /// The default executor on another CPU.
+    pub(super) fn on_another(&self, cpu: u32) -> Result<Box<dyn Executor>, RunError> {
+        let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
+        (self.open)(DEFAULT.name, &machine, &self.options).map_err(|error| match error {
+            OpenError::Unavailable(error) => RunError::Unavailable(error),
+            OpenError::Failed(error) => error,
+        })
+    }
+}
+
+/// An executor that the course needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    name: &'static str,
+    /// Whether programs read a performance counter.
+    counter: bool,
+}
+
+/// The executors of an evaluation: the default one first, which the facts about the machine are found with.
+pub(super) struct Executors<'a> {
+    host: Option<&'a Host>,
+    answers: &'a Answers,
+    opened: Vec<(Asked, Box<dyn Executor>)>,
+}
+
+impl<'a> Executors<'a> {
+    /// Opens the default one, and each further one that candidates name.
+    pub(super) fn open(
+        host: Option<&'a Host>,
+        answers: &'a Answers,
+        candidates: &[Candidate],
+    ) -> Result<Executors<'a>, Error> {
+        let mut executors = Executors { host, answers, opened: Vec::new() };
+        for name in std::iter::once(DEFAULT.name).chain(candidates.iter().map(|found| found.executor)) {
+            executors.get(Asked { name, counter: false })?;
         }
-        if !subject.clock.reads_counter() {
-            return Ok(self.plain);
+        Ok(executors)
+    }
+
+    /// Their names, that of the default one first.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        let plain = self.opened.iter().filter(|(asked, _)| !asked.counter);
+        plain.map(|(asked, _)| asked.name).collect()
+    }
+
+    /// The default one.
+    pub(super) fn plain(&mut self) -> &mut dyn Executor {
+        &mut *self.opened[0].1
+    }
+
+    /// The one that a method needs. The default one reads performance counters only where that was asked for.
+    pub(super) fn of(&mut self, subject: &Subject) -> Result<&mut dyn Executor, Error> {
+        let name = subject.executor;
+        let counter = name == DEFAULT.name && subject.clock.reads_counter();
+        self.get(Asked { name, counter })
+    }
+
+    fn get(&mut self, asked: Asked) -> Result<&mut dyn Executor, Error> {
+        let known = self.opened.iter().position(|(opened, _)| *opened == asked);
+        let index = known.unwrap_or(self.opened.len());
+        if known.is_none() {
+            let executor = self.answers.executor(|| Ok(self.host()?.executor(asked)?))?;
+            self.opened.push((asked, executor));
         }
-        if self.made.is_none() {
-            self.made = Some((self.counting)()?);
-        }
-        Ok(&mut **self.made.as_mut().expect("it was just made"))
+        Ok(&mut *self.opened[index].1)
+    }
+
+    /// Where live answers come from.
+    pub(super) fn host(&self) -> Result<&'a Host, Error> {
+        let how = "a study of evidence has no machine to ask".to_string();
+        self.host.ok_or_else(|| RunError::Replay { how }.into())
+    }
+
+    /// How the lock of the CPU was found: by whichever did not have it to itself, else by the default one.
+    pub(super) fn lock_state(&self) -> Option<LockState> {
+        let states = || self.opened.iter().filter_map(|(_, executor)| executor.lock_state());
+        states().find(|state| **state != LockState::Taken).or_else(|| states().next()).cloned()
     }
 }

@@ -2,79 +2,35 @@
 //! samples, which take whatever time is left.
 
 mod executors;
-#[cfg(test)]
-mod tests;
+mod facts;
 
-pub use executors::Executors;
+pub(crate) use executors::{Host, offered};
+pub use facts::Facts;
 
 use crate::caveat::Caveat;
-use crate::clock::Clock;
-use crate::doctor::{Diagnosis, Known as Watched, Means, Watch, examine, watch};
-use crate::error::{RunError, Unavailable};
-use crate::executor::Sample;
-use crate::machine::Machine;
-use crate::machine::core_series::CoreSeries;
-use crate::machine::fact::Fact;
-use crate::machine::synchrony::{self, Synchrony};
-use crate::program::Program;
+use crate::error::Error;
+use crate::executor::LockState;
 use crate::random::Random;
+use crate::result::answers::Answers;
 use crate::ruler::Quiet;
-use crate::study::evaluate::contamination::{self, Claim, Contamination, STAND_IN, claims, contamination};
-use crate::study::evaluate::ensemble::Ensemble;
+use crate::study::contract::{Follow, Progress, Record, Stop, going};
+use crate::study::evaluate::contamination::{self, Claim, Contamination, claims, contamination};
 pub use crate::study::evaluate::evaluated::Evaluated;
-use crate::study::evaluate::method::Method;
-use crate::study::evaluate::plan::{Core, Known, NotRun, Plan, Waiting, share};
-use crate::study::evaluate::reader::Shape;
+use crate::study::evaluate::method::{Method, Samples};
+use crate::study::evaluate::plan::{NotRun, Plan, Waiting, share};
+use crate::study::evaluate::record::{
+    ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, ResolutionRecord, Surroundings,
+};
 use crate::study::evaluate::resolution::{Resolution, resolution};
-use crate::study::evaluate::sampling::Sampling;
+use crate::study::evaluate::sampling::{Sampling, Span, Taken};
 use crate::study::evaluate::trimmed;
 use crate::study::evaluate::verdict::Verdict;
 use crate::study::evaluate::{Candidate, Subject};
-use std::ops::ControlFlow;
-use std::time::Instant;
-
-/// What happens during an evaluation, as it happens.
-pub enum Event<'a> {
-    /// What is being done now, and the share of the expected time that has passed.
-    Doing {
-        /// In a few words.
-        what: &'static str,
-        /// With which method, and where.
-        candidate: Option<Candidate>,
-        /// From 0 to 1.
-        share: f64,
-    },
-    /// What was found about the TSC and the core clock.
-    Facts(&'a Facts),
-    /// What neighbouring code does to a method's readings.
-    Contamination(Candidate, &'a [Contamination]),
-    /// What a method tells apart.
-    Resolution(Candidate, &'a Resolution),
-    /// What the documents claim.
-    Claims(&'a [Claim]),
-    /// A method's samples begin.
-    Sampling(&'a Subject<'static>, &'a Shape, &'a Program),
-    /// An ensemble of a method, its number, and all readings, the ruler's included.
-    Ensemble(Candidate, usize, &'a Ensemble, &'a [Sample]),
-    /// A method's samples are complete.
-    Method(&'a Method<'static>),
-}
-
-/// Whoever follows an evaluation may end it.
-pub(crate) type Follow<'a> = dyn FnMut(Event) -> ControlFlow<()> + 'a;
-
-/// What was found about the machine.
-#[derive(Debug, Clone)]
-pub struct Facts {
-    /// As `doctor` has it.
-    pub diagnosis: Diagnosis,
-    /// The core clock against the TSC over time.
-    pub series: Fact<CoreSeries>,
-    /// The TSCs of other CPUs against the target's.
-    pub synchrony: Fact<Synchrony>,
-    /// Whether the machine is emulated, so that nothing can be said in core cycles.
-    pub emulated: bool,
-}
+use executors::Executors;
+use facts::{Found, Seeds};
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
 
 /// What was found.
 pub struct Evaluation {
@@ -88,191 +44,159 @@ pub struct Evaluation {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Evaluates timing methods on the machine that the executors run on; of `not_run` the claims say why. `None` where
-/// whoever follows has ended it.
-pub fn evaluate(
-    executors: Executors,
-    plan: &Plan,
-    not_run: &[NotRun],
-    follow: &mut Follow,
-) -> Result<Option<Evaluation>, RunError> {
-    let machine = &executors.plain.machine().clone();
-    let random = Random::new(plan.seed);
-    let (started, expected) = (Instant::now(), plan.expected().as_secs_f64());
-    let mut course = Course { machine, executors, plan, started, expected, random, follow };
-    match course.run(not_run) {
-        Ok(evaluation) => Ok(Some(evaluation)),
-        Err(Stop::Asked) => Ok(None),
-        Err(Stop::Error(error)) => Err(error),
-    }
-}
-
-/// Why an evaluation ends early.
-enum Stop {
-    Asked,
-    Error(RunError),
-}
-
-impl From<RunError> for Stop {
-    fn from(error: RunError) -> Stop {
-        Stop::Error(error)
-    }
-}
-
-struct Course<'a, 'e, 'f> {
-    machine: &'a Machine,
-    executors: Executors<'e>,
-    plan: &'a Plan,
-    started: Instant,
+/// How far the course has come, by the default executor's time.
+#[derive(Clone, Copy)]
+struct Pace {
+    started: Duration,
     /// Seconds that all of it should take.
     expected: f64,
-    random: Random,
-    follow: &'a mut Follow<'f>,
 }
 
-impl Course<'_, '_, '_> {
-    fn run(&mut self, not_run: &[NotRun]) -> Result<Evaluation, Stop> {
-        let facts = self.facts()?;
-        let subjects = self.subjects(&facts.diagnosis);
+impl Pace {
+    fn seconds(&self, now: Duration) -> f64 {
+        now.saturating_sub(self.started).as_secs_f64()
+    }
+
+    fn progress(&self, now: Duration, message: &str) -> Progress {
+        Progress::share(self.seconds(now) / self.expected, message)
+    }
+}
+
+/// What an evaluation is about.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) around: &'a Surroundings,
+    /// The machine's record.
+    pub(super) machine: &'a Value,
+}
+
+/// An evaluation under way.
+pub(super) struct Course<'a> {
+    asked: Asked<'a>,
+    executors: Executors<'a>,
+    answers: &'a Answers,
+    pace: Pace,
+    random: Random,
+    follow: &'a mut dyn Follow,
+}
+
+impl<'a> Course<'a> {
+    /// Opens its executors.
+    pub(super) fn begin(
+        asked: Asked<'a>,
+        host: Option<&'a Host>,
+        answers: &'a Answers,
+        follow: &'a mut dyn Follow,
+    ) -> Result<Course<'a>, Error> {
+        let plan = asked.plan;
+        let mut executors = Executors::open(host, answers, &plan.candidates)?;
+        let pace = Pace { started: executors.plain().now(), expected: plan.expected().as_secs_f64() };
+        Ok(Course { asked, executors, answers, pace, random: Random::new(plan.seed), follow })
+    }
+
+    /// How the lock of the CPU was found.
+    pub(super) fn lock_state(&self) -> Option<LockState> {
+        self.executors.lock_state()
+    }
+
+    /// Takes it to its end.
+    pub(super) fn run(&mut self) -> Result<Evaluation, Stop> {
+        let found = self.facts()?;
+        let subjects = found.subjects(self.asked.plan);
         let mut around = Vec::new();
         for subject in &subjects {
             around.push(self.surroundings(subject)?);
         }
-        let claims = self.claims(&subjects, &around, not_run)?;
-        let methods = self.samples(&subjects, facts.hertz())?;
+        let claims = self.claims(&found, &subjects, &around)?;
+        let methods = self.samples(&subjects, found.facts.hertz())?;
         let mut evaluated = Vec::new();
         for ((subject, method), (contamination, resolution)) in subjects.iter().zip(methods).zip(around) {
             evaluated.push(Evaluated { candidate: subject.candidate(), method, contamination, resolution });
         }
-        let measured =
-            |executor: &&'static str| evaluated.iter().any(|found| found.candidate.executor == *executor);
-        let verdict = |executor| match facts.emulated {
-            true => Verdict::emulated(executor),
-            false => Verdict::of(&evaluated, executor),
-        };
-        let verdicts = self.executors.names().into_iter().filter(measured).map(verdict).collect();
-        Ok(Evaluation { facts, methods: evaluated, claims, verdicts })
+        let verdicts = self.verdicts(&found.facts, &evaluated)?;
+        Ok(Evaluation { facts: found.facts, methods: evaluated, claims, verdicts })
     }
 
-    fn is_emulated(&self) -> bool {
-        self.executors.plain.capabilities().is_emulated()
+    fn record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Stop> {
+        going(self.follow.record(Record::new(kind, content)))
     }
 
-    fn default_clock(&self) -> Result<&'static Clock, Unavailable> {
-        self.executors.plain.capabilities().default_clock(self.machine)
+    fn tell(&mut self, message: &str) -> Result<(), Stop> {
+        let now = self.executors.plain().now();
+        going(self.follow.progress(self.pace.progress(now, message)))
     }
 
-    fn say(&mut self, event: Event) -> Result<(), Stop> {
-        match (self.follow)(event) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Stop::Asked),
-        }
-    }
-
-    fn tell(&mut self, what: &'static str, candidate: Option<Candidate>) -> Result<(), Stop> {
-        let share = self.started.elapsed().as_secs_f64() / self.expected;
-        self.say(Event::Doing { what, candidate, share: share.min(1.0) })
-    }
-
-    fn facts(&mut self) -> Result<Facts, Stop> {
-        let times = self.plan.times;
-        self.tell("looking at the machine", None)?;
-        let capabilities = self.executors.plain.capabilities().clone();
-        let means = Means {
-            executor: Ok(&mut *self.executors.plain),
-            capabilities: &capabilities,
-            others: self.executors.others,
-            clock: None,
-            effort: times.facts,
-            seed: self.random.bits(),
-        };
-        let diagnosis = examine(self.machine, means);
-        self.tell("watching the core clock", None)?;
-        let study = diagnosis.tsc.known();
-        let series = match self.default_clock() {
-            _ if self.is_emulated() => Fact::unknown(Caveat::emulated().text),
-            Err(refused) => Fact::unknown(refused.why),
-            Ok(clock) => {
-                let known = Watched { tsc: &self.machine.tsc, study, core: diagnosis.core.known() };
-                let how = Watch::new(clock, known, times.watch, self.random.bits());
-                Fact::from(watch(self.executors.plain, &how))
-            }
-        };
-        self.tell("comparing the TSCs of CPUs", None)?;
-        let reading = synchrony::reading(self.machine);
-        let step = reading.known().and_then(|reading| study?.step(*reading)).map(|step| step.ticks);
-        let synchrony = synchrony::measure(self.machine, step, times.synchrony);
-        let facts = Facts { diagnosis, series, synchrony, emulated: self.is_emulated() };
-        self.say(Event::Facts(&facts))?;
-        Ok(facts)
-    }
-
-    fn subjects(&self, diagnosis: &Diagnosis) -> Vec<Subject<'static>> {
-        let core = Core::of(self.machine, diagnosis.core.known());
-        let default = |clock| self.default_clock().unwrap_or(clock);
-        let known = Known { core, tsc: &self.machine.tsc, study: diagnosis.tsc.known() };
-        let subject = |of: &Candidate| Subject::of(*of, default(of.clock), known);
-        self.plan.candidates.iter().map(subject).collect()
+    fn facts(&mut self) -> Result<Found, Stop> {
+        self.tell("looking at the machine")?;
+        let plan = self.asked.plan;
+        let seeds = Seeds { examination: self.random.bits(), watch: self.random.bits() };
+        let found = self.answers.get(|| {
+            let host = self.executors.host()?;
+            Ok::<_, Error>(Found::find(host, self.executors.plain(), plan, seeds))
+        })?;
+        found.check(plan)?;
+        self.record("machine", self.asked.machine)?;
+        self.record("evaluate.tsc", &FactsRecord::new(&found.facts))?;
+        Ok(found)
     }
 
     /// Contamination and resolution of a method.
     fn surroundings(&mut self, subject: &Subject<'static>) -> Result<(Vec<Contamination>, Resolution), Stop> {
         let candidate = subject.candidate();
-        self.tell("provoking neighbours", Some(candidate))?;
-        let rows = if subject.emulated {
-            contamination::not_run(&subject.clock.promises, &Caveat::emulated().text)
-        } else {
-            let executor = self.executors.of(subject)?;
-            contamination(executor, subject, self.plan.times.contamination, &mut self.random)?
+        let rows = match subject.emulated {
+            true => contamination::not_run(&subject.clock.promises, &Caveat::emulated().text),
+            false => self.contamination(subject)?,
         };
-        self.say(Event::Contamination(candidate, &rows))?;
-        self.tell("climbing the staircase", Some(candidate))?;
+        self.contaminated(candidate, &rows)?;
+        self.tell(&format!("climbing the staircase: {candidate}"))?;
         let executor = self.executors.of(subject)?;
-        let resolution = resolution(executor, subject, self.plan.times.resolution, &mut self.random)?;
-        self.say(Event::Resolution(candidate, &resolution))?;
+        let resolution = resolution(executor, subject, self.asked.plan.times.resolution, &mut self.random)?;
+        self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
         Ok((rows, resolution))
     }
 
-    /// The documents' claims, by what was measured.
+    fn contamination(&mut self, subject: &Subject<'static>) -> Result<Vec<Contamination>, Stop> {
+        self.tell(&format!("provoking neighbours: {}", subject.candidate()))?;
+        let executor = self.executors.of(subject)?;
+        let time = self.asked.plan.times.contamination;
+        Ok(contamination(executor, subject, time, &mut self.random)?)
+    }
+
+    fn contaminated(&mut self, candidate: Candidate, rows: &[Contamination]) -> Result<(), Stop> {
+        let mut rows = rows.iter();
+        rows.try_for_each(|row| {
+            self.record("evaluate.contamination", &ContaminationRecord::new(candidate, row))
+        })
+    }
+
+    /// The documents' claims, by what was measured, and the rows of what was not run.
     fn claims(
         &mut self,
+        found: &Found,
         subjects: &[Subject<'static>],
         around: &[(Vec<Contamination>, Resolution)],
-        not_run: &[NotRun],
     ) -> Result<Vec<Claim>, Stop> {
-        if self.is_emulated() {
-            let why = Caveat::emulated().text;
-            let found: Vec<Claim> =
-                claims(|_| None).into_iter().map(|claim| Claim { why: why.clone(), ..claim }).collect();
-            self.say(Event::Claims(&found))?;
-            return Ok(found);
-        }
         let mut rows: Vec<(&str, Vec<Contamination>)> = Vec::new();
         for (subject, (contamination, _)) in subjects.iter().zip(around) {
             rows.push((subject.clock.name, contamination.clone()));
         }
         // Behind what was measured: a method that one executor does not run may have rows of another.
-        for NotRun { candidate: Candidate { clock, .. }, why } in not_run {
-            rows.push((clock.name, contamination::not_run(&clock.promises, &why.why)));
-        }
-        let needed = not_run.iter().any(|not| not.candidate.clock.needs_ring0())
-            && !subjects.iter().any(|subject| subject.clock.needs_ring0());
-        let stand_in = self.default_clock().ok().zip(subjects.first());
-        let plain = self.executors.plain.capabilities();
-        if let Some((default, subject)) = stand_in.filter(|_| needed)
-            && plain.require(&STAND_IN, self.machine).is_ok()
-        {
-            let (executor, step) = (plain.executor, STAND_IN.step(&self.machine.tsc));
-            let stand_in = Subject { clock: &STAND_IN, executor, ruler: default, step, ..*subject };
-            self.tell("provoking neighbours", Some(stand_in.candidate()))?;
-            let time = self.plan.times.contamination;
-            let measured = contamination(self.executors.plain, &stand_in, time, &mut self.random)?;
-            rows.push((STAND_IN.name, measured));
-        }
-        let found =
-            claims(|name| rows.iter().find(|(clock, _)| *clock == name).map(|(_, rows)| rows.as_slice()));
-        self.say(Event::Claims(&found))?;
-        Ok(found)
+        let not_run: Vec<_> = self.asked.plan.not_run.iter().map(|not| (not, rows_of(not))).collect();
+        rows.extend(not_run.iter().map(|(not, rows)| (not.candidate.clock.name, rows.clone())));
+        let default = self.executors.plain().name();
+        let claims = if found.facts.emulated {
+            let why = Caveat::emulated().text;
+            claims(|_| None).into_iter().map(|claim| Claim { why: why.clone(), ..claim }).collect()
+        } else {
+            if let Some(stand_in) = found.stand_in(default) {
+                rows.push((stand_in.clock.name, self.contamination(&stand_in)?));
+            }
+            claims(|name| rows.iter().find(|(clock, _)| *clock == name).map(|(_, rows)| rows.as_slice()))
+        };
+        claims.iter().try_for_each(|claim| self.record("evaluate.claim", claim))?;
+        not_run.iter().try_for_each(|(not, rows)| self.contaminated(not.candidate, rows))?;
+        Ok(claims)
     }
 
     /// The samples of all methods, in the time that is left. The TSC runs at so many hertz.
@@ -281,20 +205,21 @@ impl Course<'_, '_, '_> {
         subjects: &[Subject<'static>],
         hertz: f64,
     ) -> Result<Vec<Option<Method<'static>>>, Stop> {
-        let until = self.started + self.plan.budget;
+        let plan = self.asked.plan;
         let mut waiting = Vec::new();
         for subject in subjects {
             let executor = self.executors.of(subject)?;
             let cost = Sampling::new(subject).pilot(executor, &mut self.random)?;
             waiting.push(Waiting::new(subject.clock, cost, hertz));
         }
-        let elapsed = self.started.elapsed().as_secs_f64();
-        let wanted: f64 = waiting.iter().map(|method| method.wanted(self.plan)).sum();
-        self.expected = (elapsed + wanted).min(self.plan.budget.as_secs_f64());
+        let budget = plan.budget.as_secs_f64();
+        let wanted: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
+        self.pace.expected = (self.pace.seconds(self.executors.plain().now()) + wanted).min(budget);
         let (mut methods, mut quiet) = (Vec::new(), Vec::new());
         for (at, subject) in subjects.iter().enumerate() {
-            let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
-            let (size, seconds) = share(&waiting[at..], left, self.plan);
+            let from = self.executors.of(subject)?.now();
+            let left = (budget - self.pace.seconds(from)).max(0.0);
+            let (size, seconds) = share(&waiting[at..], left, plan);
             // The core is as wide with all methods that have the same ruler, step and executor.
             let alike = |(other, _): &&(&Subject, Quiet)| {
                 let same = other.ruler.name == subject.ruler.name && other.step == subject.step;
@@ -302,7 +227,10 @@ impl Course<'_, '_, '_> {
             };
             let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
             let earlier = earlier.fold(Quiet::default(), Quiet::or_earlier);
-            let method = self.sample(subject, waiting[at].shape(subject, size), (seconds, earlier))?;
+            let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+            let span = Span { from, until: from.saturating_add(time) };
+            let shape = waiting[at].shape(subject, size);
+            let method = self.sample(subject, &Samples { asked: plan.size, shape, span, earlier })?;
             quiet.extend(method.iter().map(|method| (subject, trimmed::quiet(&method.sampled.trimmed))));
             methods.push(method);
         }
@@ -312,43 +240,42 @@ impl Course<'_, '_, '_> {
     fn sample(
         &mut self,
         subject: &Subject<'static>,
-        shape: Shape,
-        (seconds, earlier): (f64, Quiet),
+        samples: &Samples,
     ) -> Result<Option<Method<'static>>, Stop> {
         let candidate = subject.candidate();
-        self.tell("taking samples", Some(candidate))?;
-        let sampling = Sampling::new(subject);
-        self.say(Event::Sampling(subject, &shape, sampling.program()))?;
-        let (started, expected) = (self.started, self.expected);
-        let until = Instant::now() + std::time::Duration::from_secs_f64(seconds);
-        let (follow, mut stopped, mut number) = (&mut *self.follow, false, 0);
-        let mut take = |ensemble: &Ensemble, readings: &[Sample]| {
-            let share = (started.elapsed().as_secs_f64() / expected).min(1.0);
-            let what = "taking samples";
-            let mut result = follow(Event::Ensemble(candidate, number, ensemble, readings));
-            if result.is_continue() {
-                result = follow(Event::Doing { what, candidate: Some(candidate), share });
+        let message = format!("taking samples: {candidate}");
+        let (pace, series, follow) = (self.pace, self.asked.plan.series, &mut *self.follow);
+        going(follow.progress(pace.progress(samples.span.from, &message)))?;
+        let mut take = |taken: &Taken| {
+            if series {
+                let record = EnsembleRecord::new(candidate, taken.number, &taken.ensemble);
+                going(follow.record(Record::new("evaluate.ensemble", &record)))?;
             }
-            number += 1;
-            stopped = result.is_break();
-            result
+            going(follow.progress(pace.progress(taken.now, &message)))
         };
         let executor = self.executors.of(subject)?;
-        let size = (self.plan.size, shape);
-        let method = Method::measure(executor, subject, size, (until, earlier), &mut self.random, &mut take)?;
-        if stopped {
-            return Err(Stop::Asked);
-        }
+        let method = Method::measure(executor, subject, samples, &mut self.random, &mut take)?;
         if let Some(method) = &method {
-            self.say(Event::Method(method))?;
+            self.record("evaluate", &EvaluateRecord::new(method, self.asked.around))?;
         }
         Ok(method)
     }
+
+    /// What follows for each executor that ran a method.
+    fn verdicts(&mut self, facts: &Facts, methods: &[Evaluated]) -> Result<Vec<Verdict>, Stop> {
+        let measured =
+            |executor: &&'static str| methods.iter().any(|found| found.candidate.executor == *executor);
+        let verdict = |executor| match facts.emulated {
+            true => Verdict::emulated(executor),
+            false => Verdict::of(methods, executor),
+        };
+        let verdicts: Vec<Verdict> =
+            self.executors.names().into_iter().filter(measured).map(verdict).collect();
+        verdicts.iter().try_for_each(|verdict| self.record("evaluate.verdict", verdict))?;
+        Ok(verdicts)
+    }
 }
 
-impl Facts {
-    /// The rate of the TSC, or one like that of most machines: it only says which methods count as quick.
-    fn hertz(&self) -> f64 {
-        self.diagnosis.tsc.known().map_or(2.5e9, |study| study.calibration.hertz.0)
-    }
+fn rows_of(not: &NotRun) -> Vec<Contamination> {
+    contamination::not_run(&not.candidate.clock.promises, &not.why.why)
 }

@@ -1,49 +1,69 @@
-//! Each executor's programs run by itself, on simulated machines that differ by their overhead.
+//! Whole evaluations on simulated machines, and their replays.
 
 use super::*;
+use crate::caveat::Caveat;
 use crate::clock::Clock;
+use crate::error::{Error, RunError};
 use crate::executor::mock::{Scenario, Simulated};
-use crate::executor::{Batch, Capabilities, Executor, Timing, kernel, user};
+use crate::executor::{Batch, Capabilities, Executor, Opened, Sample, Timing, kernel, user};
 use crate::machine::cpu::Hypervisor;
-use crate::study::evaluate::evidence::Kept;
+use crate::result::container::{Event, Evidence, Manifest, Origin, Writer};
+use crate::study::contract::{Progress, Record};
+use crate::study::evaluate::Candidate;
+use crate::study::evaluate::contamination::Contamination;
 use crate::study::evaluate::plan::{self, Times};
 use crate::study::evaluate::reader::Size;
-use crate::study::evaluate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord, Surroundings};
-use crate::study::evaluate::resolution::Body;
-use std::time::Duration;
+use crate::study::evaluate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord};
+use crate::study::evaluate::resolution::{Body, Resolution};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 const USER: &str = "user";
 const KERNEL: &str = "kernel";
+const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
+/// Each executor's programs run by itself, on machines that differ by their overhead.
 const OVERHEADS: [f64; 2] = [60.0, 200.0];
 
 /// A simulated machine under the name of an executor.
-struct Named(Capabilities, Simulated);
+struct Named {
+    capabilities: Capabilities,
+    machine: Machine,
+    simulated: Simulated,
+}
 
 impl Named {
     fn new(executor: &'static str) -> Named {
         let overhead = OVERHEADS[usize::from(executor == KERNEL)];
         let simulated = Simulated::new(Scenario { overhead, ..Scenario::default() }, 3);
-        Named(Capabilities { executor, ..simulated.capabilities().clone() }, simulated)
+        let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
+        Named { capabilities, machine: simulated.machine().clone(), simulated }
+    }
+
+    fn open(name: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
+        Ok(Box::new(Named::new(name)))
     }
 
     /// The same, as far as can be known, where QEMU emulates the processor.
-    fn emulated() -> Named {
-        let Named(capabilities, simulated) = Named::new(USER);
-        Named(Capabilities { timing: Timing::Emulated, ..capabilities }, simulated)
+    fn open_emulated(name: &'static str, machine: &Machine, _: &OpenOptions) -> Opened {
+        let mut named = Named::new(name);
+        named.capabilities.timing = Timing::Emulated;
+        named.machine = machine.clone();
+        Ok(Box::new(named))
     }
 }
 
 impl Executor for Named {
     fn capabilities(&self) -> &Capabilities {
-        &self.0
+        &self.capabilities
     }
 
     fn machine(&self) -> &Machine {
-        self.1.machine()
+        &self.machine
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-        self.1.stream(batch, take)
+        self.simulated.stream(batch, take)
     }
 }
 
@@ -51,116 +71,83 @@ fn candidate(name: &str, executor: &'static str) -> Candidate {
     Candidate { clock: Clock::named(name).unwrap(), executor }
 }
 
-fn plan(candidates: Vec<Candidate>) -> Plan {
-    let times = Times { contamination: Duration::from_millis(20), ..Times::QUICK };
-    let size = Size { ensembles: 6, samples: 1000 };
-    Plan { candidates, size, budget: Duration::from_secs(600), slow: None, times, seed: 1 }
-}
-
-/// A subject whose step is that of the simulated machines.
-fn subject(Candidate { clock, executor }: Candidate) -> Subject<'static> {
-    let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject { clock, executor, ruler, step: 1.0, imul_latency: 3.0, width: None, emulated: false }
-}
-
-/// What an evaluation says on its course, by executor and method.
-fn told(event: &Event) -> Option<(&'static str, &'static str, &'static str)> {
-    match event {
-        Event::Contamination(candidate, _) => {
-            Some(("contamination", candidate.executor, candidate.clock.name))
-        }
-        Event::Resolution(candidate, _) => Some(("resolution", candidate.executor, candidate.clock.name)),
-        Event::Ensemble(candidate, 0, ..) => Some(("ensemble", candidate.executor, candidate.clock.name)),
-        Event::Method(method) => Some(("method", method.subject.executor, method.subject.clock.name)),
-        _ => None,
+fn plan(candidates: &[Candidate]) -> Plan {
+    let ms = Duration::from_millis;
+    let times = Times { contamination: ms(20), resolution: ms(60), watch: ms(5), ..Times::QUICK };
+    Plan {
+        candidates: candidates.to_vec(),
+        not_run: Vec::new(),
+        size: Size { ensembles: 6, samples: 1000 },
+        budget: Duration::from_secs(600),
+        slow: None,
+        times,
+        seed: 1,
+        series: true,
     }
+}
+
+fn study(plan: Plan) -> Evaluate {
+    let machine = Named::new(USER).machine;
+    let mut study = Evaluate::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string());
+    study.host.as_mut().unwrap().open = Named::open;
+    study
+}
+
+fn measured(study: &mut Evaluate) -> Vec<Record> {
+    let mut records = Vec::new();
+    study.measure(&Answers::live(), &mut records).expect("no fault is planted");
+    records
+}
+
+/// Which executor a record is of, and which method.
+fn told(record: &Record) -> (String, String) {
+    let line: Value = serde_json::from_str(&record.line).unwrap();
+    let text = |field: &str| line[field].as_str().unwrap_or_default().to_string();
+    (text("executor"), text("clock"))
 }
 
 #[test]
 fn a_method_of_two_executors_is_measured_with_both() {
-    let machine = Named::new(USER).machine().clone();
-    let of = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), ("cpuid-rdtsc-cr0-rdtsc", KERNEL)];
-    let plan = plan(of.map(|(name, executor)| candidate(name, executor)).to_vec());
-    let subjects: Vec<_> = plan.candidates.iter().map(|candidate| subject(*candidate)).collect();
-    let (mut plain, mut ring0) = (Named::new(USER), Named::new(KERNEL));
-    let executors = Executors {
-        plain: &mut plain,
-        further: vec![&mut ring0],
-        counting: &|| Ok(Box::new(Named::new(USER))),
-        others: &|_| Ok(Box::new(Named::new(USER))),
-        made: None,
-    };
-    let mut events = Vec::new();
-    let mut follow = |event: Event| {
-        events.extend(told(&event));
-        ControlFlow::Continue(())
-    };
-    let (random, started) = (Random::new(1), Instant::now());
-    let mut course = Course {
-        machine: &machine,
-        executors,
-        plan: &plan,
-        started,
-        expected: 1.0,
-        random,
-        follow: &mut follow,
-    };
-    for subject in &subjects {
-        assert!(course.surroundings(subject).is_ok());
+    let of = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), (CR0, KERNEL)];
+    let mut study = study(plan(&of.map(|(name, executor)| candidate(name, executor))));
+    let records = measured(&mut study);
+    let kinds: Vec<&str> = records.iter().map(|record| record.kind).collect();
+    assert_eq!(kinds[..2], ["machine", "evaluate.tsc"]);
+    assert_eq!(kinds[kinds.len() - 2..], ["evaluate.verdict"; 2]);
+    for (kind, times) in
+        [("evaluate.contamination", 5), ("evaluate.resolution", 1), ("evaluate.ensemble", 6), ("evaluate", 1)]
+    {
+        let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(told).collect();
+        let expected = of.map(|(name, executor)| (executor.to_string(), name.to_string()));
+        assert_eq!(found.len(), 3 * times, "{kind}");
+        assert!(found.chunks(times).zip(expected).all(|(found, one)| found.iter().all(|it| *it == one)));
     }
-    let Ok(methods) = course.samples(&subjects, 2.5e9) else { panic!("no fault is planted") };
-    for (method, executor) in methods.iter().zip([0, 1, 1]) {
-        let overhead = method.as_ref().unwrap().trimmed.unwrap().overhead;
+    for (found, executor) in study.found.unwrap().methods.iter().zip([0, 1, 1]) {
+        let overhead = found.method.as_ref().unwrap().trimmed.unwrap().overhead;
         assert!((overhead - OVERHEADS[executor]).abs() < 15.0, "{overhead}");
-    }
-    let named = |what: &str| -> Vec<_> {
-        events
-            .iter()
-            .filter(|(told, ..)| *told == what)
-            .map(|(_, executor, name)| (*name, *executor))
-            .collect()
-    };
-    for what in ["contamination", "resolution", "ensemble", "method"] {
-        assert_eq!(named(what), of, "{what}");
     }
 }
 
 #[test]
 fn a_claim_goes_by_what_any_executor_measured() {
-    let machine = Named::new(USER).machine().clone();
-    let cr0 = "cpuid-rdtsc-cr0-rdtsc";
-    let plan = plan(vec![candidate(cr0, KERNEL)]);
-    let subjects = [subject(plan.candidates[0])];
-    let (mut plain, mut ring0) = (Named::new(USER), Named::new(KERNEL));
-    let executors = Executors {
-        plain: &mut plain,
-        further: vec![&mut ring0],
-        counting: &|| Ok(Box::new(Named::new(USER))),
-        others: &|_| Ok(Box::new(Named::new(USER))),
-        made: None,
-    };
-    let mut follow = |_: Event| ControlFlow::Continue(());
-    let (random, started) = (Random::new(1), Instant::now());
-    let mut course = Course {
-        machine: &machine,
-        executors,
-        plan: &plan,
-        started,
-        expected: 1.0,
-        random,
-        follow: &mut follow,
-    };
-    let Ok(around) = course.surroundings(&subjects[0]) else { panic!("no fault is planted") };
-    let (_, not_run) = plan::candidates([subjects[0].clock], &machine, &[user::capabilities(&machine)]);
+    let cr0 = candidate(CR0, KERNEL);
+    let machine = Named::new(USER).machine;
+    let (_, not_run) = plan::candidates([cr0.clock], &machine, &[user::capabilities(&machine)]);
     assert_eq!(not_run.len(), 1);
-    let Ok(claims) = course.claims(&subjects, &[around], &not_run) else { panic!("no fault is planted") };
-    assert!(claims[1].stand_in.is_none() && !claims[1].why.contains("not run"), "{:?}", claims[1]);
+    let mut both = study(Plan { not_run: not_run.clone(), ..plan(&[cr0]) });
+    measured(&mut both);
+    let claim = &both.found.unwrap().claims[1];
+    assert!(claim.stand_in.is_none() && !claim.why.contains("not run"), "{claim:?}");
+    let mut neither = study(Plan { not_run, ..plan(&[candidate("rdtscp-lfence", USER)]) });
+    measured(&mut neither);
+    let claim = &neither.found.unwrap().claims[1];
+    assert!(claim.stand_in.is_some() && claim.why.contains("not run"), "{claim:?}");
 }
 
 #[test]
 fn methods_are_planned_where_they_run() {
     let machine = Machine::detect();
-    let clocks = || ["clock-gettime", "cpuid-rdtsc-cr0-rdtsc"].map(|name| Clock::named(name).unwrap());
+    let clocks = || ["clock-gettime", CR0].map(|name| Clock::named(name).unwrap());
     let named = |found: &[Candidate]| {
         found.iter().map(|found| (found.clock.name, found.executor)).collect::<Vec<_>>()
     };
@@ -169,62 +156,36 @@ fn methods_are_planned_where_they_run() {
     let refused: Vec<Candidate> = not_run.iter().map(|not| not.candidate).collect();
     assert!(named(&run).contains(&("clock-gettime", USER)));
     assert!(named(&refused).contains(&("clock-gettime", KERNEL)));
-    assert!(named(&refused).contains(&("cpuid-rdtsc-cr0-rdtsc", USER)));
-    assert!(!named(&run).contains(&("cpuid-rdtsc-cr0-rdtsc", USER)));
-}
-
-/// A simulated machine under the name of QEMU's emulation.
-fn emulation() -> Machine {
-    let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
-    Machine { hypervisor: Some(Hypervisor { signature, name }), ..Named::new(USER).machine().clone() }
+    assert!(named(&refused).contains(&(CR0, USER)));
+    assert!(!named(&run).contains(&(CR0, USER)));
 }
 
 #[test]
 fn an_emulated_machine_has_no_core_cycles() {
-    let machine = emulation();
-    let plan = plan(vec![candidate("rdtscp-lfence", USER)]);
-    let default = Clock::named("lfence-rdtsc-lfence").unwrap();
-    let known = Known { core: Core::of(&machine, None), tsc: &machine.tsc, study: None };
-    let subjects = [Subject::of(plan.candidates[0], default, known)];
-    assert_eq!(subjects[0].step, 1.0);
-    let mut plain = Named::emulated();
-    let executors = Executors {
-        plain: &mut plain,
-        further: Vec::new(),
-        counting: &|| Ok(Box::new(Named::new(USER))),
-        others: &|_| Ok(Box::new(Named::new(USER))),
-        made: None,
-    };
-    let mut follow = |_: Event| ControlFlow::Continue(());
-    let (random, started) = (Random::new(1), Instant::now());
-    let mut course = Course {
-        machine: &machine,
-        executors,
-        plan: &plan,
-        started,
-        expected: 1.0,
-        random,
-        follow: &mut follow,
-    };
-    let Ok(around) = course.surroundings(&subjects[0]) else { panic!("no fault is planted") };
-    refused(&around);
-    let Ok(claims) = course.claims(&subjects, &[around], &[]) else { panic!("no fault is planted") };
+    let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
+    let hypervisor = Some(Hypervisor { signature, name });
+    let mut study = study(plan(&[candidate("rdtscp-lfence", USER)]));
+    let host = study.host.as_mut().unwrap();
+    host.machine = Machine { hypervisor, ..host.machine.clone() };
+    host.open = Named::open_emulated;
+    measured(&mut study);
+    let found = study.found.as_ref().unwrap();
     let why = Caveat::emulated().text;
-    assert!(claims.iter().all(|claim| claim.holds.is_none() && claim.why == why), "{claims:?}");
-    let Ok(methods) = course.samples(&subjects, 2.5e9) else { panic!("no fault is planted") };
-    let method = methods[0].as_ref().unwrap();
-    let record = EvaluateRecord::new(method, &Surroundings::new(&machine, 1, String::new()));
+    refused(&found.methods[0].contamination, &found.methods[0].resolution);
+    assert!(found.claims.iter().all(|claim| claim.holds.is_none() && claim.why == why), "{:?}", found.claims);
+    assert_eq!(found.verdicts[0].caveats, [Caveat::emulated()]);
+    let method = found.methods[0].method.as_ref().unwrap();
+    assert_eq!(method.subject.step, 1.0);
+    let record = EvaluateRecord::new(method, &study.around);
     assert!(record.totals.overhead_min > 0 && record.mean > 0.0 && record.p50 > 0);
     assert_eq!((record.overhead.value, record.overhead_spread, record.rates), (None, None, None));
     assert_eq!((record.ergodic_trimmed, &record.ergodic_trimmed_why), (None, &why));
     assert_eq!((record.reading_deviation, record.shortest_once), (None, None));
     assert_eq!(record.caveats, [Caveat::emulated()]);
-    let again = Kept::new(method, (1, 0), &record).unwrap();
-    assert!(again.is_emulated());
 }
 
 /// Figures in raw units, and none in core cycles.
-fn refused((contamination, resolution): &(Vec<Contamination>, Resolution)) {
+fn refused(contamination: &[Contamination], resolution: &Resolution) {
     let candidate = candidate("rdtscp-lfence", USER);
     for row in contamination {
         let record = ContaminationRecord::new(candidate, row);
@@ -242,4 +203,140 @@ fn refused((contamination, resolution): &(Vec<Contamination>, Resolution)) {
     assert!(
         stairs.hidden.is_none() && stairs.neighbours.is_none() && stairs.spurious_minima_cycles.is_none()
     );
+}
+
+#[test]
+fn whoever_follows_may_end_it() {
+    struct Few(usize);
+    impl Follow for Few {
+        fn record(&mut self, _: Record) -> ControlFlow<()> {
+            self.0 += 1;
+            if self.0 == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+            assert!(progress.done <= progress.total && !progress.message.is_empty());
+            ControlFlow::Continue(())
+        }
+    }
+    let (mut study, mut few) = (study(plan(&[candidate("rdtscp-lfence", USER)])), Few(0));
+    assert_eq!(study.measure(&Answers::live(), &mut few), Err(Stop::Asked));
+    assert!(few.0 == 4 && study.found.is_none());
+}
+
+/// A directory that is removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let name = format!("cyclescope-evaluate-{}-{name}", std::process::id());
+        Directory(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn origin(study: &Evaluate) -> Origin {
+    Origin { study: NAME.to_string(), repro: study.around.repro.clone(), machine: study.machine.clone() }
+}
+
+/// Measures with evidence.
+fn recorded(directory: &Path) -> (Vec<Record>, Container) {
+    let of = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
+    let candidates = of.map(|(name, executor)| candidate(name, executor));
+    let machine = Named::new(USER).machine;
+    let cr0 = [Clock::named(CR0).unwrap()];
+    let (_, not_run) = plan::candidates(cr0, &machine, &[user::capabilities(&machine)]);
+    let mut study = study(Plan { not_run, ..plan(&candidates) });
+    let evidence = Rc::new(Evidence::create(directory, origin(&study)).unwrap());
+    evidence.keep(|writer| writer.set_facts(&study.plan()?)).unwrap();
+    let mut records = Vec::new();
+    study.measure(&Answers::kept(evidence.clone()), &mut records).expect("no fault is planted");
+    evidence.finish().unwrap();
+    (records, Container::open(directory).unwrap())
+}
+
+/// The lines that the answers of evidence give a study.
+fn replayed(study: &mut Evaluate, container: &Container) -> Result<Vec<Record>, Stop> {
+    let answers = Answers::recorded(container).unwrap();
+    let mut records = Vec::new();
+    study.measure(&answers, &mut records)?;
+    assert!(answers.is_exhausted());
+    Ok(records)
+}
+
+#[test]
+fn evidence_gives_the_same_course_again() {
+    let directory = Directory::new("same");
+    let (records, container) = recorded(&directory.0);
+    let mut again = Evaluate::restore(&container).unwrap();
+    let lines = replayed(&mut again, &container).expect("the same course");
+    for (one, other) in records.iter().zip(&lines) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(records.len(), lines.len());
+    assert_eq!(again.found.as_ref().unwrap().methods.len(), 3);
+    assert_eq!(again.plan().unwrap(), container.manifest.facts);
+    // Nothing else has its answers.
+    again.plan.seed += 1;
+    assert!(matches!(
+        replayed(&mut again, &container),
+        Err(Stop::Failed(Error::Run(RunError::Replay { .. })))
+    ));
+    let live = again.measure(&Answers::live(), &mut Vec::new());
+    assert!(matches!(live, Err(Stop::Failed(Error::Run(RunError::Replay { .. })))));
+}
+
+#[test]
+fn another_reading_gives_another_record() {
+    let directory = Directory::new("reading");
+    let (records, container) = recorded(&directory.0);
+    let changed = Directory::new("changed");
+    let mut again = Evaluate::restore(&container).unwrap();
+    let mut writer = Writer::create(&changed.0, origin(&again)).unwrap();
+    let mut events = container.events().unwrap();
+    let mut last = None;
+    while let Some((event, mut samples)) = events.take(usize::MAX).unwrap() {
+        // Of each batch, so that ensembles of the last method are among them.
+        if let (Event::Batch(_), Some(sample)) = (&event, samples.first_mut()) {
+            sample.end += 1;
+            last = Some(sample.end);
+        }
+        writer.event(&event, &samples).unwrap();
+    }
+    assert!(last.is_some());
+    writer.finish().unwrap();
+    let lines = replayed(&mut again, &Container::open(&changed.0).unwrap());
+    assert_ne!(lines.as_ref().ok(), Some(&records));
+}
+
+#[test]
+fn a_plan_that_no_evaluation_has_is_refused() {
+    let directory = Directory::new("plan");
+    let study = study(plan(&[candidate("rdtscp-lfence", USER)]));
+    let mut writer = Writer::create(&directory.0, origin(&study)).unwrap();
+    writer.set_facts(&study.plan().unwrap()).unwrap();
+    writer.finish().unwrap();
+    assert!(Evaluate::restore(&Container::open(&directory.0).unwrap()).is_ok());
+    for (field, value) in [
+        ("/plan/size/samples", Value::from(0)),
+        ("/plan/size/samples", Value::from(u32::MAX)),
+        ("/plan/size/ensembles", Value::from(0)),
+        ("/plan/budget/secs", Value::from(u64::MAX)),
+        ("/plan/times/resolution/secs", Value::from(u64::MAX)),
+        ("/plan/candidates/0/executor", Value::from("nowhere")),
+        ("/plan/candidates/0/clock", Value::from("sundial")),
+    ] {
+        let mut manifest = Manifest::read(&directory.0).unwrap();
+        let place = manifest.facts.pointer_mut(field).unwrap();
+        let before = std::mem::replace(place, value);
+        manifest.write(&directory.0).unwrap();
+        assert!(Evaluate::restore(&Container::open(&directory.0).unwrap()).is_err(), "{field}");
+        *manifest.facts.pointer_mut(field).unwrap() = before;
+        manifest.write(&directory.0).unwrap();
+    }
 }

@@ -1,0 +1,195 @@
+//! What must be known of the machine before its timing methods are evaluated.
+//!
+//! Its experiments run in this process and on several CPUs, so that a replay can't make them again: what they find is
+//! one answer of the machine.
+
+use super::executors::Host;
+use crate::caveat::Caveat;
+use crate::clock::Clock;
+use crate::doctor::{Diagnosis, Known, Means, Watch, clock_step, examine, watch};
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::machine::Machine;
+use crate::machine::core_series::CoreSeries;
+use crate::machine::core_study::{CoreStudy, Phases};
+use crate::machine::fact::Fact;
+use crate::machine::features::LfenceOrder;
+use crate::machine::synchrony::{self, Synchrony};
+use crate::machine::tsc::TscFacts;
+use crate::machine::tsc_study::TscStudy;
+use crate::study::evaluate::contamination::STAND_IN;
+use crate::study::evaluate::plan::Plan;
+use crate::study::evaluate::{Candidate, Subject};
+use crate::unit::Unit;
+use serde::{Deserialize, Serialize};
+
+/// What was found about the machine.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Facts {
+    /// What CPUID and the kernel say of the TSC.
+    pub told: TscFacts,
+    /// What makes LFENCE wait.
+    pub lfence: Fact<LfenceOrder>,
+    /// The experiments on the TSC.
+    pub tsc: Fact<TscStudy>,
+    /// Whether means see through the TSC's step.
+    pub phases: Fact<Phases>,
+    /// The core clock against the TSC over time.
+    pub series: Fact<CoreSeries>,
+    /// The TSCs of other CPUs against the target's.
+    pub synchrony: Fact<Synchrony>,
+    /// Whether the machine is emulated, so that nothing can be said in core cycles.
+    pub emulated: bool,
+}
+
+impl Facts {
+    /// The rate of the TSC, or one like that of most machines: it only says which methods count as quick.
+    pub(super) fn hertz(&self) -> f64 {
+        self.tsc.known().map_or(2.5e9, |study| study.calibration.hertz.0)
+    }
+}
+
+/// What is known of the core.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Core {
+    /// See [`Subject::imul_latency`].
+    pub(super) imul_latency: f64,
+    /// See [`Subject::width`].
+    pub(super) width: Option<f64>,
+    /// See [`Subject::emulated`].
+    pub(super) emulated: bool,
+}
+
+/// The latency of `imul r64, r64` on most cores, for one of which neither data nor experiment tell it.
+const IMUL_USUAL: u32 = 3;
+
+impl Core {
+    /// By data where there are some, else by experiment.
+    pub(super) fn of(machine: &Machine, study: Option<&CoreStudy>) -> Core {
+        let found = study.and_then(|study| study.imul_used);
+        let latency = machine.cpu.imul_latency().or(found).unwrap_or(IMUL_USUAL);
+        let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
+        Core {
+            imul_latency: f64::from(latency),
+            width: adders.map(crate::ruler::sentinel_width),
+            emulated: machine.is_emulated(),
+        }
+    }
+
+    /// A method on it.
+    pub(super) fn subject(&self, candidate: Candidate, ruled: Ruled) -> Subject<'static> {
+        let Candidate { clock, executor } = candidate;
+        let Ruled { ruler, step } = ruled;
+        let Core { imul_latency, width, emulated } = *self;
+        Subject { clock, executor, ruler, step, imul_latency, width, emulated }
+    }
+}
+
+/// What the readings of a method are held against.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Ruled {
+    /// See [`Subject::ruler`].
+    #[serde(with = "crate::clock::by_name")]
+    ruler: &'static Clock,
+    /// See [`Subject::step`].
+    step: f64,
+}
+
+impl Ruled {
+    /// Of a method on a machine whose default method is known, where it has one.
+    pub(super) fn of(clock: &'static Clock, default: Option<&'static Clock>, known: Known) -> Ruled {
+        let ruler = default.filter(|_| clock.counts == Unit::TscTicks).unwrap_or(clock);
+        Ruled { ruler, step: clock_step(clock, known.tsc, known.study) }
+    }
+}
+
+/// What the course goes by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Found {
+    pub(super) facts: Facts,
+    pub(super) core: Core,
+    /// Of each candidate.
+    ruled: Vec<Ruled>,
+    /// Of [`STAND_IN`], where it is needed and can run.
+    stand_in: Option<Ruled>,
+}
+
+/// Seeds of the experiments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seeds {
+    pub(super) examination: u64,
+    pub(super) watch: u64,
+}
+
+impl Found {
+    /// Makes the experiments, with an executor on the target CPU.
+    pub(super) fn find(host: &Host, executor: &mut dyn Executor, plan: &Plan, seeds: Seeds) -> Found {
+        let (machine, capabilities) = (&executor.machine().clone(), &executor.capabilities().clone());
+        let means = Means {
+            executor: Ok(&mut *executor),
+            capabilities,
+            others: &|cpu| host.on_another(cpu),
+            clock: None,
+            effort: plan.times.facts,
+            seed: seeds.examination,
+        };
+        let Diagnosis { tsc, phases, core, .. } = examine(machine, means);
+        let known = Known { tsc: &machine.tsc, study: tsc.known(), core: core.known() };
+        let default = capabilities.default_clock(machine);
+        let series = match &default {
+            _ if capabilities.is_emulated() => Fact::unknown(Caveat::emulated().text),
+            Err(refused) => Fact::unknown(refused.why.clone()),
+            Ok(clock) => {
+                Fact::from(watch(executor, &Watch::new(clock, known, plan.times.watch, seeds.watch)))
+            }
+        };
+        let default = default.ok();
+        let ruled = |of: &Candidate| Ruled::of(of.clock, default, known);
+        let can_stand_in = || capabilities.require(&STAND_IN, machine).is_ok();
+        let stand_in = default.filter(|_| plan.needs_stand_in() && can_stand_in());
+        Found {
+            core: Core::of(machine, core.known()),
+            ruled: plan.candidates.iter().map(ruled).collect(),
+            stand_in: stand_in.map(|ruler| Ruled { ruler, step: STAND_IN.step(&machine.tsc) }),
+            facts: Facts {
+                told: machine.tsc.clone(),
+                lfence: machine.features.lfence().clone(),
+                series,
+                synchrony: synchronous(machine, known.study, plan),
+                emulated: capabilities.is_emulated(),
+                phases,
+                tsc,
+            },
+        }
+    }
+
+    /// Fails where a number is one that no machine has: evidence may be forged.
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), RunError> {
+        let plausible = |value: f64| value > 0.0 && value < 1e6;
+        let ruled = self.ruled.iter().chain(&self.stand_in);
+        let sound = self.ruled.len() == plan.candidates.len()
+            && ruled.into_iter().all(|ruled| plausible(ruled.step))
+            && plausible(self.core.imul_latency)
+            && self.core.width.is_none_or(plausible);
+        let how = "what was found about the machine is out of its range".to_string();
+        if sound { Ok(()) } else { Err(RunError::Replay { how }) }
+    }
+
+    /// The methods under evaluation.
+    pub(super) fn subjects(&self, plan: &Plan) -> Vec<Subject<'static>> {
+        let candidates = plan.candidates.iter().zip(&self.ruled);
+        candidates.map(|(candidate, ruled)| self.core.subject(*candidate, *ruled)).collect()
+    }
+
+    /// What stands in for a method that can't run here, on this executor.
+    pub(super) fn stand_in(&self, executor: &'static str) -> Option<Subject<'static>> {
+        let candidate = Candidate { clock: &STAND_IN, executor };
+        self.stand_in.map(|ruled| self.core.subject(candidate, ruled))
+    }
+}
+
+fn synchronous(machine: &Machine, study: Option<&TscStudy>, plan: &Plan) -> Fact<Synchrony> {
+    let reading = synchrony::reading(machine);
+    let step = reading.known().and_then(|reading| study?.step(*reading)).map(|step| step.ticks);
+    synchrony::measure(machine, step, plan.times.synchrony)
+}
