@@ -60,6 +60,10 @@ impl Front for Look {
     fn text(&self, study: &Evaluate, output: &mut Output) -> Result<(), Failure> {
         let Some(found) = &study.found else { return Ok(()) };
         let (mut page, not_run) = (Page::new(output), &study.plan.not_run);
+        // Of one that ended early there is nothing to compare.
+        if found.verdicts.is_empty() {
+            return tables::samples(&mut page, found, not_run);
+        }
         sections::machine(&mut page, found, &study.around)?;
         tables::samples(&mut page, found, not_run)?;
         tables::published(&mut page, found)?;

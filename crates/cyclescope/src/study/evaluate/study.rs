@@ -25,7 +25,7 @@ pub struct Evaluate {
     pub plan: Plan,
     /// What records say beside figures.
     pub around: Surroundings,
-    /// What was found, once it was measured.
+    /// What was found when it was measured: all of it, or what was complete when that ended early.
     pub found: Option<Evaluation>,
     /// The machine's record.
     machine: Value,
@@ -81,12 +81,12 @@ impl Study for Evaluate {
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
+        self.found = None;
         let asked = Asked { plan: &self.plan, around: &self.around, machine: &self.machine };
         let mut course = Course::begin(asked, self.host.as_ref(), answers, follow)?;
-        let found = course.run();
+        let ended = course.run(&mut self.found);
         self.lock = course.lock_state();
-        self.found = Some(found?);
-        Ok(())
+        ended
     }
 
     fn lock_state(&self) -> Option<&LockState> {

@@ -32,11 +32,11 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
-/// What was found.
+/// What was found. Of an evaluation that ended early it is what was complete.
 pub struct Evaluation {
     /// About the machine.
     pub facts: Facts,
-    /// About each method, in the order of the plan.
+    /// About each method whose samples are complete, in the order of the plan.
     pub methods: Vec<Evaluated>,
     /// What the documents claim.
     pub claims: Vec<Claim>,
@@ -100,22 +100,21 @@ impl<'a> Course<'a> {
         self.executors.lock_state()
     }
 
-    /// Takes it to its end.
-    pub(super) fn run(&mut self) -> Result<Evaluation, Stop> {
+    /// Takes it to its end. What is complete is there however it ends.
+    pub(super) fn run(&mut self, complete: &mut Option<Evaluation>) -> Result<(), Stop> {
         let found = self.facts()?;
+        let facts = found.facts.clone();
+        let empty = Evaluation { facts, methods: Vec::new(), claims: Vec::new(), verdicts: Vec::new() };
+        let complete = complete.insert(empty);
         let subjects = found.subjects(self.asked.plan);
         let mut around = Vec::new();
         for subject in &subjects {
             around.push(self.surroundings(subject)?);
         }
-        let claims = self.claims(&found, &subjects, &around)?;
-        let methods = self.samples(&subjects, found.facts.hertz())?;
-        let mut evaluated = Vec::new();
-        for ((subject, method), (contamination, resolution)) in subjects.iter().zip(methods).zip(around) {
-            evaluated.push(Evaluated { candidate: subject.candidate(), method, contamination, resolution });
-        }
-        let verdicts = self.verdicts(&found.facts, &evaluated)?;
-        Ok(Evaluation { facts: found.facts, methods: evaluated, claims, verdicts })
+        complete.claims = self.claims(&found, &subjects, &around)?;
+        self.samples(&subjects, around, complete)?;
+        complete.verdicts = self.verdicts(complete)?;
+        Ok(())
     }
 
     fn record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Stop> {
@@ -199,24 +198,25 @@ impl<'a> Course<'a> {
         Ok(claims)
     }
 
-    /// The samples of all methods, in the time that is left. The TSC runs at so many hertz.
+    /// The samples of all methods, in the time that is left.
     fn samples(
         &mut self,
         subjects: &[Subject<'static>],
-        hertz: f64,
-    ) -> Result<Vec<Option<Method<'static>>>, Stop> {
+        around: Vec<(Vec<Contamination>, Resolution)>,
+        complete: &mut Evaluation,
+    ) -> Result<(), Stop> {
         let plan = self.asked.plan;
         let mut waiting = Vec::new();
         for subject in subjects {
             let executor = self.executors.of(subject)?;
             let cost = Sampling::new(subject).pilot(executor, &mut self.random)?;
-            waiting.push(Waiting::new(subject.clock, cost, hertz));
+            waiting.push(Waiting::new(subject.clock, cost, complete.facts.hertz()));
         }
         let budget = plan.budget.as_secs_f64();
         let wanted: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
         self.pace.expected = (self.pace.seconds(self.executors.plain().now()) + wanted).min(budget);
-        let (mut methods, mut quiet) = (Vec::new(), Vec::new());
-        for (at, subject) in subjects.iter().enumerate() {
+        let mut quiet = Vec::new();
+        for (at, (subject, (contamination, resolution))) in subjects.iter().zip(around).enumerate() {
             let from = self.executors.of(subject)?.now();
             let left = (budget - self.pace.seconds(from)).max(0.0);
             let (size, seconds) = share(&waiting[at..], left, plan);
@@ -232,9 +232,10 @@ impl<'a> Course<'a> {
             let shape = waiting[at].shape(subject, size);
             let method = self.sample(subject, &Samples { asked: plan.size, shape, span, earlier })?;
             quiet.extend(method.iter().map(|method| (subject, trimmed::quiet(&method.sampled.trimmed))));
-            methods.push(method);
+            let candidate = subject.candidate();
+            complete.methods.push(Evaluated { candidate, method, contamination, resolution });
         }
-        Ok(methods)
+        Ok(())
     }
 
     fn sample(
@@ -262,7 +263,8 @@ impl<'a> Course<'a> {
     }
 
     /// What follows for each executor that ran a method.
-    fn verdicts(&mut self, facts: &Facts, methods: &[Evaluated]) -> Result<Vec<Verdict>, Stop> {
+    fn verdicts(&mut self, found: &Evaluation) -> Result<Vec<Verdict>, Stop> {
+        let Evaluation { facts, methods, .. } = found;
         let measured =
             |executor: &&'static str| methods.iter().any(|found| found.candidate.executor == *executor);
         let verdict = |executor| match facts.emulated {
