@@ -9,7 +9,8 @@ use cyclescope::executor::Offer;
 use cyclescope::machine::core_series::CoreSeries;
 use cyclescope::machine::synchrony::{Pair, Synchrony};
 use cyclescope::study::evaluate::contamination::Claim;
-use cyclescope::study::evaluate::evaluation::{Evaluation, Facts};
+use cyclescope::study::evaluate::evaluation::Evaluation;
+use cyclescope::study::evaluate::facts::Facts;
 use cyclescope::study::evaluate::record::Surroundings;
 use cyclescope::study::evaluate::verdict::{Recommended, Verdict};
 

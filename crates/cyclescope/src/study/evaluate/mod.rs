@@ -8,6 +8,7 @@ pub mod criteria;
 pub mod ensemble;
 pub(crate) mod evaluated;
 pub mod evaluation;
+pub mod facts;
 pub mod method;
 pub mod plan;
 pub mod published;

@@ -4,7 +4,7 @@ use super::Candidate;
 use super::contamination::{self, Contamination, Fault};
 use super::criteria::{self, in_steps, shortest};
 use super::ensemble::{Ensemble, Fraction, Totals};
-use super::evaluation::Facts;
+use super::facts::Facts;
 use super::method::Method;
 use super::resolution::{Body, Resolution};
 use super::verdict::SHARES;

@@ -2,10 +2,9 @@
 //! samples, which take whatever time is left.
 
 mod executors;
-mod facts;
+mod found;
 
 pub(crate) use executors::{Host, offered};
-pub use facts::Facts;
 
 use crate::caveat::Caveat;
 use crate::error::Error;
@@ -16,6 +15,7 @@ use crate::ruler::Quiet;
 use crate::study::contract::{Follow, Progress, Record, Stop, going};
 use crate::study::evaluate::contamination::{self, Claim, Contamination, claims, contamination};
 pub use crate::study::evaluate::evaluated::Evaluated;
+use crate::study::evaluate::facts::Facts;
 use crate::study::evaluate::method::{Method, Samples};
 use crate::study::evaluate::plan::{NotRun, Plan, Waiting, share};
 use crate::study::evaluate::record::{
@@ -27,7 +27,7 @@ use crate::study::evaluate::trimmed;
 use crate::study::evaluate::verdict::Verdict;
 use crate::study::evaluate::{Candidate, Subject};
 use executors::Executors;
-use facts::{Found, Seeds};
+use found::{Found, Seeds};
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
