@@ -2,9 +2,8 @@
 //!
 //! All that a study learns from its executor passes here: readings, errors, the time, what the executor says of its
 //! surroundings. A study whose decisions follow from these and from its seed takes the same course again over
-//! [`replaying`](super::replaying): `run` and `instr` are such studies. `marker`, whose loops are run by more than an
-//! executor, keeps its visits through [`answers`](super::answers); `evaluate`, whose course goes by the time and by
-//! experiments of other executors, keeps the readings of its ensembles instead.
+//! [`replaying`](super::replaying). What more than an executor finds, as `marker`'s loops and `evaluate`'s experiments on
+//! several CPUs, is kept through [`answers`](super::answers).
 
 use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
 use crate::error::RunError;

@@ -9,7 +9,7 @@ use super::record::Surroundings;
 use crate::executor::{LockState, Offer, OpenOptions};
 use crate::machine::Machine;
 use crate::result::answers::Answers;
-use crate::result::container::{Container, ContainerError, MANIFEST, plain};
+use crate::result::container::{Container, ContainerError, plain};
 use crate::study::contract::{Follow, Stop, Study};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,10 +73,7 @@ impl Study for Evaluate {
         if let Some(field) = unsound(&plan) {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
-        let machine = container.manifest.origin.machine.clone();
-        if !machine.is_object() {
-            return Err(ContainerError::damaged(MANIFEST, "machine", "it has no facts"));
-        }
+        let machine = container.machine()?;
         Ok(Evaluate { plan, around, found: None, machine, host: None, lock: None })
     }
 
