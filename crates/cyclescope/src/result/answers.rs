@@ -41,11 +41,6 @@ impl Answers {
         Ok(Answers(Source::Recorded(Rc::new(Recorded::new(container)?))))
     }
 
-    /// Whether they come from evidence, so that nothing on this machine is asked.
-    pub fn are_recorded(&self) -> bool {
-        matches!(self.0, Source::Recorded(_))
-    }
-
     /// Whether every recorded answer has been given; live ones have no end.
     pub fn is_exhausted(&self) -> bool {
         match &self.0 {

@@ -9,5 +9,5 @@ pub mod aperf;
 pub mod caveat;
 pub mod container;
 pub mod record;
-pub mod recording;
-pub mod replaying;
+pub(crate) mod recording;
+pub(crate) mod replaying;

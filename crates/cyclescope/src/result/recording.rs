@@ -19,22 +19,22 @@ use std::time::Duration;
 
 /// What a study may ask of an executor before it has run anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ExecutorFacts {
+pub(super) struct ExecutorFacts {
     /// Its name in records.
-    pub name: String,
+    pub(super) name: String,
     /// The privilege level that it ran code at.
-    pub ring: Ring,
+    pub(super) ring: Ring,
     /// What its durations were.
-    pub timing: Timing,
+    pub(super) timing: Timing,
     /// Bytes of its code arena.
-    pub arena_len: usize,
+    pub(super) arena_len: usize,
     /// What it said before its first batch.
-    pub before: After,
+    pub(super) before: After,
 }
 
 impl ExecutorFacts {
     /// Those of an executor.
-    pub fn of(executor: &dyn Executor) -> ExecutorFacts {
+    pub(super) fn of(executor: &dyn Executor) -> ExecutorFacts {
         ExecutorFacts {
             name: executor.name().to_string(),
             ring: executor.capabilities().ring,
@@ -54,14 +54,14 @@ fn after(executor: &dyn Executor) -> After {
 }
 
 /// Records what another executor does.
-pub struct Recording {
+pub(super) struct Recording {
     evidence: Rc<Evidence>,
     executor: Box<dyn Executor>,
 }
 
 impl Recording {
     /// Records into evidence.
-    pub fn new(executor: Box<dyn Executor>, evidence: Rc<Evidence>) -> Recording {
+    pub(super) fn new(executor: Box<dyn Executor>, evidence: Rc<Evidence>) -> Recording {
         Recording { evidence, executor }
     }
 }

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Answers from a container.
-pub struct Replaying {
+pub(super) struct Replaying {
     facts: ExecutorFacts,
     capabilities: Capabilities,
     machine: Machine,
@@ -150,16 +150,6 @@ fn capabilities(facts: &ExecutorFacts) -> Capabilities {
 }
 
 impl Replaying {
-    /// The only executor whose answers a container holds.
-    pub fn of(container: &Container, facts: ExecutorFacts) -> Result<Replaying, ContainerError> {
-        Ok(Replaying::new(Rc::new(Recorded::new(container)?), facts))
-    }
-
-    /// Whether every answer has been given.
-    pub fn is_exhausted(&self) -> bool {
-        self.recorded.is_exhausted()
-    }
-
     /// The executor with these facts, one of those whose answers are recorded.
     pub(super) fn new(recorded: Rc<Recorded>, facts: ExecutorFacts) -> Replaying {
         let capabilities = capabilities(&facts);

@@ -23,6 +23,7 @@ pub mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub(super) use study::INFO;
 pub use study::{Evaluate, NAME};
 
 use crate::caveat::Caveat;

@@ -11,13 +11,22 @@ use crate::machine::Machine;
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
 use crate::study::contract::{Follow, Stop, Study};
+use crate::study::info::StudyInfo;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
 use std::time::Duration;
 
-/// The study's name in manifests.
+/// Its name.
 pub const NAME: &str = "evaluate";
+
+/// How it is found.
+pub(in crate::study) const INFO: StudyInfo = StudyInfo {
+    name: NAME,
+    about: "how good each timing method is",
+    restore: |container| Ok(Box::new(Evaluate::restore(container)?)),
+    plain: None,
+};
 
 /// How good the timing methods of a machine are.
 pub struct Evaluate {
