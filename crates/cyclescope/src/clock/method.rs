@@ -2,9 +2,9 @@
 
 use super::step::Step;
 use crate::asm::Emitter;
-use crate::machine::reading::Reading;
-use crate::machine::step::step_ticks;
 use crate::machine::tsc::TscFacts;
+use crate::machine::tsc_read::TscRead;
+use crate::machine::tsc_step::step_ticks;
 use crate::unit::Unit;
 use iced_x86::{CpuidFeature, Register};
 
@@ -83,8 +83,8 @@ impl Clock {
     }
 
     /// How its end reads the TSC, as far as the step of its readings goes.
-    pub fn reading(&self) -> Reading {
-        if self.end.contains(&Step::Rdtscp) { Reading::Rdtscp } else { Reading::LfenceRdtsc }
+    pub fn reading(&self) -> TscRead {
+        if self.end.contains(&Step::Rdtscp) { TscRead::Rdtscp } else { TscRead::LfenceRdtsc }
     }
 
     /// The step of its readings on a machine, in its raw units; 1 where it counts single units or the step is unknown.

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
-use super::reading::lfence_rdtsc;
 use super::tsc::TscFacts;
+use super::tsc_read::lfence_rdtsc;
 use crate::error::Unavailable;
 use crate::unit::Hertz;
 

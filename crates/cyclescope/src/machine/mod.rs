@@ -23,13 +23,13 @@ pub mod leaves;
 pub(crate) mod microarch;
 pub(crate) mod noise;
 pub(crate) mod power;
-pub(crate) mod reading;
 pub(crate) mod simulated;
-pub(crate) mod step;
 pub mod synchrony;
 pub mod topology;
 pub mod traps;
 pub mod tsc;
+pub(crate) mod tsc_read;
+pub(crate) mod tsc_step;
 pub mod tsc_study;
 mod vendor;
 

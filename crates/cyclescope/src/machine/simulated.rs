@@ -57,9 +57,9 @@ impl From<SimulatedMachine> for Machine {
 mod tests {
     use super::*;
     use crate::machine::calibrate::{Stopwatch, calibrate};
-    use crate::machine::reading::Reading;
-    use crate::machine::step::step_ticks;
     use crate::machine::synchrony;
+    use crate::machine::tsc_read::TscRead;
+    use crate::machine::tsc_step::step_ticks;
     use crate::unit::Hertz;
     use std::time::Duration;
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn its_tsc_is_the_given_one() {
         let machine = machine();
-        for reading in Reading::ALL {
+        for reading in TscRead::ALL {
             assert_eq!(step_ticks(&machine.tsc, reading), Fact::Known(38.0));
         }
         let stopwatch = Stopwatch::start(&machine.tsc).unwrap();

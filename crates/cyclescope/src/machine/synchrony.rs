@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Machine;
 use super::fact::Fact;
-use super::reading::Reading;
-use super::step::measure_step;
+use super::tsc_read::TscRead;
+use super::tsc_step::measure_step;
 use bounds::{Comparison, Exchange, compare};
 
 /// The TSCs of other CPUs compared with that of the target CPU.
@@ -31,7 +31,7 @@ pub struct Synchrony {
     /// The target CPU, A of all comparisons.
     pub cpu: u32,
     /// How both sides read the TSC; an LFENCE follows each read.
-    pub reading: Reading,
+    pub reading: TscRead,
     /// The step of the readings that the bounds allow for, in ticks.
     pub step_ticks: f64,
     /// Whether that is a known step; if not, the largest that could be found is allowed for.
@@ -76,16 +76,16 @@ const BLOCK_TIME: Duration = Duration::from_millis(10);
 const EXCHANGES: usize = 4000;
 /// Pairs of reads that show the step, within a few milliseconds.
 const STEP_PAIRS: usize = 30_000;
-/// What is assumed where the step is not known: the largest that can be found ([`super::step`]).
+/// What is assumed where the step is not known: the largest that can be found ([`super::tsc_step`]).
 const STEP_MOST: f64 = 100.0;
 
 /// How the exchanges read the TSC: in a way that waits for the message before it.
-pub(crate) fn reading(machine: &Machine) -> Fact<Reading> {
+pub(crate) fn reading(machine: &Machine) -> Fact<TscRead> {
     if machine.features.lfence().known().is_some() {
-        return Fact::Known(Reading::LfenceRdtsc);
+        return Fact::Known(TscRead::LfenceRdtsc);
     }
     if machine.features.rdtscp() {
-        return Fact::Known(Reading::Rdtscp);
+        return Fact::Known(TscRead::Rdtscp);
     }
     Fact::unknown("no read of the TSC waits for a message: LFENCE isn't known to, and there is no RDTSCP")
 }
@@ -149,7 +149,7 @@ impl Log {
 ///
 /// # Safety
 /// The TSC may be read in this way by threads of this process.
-unsafe fn exchange_all(target: u32, reading: Reading, logs: &mut [Log], time: Duration) {
+unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [Log], time: Duration) {
     let started = Instant::now();
     let count = logs.len() as u32;
     let fitting = time.as_nanos() / (BLOCK_TIME * count).as_nanos();
@@ -179,7 +179,7 @@ unsafe fn exchange_all(target: u32, reading: Reading, logs: &mut [Log], time: Du
 }
 
 /// The step as the target sees it.
-fn step_on(cpu: u32, reading: Reading, until: Instant) -> Option<f64> {
+fn step_on(cpu: u32, reading: TscRead, until: Instant) -> Option<f64> {
     // SAFETY: only called after `TscFacts::require`, and with a reading that exists.
     let job: pinned::Job<_> = Box::new(move |_| unsafe { measure_step(reading, STEP_PAIRS) });
     let found = pinned::on_cpus(vec![(cpu, job)], until).ok()?;

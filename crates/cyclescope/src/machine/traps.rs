@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use super::features::Features;
-use super::reading::{lfence_rdtsc, rdtsc, rdtscp};
 use super::tsc::TscFacts;
+use super::tsc_read::{lfence_rdtsc, rdtsc, rdtscp};
 use crate::error::Unavailable;
 
 /// Costs of the timing instructions, in TSC ticks.

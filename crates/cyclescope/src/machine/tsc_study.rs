@@ -10,10 +10,10 @@ use super::calibrate::{Calibration, calibrate};
 use super::counters::Counters;
 use super::fact::Fact;
 use super::kernel_log::KernelLog;
-use super::reading::Reading;
-use super::step::{Step, measure_step};
 use super::traps::Traps;
 use super::tsc::Source;
+use super::tsc_read::TscRead;
+use super::tsc_step::{TscStep, measure_step};
 use crate::error::Unavailable;
 
 /// The results of the experiments on the TSC, made on the CPU that the calling thread runs on.
@@ -45,9 +45,9 @@ pub struct ComparedSource {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadingStep {
     /// The way of reading.
-    pub reading: Reading,
+    pub reading: TscRead,
     /// What was found.
-    pub step: Fact<Step>,
+    pub step: Fact<TscStep>,
 }
 
 const PAIRS: usize = 100_000;
@@ -72,7 +72,7 @@ impl TscStudy {
         };
         Ok(TscStudy {
             sources: sources.into_iter().map(compare).collect(),
-            steps: Reading::ALL.into_iter().map(|reading| step(machine, reading)).collect(),
+            steps: TscRead::ALL.into_iter().map(|reading| step(machine, reading)).collect(),
             traps: Traps::measure(&machine.tsc, &machine.features)?,
             unstable: log.unstable,
             calibration,
@@ -80,13 +80,13 @@ impl TscStudy {
     }
 
     /// The step of `reading`.
-    pub(crate) fn step(&self, reading: Reading) -> Option<&Step> {
+    pub(crate) fn step(&self, reading: TscRead) -> Option<&TscStep> {
         self.steps.iter().find(|found| found.reading == reading)?.step.known()
     }
 }
 
-fn step(machine: &Machine, reading: Reading) -> ReadingStep {
-    let missing = reading == Reading::Rdtscp && !machine.features.rdtscp();
+fn step(machine: &Machine, reading: TscRead) -> ReadingStep {
+    let missing = reading == TscRead::Rdtscp && !machine.features.rdtscp();
     let step = if missing {
         Fact::unknown("the processor has no RDTSCP")
     } else {

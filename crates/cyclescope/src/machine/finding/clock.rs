@@ -1,7 +1,7 @@
 //! Findings about the time stamp counter.
 
 use super::super::features::LfenceOrder;
-use super::super::reading::Reading;
+use super::super::tsc_read::TscRead;
 use super::evidence::Evidence;
 use super::state::Finding;
 
@@ -109,7 +109,7 @@ pub(super) fn rate(evidence: &Evidence) -> Option<Finding> {
 
 pub(super) fn step(evidence: &Evidence) -> Option<Finding> {
     let study = evidence.study?;
-    let steps: Vec<String> = Reading::ALL
+    let steps: Vec<String> = TscRead::ALL
         .into_iter()
         .filter_map(|reading| Some(format!("{} {:.4}", reading.text(), study.step(reading)?.ticks)))
         .map(|text| text.trim_end_matches('0').trim_end_matches('.').to_string())

@@ -9,7 +9,7 @@
 //!
 //! A reading is floored to the counter's step, so that the counter is up to one step ahead of it; the phase of
 //! the step may differ between the two CPUs. Reads of a stepping counter were also seen one tick too high
-//! ([`super::super::step`]).
+//! ([`super::super::tsc_step`]).
 
 use serde::{Deserialize, Serialize};
 

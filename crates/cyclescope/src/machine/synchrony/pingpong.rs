@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::bounds::Exchange;
 use super::pinned::{Job, Limit, on_cpus};
-use crate::machine::reading::{Reading, lfence_rdtsc, rdtscp};
+use crate::machine::tsc_read::{TscRead, lfence_rdtsc, rdtscp};
 
 /// The table that messages go across, alone in its pair of cache lines: processors fetch them in pairs (Intel
 /// 64 and IA-32 Optimization Reference Manual, "Data prefetching", spatial prefetcher).
@@ -37,7 +37,7 @@ const NAP: Duration = Duration::from_micros(50);
 /// The TSC may be read in this way by threads of this process.
 pub(super) unsafe fn exchange(
     [a, b]: [u32; 2],
-    reading: Reading,
+    reading: TscRead,
     most: usize,
     until: Instant,
 ) -> Result<Vec<Exchange>, String> {
@@ -67,10 +67,10 @@ pub(super) unsafe fn exchange(
 /// # Safety
 /// The TSC may be read in this way here.
 #[inline(always)]
-unsafe fn fenced(reading: Reading) -> u64 {
+unsafe fn fenced(reading: TscRead) -> u64 {
     // SAFETY: the caller answers for the reads; LFENCE belongs to SSE2, which 64-bit mode has.
     unsafe {
-        let ticks = if reading == Reading::Rdtscp { rdtscp().0 } else { lfence_rdtsc() };
+        let ticks = if reading == TscRead::Rdtscp { rdtscp().0 } else { lfence_rdtsc() };
         std::arch::asm!("lfence", options(nostack, preserves_flags));
         ticks
     }

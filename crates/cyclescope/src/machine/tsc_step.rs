@@ -12,12 +12,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
-use super::reading::{Reading, lfence_rdtsc, rdtsc, rdtscp};
 use super::tsc::TscFacts;
+use super::tsc_read::{TscRead, lfence_rdtsc, rdtsc, rdtscp};
 
 /// The step found in a set of deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct TscStep {
     /// The step in TSC ticks; 1 where the deltas show none.
     pub ticks: f64,
     /// Share of deltas on the lattice: whole multiples of the step (rounded, where it is no whole number).
@@ -46,7 +46,7 @@ const LEAST_DELTAS: usize = 500;
 const LEAST_DISTINCT: usize = 4;
 
 /// Finds the step in deltas between two reads, in ticks.
-pub(crate) fn step_of(deltas: &[u64]) -> Fact<Step> {
+pub(crate) fn step_of(deltas: &[u64]) -> Fact<TscStep> {
     if deltas.len() < LEAST_DELTAS {
         return Fact::unknown(format!("{} deltas are too few", deltas.len()));
     }
@@ -64,7 +64,7 @@ pub(crate) fn step_of(deltas: &[u64]) -> Fact<Step> {
     };
     let ticks = snap(period, &sorted);
     let (on_lattice, off_by_one) = shares(&sorted, ticks);
-    Fact::Known(Step { ticks, on_lattice, off_by_one, least: sorted[0], median: sorted[sorted.len() / 2] })
+    Fact::Known(TscStep { ticks, on_lattice, off_by_one, least: sorted[0], median: sorted[sorted.len() / 2] })
 }
 
 /// Counts by distance from `least`, as shares of those in the window.
@@ -151,14 +151,14 @@ const PLANNING_PAIRS: usize = 8_000;
 
 /// The step of one way of reading a machine's TSC, in ticks: as given with the machine, else measured on the CPU that
 /// the calling thread runs on, in about a millisecond.
-pub(crate) fn step_ticks(tsc: &TscFacts, reading: Reading) -> Fact<f64> {
+pub(crate) fn step_ticks(tsc: &TscFacts, reading: TscRead) -> Fact<f64> {
     if let Some(given) = tsc.given {
         return Fact::Known(given.step);
     }
     if let Err(refused) = tsc.require() {
         return Fact::Unknown(refused.why);
     }
-    if reading == Reading::Rdtscp && !tsc.rdtscp {
+    if reading == TscRead::Rdtscp && !tsc.rdtscp {
         return Fact::unknown("the processor has no RDTSCP");
     }
     // SAFETY: RDTSC does not fault, and RDTSCP exists where it is to be executed: both were checked above.
@@ -168,14 +168,14 @@ pub(crate) fn step_ticks(tsc: &TscFacts, reading: Reading) -> Fact<f64> {
 /// Measures the step of one way of reading, from `pairs` pairs of reads (100 000 take about 10 ms).
 ///
 /// # Safety
-/// RDTSC must not fault here, and for [`Reading::Rdtscp`] the processor must have it.
-pub(crate) unsafe fn measure_step(reading: Reading, pairs: usize) -> Fact<Step> {
+/// RDTSC must not fault here, and for [`TscRead::Rdtscp`] the processor must have it.
+pub(crate) unsafe fn measure_step(reading: TscRead, pairs: usize) -> Fact<TscStep> {
     // SAFETY: the caller has checked that the instructions may be executed.
     let deltas = unsafe {
         match reading {
-            Reading::Rdtsc => deltas(pairs, || rdtsc()),
-            Reading::Rdtscp => deltas(pairs, || rdtscp().0),
-            Reading::LfenceRdtsc => deltas(pairs, || lfence_rdtsc()),
+            TscRead::Rdtsc => deltas(pairs, || rdtsc()),
+            TscRead::Rdtscp => deltas(pairs, || rdtscp().0),
+            TscRead::LfenceRdtsc => deltas(pairs, || lfence_rdtsc()),
         }
     };
     step_of(&deltas)

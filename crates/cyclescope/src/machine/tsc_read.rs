@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A way of reading the TSC whose step and cost are of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reading {
+pub enum TscRead {
     /// Bare RDTSC, which may execute before earlier instructions are done.
     Rdtsc,
     /// RDTSCP, which waits for earlier instructions but lets later ones start.
@@ -18,16 +18,16 @@ pub enum Reading {
     LfenceRdtsc,
 }
 
-impl Reading {
-    /// All readings, RDTSCP among them whether it exists or not.
-    pub(crate) const ALL: [Reading; 3] = [Reading::Rdtsc, Reading::Rdtscp, Reading::LfenceRdtsc];
+impl TscRead {
+    /// All ways of reading, RDTSCP among them whether it exists or not.
+    pub(crate) const ALL: [TscRead; 3] = [TscRead::Rdtsc, TscRead::Rdtscp, TscRead::LfenceRdtsc];
 
     /// The instructions, in assembly language.
     pub fn text(self) -> &'static str {
         match self {
-            Reading::Rdtsc => "rdtsc",
-            Reading::Rdtscp => "rdtscp",
-            Reading::LfenceRdtsc => "lfence; rdtsc",
+            TscRead::Rdtsc => "rdtsc",
+            TscRead::Rdtscp => "rdtscp",
+            TscRead::LfenceRdtsc => "lfence; rdtsc",
         }
     }
 }
