@@ -4,7 +4,7 @@ use cyclescope::caveat::Code;
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
 use cyclescope::executor::mock::{Frequency, Scenario, Simulated};
-use cyclescope::executor::{Batch, Capabilities, Executor, Progress, Sample};
+use cyclescope::executor::{Batch, Capabilities, CounterProgress, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
 use cyclescope::result::answers::Answers;
@@ -23,7 +23,7 @@ const TICKS: u64 = 1_000_000_000;
 struct Counted {
     core: Simulated,
     cycles_per_tick: f64,
-    progress: Progress,
+    progress: CounterProgress,
 }
 
 impl Executor for Counted {
@@ -37,11 +37,11 @@ impl Executor for Counted {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let aperf = (self.cycles_per_tick * TICKS as f64) as u64;
-        self.progress = self.progress.and(Progress { tsc: TICKS, aperf, mperf: TICKS });
+        self.progress = self.progress.and(CounterProgress { tsc: TICKS, aperf, mperf: TICKS });
         self.core.stream(batch, take)
     }
 
-    fn progress(&self) -> Option<Progress> {
+    fn progress(&self) -> Option<CounterProgress> {
         Some(self.progress)
     }
 
@@ -78,7 +78,7 @@ fn snippet() -> Snippet {
 
 fn counted(scenario: Scenario, factor: f64) -> Counted {
     let cycles_per_tick = factor * scenario.ratio;
-    Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: Progress::default() }
+    Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: CounterProgress::default() }
 }
 
 /// A run beside an APERF that counts so many times the cycles of the nominal core clock.

@@ -69,7 +69,7 @@ pub enum ObtainedPages {
 
 /// How far three clocks went while measured code had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct Progress {
+pub struct CounterProgress {
     /// The time stamp counter, in ticks.
     pub tsc: u64,
     /// APERF, in core cycles.
@@ -78,10 +78,10 @@ pub struct Progress {
     pub mperf: u64,
 }
 
-impl Progress {
+impl CounterProgress {
     /// How much further it is than it was.
-    pub fn since(self, before: Progress) -> Progress {
-        Progress {
+    pub fn since(self, before: CounterProgress) -> CounterProgress {
+        CounterProgress {
             tsc: self.tsc.wrapping_sub(before.tsc),
             aperf: self.aperf.wrapping_sub(before.aperf),
             mperf: self.mperf.wrapping_sub(before.mperf),
@@ -89,8 +89,8 @@ impl Progress {
     }
 
     /// Both together.
-    pub fn and(self, other: Progress) -> Progress {
-        Progress {
+    pub fn and(self, other: CounterProgress) -> CounterProgress {
+        CounterProgress {
             tsc: self.tsc.wrapping_add(other.tsc),
             aperf: self.aperf.wrapping_add(other.aperf),
             mperf: self.mperf.wrapping_add(other.mperf),

@@ -1,6 +1,6 @@
 //! What every executor does.
 
-use super::batch::{Batch, PlacedArea, Progress, Sample};
+use super::batch::{Batch, CounterProgress, PlacedArea, Sample};
 use super::capabilities::Capabilities;
 use super::fault::FaultReport;
 use super::lock::LockState;
@@ -62,7 +62,7 @@ pub trait Executor {
     }
 
     /// How far TSC, APERF and MPERF went in all batches so far; none where nothing reads them.
-    fn progress(&self) -> Option<Progress> {
+    fn progress(&self) -> Option<CounterProgress> {
         None
     }
 

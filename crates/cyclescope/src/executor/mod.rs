@@ -14,7 +14,7 @@ mod placement;
 mod secret;
 pub mod user;
 
-pub use batch::{Batch, DELAY, ObtainedPages, PlacedArea, Progress, Sample};
+pub use batch::{Batch, CounterProgress, DELAY, ObtainedPages, PlacedArea, Sample};
 pub use capabilities::{Capabilities, CycleCounter, Lack, Ring, Room, Timing};
 pub use contract::Executor;
 pub use fault::FaultReport;

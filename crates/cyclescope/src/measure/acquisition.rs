@@ -1,7 +1,7 @@
 //! What a measurement has read, and what it found.
 
 use super::estimate::{Estimate, LayoutData, Shape};
-use crate::executor::Progress;
+use crate::executor::CounterProgress;
 use std::time::Duration;
 
 /// The samples of one unit and warm-up, and where they come from.
@@ -20,7 +20,7 @@ pub struct Acquisition {
     /// What each layout's calls took.
     pub layouts: Vec<LayoutData>,
     /// How far TSC, APERF and MPERF went meanwhile, where the executor reads them.
-    pub progress: Option<Progress>,
+    pub progress: Option<CounterProgress>,
     /// Seconds that a round should take, with a margin.
     pub round_s: f64,
 }

@@ -6,7 +6,7 @@
 
 use crate::caveat::{Caveat, Code};
 use crate::clock::Clock;
-use crate::executor::Progress;
+use crate::executor::CounterProgress;
 use crate::measure::Measurement;
 use crate::unit::{Hertz, Unit};
 use serde::Serialize;
@@ -39,7 +39,7 @@ impl Aperf {
     /// The comparison for a measurement with this clock; none where APERF wasn't read.
     pub(crate) fn of(measurement: &Measurement, clock: &Clock) -> Option<Aperf> {
         // A hypervisor may offer the counter and let it stand still.
-        let Progress { tsc, aperf, .. } =
+        let CounterProgress { tsc, aperf, .. } =
             measurement.acquisition.progress.filter(|progress| progress.tsc > 0 && progress.aperf > 0)?;
         let rate = measurement.estimate.as_ref().filter(|_| clock.counts == Unit::TscTicks);
         let by_ruler = rate.map(|estimate| {

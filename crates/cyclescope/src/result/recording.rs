@@ -8,7 +8,7 @@
 use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
 use crate::error::RunError;
 use crate::executor::{
-    Batch, Capabilities, Executor, FaultReport, LockState, PlacedArea, Progress, Ring, Sample, Timing,
+    Batch, Capabilities, CounterProgress, Executor, FaultReport, LockState, PlacedArea, Ring, Sample, Timing,
 };
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
@@ -127,7 +127,7 @@ impl Executor for Recording {
         self.executor.exclusive()
     }
 
-    fn progress(&self) -> Option<Progress> {
+    fn progress(&self) -> Option<CounterProgress> {
         self.executor.progress()
     }
 

@@ -8,7 +8,7 @@ use super::container::{BatchEvent, Container, ContainerError, Event, Events, dig
 use super::recording::ExecutorFacts;
 use crate::context::AREA_REGISTERS;
 use crate::error::{RunError, interned};
-use crate::executor::{Batch, Capabilities, CycleCounter, Executor, Progress, Room, Sample};
+use crate::executor::{Batch, Capabilities, CounterProgress, CycleCounter, Executor, Room, Sample};
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::machine::simulated::SimulatedMachine;
@@ -187,7 +187,7 @@ impl Executor for Replaying {
         self.facts.before.exclusive.clone()
     }
 
-    fn progress(&self) -> Option<Progress> {
+    fn progress(&self) -> Option<CounterProgress> {
         self.facts.before.progress
     }
 

@@ -20,8 +20,8 @@ use super::fault::{Saved, describe, find};
 use super::lock::{self, CpuLock, LockState};
 use super::placement::{check, placed_code};
 use super::{
-    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Layout, Offer, OpenOptions, PlacedArea,
-    Progress, Ring, Room, Sample, Timing,
+    Batch, Capabilities, CounterProgress, CycleCounter, Executor, FaultReport, Lack, Layout, Offer,
+    OpenOptions, PlacedArea, Ring, Room, Sample, Timing,
 };
 use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
@@ -131,7 +131,7 @@ pub struct Kernel {
     areas: Areas,
     lock: CpuLock,
     fault: Option<FaultReport>,
-    progress: Progress,
+    progress: CounterProgress,
     changed: u32,
     judgement: Judgement,
 }
@@ -161,7 +161,7 @@ impl Kernel {
             areas: Areas::default(),
             lock: CpuLock::open(options.cpu, options.patience),
             fault: None,
-            progress: Progress::default(),
+            progress: CounterProgress::default(),
             changed: 0,
             judgement: Judgement::default(),
         })
@@ -392,7 +392,7 @@ impl Executor for Kernel {
         Some(self.lock.state())
     }
 
-    fn progress(&self) -> Option<Progress> {
+    fn progress(&self) -> Option<CounterProgress> {
         self.module.has_aperf().then_some(self.progress)
     }
 

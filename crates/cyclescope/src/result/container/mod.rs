@@ -36,7 +36,7 @@ pub(super) use writer::digest;
 pub use writer::{Evidence, Writer, plain, remove_unfinished};
 
 use crate::error::RunError;
-use crate::executor::{Batch, Progress};
+use crate::executor::{Batch, CounterProgress};
 use crate::machine::fact::Fact;
 use crate::program::memory::Memory;
 use serde::{Deserialize, Serialize};
@@ -133,7 +133,7 @@ impl How {
 pub struct After {
     /// See [`Executor::progress`](crate::executor::Executor::progress).
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub progress: Option<Progress>,
+    pub progress: Option<CounterProgress>,
     /// See [`Executor::changed`](crate::executor::Executor::changed).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub changed: Vec<String>,
