@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::executor::Executor;
 use crate::machine::core_study::CoreStudy;
 use crate::machine::cpu::Cpu;
-use crate::measure::rounds::{Reading, Rounds, quiet, unshared};
+use crate::measure::rounds::{LayoutReading, Rounds, quiet, unshared};
 use crate::random::Random;
 use crate::ruler::{Alone, instrument_margin, sentinel_width};
 use crate::statistics::{Interval, mean, median, t_interval};
@@ -28,7 +28,7 @@ pub(super) fn core_clock(
     random: &mut Random,
 ) -> Result<CoreStudy, String> {
     let readings = rounds.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
-    let readings: Vec<Reading> = readings.iter().filter_map(|layout| layout.read()).collect();
+    let readings: Vec<LayoutReading> = readings.iter().filter_map(|layout| layout.read()).collect();
     if readings.len() < 2 {
         return Err("something disturbed every attempt to read the ruler".to_string());
     }
@@ -37,13 +37,13 @@ pub(super) fn core_clock(
     let Alone { used, shared } = unshared(readings, quiet);
     let imul = interval(&used, |reading| reading.imul / reading.add);
     let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
-    let cycle = |reading: &Reading| match imul_used {
+    let cycle = |reading: &LayoutReading| match imul_used {
         Some(latency) => reading.imul / f64::from(latency),
         None => reading.add,
     };
     let raw = interval(&used, cycle);
     // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
-    let mean_of = |of: fn(&Reading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
+    let mean_of = |of: fn(&LayoutReading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
     let margin = instrument_margin(CONFIDENCE);
     let add_error = margin / mean_of(|reading| reading.add_links);
     let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
@@ -84,7 +84,7 @@ fn megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {
 }
 
 /// Student's interval over the layouts, of which there are at least two.
-fn interval(readings: &[Reading], of: impl Fn(&Reading) -> f64) -> Interval {
+fn interval(readings: &[LayoutReading], of: impl Fn(&LayoutReading) -> f64) -> Interval {
     let values: Vec<f64> = readings.iter().map(of).collect();
     t_interval(&values, CONFIDENCE).unwrap_or_else(|| Interval::around(values[0], f64::INFINITY))
 }
@@ -99,7 +99,7 @@ fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
     values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
 }
 
-fn widths(readings: &[Reading]) -> [f64; 3] {
+fn widths(readings: &[LayoutReading]) -> [f64; 3] {
     let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
     let [low, high] = extremes(widths.iter().copied());
     [low, median(&mut widths), high]

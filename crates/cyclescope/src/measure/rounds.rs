@@ -48,7 +48,7 @@ pub struct LayoutRounds {
 
 /// What one layout, or one round, says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct LayoutReading {
     /// Raw units of one link of the `imul` chain.
     pub imul: f64,
     /// Raw units of one link of the `add` chain.
@@ -144,7 +144,7 @@ impl LayoutRounds {
     }
 
     /// What the layout says; `None` with too few undisturbed rounds.
-    pub fn read(&self) -> Option<Reading> {
+    pub fn read(&self) -> Option<LayoutReading> {
         let kept: Vec<&[f64]> = self.undisturbed().map(|(_, round)| round).collect();
         if kept.len() < KEPT_LEAST {
             return None;
@@ -169,11 +169,11 @@ impl LayoutRounds {
         })
     }
 
-    fn reading(&self, durations: &[f64], kept: usize) -> Reading {
+    fn reading(&self, durations: &[f64], kept: usize) -> LayoutReading {
         // In links of `imul`: how long one is may still be unknown.
         let gauge = Gauge::whole(self.loops, SENTINEL_TIMES * SENTINEL_LOOPS, 1.0);
         let scale = gauge.read(durations);
-        Reading {
+        LayoutReading {
             imul: scale.rate,
             add: scale.add,
             width: scale.width,
@@ -188,12 +188,12 @@ impl LayoutRounds {
 }
 
 /// Leaves out layouts beside a busy sibling, where enough others remain.
-pub fn unshared(readings: Vec<Reading>, quiet: Quiet) -> Alone<Reading> {
+pub fn unshared(readings: Vec<LayoutReading>, quiet: Quiet) -> Alone<LayoutReading> {
     quiet.alone(readings, |reading| (reading.width, reading.width_error))
 }
 
 /// The width of a core of its own, as these layouts saw it; `known` is what the sentinel reads on one where data tell it.
-pub fn quiet(readings: &[Reading], known: Option<f64>) -> Quiet {
+pub fn quiet(readings: &[LayoutReading], known: Option<f64>) -> Quiet {
     Quiet::of(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
 }
 
@@ -203,12 +203,12 @@ pub fn quiet(readings: &[Reading], known: Option<f64>) -> Quiet {
 /// `imul_latency` is that of `imul r64, r64` in core cycles. The interval contains the error of the instrument for one
 /// difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
 pub fn combination(
-    readings: &[Reading],
+    readings: &[LayoutReading],
     imul_latency: f64,
     contrast: &Contrast,
     confidence: f64,
 ) -> Option<Interval> {
-    let in_cycles = |reading: &Reading| contrast.of(&reading.further) / reading.imul * imul_latency;
+    let in_cycles = |reading: &LayoutReading| contrast.of(&reading.further) / reading.imul * imul_latency;
     let values: Vec<f64> = readings.iter().map(in_cycles).collect();
     trimmed_interval(&values, confidence).map(|interval| interval.widened(instrument_margin(confidence)))
 }
@@ -220,7 +220,7 @@ mod tests {
     use crate::program::Recipe;
 
     /// A machine whose pair takes 48 ticks and whose `add` one cycle.
-    fn readings(scenario: Scenario) -> Vec<Reading> {
+    fn readings(scenario: Scenario) -> Vec<LayoutReading> {
         let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
         let chain = |copies| Recipe { snippet: crate::ruler::ADD, copies, ..Recipe::empty(clock) }.build();
         let rounds = Rounds::new(clock, scenario.step as f64).with([0, 10, 30].map(chain), false);

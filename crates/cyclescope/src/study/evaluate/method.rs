@@ -8,7 +8,7 @@ use super::{Subject, criteria};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::measure::contrast::Contrast;
-use crate::measure::rounds::{LayoutRounds, Reading, Rounds, combination, quiet, unshared};
+use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds, combination, quiet, unshared};
 use crate::program::Recipe;
 use crate::random::Random;
 use crate::ruler::Quiet;
@@ -126,7 +126,7 @@ impl<'a> Method<'a> {
 struct OverheadLooks<'a> {
     subject: &'a Subject<'a>,
     rounds: Rounds,
-    readings: Vec<Reading>,
+    readings: Vec<LayoutReading>,
 }
 
 impl<'a> OverheadLooks<'a> {

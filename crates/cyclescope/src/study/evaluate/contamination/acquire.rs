@@ -5,7 +5,7 @@ use super::trial::Trial;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::measure::contrast::Contrast;
-use crate::measure::rounds::{Reading, Rounds, combination, quiet, unshared};
+use crate::measure::rounds::{LayoutReading, Rounds, combination, quiet, unshared};
 use crate::random::Random;
 use crate::ruler::{Alone, Quiet};
 use crate::statistics::Interval;
@@ -87,7 +87,7 @@ impl<'a> Means<'a> {
         }
     }
 
-    fn outcome(&mut self, trial: &Trial, readings: &[Reading]) -> Option<Outcome> {
+    fn outcome(&mut self, trial: &Trial, readings: &[LayoutReading]) -> Option<Outcome> {
         self.quiet = quiet(readings, self.width).or_earlier(self.quiet);
         let Alone { used, shared } = unshared(readings.to_vec(), self.quiet);
         let weigh = |contrast: &Contrast| combination(&used, self.imul_latency, contrast, CONFIDENCE);

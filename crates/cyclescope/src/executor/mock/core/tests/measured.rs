@@ -3,13 +3,13 @@ use super::*;
 use crate::asm::forms::Choice;
 use crate::executor::mock::{Frequency, Gaps, LayoutEffects, Mode};
 use crate::measure::contrast::Contrast;
-use crate::measure::rounds::{LayoutRounds, Reading, Rounds, combination};
+use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds, combination};
 use crate::random::Random;
 use crate::ruler::sentinel_width;
 use crate::statistics::Interval;
 use iced_x86::{Encoder, FlowControl};
 
-fn readings(core: &mut SimulatedCore, step: u64, programs: Vec<Program>) -> Vec<Reading> {
+fn readings(core: &mut SimulatedCore, step: u64, programs: Vec<Program>) -> Vec<LayoutReading> {
     let clock = clock::Clock::named("lfence-rdtsc-lfence").expect("a clock");
     let rounds = Rounds::new(clock, step as f64).with(programs, true);
     let readings = rounds.run(core, 16, 64, &mut Random::new(7)).expect("no fault is planted");
@@ -33,7 +33,7 @@ fn the_ruler_is_right() {
         let mut core = SimulatedCore::disturbed(model, scenario, 3);
         let readings = readings(&mut core, step, Vec::new());
         assert!(readings.len() > 12);
-        let mean = |figure: &dyn Fn(&Reading) -> f64| {
+        let mean = |figure: &dyn Fn(&LayoutReading) -> f64| {
             readings.iter().map(figure).sum::<f64>() / readings.len() as f64
         };
         let ratio = mean(&|reading| reading.imul / reading.add);
