@@ -5,7 +5,7 @@ use cyclescope::asm::forms;
 use cyclescope::measure::imul_latency;
 use cyclescope::run::Request;
 use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::subject::Subject;
+use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::survey::{Event, Known, Survey};
 use cyclescope::study::instr::tables::compare::{Comparison, Kind, Tolerance, against_results};
@@ -45,10 +45,10 @@ fn table(lab: &mut Lab, name: &str, effort: Effort, limit: f64) -> Outcome<Vec<R
     let plan = lab.plan(&Request::default())?;
     let mut executor = lab.executor()?;
     let imul_latency = imul_latency(&mut executor, &plan)?;
-    let subjects: Vec<Subject> = forms::all().map(Subject::from).collect();
+    let forms: Vec<WantedForm> = forms::all().map(WantedForm::from).collect();
     let method = (plan.clock, plan.step, imul_latency);
     let aim = (effort, plan.seed, plan.confidence);
-    let survey = Survey::new(method, &mut executor, &lab.machine.features, subjects, aim)?;
+    let survey = Survey::new(method, &mut executor, &lab.machine.features, forms, aim)?;
     let mut rows = Vec::new();
     survey.run(&mut executor, Known::default(), &mut |event, _| {
         if let Event::Row(row) = event {

@@ -13,13 +13,13 @@ use std::ops::ControlFlow;
 fn main() -> Result<(), Error> {
     let filters = ["imul r64, r64", "mulsd xmm, xmm", "popcnt r64, r64"].map(str::to_string).to_vec();
     let wanted = Criteria { filters, ..Criteria::default() };
-    let subjects = wanted.select(selection::all()).expect("each of the filters is a form's name");
+    let forms = wanted.select(selection::all()).expect("each of the filters is a form's name");
     let mut scope = Scope::open()?;
     let imul_latency = scope.imul_latency()?;
     let (plan, machine) = (scope.plan().clone(), scope.machine().clone());
     let method = (plan.clock, plan.step, imul_latency);
     let aim = (Effort::FULL, plan.seed, plan.confidence);
-    let survey = Survey::new(method, scope.executor(), &machine.features, subjects, aim)?;
+    let survey = Survey::new(method, scope.executor(), &machine.features, forms, aim)?;
     survey.run(scope.executor(), Known::default(), &mut |event, _| {
         // A row comes when the form's last pass is done, in the order of that pass.
         if let Event::Row(row) = event {

@@ -3,13 +3,13 @@
 use crate::args::InstrArgs;
 use crate::failure::Failure;
 use cyclescope::random::mix;
-use cyclescope::study::instr::forms::subject::Subject;
+use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::list;
 use cyclescope::study::instr::selection::{Criteria, Unmatched, all, full_name};
 use std::path::Path;
 
 /// The forms that the options select.
-pub fn subjects(args: &InstrArgs) -> Result<Vec<Subject>, Failure> {
+pub fn forms(args: &InstrArgs) -> Result<Vec<WantedForm>, Failure> {
     let mut criteria =
         Criteria { filters: args.filters.clone(), mnemonics: args.mnemonic.clone(), isa: args.isa.clone() };
     criteria.filters.extend(args.explain.clone());
@@ -21,11 +21,11 @@ pub fn subjects(args: &InstrArgs) -> Result<Vec<Subject>, Failure> {
         let remedy = "leave --all or the filter out; --isa goes with both";
         return Err(Failure::usage("--all already selects every form", Some(remedy)));
     }
-    let subjects = match &args.from {
+    let forms = match &args.from {
         Some(path) => listed(path)?,
         None => all(),
     };
-    criteria.select(subjects).map_err(|unmatched| refused(&unmatched))
+    criteria.select(forms).map_err(|unmatched| refused(&unmatched))
 }
 
 /// Whether no option selects anything.
@@ -35,7 +35,7 @@ pub fn names_nothing(args: &InstrArgs) -> bool {
     names && !args.all && args.from.is_none()
 }
 
-fn listed(path: &Path) -> Result<Vec<Subject>, Failure> {
+fn listed(path: &Path) -> Result<Vec<WantedForm>, Failure> {
     let name = path.display().to_string();
     let content = std::fs::read(path).map_err(|error| {
         let remedy = "name a CSV file with a column `instruction`";
@@ -63,12 +63,12 @@ fn refused(unmatched: &Unmatched) -> Failure {
 }
 
 /// A number that identifies a list of forms, with their questions and init code.
-pub fn identity(subjects: &[Subject]) -> String {
+pub fn identity(forms: &[WantedForm]) -> String {
     let mut number = 0;
-    for subject in subjects {
-        let questions = [u8::from(subject.latency), u8::from(subject.throughput)];
+    for wanted in forms {
+        let questions = [u8::from(wanted.latency), u8::from(wanted.throughput)];
         let bytes =
-            full_name(subject).into_bytes().into_iter().chain(questions).chain(subject.init.iter().copied());
+            full_name(wanted).into_bytes().into_iter().chain(questions).chain(wanted.init.iter().copied());
         number = bytes.fold(mix(number, 1), |number, byte| mix(number, u64::from(byte)));
     }
     format!("{number:016x}")

@@ -29,7 +29,7 @@ pub fn explain_all(
     repro: &dyn Fn(&Row) -> String,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    for form in 0..survey.subjects.len() {
+    for form in 0..survey.forms.len() {
         let (mut row, trials) = measure(survey, executor, form)?;
         row.repro = repro(&row);
         if output.is_json() {

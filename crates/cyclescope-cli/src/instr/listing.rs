@@ -9,7 +9,7 @@ use cyclescope::executor::Ring;
 use cyclescope::machine::Machine;
 use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::{Skip, skip};
-use cyclescope::study::instr::forms::subject::Subject;
+use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::selection::isa;
 use serde::Serialize;
 
@@ -34,15 +34,15 @@ struct FormRecord {
 }
 
 impl FormRecord {
-    fn new(subject: &Subject, machine: &Machine, ring: Ring) -> FormRecord {
-        let form = subject.form;
+    fn new(wanted: &WantedForm, machine: &Machine, ring: Ring) -> FormRecord {
+        let form = wanted.form;
         let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features, ring));
         FormRecord {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),
             operands: form.operands(),
             encoding: form.encoding(),
-            isa: isa(subject).join("+"),
+            isa: isa(wanted).join("+"),
             skip: skipped.map(Skip::code),
             reason: skipped
                 .map(Skip::reason)
@@ -52,9 +52,8 @@ impl FormRecord {
 }
 
 /// Prints the forms.
-pub fn list(subjects: &[Subject], machine: &Machine, ring: Ring, output: &mut Output) -> Result<(), Failure> {
-    let forms: Vec<FormRecord> =
-        subjects.iter().map(|subject| FormRecord::new(subject, machine, ring)).collect();
+pub fn list(forms: &[WantedForm], machine: &Machine, ring: Ring, output: &mut Output) -> Result<(), Failure> {
+    let forms: Vec<FormRecord> = forms.iter().map(|wanted| FormRecord::new(wanted, machine, ring)).collect();
     if output.is_json() {
         return forms.iter().try_for_each(|form| output.record("instr.form", form));
     }

@@ -19,8 +19,8 @@ use cyclescope::record::exit;
 use cyclescope::result::container::{Container, plain};
 use cyclescope::run::Request;
 use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::subject::Subject;
-use cyclescope::study::instr::plan::{How, SurveyPlan};
+use cyclescope::study::instr::forms::wanted::WantedForm;
+use cyclescope::study::instr::plan::{How, InstrPlan};
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::selection;
 use cyclescope::study::instr::tables::export;
@@ -48,22 +48,22 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     }
     let adopted = resumed.session.as_ref().map(|session| session::adopt(session, common, args));
     let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
-    let subjects = choose::subjects(args)?;
+    let forms = choose::forms(args)?;
     if args.list {
         let machine = run::machine(common)?;
-        listing::list(&subjects, &machine, executor::capabilities(common, &machine).ring, output)?;
+        listing::list(&forms, &machine, executor::capabilities(common, &machine).ring, output)?;
         return Ok(exit::DONE);
     }
     [&args.csv, &args.markdown].into_iter().flatten().try_for_each(|path| writable(path))?;
     let machine = run::machine(common)?;
     let bench = Bench::new(common, args, &machine)?;
     if args.explain.is_some() {
-        return bench.explain(subjects, output);
+        return bench.explain(forms, output);
     }
     if let Some(path) = &args.out {
         file = Some(ResultFile::create(path, NAME)?);
     }
-    bench.survey(subjects, (file, resumed), output)
+    bench.survey(forms, (file, resumed), output)
 }
 
 /// Fails where evidence would not be that of a whole survey.
@@ -140,25 +140,25 @@ impl<'a> Bench<'a> {
         Ok(Bench { common, args, machine, plan, effort })
     }
 
-    fn plan(&self, subjects: &[Subject]) -> SurveyPlan {
+    fn plan(&self, forms: &[WantedForm]) -> InstrPlan {
         let cpu = self.machine.target_cpu();
-        let session = session::session(self.common, self.args, subjects, (&self.plan, self.effort), cpu);
+        let session = session::session(self.common, self.args, forms, (&self.plan, self.effort), cpu);
         let repro_options = repro::form_options(self.common, self.args, self.plan.seed);
         let how = How { plan: self.plan.clone(), effort: self.effort, repro_options };
-        SurveyPlan::new(how, session, self.machine, subjects)
+        InstrPlan::new(how, session, self.machine, forms)
     }
 
-    fn explain(&self, subjects: Vec<Subject>, output: &mut Output) -> Result<u8, Failure> {
-        if subjects.len() > explain::MOST {
+    fn explain(&self, forms: Vec<WantedForm>, output: &mut Output) -> Result<u8, Failure> {
+        if forms.len() > explain::MOST {
             let some: Vec<String> =
-                subjects.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
-            let text = format!("{} forms are too many to explain at once", subjects.len());
+                forms.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
+            let text = format!("{} forms are too many to explain at once", forms.len());
             let remedy = format!("name at most {}, such as {}", explain::MOST, some.join(", "));
             return Err(Failure::usage(text, Some(&remedy)));
         }
         let mut executor = executor::opening(self.common, self.machine, self.plan.clock.reads_counter())()?;
-        let plan = self.plan(&subjects);
-        let survey = plan.begin(executor.as_mut(), &self.machine.features, subjects)?;
+        let plan = self.plan(&forms);
+        let survey = plan.begin(executor.as_mut(), &self.machine.features, forms)?;
         let repro = |row: &Row| {
             let name = format!("{} {}", row.code, row.operands);
             let args = InstrArgs {
@@ -177,25 +177,25 @@ impl<'a> Bench<'a> {
 
     fn survey(
         &self,
-        subjects: Vec<Subject>,
+        forms: Vec<WantedForm>,
         (mut file, mut resumed): (Option<ResultFile>, Resumed),
         output: &mut Output,
     ) -> Result<u8, Failure> {
         let (common, args) = (self.common, self.args);
-        let plan = self.plan(&subjects);
+        let plan = self.plan(&forms);
         let machine = plain(self.machine).map_err(crate::evidence::unwritten)?;
         if let Some(path) = &args.resume {
             session::require(&resumed, &plan.session, &machine, path)?;
         }
         if let Some(file) = &mut file {
             file.belongs_to(plain(&plan.session).map_err(crate::evidence::unwritten)?);
-            if resumed.session.is_some() && resumed.kept.rows.len() < subjects.len() {
+            if resumed.session.is_some() && resumed.kept.rows.len() < forms.len() {
                 resumed.kept.parts = file.journal()?;
             }
         }
         let repro = repro::instr(common, args, self.plan.seed);
         let open = executor::opening(common, self.machine, self.plan.clock.reads_counter());
-        let mut study = InstrStudy::new(plan, subjects, machine, repro.clone(), open, resumed.kept);
+        let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, resumed.kept);
         let front = Instr { csv: args.csv.clone(), markdown: args.markdown.clone() };
         let order = Order { file, ..Order::new(common, self.machine, &repro) };
         drive(&front, &mut study, order, output)

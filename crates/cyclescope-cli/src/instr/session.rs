@@ -8,7 +8,7 @@ use cyclescope::executor::Offer;
 use cyclescope::measure::Plan;
 use cyclescope::study::instr::Kept;
 use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::subject::Subject;
+use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::table::Table;
 use cyclescope::study::instr::session::{GaugeRecord, Session};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use std::path::Path;
 pub fn session(
     common: &Common,
     args: &InstrArgs,
-    subjects: &[Subject],
+    forms: &[WantedForm],
     (plan, effort): (&Plan, Effort),
     cpu: u32,
 ) -> Session {
@@ -37,8 +37,8 @@ pub fn session(
         all: args.all,
         // The list is read again when the survey is resumed, perhaps from elsewhere.
         from: args.from.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone())),
-        forms: subjects.len(),
-        identity: identity(subjects),
+        forms: forms.len(),
+        identity: identity(forms),
     }
 }
 

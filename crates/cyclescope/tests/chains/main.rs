@@ -15,7 +15,7 @@ use cyclescope::asm::{Listing, forms, forms::Choice, forms::Form};
 use cyclescope::executor::Ring;
 use cyclescope::machine::features::Features;
 use cyclescope::study::instr::experiments::experiment::{Experiment, Meaning, Way};
-use cyclescope::study::instr::experiments::plan::Plan;
+use cyclescope::study::instr::experiments::form_plan::FormPlan;
 use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::skip;
 use everything::everything;
@@ -28,7 +28,7 @@ use verdict::Others;
 const NEAR: usize = 3;
 
 /// The plan of a form, and the form as the test itself writes it; why there is none where it is not tried.
-pub fn plan(form: Form, features: &Features) -> Result<(Plan, Instruction), String> {
+pub fn plan(form: Form, features: &Features) -> Result<(FormPlan, Instruction), String> {
     let anatomy = Anatomy::of(form).expect("every form has an instance");
     if let Some(skip) = skip(&anatomy, features, Ring::Three) {
         return Err(skip.code().to_string());
@@ -37,7 +37,7 @@ pub fn plan(form: Form, features: &Features) -> Result<(Plan, Instruction), Stri
     let choice = |base: &Register| Choice { base: *base, ..Choice::default() };
     let sample =
         bases.iter().find_map(|base| form.instruction(&choice(base))).expect("every form has an instance");
-    Ok((Plan::new(anatomy, features, &form.into()), sample))
+    Ok((FormPlan::new(anatomy, features, &form.into()), sample))
 }
 
 /// The mnemonics of links, from their names.

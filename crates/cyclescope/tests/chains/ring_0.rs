@@ -6,7 +6,7 @@ use cyclescope::executor::Ring;
 use cyclescope::executor::kernel::refused::{Judged, Rules, judge};
 use cyclescope::machine::features::Features;
 use cyclescope::study::instr::experiments::experiment::Experiment;
-use cyclescope::study::instr::experiments::plan::Plan;
+use cyclescope::study::instr::experiments::form_plan::FormPlan;
 use cyclescope::study::instr::experiments::ring_0::restrict;
 use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::{Skip, skip};
@@ -53,7 +53,7 @@ impl Found {
         let name = form.mnemonic();
         let user = skip(&anatomy, features, Ring::Three);
         let kernel = skip(&anatomy, features, Ring::Zero);
-        let mut plan = Plan::new(anatomy, features, &form.into());
+        let mut plan = FormPlan::new(anatomy, features, &form.into());
         let all = plan.experiments.len();
         let kernel = kernel.or_else(|| restrict(&mut plan));
         if user == Some(Skip::Privileged) {

@@ -11,7 +11,7 @@ use cyclescope::asm::forms::{self, Choice, Form};
 use cyclescope::clock::Clock;
 use cyclescope::executor::mock::{CoreModel, SimulatedCore};
 use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::subject::Subject;
+use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::row::{Row, Status};
 use cyclescope::study::instr::survey::{Event, Known, Survey};
 use everything::everything;
@@ -32,9 +32,9 @@ fn survey(seed: u64, all: &[Form]) -> Score {
     let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
     let model = CoreModel::random(seed);
     let mut core = SimulatedCore::new(model.clone(), seed);
-    let subjects: Vec<Subject> = all.iter().map(|form| Subject::from(*form)).collect();
+    let wanted: Vec<WantedForm> = all.iter().map(|form| WantedForm::from(*form)).collect();
     let imul = f64::from(model.imul_latency);
-    let survey = Survey::new((clock, 2.0, imul), &mut core, &features, subjects, (EFFORT, seed, 0.95));
+    let survey = Survey::new((clock, 2.0, imul), &mut core, &features, wanted, (EFFORT, seed, 0.95));
     let survey = survey.expect("no fault is planted");
     let mut rows: Vec<Row> = Vec::new();
     let mut take = |event: Event, _| {
@@ -109,8 +109,8 @@ fn a_survey_goes_on_where_it_was_broken_off() {
     let mut rows: Vec<Row> = Vec::new();
     for most in [forms.len() / 2, forms.len(), usize::MAX] {
         let mut core = SimulatedCore::new(model.clone(), 5);
-        let subjects = forms.iter().map(|form| Subject::from(*form)).collect();
-        let survey = Survey::new((clock, 2.0, imul), &mut core, &features, subjects, (effort, 5, 0.95));
+        let wanted = forms.iter().map(|form| WantedForm::from(*form)).collect();
+        let survey = Survey::new((clock, 2.0, imul), &mut core, &features, wanted, (effort, 5, 0.95));
         let survey = survey.expect("no fault is planted");
         let mut events = 0;
         let mut made: Vec<Row> = Vec::new();

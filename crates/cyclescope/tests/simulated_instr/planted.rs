@@ -4,13 +4,13 @@ use cyclescope::asm::Listing;
 use cyclescope::executor::mock::CoreModel;
 use cyclescope::study::instr::bodies::links::Link;
 use cyclescope::study::instr::experiments::experiment::{Experiment, Meaning, Way};
-use cyclescope::study::instr::experiments::plan::Plan;
+use cyclescope::study::instr::experiments::form_plan::FormPlan;
 use cyclescope::study::instr::forms::operands::Bank;
 use cyclescope::study::instr::rows::row::Latency;
 use iced_x86::{Instruction, OpKind, Register};
 
 /// The experiment that a row's latency is from.
-pub fn origin(plan: &Plan, latency: &Latency) -> Option<Experiment> {
+pub fn origin(plan: &FormPlan, latency: &Latency) -> Option<Experiment> {
     let is_it = |experiment: &Experiment| match &experiment.meaning {
         Meaning::Latency { from, to, variant, turn, .. } => {
             let text = Listing::from_bytes(turn).text().replace('\n', "; ");

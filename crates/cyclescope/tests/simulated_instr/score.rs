@@ -5,8 +5,8 @@ use cyclescope::asm::forms::{Form, Variant};
 use cyclescope::executor::mock::CoreModel;
 use cyclescope::study::instr::bodies::x87;
 use cyclescope::study::instr::experiments::experiment::Meaning;
+use cyclescope::study::instr::experiments::form_plan::FormPlan;
 use cyclescope::study::instr::experiments::gauge::Gauge;
-use cyclescope::study::instr::experiments::plan::Plan;
 use cyclescope::study::instr::forms::operands::{Bank, Place};
 use cyclescope::study::instr::rows::row::{Bound, Latency, Row};
 use iced_x86::{
@@ -78,7 +78,7 @@ fn implied_vectors(sample: &Instruction) -> bool {
 }
 
 impl Score {
-    pub fn add(&mut self, row: &Row, plan: &Plan, model: &CoreModel, gauge: &Gauge) {
+    pub fn add(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel, gauge: &Gauge) {
         self.measured += 1;
         if approximate(&plan.anatomy.sample).is_some() {
             self.approximate += 1;
@@ -98,7 +98,7 @@ impl Score {
         self.right += usize::from(self.wrong.len() + self.wrong_exact.len() == before);
     }
 
-    fn throughput(&mut self, row: &Row, plan: &Plan, model: &CoreModel) {
+    fn throughput(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
         let planted = model.throughput(sample);
         let found = row.throughput.as_ref().and_then(|throughput| throughput.cost.value).unwrap_or(f64::NAN);
@@ -112,7 +112,13 @@ impl Score {
         }
     }
 
-    fn latency(&mut self, row: &Row, latency: &Latency, plan: &Plan, (model, gauge): (&CoreModel, &Gauge)) {
+    fn latency(
+        &mut self,
+        row: &Row,
+        latency: &Latency,
+        plan: &FormPlan,
+        (model, gauge): (&CoreModel, &Gauge),
+    ) {
         let value = latency.cost.value.unwrap_or(f64::NAN);
         let experiment = origin(plan, latency).expect("a latency is from an experiment");
         let planted = cycle(model, &experiment, &plan.anatomy.sample);
@@ -152,7 +158,7 @@ impl Score {
         }
     }
 
-    fn tagged(&mut self, row: &Row, plan: &Plan, model: &CoreModel) {
+    fn tagged(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
         let same = plan.experiments.iter().find(|experiment| {
             matches!(&experiment.meaning, Meaning::Latency { variant: Some(variant), .. } if variant == "same register")
@@ -218,7 +224,7 @@ fn name(row: &Row) -> String {
     format!("{} {}", row.code, row.operands)
 }
 
-fn rotation(plan: &Plan) -> f64 {
+fn rotation(plan: &FormPlan) -> f64 {
     let sample = &plan.anatomy.sample;
     let written =
         plan.anatomy.slots().into_iter().filter(|slot| plan.anatomy.writes(Place::Slot(*slot))).count();
@@ -230,7 +236,7 @@ fn rotation(plan: &Plan) -> f64 {
 }
 
 /// Whether instructions that break dependencies take room in the fastest program.
-fn has_breakers(plan: &Plan) -> bool {
+fn has_breakers(plan: &FormPlan) -> bool {
     use cyclescope::study::instr::bodies::throughput::Hazards;
     Hazards::of(&plan.anatomy).any()
 }

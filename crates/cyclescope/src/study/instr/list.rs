@@ -6,7 +6,7 @@
 //! comment. A mnemonic stands for all encodings that have these operands.
 
 use crate::asm::{self, nearest};
-use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::rows::table::BadFile;
 use crate::study::instr::selection::{all, full_name};
 use crate::study::instr::tables::reference::{self, lines::Lines};
@@ -18,7 +18,7 @@ const COLUMNS: [&str; 4] = ["instruction", "operands", "measure", "init"];
 const LISTED: usize = 8;
 
 /// Reads the content of a file.
-pub fn read(content: &[u8]) -> Result<Vec<Subject>, BadFile> {
+pub fn read(content: &[u8]) -> Result<Vec<WantedForm>, BadFile> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
     let mut lines = Lines::new(content);
@@ -26,7 +26,7 @@ pub fn read(content: &[u8]) -> Result<Vec<Subject>, BadFile> {
     let first = headers.position().map_or(1, |position| lines.of(position));
     let places = columns(&headers).map_err(|error| BadFile { line: Some(first), ..error })?;
     let known = all();
-    let mut subjects: Vec<Subject> = Vec::new();
+    let mut forms: Vec<WantedForm> = Vec::new();
     let mut seen: HashMap<String, u64> = HashMap::new();
     for record in reader.records() {
         let record = record.map_err(|error| reference::unreadable(&error, &mut lines))?;
@@ -37,16 +37,16 @@ pub fn read(content: &[u8]) -> Result<Vec<Subject>, BadFile> {
             message,
             remedy,
         })?;
-        for subject in found {
-            if let Some(earlier) = seen.insert(full_name(&subject), line) {
-                let message = format!("{} is in line {earlier} already", full_name(&subject));
+        for wanted in found {
+            if let Some(earlier) = seen.insert(full_name(&wanted), line) {
+                let message = format!("{} is in line {earlier} already", full_name(&wanted));
                 let remedy = "name each form once; a row has one init code".to_string();
                 return Err(BadFile { line: Some(line), message, remedy });
             }
-            subjects.push(subject);
+            forms.push(wanted);
         }
     }
-    if subjects.is_empty() {
+    if forms.is_empty() {
         let message = "it names no instructions".to_string();
         return Err(BadFile {
             line: None,
@@ -54,7 +54,7 @@ pub fn read(content: &[u8]) -> Result<Vec<Subject>, BadFile> {
             remedy: "write one a line, below the names of the columns".to_string(),
         });
     }
-    Ok(subjects)
+    Ok(forms)
 }
 
 /// Where the columns are.
@@ -81,8 +81,8 @@ fn columns(headers: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], Bad
 /// What one line asks for; else what is wrong, and the remedy.
 fn subjects_of(
     [instruction, operands, measure, init]: [&str; 4],
-    known: &[Subject],
-) -> Result<Vec<Subject>, (String, String)> {
+    known: &[WantedForm],
+) -> Result<Vec<WantedForm>, (String, String)> {
     let (latency, throughput) = match measure.to_lowercase().as_str() {
         "" | "both" => (true, true),
         "latency" => (true, false),
@@ -99,27 +99,27 @@ fn subjects_of(
     let found = forms(instruction, operands, known)?;
     Ok(found
         .into_iter()
-        .map(|subject| Subject { latency, throughput, init: init.bytes().to_vec(), ..subject.clone() })
+        .map(|wanted| WantedForm { latency, throughput, init: init.bytes().to_vec(), ..wanted.clone() })
         .collect())
 }
 
 fn forms<'a>(
     instruction: &str,
     operands: &str,
-    known: &'a [Subject],
-) -> Result<Vec<&'a Subject>, (String, String)> {
+    known: &'a [WantedForm],
+) -> Result<Vec<&'a WantedForm>, (String, String)> {
     if instruction.is_empty() {
         return Err(("the instruction is empty".to_string(), "name one".to_string()));
     }
     let mnemonic = reference::mnemonic(instruction);
-    let code = |subject: &Subject| format!("{:?}", subject.form.code).to_lowercase();
-    let named: Vec<&Subject> = known
+    let code = |wanted: &WantedForm| format!("{:?}", wanted.form.code).to_lowercase();
+    let named: Vec<&WantedForm> = known
         .iter()
-        .filter(|subject| subject.form.mnemonic() == mnemonic || code(subject) == instruction.to_lowercase())
+        .filter(|wanted| wanted.form.mnemonic() == mnemonic || code(wanted) == instruction.to_lowercase())
         .collect();
     if named.is_empty() {
         let words: BTreeSet<String> =
-            known.iter().flat_map(|subject| [subject.form.mnemonic(), code(subject)]).collect();
+            known.iter().flat_map(|wanted| [wanted.form.mnemonic(), code(wanted)]).collect();
         let near = nearest(&mnemonic, words.iter().map(String::as_str));
         let remedy = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
@@ -127,14 +127,14 @@ fn forms<'a>(
         };
         return Err((format!("there is no instruction `{instruction}`"), remedy));
     }
-    let wanted = reference::operands(operands);
-    let spelt = |subject: &&Subject| reference::operands(&subject.form.operands());
-    let found: Vec<&Subject> = named.iter().copied().filter(|subject| spelt(subject) == wanted).collect();
+    let asked = reference::operands(operands);
+    let spelt = |wanted: &&WantedForm| reference::operands(&wanted.form.operands());
+    let found: Vec<&WantedForm> = named.iter().copied().filter(|wanted| spelt(wanted) == asked).collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let mut forms: Vec<String> = Vec::new();
-    for written in named.iter().map(|subject| subject.form.operands()) {
+    for written in named.iter().map(|wanted| wanted.form.operands()) {
         if !forms.contains(&written) {
             forms.push(written);
         }
@@ -159,7 +159,7 @@ mod tests {
         let names: Vec<String> = found.iter().map(full_name).collect();
         assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
         let wanted: Vec<(bool, bool)> =
-            found.iter().map(|subject| (subject.latency, subject.throughput)).collect();
+            found.iter().map(|wanted| (wanted.latency, wanted.throughput)).collect();
         assert_eq!(wanted[..3], [(false, true), (true, true), (true, false)]);
         assert_eq!((found[0].init.is_empty(), found[1].init.is_empty()), (false, true));
     }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_mnemonic_stands_for_all_encodings() {
         let found = read(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
-        let encodings: Vec<&str> = found.iter().map(|subject| subject.form.encoding()).collect();
+        let encodings: Vec<&str> = found.iter().map(|wanted| wanted.form.encoding()).collect();
         assert_eq!(encodings, ["vex", "evex"]);
     }
 

@@ -1,7 +1,7 @@
 //! The plan of a survey, and what it builds on before its first form: the latency of `imul`, the links.
 
 use super::experiments::effort::Effort;
-use super::forms::subject::Subject;
+use super::forms::wanted::WantedForm;
 use super::selection::{all, full_name};
 use super::session::Session;
 use super::survey::Survey;
@@ -20,7 +20,7 @@ const EFFORT_MOST: usize = 600;
 
 /// All that decides the course of a survey beside the answers of the machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SurveyPlan {
+pub struct InstrPlan {
     /// Clock, step, latency of `imul`, seed and level of the intervals.
     pub plan: Plan,
     /// How much is measured.
@@ -34,11 +34,11 @@ pub struct SurveyPlan {
     /// What follows the name of a form in the command that measures it alone.
     pub repro_options: String,
     features: SavedFeatures,
-    subjects: Vec<SavedSubject>,
+    subjects: Vec<SavedForm>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct SavedSubject {
+struct SavedForm {
     form: String,
     latency: bool,
     throughput: bool,
@@ -48,24 +48,24 @@ struct SavedSubject {
 /// How forms are measured.
 #[derive(Debug, Clone)]
 pub struct How {
-    /// See [`SurveyPlan::plan`].
+    /// See [`InstrPlan::plan`].
     pub plan: Plan,
-    /// See [`SurveyPlan::effort`].
+    /// See [`InstrPlan::effort`].
     pub effort: Effort,
-    /// See [`SurveyPlan::repro_options`].
+    /// See [`InstrPlan::repro_options`].
     pub repro_options: String,
 }
 
-impl SurveyPlan {
+impl InstrPlan {
     /// A plan for these forms on this machine.
-    pub fn new(how: How, session: Session, machine: &Machine, subjects: &[Subject]) -> SurveyPlan {
-        let saved = |subject: &Subject| SavedSubject {
-            form: full_name(subject),
-            latency: subject.latency,
-            throughput: subject.throughput,
-            init: hex(&subject.init),
+    pub fn new(how: How, session: Session, machine: &Machine, forms: &[WantedForm]) -> InstrPlan {
+        let saved = |wanted: &WantedForm| SavedForm {
+            form: full_name(wanted),
+            latency: wanted.latency,
+            throughput: wanted.throughput,
+            init: hex(&wanted.init),
         };
-        SurveyPlan {
+        InstrPlan {
             plan: how.plan,
             effort: how.effort,
             emulated: machine.is_emulated(),
@@ -73,7 +73,7 @@ impl SurveyPlan {
             cpu_model: machine.cpu.name(),
             repro_options: how.repro_options,
             features: (&machine.features).into(),
-            subjects: subjects.iter().map(saved).collect(),
+            subjects: forms.iter().map(saved).collect(),
         }
     }
 
@@ -91,20 +91,20 @@ impl SurveyPlan {
         &self,
         executor: &mut dyn Executor,
         features: &'a Features,
-        subjects: Vec<Subject>,
+        forms: Vec<WantedForm>,
     ) -> Result<Survey<'a>, RunError> {
-        let SurveyPlan { plan, effort, emulated, .. } = self;
+        let InstrPlan { plan, effort, emulated, .. } = self;
         let much = (*effort, plan.seed, plan.confidence);
         if *emulated {
             let method = (plan.clock, plan.step, f64::NAN);
-            return Ok(Survey::emulated(method, executor.capabilities(), features, subjects, much));
+            return Ok(Survey::emulated(method, executor.capabilities(), features, forms, much));
         }
         let imul_latency = imul_latency(executor, plan)?;
-        Survey::new((plan.clock, plan.step, imul_latency), executor, features, subjects, much)
+        Survey::new((plan.clock, plan.step, imul_latency), executor, features, forms, much)
     }
 
     /// The forms, and what was to be found out about each, of a plan that may come from anywhere.
-    pub(super) fn subjects(&self) -> Result<Vec<Subject>, ContainerError> {
+    pub(super) fn forms(&self) -> Result<Vec<WantedForm>, ContainerError> {
         let Effort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
         let counts = [passes as usize, layouts, rounds as usize, recipes];
         if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !(1.0..1e9).contains(&cycles) {
@@ -113,15 +113,15 @@ impl SurveyPlan {
         if let Some(field) = self.plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
-        let known: HashMap<String, Subject> =
-            all().into_iter().map(|subject| (full_name(&subject), subject)).collect();
-        let subject = |(index, saved): (usize, &SavedSubject)| {
+        let known: HashMap<String, WantedForm> =
+            all().into_iter().map(|wanted| (full_name(&wanted), wanted)).collect();
+        let restored = |(index, saved): (usize, &SavedForm)| {
             let damaged = |how: &str| ContainerError::fact(&format!("subjects[{index}]"), how);
             let known = known.get(&saved.form).ok_or_else(|| damaged("there is no such form"))?;
             let init = crate::asm::hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
-            let SavedSubject { latency, throughput, .. } = *saved;
-            Ok(Subject { init, latency, throughput, ..known.clone() })
+            let SavedForm { latency, throughput, .. } = *saved;
+            Ok(WantedForm { init, latency, throughput, ..known.clone() })
         };
-        self.subjects.iter().enumerate().map(subject).collect()
+        self.subjects.iter().enumerate().map(restored).collect()
     }
 }

@@ -7,7 +7,7 @@
 use crate::asm::{forms, nearest};
 use crate::machine::features;
 use crate::study::glob::glob;
-use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::tables::reference;
 use iced_x86::CpuidFeature;
 use std::collections::BTreeSet;
@@ -37,23 +37,23 @@ pub enum Unmatched {
 }
 
 /// All forms, each with both questions.
-pub fn all() -> Vec<Subject> {
-    forms::all().map(Subject::from).collect()
+pub fn all() -> Vec<WantedForm> {
+    forms::all().map(WantedForm::from).collect()
 }
 
 /// The CPUID features of a form, in lower case.
-pub fn isa(subject: &Subject) -> Vec<String> {
-    subject.form.code.cpuid_features().iter().map(|feature| features::name(*feature)).collect()
+pub fn isa(wanted: &WantedForm) -> Vec<String> {
+    wanted.form.code.cpuid_features().iter().map(|feature| features::name(*feature)).collect()
 }
 
 /// The name of a form that no other has: `Add_rm64_r64 r64, r64`.
-pub fn full_name(subject: &Subject) -> String {
-    format!("{:?} {}", subject.form.code, subject.form.operands()).trim_end().to_string()
+pub fn full_name(wanted: &WantedForm) -> String {
+    format!("{:?} {}", wanted.form.code, wanted.form.operands()).trim_end().to_string()
 }
 
 impl Criteria {
-    /// Those of the subjects that are wanted, in their order.
-    pub fn select(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Unmatched> {
+    /// Those of the forms that are wanted, in their order.
+    pub fn select(&self, forms: Vec<WantedForm>) -> Result<Vec<WantedForm>, Unmatched> {
         let filters: Vec<String> = self.filters.iter().map(|filter| spelt(filter)).collect();
         let mnemonics: Vec<String> = self.mnemonics.iter().map(|name| reference::mnemonic(name)).collect();
         let isa: Vec<String> = self.isa.iter().map(|name| name.trim().to_lowercase()).collect();
@@ -62,13 +62,13 @@ impl Criteria {
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut chosen = Vec::new();
         // A form without operands has its Code's name for a full name, and is meant alone by it: not with REP.
-        let full: BTreeSet<String> = subjects.iter().map(|one| full_name(one).to_lowercase()).collect();
-        for subject in subjects {
-            let names = Names::of(&subject);
+        let full: BTreeSet<String> = forms.iter().map(|one| full_name(one).to_lowercase()).collect();
+        for form in forms {
+            let names = Names::of(&form);
             let mut wanted = filters.is_empty() && mnemonics.is_empty();
             for (filter, hit) in filters.iter().zip(&mut hit_filters) {
                 let matches = match full.contains(filter) {
-                    true => full_name(&subject).to_lowercase() == *filter,
+                    true => full_name(&form).to_lowercase() == *filter,
                     false => names.all().iter().any(|name| glob(filter, name)),
                 };
                 (*hit, wanted) = (*hit || matches, wanted || matches);
@@ -77,11 +77,11 @@ impl Criteria {
                 let matches = *mnemonic == names.mnemonic;
                 (*hit, wanted) = (*hit || matches, wanted || matches);
             }
-            let allowed = isa.is_empty() || self::isa(&subject).iter().any(|feature| isa.contains(feature));
+            let allowed = isa.is_empty() || self::isa(&form).iter().any(|feature| isa.contains(feature));
             known.insert(names.mnemonic);
             known.insert(names.code);
             if wanted && allowed {
-                chosen.push(subject);
+                chosen.push(form);
             }
         }
         let near = |word: &str| near(word, known.iter().map(String::as_str));
@@ -120,8 +120,8 @@ struct Names {
 }
 
 impl Names {
-    fn of(subject: &Subject) -> Names {
-        let form = subject.form;
+    fn of(wanted: &WantedForm) -> Names {
+        let form = wanted.form;
         let code = format!("{:?}", form.code).to_lowercase();
         Names { mnemonic: form.mnemonic(), code, operands: form.operands().to_lowercase() }
     }
@@ -142,13 +142,13 @@ fn spelt(filter: &str) -> String {
 mod tests {
     use super::*;
 
-    fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<Subject>, Unmatched> {
+    fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<WantedForm>, Unmatched> {
         let own = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
         Criteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }.select(all())
     }
 
-    fn names(subjects: &[Subject]) -> Vec<String> {
-        subjects.iter().map(full_name).collect()
+    fn names(forms: &[WantedForm]) -> Vec<String> {
+        forms.iter().map(full_name).collect()
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let by_code = select(&["Add_r64_rm64"], &[], &[]).unwrap();
         assert_eq!(names(&by_code), ["Add_r64_rm64 r64, r64", "Add_r64_rm64 r64, m64"]);
         let plain = select(&["add"], &[], &[]).unwrap();
-        assert!(plain.iter().all(|subject| subject.form.mnemonic() == "add") && plain.len() > 20);
+        assert!(plain.iter().all(|wanted| wanted.form.mnemonic() == "add") && plain.len() > 20);
         assert_eq!(plain, select(&[], &["add"], &[]).unwrap());
         let both = select(&["add"], &["sub"], &[]).unwrap();
         assert_eq!(both.len(), plain.len() + select(&["sub"], &[], &[]).unwrap().len());
@@ -168,18 +168,18 @@ mod tests {
     #[test]
     fn every_form_is_selected_by_its_full_name_alone() {
         let all = all();
-        for subject in
-            all.iter().step_by(499).chain(all.iter().filter(|subject| subject.form.mnemonic() == "lea"))
+        for wanted in
+            all.iter().step_by(499).chain(all.iter().filter(|wanted| wanted.form.mnemonic() == "lea"))
         {
-            let found = select(&[&full_name(subject)], &[], &[]).unwrap();
-            assert_eq!(names(&found), [full_name(subject)]);
+            let found = select(&[&full_name(wanted)], &[], &[]).unwrap();
+            assert_eq!(names(&found), [full_name(wanted)]);
         }
     }
 
     #[test]
     fn features_restrict() {
         let found = select(&["vpaddb"], &[], &["avx512bw"]).unwrap();
-        assert!(!found.is_empty() && found.iter().all(|subject| subject.form.encoding() == "evex"));
+        assert!(!found.is_empty() && found.iter().all(|wanted| wanted.form.encoding() == "evex"));
         assert!(found.len() < select(&["vpaddb"], &[], &[]).unwrap().len());
         assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(Unmatched::Together));
     }

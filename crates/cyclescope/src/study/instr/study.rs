@@ -1,10 +1,10 @@
 //! The study behind `instr`: a survey whose rows are told as they are made, and that can be resumed.
 
-use super::plan::SurveyPlan;
+use super::plan::InstrPlan;
 use super::rows::row::Row;
 use super::selection::full_name;
 use super::session::{GaugeRecord, MachineLine};
-use super::survey::{Event, Known, Progress as Standing, Survey};
+use super::survey::{Event, Known, Survey, SurveyProgress};
 use super::tables::summary::Summary;
 use crate::caveat::Caveat;
 use crate::executor::{LockState, Open, closed};
@@ -12,7 +12,7 @@ use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
 use crate::study::contract::{Follow, Progress, Record, Role, Stop, Study, going};
 use crate::study::info::StudyInfo;
-use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::forms::wanted::WantedForm;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -32,8 +32,8 @@ pub(in crate::study) const INFO: StudyInfo = StudyInfo {
 
 /// A survey of some forms.
 pub struct InstrStudy {
-    plan: SurveyPlan,
-    subjects: Vec<Subject>,
+    plan: InstrPlan,
+    forms: Vec<WantedForm>,
     /// The machine's facts, as `doctor` prints them.
     machine: Value,
     repro: String,
@@ -66,9 +66,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    fn new(subjects: &[Subject]) -> Rows {
-        let place = |(index, subject): (usize, &Subject)| (full_name(subject), index);
-        Rows { rows: vec![None; subjects.len()], places: subjects.iter().enumerate().map(place).collect() }
+    fn new(forms: &[WantedForm]) -> Rows {
+        let place = |(index, wanted): (usize, &WantedForm)| (full_name(wanted), index);
+        Rows { rows: vec![None; forms.len()], places: forms.iter().enumerate().map(place).collect() }
     }
 
     /// Takes a row, and returns its place; none where it is of no form of these.
@@ -113,15 +113,15 @@ impl InstrStudy {
     /// A survey of these forms, with an executor of the machine whose facts these are. `repro` is the command that
     /// repeats it, `kept` what a file has of it already.
     pub fn new(
-        plan: SurveyPlan,
-        subjects: Vec<Subject>,
+        plan: InstrPlan,
+        forms: Vec<WantedForm>,
         machine: Value,
         repro: String,
         open: Open,
         kept: Kept,
     ) -> InstrStudy {
-        let rows = Rows::new(&subjects);
-        InstrStudy { plan, subjects, machine, repro, open, kept, rows, found: None, lock: None }
+        let rows = Rows::new(&forms);
+        InstrStudy { plan, forms, machine, repro, open, kept, rows, found: None, lock: None }
     }
 
     /// The first line: that of the file that is resumed, or a new one.
@@ -160,7 +160,7 @@ impl InstrStudy {
         row
     }
 
-    fn take(&mut self, event: Event, standing: Standing, follow: &mut dyn Follow) -> ControlFlow<()> {
+    fn take(&mut self, event: Event, standing: SurveyProgress, follow: &mut dyn Follow) -> ControlFlow<()> {
         match event {
             Event::Done(done) => follow.part(&plain(done).expect("readings are plain data"))?,
             Event::Row(row) => {
@@ -170,7 +170,7 @@ impl InstrStudy {
                 follow.record(record)?;
             }
         }
-        let (complete, forms) = (self.rows.complete(), self.subjects.len());
+        let (complete, forms) = (self.rows.complete(), self.forms.len());
         let passes = self.plan.effort.passes;
         let times = if passes > 1 { format!(", each {passes} times") } else { String::new() };
         let message = format!("{complete} of {forms} forms complete{times}");
@@ -182,7 +182,7 @@ impl InstrStudy {
         let features = self.plan.features();
         let mut executor = answers.executor(|| (self.open)())?;
         let begun = executor.now();
-        let mut survey = self.plan.begin(executor.as_mut(), &features, self.subjects.clone())?;
+        let mut survey = self.plan.begin(executor.as_mut(), &features, self.forms.clone())?;
         if let Some((_, gauge)) = &self.kept.head {
             gauge.adopt_by(&mut survey.gauge);
         }
@@ -195,7 +195,7 @@ impl InstrStudy {
         let done = parts.into_iter().filter_map(|part| serde_json::from_value(part).ok());
         let done = done.filter(|done: &super::survey::Done| !complete.contains(&done.form)).collect();
         let known = Known { complete, done };
-        let Standing { done, total } = survey.standing(&known);
+        let SurveyProgress { done, total } = survey.standing(&known);
         going(follow.progress(Progress { done: done as u64, total: total as u64, message: "links".into() }))?;
         let mut flow = ControlFlow::Continue(());
         let result = survey.run(executor.as_mut(), known, &mut |event, standing| {
@@ -219,15 +219,15 @@ impl Study for InstrStudy {
     }
 
     fn restore(container: &Container) -> Result<InstrStudy, ContainerError> {
-        let plan: SurveyPlan = container.facts()?;
-        let subjects = plan.subjects()?;
+        let plan: InstrPlan = container.facts()?;
+        let forms = plan.forms()?;
         let (machine, repro) = (container.machine()?, container.manifest.origin.repro.clone());
-        Ok(InstrStudy::new(plan, subjects, machine, repro, closed(), Kept::default()))
+        Ok(InstrStudy::new(plan, forms, machine, repro, closed(), Kept::default()))
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
         let resumed = self.kept.rows.len();
-        let seconds = match resumed == self.subjects.len() {
+        let seconds = match resumed == self.forms.len() {
             true => {
                 if let Some(head) = self.head(None) {
                     going(follow.record(head))?;
@@ -238,7 +238,7 @@ impl Study for InstrStudy {
             false => self.survey(answers, follow)?,
         };
         let summary = Summary::of(&self.rows.all());
-        let SurveyPlan { session, cpu_model, .. } = &self.plan;
+        let InstrPlan { session, cpu_model, .. } = &self.plan;
         let record = SummaryRecord {
             summary: &summary,
             resumed,

@@ -14,15 +14,15 @@ use crate::machine::features::Features;
 use crate::random::{Random, mix};
 use crate::run::hex;
 use crate::study::instr::experiments::effort::Effort;
+use crate::study::instr::experiments::form_plan::FormPlan;
 use crate::study::instr::experiments::gauge::Gauge;
 use crate::study::instr::experiments::measurement::Measurement;
-use crate::study::instr::experiments::plan::Plan;
-use crate::study::instr::experiments::reading::Reading;
+use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::study::instr::experiments::ring_0;
-use crate::study::instr::experiments::timing::Stopwatch;
+use crate::study::instr::experiments::timing::Timer;
 use crate::study::instr::forms::operands::Anatomy;
 use crate::study::instr::forms::skip::skip;
-use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::rows::analysis::Analysis;
 use crate::study::instr::rows::row::{Row, Status};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ use std::ops::ControlFlow;
 /// What a survey is about.
 pub struct Survey<'a> {
     /// The timing method, its step, and the ruler's latency.
-    pub watch: Stopwatch<'a>,
+    pub timer: Timer<'a>,
     /// What links cost.
     pub gauge: Gauge,
     /// What the CPU has.
@@ -40,7 +40,7 @@ pub struct Survey<'a> {
     /// What the executor can do. Where that is emulated, programs only show that they run, for no time is a core's.
     pub capabilities: Capabilities,
     /// The forms.
-    pub subjects: Vec<Subject>,
+    pub forms: Vec<WantedForm>,
     /// How much to measure.
     pub effort: Effort,
     /// Seed of orders and layouts.
@@ -54,7 +54,7 @@ pub struct Survey<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The readings of each experiment.
-    Measured(Vec<Reading>),
+    Measured(Vec<ProgramReading>),
     /// It was not tried.
     Skipped(String),
     /// It faulted, hung or gave no number.
@@ -65,8 +65,8 @@ impl Outcome {
     /// Whether some of it was never measured on a core of its own, or none of it at all.
     fn is_disturbed(&self) -> bool {
         let Outcome::Measured(readings) = self else { return false };
-        let nothing = |reading: &Reading| reading.cycles.is_empty();
-        let shared = |reading: &Reading| nothing(reading) && !reading.shared.is_empty();
+        let nothing = |reading: &ProgramReading| reading.cycles.is_empty();
+        let shared = |reading: &ProgramReading| nothing(reading) && !reading.shared.is_empty();
         readings.iter().any(shared) || readings.iter().all(nothing)
     }
 }
@@ -74,7 +74,7 @@ impl Outcome {
 /// One form in one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// Which of the survey's subjects.
+    /// Which of the survey's forms.
     pub form: usize,
     /// The pass, from 0.
     pub pass: u32,
@@ -85,7 +85,7 @@ pub struct Done {
 /// What is known of a survey that was interrupted.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// The subjects whose rows are made.
+    /// The forms whose rows are made.
     pub complete: Vec<usize>,
     /// Of others, what passes found, from the first pass on.
     pub done: Vec<Done>,
@@ -99,9 +99,9 @@ pub enum Event<'a> {
     Row(Box<Row>),
 }
 
-/// Where the survey stands.
+/// How far the survey has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
+pub struct SurveyProgress {
     /// Forms measured, each counted once a pass.
     pub done: usize,
     /// All of that. It grows when passes disagree.
@@ -119,13 +119,13 @@ impl<'a> Survey<'a> {
         (clock, step, imul_latency): (&'a Clock, f64, f64),
         executor: &mut dyn Executor,
         features: &'a Features,
-        subjects: Vec<Subject>,
+        forms: Vec<WantedForm>,
         (effort, seed, confidence): (Effort, u64, f64),
     ) -> Result<Survey<'a>, RunError> {
-        let watch = Stopwatch::new(clock, step, imul_latency);
-        let gauge = Gauge::measure(&watch, executor, features, &mut Random::new(mix(seed, 1)))?;
+        let timer = Timer::new(clock, step, imul_latency);
+        let gauge = Gauge::measure(&timer, executor, features, &mut Random::new(mix(seed, 1)))?;
         let capabilities = executor.capabilities().clone();
-        Ok(Survey { watch, gauge, features, capabilities, subjects, effort, seed, confidence })
+        Ok(Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
     }
 
     /// A survey of an emulated machine: each program runs, and no row has a number.
@@ -133,13 +133,13 @@ impl<'a> Survey<'a> {
         (clock, step, imul_latency): (&'a Clock, f64, f64),
         capabilities: &Capabilities,
         features: &'a Features,
-        subjects: Vec<Subject>,
+        forms: Vec<WantedForm>,
         (effort, seed, confidence): (Effort, u64, f64),
     ) -> Survey<'a> {
-        let (watch, gauge) = (Stopwatch::new(clock, step, imul_latency), Gauge::default());
+        let (timer, gauge) = (Timer::new(clock, step, imul_latency), Gauge::default());
         let effort = Effort { passes: 1, layouts: 1, ..effort };
         let capabilities = Capabilities { timing: Timing::Emulated, ..capabilities.clone() };
-        Survey { watch, gauge, features, capabilities, subjects, effort, seed, confidence }
+        Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
     }
 
     /// Runs all passes but for what is known already, and tells what it finds. `Break` ends it.
@@ -147,11 +147,11 @@ impl<'a> Survey<'a> {
         &self,
         executor: &mut dyn Executor,
         known: Known,
-        take: &mut dyn FnMut(Event, Progress) -> ControlFlow<()>,
+        take: &mut dyn FnMut(Event, SurveyProgress) -> ControlFlow<()>,
     ) -> Result<(), RunError> {
         let passes = self.effort.passes;
-        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); self.subjects.len()];
-        let mut complete = vec![false; self.subjects.len()];
+        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); self.forms.len()];
+        let mut complete = vec![false; self.forms.len()];
         known.complete.iter().for_each(|form| complete[*form] = true);
         let mut progress = self.standing(&known);
         for done in known.done {
@@ -161,10 +161,10 @@ impl<'a> Survey<'a> {
         }
         for pass in 0..passes + FURTHER {
             let open = |form: &usize| !complete[*form] && outcomes[*form].len() == pass as usize;
-            let mut order: Vec<usize> = (0..self.subjects.len()).filter(open).collect();
+            let mut order: Vec<usize> = (0..self.forms.len()).filter(open).collect();
             Random::new(mix(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
-            let mut postponed = vec![0; self.subjects.len()];
+            let mut postponed = vec![0; self.forms.len()];
             while let Some(form) = order.pop_front() {
                 let plan = self.plan(form);
                 let outcome = self.measure(executor, &plan, pass)?;
@@ -197,13 +197,13 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
-    /// Where the survey stands when so much is known.
-    pub fn standing(&self, known: &Known) -> Progress {
+    /// How far the survey has come with what is known.
+    pub fn standing(&self, known: &Known) -> SurveyProgress {
         let passes = self.effort.passes as usize;
         let disputed = known.done.iter().filter(|done| done.pass as usize + 1 >= passes).count();
-        Progress {
+        SurveyProgress {
             done: known.complete.len() * passes + known.done.len(),
-            total: self.subjects.len() * passes + disputed,
+            total: self.forms.len() * passes + disputed,
         }
     }
 
@@ -231,15 +231,15 @@ impl<'a> Survey<'a> {
     }
 
     /// The experiments of a form, or why there are none.
-    pub fn plan(&self, form: usize) -> Result<Plan, Outcome> {
-        let subject = &self.subjects[form];
-        let Some(anatomy) = Anatomy::of(subject.form) else {
+    pub fn plan(&self, form: usize) -> Result<FormPlan, Outcome> {
+        let wanted = &self.forms[form];
+        let Some(anatomy) = Anatomy::of(wanted.form) else {
             return Err(Outcome::Failed("no instance can be encoded".to_string()));
         };
         if let Some(skip) = skip(&anatomy, self.features, self.capabilities.ring) {
             return Err(Outcome::Skipped(skip.reason()));
         }
-        let mut plan = Plan::new(anatomy, self.features, subject);
+        let mut plan = FormPlan::new(anatomy, self.features, wanted);
         if !self.capabilities.is_privileged() {
             return Ok(plan);
         }
@@ -253,7 +253,7 @@ impl<'a> Survey<'a> {
     pub(crate) fn measure(
         &self,
         executor: &mut dyn Executor,
-        plan: &Result<Plan, Outcome>,
+        plan: &Result<FormPlan, Outcome>,
         pass: u32,
     ) -> Result<Outcome, RunError> {
         let plan = match plan {
@@ -265,7 +265,7 @@ impl<'a> Survey<'a> {
         }
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
         let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
-        let measurement = Measurement { watch: &self.watch, effort: self.effort, plan };
+        let measurement = Measurement { timer: &self.timer, effort: self.effort, plan };
         let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
             false => measurement.run(executor, &mut random),
@@ -281,7 +281,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The row of a form from its passes.
-    pub(crate) fn row(&self, form: usize, plan: &Result<Plan, Outcome>, outcomes: &[Outcome]) -> Row {
+    pub(crate) fn row(&self, form: usize, plan: &Result<FormPlan, Outcome>, outcomes: &[Outcome]) -> Row {
         let mut row = self.key(form);
         let mut passes = Vec::new();
         for outcome in outcomes {
@@ -307,7 +307,7 @@ impl<'a> Survey<'a> {
             let analysis =
                 Analysis { plan, gauge: &self.gauge, confidence: self.confidence, slot: self.gauge.slot() };
             analysis.fill(&mut row, &passes);
-            if !self.subjects[form].throughput {
+            if !self.forms[form].throughput {
                 row.throughput = None;
             }
         }
@@ -316,7 +316,7 @@ impl<'a> Survey<'a> {
 
     /// A row with its key and nothing measured.
     pub(crate) fn key(&self, form: usize) -> Row {
-        let form = self.subjects[form].form;
+        let form = self.forms[form].form;
         let anatomy = Anatomy::of(form);
         let features = anatomy.as_ref().map(|anatomy| anatomy.sample.cpuid_features()).unwrap_or_default();
         let isa: Vec<String> = features.iter().map(|feature| format!("{feature:?}").to_lowercase()).collect();
@@ -363,8 +363,8 @@ mod tests {
         let method = (Clock::named("rdtscp-lfence").unwrap(), 1.0, 3.0);
         let form = forms::all().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
         let plan = (Effort::QUICK, 1, 0.95);
-        let subjects = vec![Subject::from(form)];
-        let survey = Survey::emulated(method, executor.capabilities(), &machine.features, subjects, plan);
+        let forms = vec![WantedForm::from(form)];
+        let survey = Survey::emulated(method, executor.capabilities(), &machine.features, forms, plan);
         let plan = survey.plan(0);
         let outcome = survey.measure(&mut executor, &plan, 0).unwrap();
         let row = survey.row(0, &plan, &[outcome]);
@@ -374,13 +374,13 @@ mod tests {
 
     #[test]
     fn a_form_without_a_figure_of_its_own_is_disturbed() {
-        let alone = Reading { cycles: vec![1.0], ..Reading::default() };
-        let shared = Reading { shared: vec![2.0], ..Reading::default() };
-        let both = Reading { shared: vec![2.0], ..alone.clone() };
-        let disturbed = |readings: &[&Reading]| {
+        let alone = ProgramReading { cycles: vec![1.0], ..ProgramReading::default() };
+        let shared = ProgramReading { shared: vec![2.0], ..ProgramReading::default() };
+        let both = ProgramReading { shared: vec![2.0], ..alone.clone() };
+        let disturbed = |readings: &[&ProgramReading]| {
             Outcome::Measured(readings.iter().map(|reading| (*reading).clone()).collect()).is_disturbed()
         };
-        assert!(disturbed(&[&alone, &shared]) && disturbed(&[&Reading::default()]));
-        assert!(!disturbed(&[&both, &alone]) && !disturbed(&[&alone, &Reading::default()]));
+        assert!(disturbed(&[&alone, &shared]) && disturbed(&[&ProgramReading::default()]));
+        assert!(!disturbed(&[&both, &alone]) && !disturbed(&[&alone, &ProgramReading::default()]));
     }
 }

@@ -1,8 +1,8 @@
-//! The experiments that a form takes.
+//! The plan of one form: its experiments.
 
 use super::branch;
 use super::experiment::{Experiment, Meaning, Way};
-use super::reading::Reading;
+use super::program_reading::ProgramReading;
 use super::timing::Surroundings;
 use crate::asm;
 use crate::asm::forms::Prefix;
@@ -21,7 +21,7 @@ use crate::study::instr::bodies::x87;
 use crate::study::instr::forms::gather;
 use crate::study::instr::forms::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use crate::study::instr::forms::settings;
-use crate::study::instr::forms::subject::Subject;
+use crate::study::instr::forms::wanted::WantedForm;
 use iced_x86::{EncodingKind, Instruction};
 
 /// Instances in the body of a chain, about.
@@ -32,9 +32,9 @@ const DECODED_BYTES: usize = 28 << 10;
 /// Stands beside chains.
 const FILLER: Link = links::FROM_VECTOR_VEX;
 
-/// All experiments of a form.
+/// The plan of a form: all its experiments.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct FormPlan {
     /// The form, taken apart.
     pub anatomy: Anatomy,
     /// Its experiments.
@@ -47,30 +47,29 @@ pub struct Plan {
     fillers: bool,
 }
 
-impl Plan {
+impl FormPlan {
     /// The experiments of a form on a CPU with these features.
-    pub fn new(anatomy: Anatomy, features: &Features, subject: &Subject) -> Plan {
+    pub fn new(anatomy: Anatomy, features: &Features, wanted: &WantedForm) -> FormPlan {
         // Legacy code and VEX code do not mix.
         let legacy = anatomy.sample.op_code().encoding() == EncodingKind::Legacy;
-        let mut plan = Plan {
+        let mut plan = FormPlan {
             fillers: !legacy && features.missing(FILLER.features()).is_empty(),
             anatomy,
             experiments: Vec::new(),
             surroundings: Surroundings::default(),
-            init: subject.init.clone(),
+            init: wanted.init.clone(),
         };
         if let Some(experiments) = branch::experiments(&plan.anatomy) {
-            let wanted =
-                |one: &Experiment| subject.latency || !matches!(one.meaning, Meaning::Latency { .. });
-            experiments.into_iter().filter(wanted).for_each(|experiment| plan.take(experiment));
+            let asked = |one: &Experiment| wanted.latency || !matches!(one.meaning, Meaning::Latency { .. });
+            experiments.into_iter().filter(asked).for_each(|experiment| plan.take(experiment));
             return plan;
         }
         plan.throughput();
-        if subject.latency {
+        if wanted.latency {
             plan.latency(features);
             plan.same_destination();
         }
-        plan.values(features, subject.latency);
+        plan.values(features, wanted.latency);
         plan
     }
 
@@ -195,7 +194,7 @@ impl Plan {
     }
 
     /// The best rate among these readings, in core cycles an instance; infinite without any.
-    pub(crate) fn rate(&self, readings: &[Reading]) -> f64 {
+    pub(crate) fn rate(&self, readings: &[ProgramReading]) -> f64 {
         let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
             matches!(experiment.meaning, Meaning::Throughput { variant: None, .. })
                 && !reading.cycles.is_empty()

@@ -9,8 +9,8 @@
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
 use super::modes::usual;
-use super::reading::Reading;
-use super::timing::{Stopwatch, Surroundings, Timed};
+use super::program_reading::ProgramReading;
+use super::timing::{Surroundings, Timed, Timer};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
@@ -125,14 +125,14 @@ impl Cycle {
 impl Gauge {
     /// Measures all links that the CPU has.
     pub(crate) fn measure(
-        watch: &Stopwatch,
+        timer: &Timer,
         executor: &mut dyn Executor,
         features: &Features,
         random: &mut Random,
     ) -> Result<Gauge, RunError> {
         let mut gauge = Gauge::default();
         let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
-        let mut time = |cycles: &[Cycle]| time(watch, executor, cycles, random);
+        let mut time = |cycles: &[Cycle]| time(timer, executor, cycles, random);
         // One byte would be so dense that buffers of decoded instructions can't keep up.
         let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
         let nop = Cycle { links: Vec::new(), body: vec![nop; NOPS] };
@@ -261,7 +261,7 @@ impl Gauge {
 
 /// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.
 fn time(
-    watch: &Stopwatch,
+    timer: &Timer,
     executor: &mut dyn Executor,
     cycles: &[Cycle],
     random: &mut Random,
@@ -280,14 +280,14 @@ fn time(
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
         let surroundings =
             Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() };
-        let program = watch.program(world, &init, &period, TURNS);
+        let program = timer.program(world, &init, &period, TURNS);
         (Timed { program, copies: TURNS, loops: LOOPS }, surroundings)
     };
     let programs: Vec<(Timed, Surroundings)> = cycles.iter().map(program).collect();
     let mut costs: Vec<Vec<f64>> = vec![Vec::new(); cycles.len()];
     for _ in 0..SWEEPS {
         for ((timed, surroundings), costs) in programs.iter().zip(&mut costs) {
-            costs.extend(some(watch, executor, timed, *surroundings, random)?);
+            costs.extend(some(timer, executor, timed, *surroundings, random)?);
         }
     }
     let most = |costs: Vec<f64>| usual(&costs, CONFIDENCE).map_or(f64::NAN, |estimate| estimate.cost.value);
@@ -296,7 +296,7 @@ fn time(
 
 /// A program's cost in some layouts.
 fn some(
-    watch: &Stopwatch,
+    timer: &Timer,
     executor: &mut dyn Executor,
     timed: &Timed,
     surroundings: Surroundings,
@@ -305,8 +305,8 @@ fn some(
     let mut costs = Vec::new();
     for attempt in 0..TRIES {
         let size = (LAYOUTS, 1, ROUNDS);
-        let timings = watch.time(executor, std::slice::from_ref(timed), size, surroundings, random)?;
-        let mut reading = Reading::default();
+        let timings = timer.time(executor, std::slice::from_ref(timed), size, surroundings, random)?;
+        let mut reading = ProgramReading::default();
         timings.iter().flatten().for_each(|timing| reading.add(timing));
         // Beside a neighbour that does not go, its figures are all there is.
         let last = reading.cycles.is_empty() && attempt + 1 == TRIES;

@@ -2,9 +2,9 @@
 
 use super::effort::Effort;
 use super::experiment::{BOUND_SHARE, Experiment, Meaning, Way};
-use super::plan::Plan;
-use super::reading::{Reading, about};
-use super::timing::{Stopwatch, Timed, Timing};
+use super::form_plan::FormPlan;
+use super::program_reading::{ProgramReading, about};
+use super::timing::{Timed, Timer, Timing};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::program::Vectors;
@@ -45,9 +45,9 @@ const TRIES: usize = 3;
 
 /// What measures, and what.
 pub(in crate::study::instr) struct Measurement<'a> {
-    pub(in crate::study::instr) watch: &'a Stopwatch<'a>,
+    pub(in crate::study::instr) timer: &'a Timer<'a>,
     pub(in crate::study::instr) effort: Effort,
-    pub(in crate::study::instr) plan: &'a Plan,
+    pub(in crate::study::instr) plan: &'a FormPlan,
 }
 
 /// A program, and which of the plan's experiments it is.
@@ -59,8 +59,8 @@ impl Measurement<'_> {
         &self,
         executor: &mut dyn Executor,
         random: &mut Random,
-    ) -> Result<Vec<Reading>, RunError> {
-        let mut readings = vec![Reading::default(); self.plan.experiments.len()];
+    ) -> Result<Vec<ProgramReading>, RunError> {
+        let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
         let mut open = self.look(executor, &mut readings, random)?;
         let mut wanted = self.effort.layouts;
         for _ in 0..TRIES {
@@ -98,7 +98,7 @@ impl Measurement<'_> {
     ) -> Result<(), RunError> {
         let programs: Vec<Timed> =
             self.plan.experiments.iter().map(|one| Timed { loops: 1, ..self.timed(one, 1) }).collect();
-        self.watch.time(executor, &programs, (1, 0, 1), self.plan.surroundings, random).map(drop)
+        self.timer.time(executor, &programs, (1, 0, 1), self.plan.surroundings, random).map(drop)
     }
 
     fn time(
@@ -109,14 +109,14 @@ impl Measurement<'_> {
         random: &mut Random,
     ) -> Result<Vec<Vec<Timing>>, RunError> {
         let size = (layouts, WARM_UP, self.effort.rounds);
-        self.watch.time(executor, programs, size, self.plan.surroundings, random)
+        self.timer.time(executor, programs, size, self.plan.surroundings, random)
     }
 
     /// A first look at all programs: how many iterations each needs, and which throughput programs go on.
     fn look(
         &self,
         executor: &mut dyn Executor,
-        readings: &mut [Reading],
+        readings: &mut [ProgramReading],
         random: &mut Random,
     ) -> Result<Chosen, RunError> {
         let surroundings = self.plan.surroundings;
@@ -128,7 +128,7 @@ impl Measurement<'_> {
         let few = [self.timed(first, if long { 1 } else { FEW })];
         let mut cost = f64::NAN;
         for _ in 0..LOOKS {
-            cost = about(&self.watch.time(executor, &few, one, surroundings, random)?[0][0]);
+            cost = about(&self.timer.time(executor, &few, one, surroundings, random)?[0][0]);
             if cost.is_finite() {
                 break;
             }
@@ -149,7 +149,7 @@ impl Measurement<'_> {
             .collect();
         let programs: Vec<Timed> = chosen.iter().map(|(_, timed)| timed.clone()).collect();
         for _ in 0..LOOKS {
-            let looked = self.watch.time(executor, &programs, one, surroundings, random)?;
+            let looked = self.timer.time(executor, &programs, one, surroundings, random)?;
             for ((index, timed), timing) in chosen.iter_mut().zip(&looked[0]) {
                 let cost = about(timing);
                 let known = &mut readings[*index].first_look;
@@ -168,7 +168,7 @@ impl Measurement<'_> {
     }
 
     /// The throughput programs that were not among the best at the first look.
-    fn slower(&self, readings: &[Reading]) -> Vec<usize> {
+    fn slower(&self, readings: &[ProgramReading]) -> Vec<usize> {
         let rated =
             |experiment: &Experiment| matches!(experiment.meaning, Meaning::Throughput { variant: None, .. });
         let mut rates: Vec<(usize, f64)> = self
@@ -187,8 +187,8 @@ impl Measurement<'_> {
     /// A program with so many instances in its body at most.
     fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
         let repeats = experiment.repeats(most);
-        let program = self.watch.program(experiment.world, &experiment.init, &experiment.period, repeats);
-        let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.watch.step / SCOUT_STEP) as u64 };
+        let program = self.timer.program(experiment.world, &experiment.init, &experiment.period, repeats);
+        let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.timer.step / SCOUT_STEP) as u64 };
         Timed { program, copies: repeats * experiment.copies, loops }
     }
 
@@ -196,13 +196,13 @@ impl Measurement<'_> {
     fn decode(
         &self,
         executor: &mut dyn Executor,
-        readings: &mut [Reading],
+        readings: &mut [ProgramReading],
         random: &mut Random,
     ) -> Result<(), RunError> {
         let Some(experiment) = self.plan.decoders() else { return Ok(()) };
         let timed = [Timed { loops: 1, ..self.timed(&experiment, usize::MAX) }];
         let timings = self.time(executor, &timed, self.effort.layouts, random)?;
-        let mut decoded = Reading::default();
+        let mut decoded = ProgramReading::default();
         timings.iter().for_each(|layout| decoded.add(&layout[0]));
         readings[0].decoded = decoded.cycles;
         Ok(())
@@ -214,7 +214,7 @@ impl Measurement<'_> {
     fn measure_again(
         &self,
         executor: &mut dyn Executor,
-        readings: &mut [Reading],
+        readings: &mut [ProgramReading],
         random: &mut Random,
     ) -> Result<(), RunError> {
         let rate = self.plan.rate(readings);
@@ -260,7 +260,7 @@ impl Measurement<'_> {
         }
         let timings = self.time(executor, &programs, self.effort.layouts, random)?;
         for (at, (index, way)) in chosen.into_iter().enumerate() {
-            let mut other = Reading::default();
+            let mut other = ProgramReading::default();
             timings.iter().for_each(|layout| other.add(&layout[at]));
             readings[index].again.push((way, other.cycles));
         }

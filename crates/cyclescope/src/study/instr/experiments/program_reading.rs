@@ -1,4 +1,4 @@
-//! Readings: what one measurement of one program came to, by layout.
+//! The readings of one program: what each of its layouts came to.
 
 use super::experiment::Way;
 use super::timing::Timing;
@@ -15,7 +15,7 @@ const ROUND_SHARE: f64 = 0.02;
 
 /// One experiment's figures: core cycles a copy, by layout.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Reading {
+pub struct ProgramReading {
     /// Core cycles an instance with all that comes with it.
     pub cycles: Vec<f64>,
     /// Layouts that were left out because the cost was not proportional to the number of instances.
@@ -37,7 +37,7 @@ pub struct Reading {
     pub decoded: Vec<f64>,
 }
 
-impl Reading {
+impl ProgramReading {
     /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
     pub(in crate::study::instr) fn add(&mut self, timing: &Timing) {
         let alone = !timing.cycles.is_empty();
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn layouts_that_are_bent_or_impossible_are_left_out() {
-        let mut reading = Reading::default();
+        let mut reading = ProgramReading::default();
         reading.add(&timing(1.0, 0.01));
         for (cycles, bend) in [(1.0, 0.2), (1.0, -0.2), (-0.167, 0.0), (0.01, 0.0), (f64::NAN, 0.0)] {
             reading.add(&timing(cycles, bend));
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_neighbours_figures_are_kept_apart() {
-        let mut reading = Reading::default();
+        let mut reading = ProgramReading::default();
         reading.add(&Timing { shared: vec![2.0], shared_bend: vec![0.0], ..Timing::default() });
         reading.add(&timing(1.0, 0.0));
         assert_eq!((reading.cycles, reading.shared), (vec![1.0], vec![2.0]));

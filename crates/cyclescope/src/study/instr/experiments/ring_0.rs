@@ -4,7 +4,7 @@
 //! about each program of a privileged form, and of branches: behind one that leads to anywhere each byte counts. Others
 //! have no program that is refused, as a test of all of them tells.
 
-use super::plan::Plan;
+use super::form_plan::FormPlan;
 use crate::error::RunError;
 use crate::executor::kernel::refused::Reason;
 use crate::study::instr::forms::operands::Anatomy;
@@ -15,7 +15,7 @@ use crate::study::instr::forms::skip::{Skip, reason_with};
 const ABSENT: [u8; 2] = [6, 13];
 
 /// Leaves only programs that may run to a form of which some may not; why it is skipped where there is none.
-pub fn restrict(plan: &mut Plan) -> Option<Skip> {
+pub fn restrict(plan: &mut FormPlan) -> Option<Skip> {
     let sample = &plan.anatomy.sample;
     if !is_privileged(sample) && !is_branch(sample) {
         return None;
@@ -51,7 +51,7 @@ mod tests {
     use crate::machine::leaves::Leaves;
     use crate::study::instr::experiments::experiment::Meaning;
     use crate::study::instr::forms::privileged::refusal;
-    use crate::study::instr::forms::subject::Subject;
+    use crate::study::instr::forms::wanted::WantedForm;
     use iced_x86::Code;
 
     fn anatomy(code: Code) -> Anatomy {
@@ -59,17 +59,17 @@ mod tests {
         Anatomy::of(form).expect("it has an instance")
     }
 
-    fn plan(code: Code) -> Plan {
+    fn plan(code: Code) -> FormPlan {
         let anatomy = anatomy(code);
-        let subject = Subject::from(anatomy.form);
+        let wanted = WantedForm::from(anatomy.form);
         let leaves = Leaves::from_table(&[]);
         let cpu = Cpu::detect(&leaves, &Files::below("/nowhere"));
         let features =
             Features::from_leaves(&leaves, &cpu, Enabled::default(), Fact::unknown("of no machine"));
-        Plan::new(anatomy, &features, &subject)
+        FormPlan::new(anatomy, &features, &wanted)
     }
 
-    fn variants(plan: &Plan) -> Vec<&str> {
+    fn variants(plan: &FormPlan) -> Vec<&str> {
         let variant = |one: &Meaning| matches!(one, Meaning::Throughput { variant: Some(_), .. });
         let special = plan.experiments.iter().filter(|one| variant(&one.meaning));
         special

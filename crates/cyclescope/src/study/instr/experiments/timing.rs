@@ -66,7 +66,7 @@ pub struct Surroundings {
 
 /// What times programs.
 #[derive(Debug, Clone)]
-pub struct Stopwatch<'a> {
+pub struct Timer<'a> {
     /// The timing method.
     pub clock: &'a Clock,
     /// Its step in raw units.
@@ -108,10 +108,10 @@ const MOVED: f64 = 0.01;
 const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY: u32 = 16;
 
-impl<'a> Stopwatch<'a> {
+impl<'a> Timer<'a> {
     /// A timing method, its step, and the ruler's latency.
-    pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> Stopwatch<'a> {
-        Stopwatch {
+    pub(crate) fn new(clock: &'a Clock, step: f64, imul_latency: f64) -> Timer<'a> {
+        Timer {
             clock,
             step,
             imul_latency,
@@ -336,23 +336,23 @@ mod tests {
     use crate::executor::mock::{CoreModel, Frequency, Scenario, SimulatedCore};
 
     /// Times a chain of multiplications.
-    fn timed(watch: &Stopwatch, scenario: Scenario, layouts: usize) -> Vec<Vec<Timing>> {
+    fn timed(timer: &Timer, scenario: Scenario, layouts: usize) -> Vec<Vec<Timing>> {
         let body = parse("imul rax, rax").unwrap();
-        let program = watch.program(World::default(), &[], body.bytes(), 64);
+        let program = timer.program(World::default(), &[], body.bytes(), 64);
         let timed = [Timed { program, copies: 64, loops: 10 }];
         let mut core = SimulatedCore::disturbed(CoreModel::random(1), scenario, 5);
-        watch.time(&mut core, &timed, (layouts, 1, 4), Surroundings::default(), &mut Random::new(2)).unwrap()
+        timer.time(&mut core, &timed, (layouts, 1, 4), Surroundings::default(), &mut Random::new(2)).unwrap()
     }
 
     #[test]
     fn a_chain_takes_what_it_takes_whatever_the_clock_does() {
         for (step, ratio) in [(2, 1.0), (2, 1.5), (26, 1.42)] {
-            let watch = Stopwatch::new(
+            let timer = Timer::new(
                 crate::clock::ALL.iter().find(|c| c.name == "rdtscp-lfence").unwrap(),
                 step as f64,
                 3.0,
             );
-            let layouts = timed(&watch, Scenario { step, ratio, ..Scenario::default() }, 8);
+            let layouts = timed(&timer, Scenario { step, ratio, ..Scenario::default() }, 8);
             let cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
             assert!(cycles.len() > 16);
             let mean = crate::statistics::mean(&cycles);
@@ -362,9 +362,9 @@ mod tests {
 
     #[test]
     fn a_chain_takes_what_it_takes_while_the_clock_jumps() {
-        let watch = Stopwatch::new(Clock::named("rdtscp-lfence").unwrap(), 2.0, 3.0);
+        let timer = Timer::new(Clock::named("rdtscp-lfence").unwrap(), 2.0, 3.0);
         let frequency = Frequency { drift: 0.0, jump_rate: 1e-4 };
-        let layouts = timed(&watch, Scenario { step: 2, frequency, ..Scenario::default() }, 40);
+        let layouts = timed(&timer, Scenario { step: 2, frequency, ..Scenario::default() }, 40);
         let mut cycles: Vec<f64> = layouts.iter().flat_map(|layout| layout[0].cycles.clone()).collect();
         // A jump of 5 to 15 % in most rounds: what is left was between two probes that agree.
         assert!((10..150).contains(&cycles.len()), "{}", cycles.len());

@@ -5,4 +5,4 @@ pub mod operands;
 pub(crate) mod privileged;
 pub(crate) mod settings;
 pub mod skip;
-pub mod subject;
+pub mod wanted;

@@ -1,10 +1,10 @@
-//! What a survey is about.
+//! A form that a survey measures.
 
 use crate::asm::forms::Form;
 
 /// A form, and what to find out about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct WantedForm {
     /// The form.
     pub form: Form,
     /// Whether its latencies are wanted.
@@ -15,8 +15,8 @@ pub struct Subject {
     pub init: Vec<u8>,
 }
 
-impl From<Form> for Subject {
-    fn from(form: Form) -> Subject {
-        Subject { form, latency: true, throughput: true, init: Vec::new() }
+impl From<Form> for WantedForm {
+    fn from(form: Form) -> WantedForm {
+        WantedForm { form, latency: true, throughput: true, init: Vec::new() }
     }
 }

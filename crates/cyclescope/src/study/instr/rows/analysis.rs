@@ -8,10 +8,10 @@ use crate::statistics::Interval;
 use crate::study::instr::bodies::links;
 use crate::study::instr::bodies::values;
 use crate::study::instr::experiments::experiment::{BOUND_SHARE, Meaning, Way};
+use crate::study::instr::experiments::form_plan::FormPlan;
 use crate::study::instr::experiments::gauge::{Cost, Gauge};
 use crate::study::instr::experiments::modes::{Estimate, MODE_SHARE, lowest, usual};
-use crate::study::instr::experiments::plan::Plan;
-use crate::study::instr::experiments::reading::Reading;
+use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::unit::Unit;
 
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
@@ -34,7 +34,7 @@ const FRACTIONS_BELOW: f64 = 4.0;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Analysis<'a> {
     /// The experiments.
-    pub plan: &'a Plan,
+    pub plan: &'a FormPlan,
     /// What links cost.
     pub gauge: &'a Gauge,
     /// Level of the intervals.
@@ -45,7 +45,7 @@ pub(crate) struct Analysis<'a> {
 
 impl Analysis<'_> {
     /// Fills in the row from the readings of one or more passes, by experiment.
-    pub(crate) fn fill(&self, row: &mut Row, passes: &[Vec<Reading>]) {
+    pub(crate) fn fill(&self, row: &mut Row, passes: &[Vec<ProgramReading>]) {
         row.status = Status::Measured;
         let throughput = self.throughput(passes, row);
         let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
@@ -61,14 +61,14 @@ impl Analysis<'_> {
     }
 
     /// All layouts' figures; where the core was shared all the time, those.
-    fn pooled(&self, passes: &[Vec<Reading>], experiment: usize) -> Vec<f64> {
+    fn pooled(&self, passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<f64> {
         let readings = || passes.iter().filter_map(|pass| pass.get(experiment));
         let alone: Vec<f64> = readings().flat_map(|reading| reading.cycles.clone()).collect();
         if alone.is_empty() { readings().flat_map(|reading| reading.shared.clone()).collect() } else { alone }
     }
 
     /// The caveat of experiments of which some never had the core alone.
-    fn shared(&self, passes: &[Vec<Reading>]) -> Option<Caveat> {
+    fn shared(&self, passes: &[Vec<ProgramReading>]) -> Option<Caveat> {
         let never = |index: &usize| {
             let readings = || passes.iter().filter_map(|pass| pass.get(*index));
             readings().all(|reading| reading.cycles.is_empty())
@@ -81,7 +81,7 @@ impl Analysis<'_> {
 
     pub(in crate::study::instr) fn estimate(
         &self,
-        passes: &[Vec<Reading>],
+        passes: &[Vec<ProgramReading>],
         experiment: usize,
     ) -> Option<Estimate> {
         self.of(experiment, &self.pooled(passes, experiment))
@@ -107,7 +107,7 @@ impl Analysis<'_> {
         Some(Caveat { code: Code::NotRepeatable, text })
     }
 
-    fn throughput(&self, passes: &[Vec<Reading>], row: &mut Row) -> Option<Throughput> {
+    fn throughput(&self, passes: &[Vec<ProgramReading>], row: &mut Row) -> Option<Throughput> {
         let mut best: Option<(usize, Estimate)> = None;
         let mut rates: Vec<f64> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
@@ -125,7 +125,7 @@ impl Analysis<'_> {
         let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
-        let of = |pass: &Vec<Reading>| Some(self.of(index, &pass.get(index)?.cycles)?.cost.value);
+        let of = |pass: &Vec<ProgramReading>| Some(self.of(index, &pass.get(index)?.cycles)?.cost.value);
         let costs = passes.iter().filter_map(of).collect();
         row.caveats.extend(self.disagreement(costs, "reciprocal throughput"));
         if *burdened {
@@ -146,7 +146,7 @@ impl Analysis<'_> {
     }
 
     /// The best of each variant; that of subnormal operands only where they make a difference.
-    fn variants(&self, passes: &[Vec<Reading>], headline: f64) -> Vec<Variant> {
+    fn variants(&self, passes: &[Vec<ProgramReading>], headline: f64) -> Vec<Variant> {
         let mut best: Vec<Variant> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Meaning::Throughput { recipe, variant: Some(variant), .. } = &experiment.meaning else {
@@ -168,7 +168,7 @@ impl Analysis<'_> {
     }
 
     /// The rate from the decoders, where it differs from the best.
-    fn decoders(&self, passes: &[Vec<Reading>], best: f64) -> Option<Quantity> {
+    fn decoders(&self, passes: &[Vec<ProgramReading>], best: f64) -> Option<Quantity> {
         let readings = passes.iter().filter_map(|pass| pass.first());
         let values: Vec<f64> = readings.flat_map(|reading| reading.decoded.clone()).collect();
         let cost = lowest(&values, self.confidence)?.cost;
@@ -176,7 +176,7 @@ impl Analysis<'_> {
         differs.then(|| Quantity::new(cost, Unit::CoreCycles))
     }
 
-    fn latencies(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
+    fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
         let mut found: Vec<(Latency, bool, usize)> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Some((mut latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else {
@@ -215,7 +215,7 @@ impl Analysis<'_> {
     /// The latency that an experiment says, whether its links are certain, and the whole chain's cost.
     pub(in crate::study::instr) fn latency(
         &self,
-        passes: &[Vec<Reading>],
+        passes: &[Vec<ProgramReading>],
         index: usize,
         meaning: &Meaning,
     ) -> Option<(Latency, bool, f64)> {
@@ -308,7 +308,7 @@ impl Analysis<'_> {
         }
     }
 
-    fn false_dependency(&self, passes: &[Vec<Reading>], rate: Option<f64>, row: &mut Row) {
+    fn false_dependency(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Meaning::SameDestination { to } = &experiment.meaning else { continue };
             let (Some(estimate), Some(rate)) = (self.estimate(passes, index), rate) else { continue };
@@ -337,7 +337,7 @@ impl Analysis<'_> {
 }
 
 /// The figures of a chain that was measured in another way.
-pub(in crate::study::instr) fn again(passes: &[Vec<Reading>], index: usize, way: Way) -> Vec<f64> {
+pub(in crate::study::instr) fn again(passes: &[Vec<ProgramReading>], index: usize, way: Way) -> Vec<f64> {
     let readings = passes.iter().filter_map(|pass| pass.get(index));
     let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == way));
     figures.flat_map(|(_, values)| values.clone()).collect()
@@ -418,15 +418,15 @@ mod tests {
         assert!(lowest(&[2.0], 0.95).unwrap().cost.high.is_infinite());
     }
 
-    fn plan(name: &str) -> Plan {
+    fn plan(name: &str) -> FormPlan {
         let criteria = Criteria { filters: vec![name.to_string()], ..Criteria::default() };
-        let subject = criteria.select(all()).unwrap().remove(0);
-        Plan::new(Anatomy::of(subject.form).unwrap(), &Machine::detect().features, &subject)
+        let wanted = criteria.select(all()).unwrap().remove(0);
+        FormPlan::new(Anatomy::of(wanted.form).unwrap(), &Machine::detect().features, &wanted)
     }
 
     /// The first chain of `imul r64, r64`, read as so many cycles, and again in other ways.
-    fn read(plan: &Plan, cycles: f64, again: &[(Way, f64)]) -> (Vec<Reading>, usize) {
-        let mut readings = vec![Reading::default(); plan.experiments.len()];
+    fn read(plan: &FormPlan, cycles: f64, again: &[(Way, f64)]) -> (Vec<ProgramReading>, usize) {
+        let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
         let chain = |experiment: &Experiment| matches!(experiment.meaning, Meaning::Latency { .. });
         let index = plan.experiments.iter().position(chain).unwrap();
         readings[index].cycles = vec![cycles; 3];

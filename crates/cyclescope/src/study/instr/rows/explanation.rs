@@ -6,10 +6,10 @@ use crate::asm::Listing;
 use crate::statistics::median;
 use crate::study::instr::bodies::links::Link;
 use crate::study::instr::experiments::experiment::{Experiment, Meaning, Way};
+use crate::study::instr::experiments::form_plan::FormPlan;
 use crate::study::instr::experiments::gauge::Gauge;
 use crate::study::instr::experiments::modes::{lowest, usual};
-use crate::study::instr::experiments::plan::Plan;
-use crate::study::instr::experiments::reading::Reading;
+use crate::study::instr::experiments::program_reading::ProgramReading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -75,22 +75,22 @@ pub struct Trial {
 /// Explains a row: a trial for each experiment, in the order of the plan. `passes` are the readings of each pass.
 pub fn explain(
     row: &Row,
-    plan: &Plan,
+    plan: &FormPlan,
     gauge: &Gauge,
-    passes: &[Vec<Reading>],
+    passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<Trial> {
     let best = best_rate(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
-        let readings: Vec<&Reading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
+        let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
         let layouts: Vec<Vec<f64>> = readings.iter().map(|reading| reading.cycles.clone()).collect();
         let (values, meaning) = match &experiment.meaning {
             Meaning::Operands { values, of } => (Some(values.clone()), &**of),
             meaning => (None, meaning),
         };
         let (trial, raw) = timed(experiment, &layouts, confidence);
-        let left_out = |of: fn(&Reading) -> u32| readings.iter().map(|reading| of(reading)).sum();
+        let left_out = |of: fn(&ProgramReading) -> u32| readings.iter().map(|reading| of(reading)).sum();
         let trial =
             Trial { bent: left_out(|reading| reading.bent), void: left_out(|reading| reading.void), ..trial };
         match meaning {
@@ -114,15 +114,17 @@ pub fn explain(
 /// The other ways in which a chain was measured.
 fn again(
     row: &Row,
-    (plan, gauge): (&Plan, &Gauge),
-    (index, readings): (usize, &[&Reading]),
+    (plan, gauge): (&FormPlan, &Gauge),
+    (index, readings): (usize, &[&ProgramReading]),
     confidence: f64,
 ) -> Vec<Trial> {
     let ways: BTreeSet<Way> =
         readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
     let one = |way: Way| {
         let experiment = plan.again(index, way)?;
-        let of = |reading: &&Reading| Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone());
+        let of = |reading: &&ProgramReading| {
+            Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone())
+        };
         let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
         let (trial, raw) = timed(&experiment, &layouts, confidence);
         Some(chained(trial, (&experiment.meaning, None), row, gauge, raw))
@@ -170,7 +172,7 @@ fn spread(cycles: &[f64]) -> Option<Spread> {
 }
 
 /// The program whose rate the row has: of those with its recipe the fastest.
-fn best_rate(row: &Row, plan: &Plan, passes: &[Vec<Reading>], confidence: f64) -> Option<usize> {
+fn best_rate(row: &Row, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
     let rate = |index: usize| {
         let pooled: Vec<f64> = passes
@@ -312,18 +314,18 @@ mod tests {
     #[test]
     fn every_number_of_a_row_has_the_program_it_comes_from() {
         let criteria = Criteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..Criteria::default() };
-        let subject = criteria.select(all()).unwrap().remove(0);
+        let wanted = criteria.select(all()).unwrap().remove(0);
         let features = Machine::detect().features;
-        let plan = Plan::new(Anatomy::of(subject.form).unwrap(), &features, &subject);
+        let plan = FormPlan::new(Anatomy::of(wanted.form).unwrap(), &features, &wanted);
         let cycles = |experiment: &Experiment| match &experiment.meaning {
             Meaning::Throughput { recipe, .. } => 0.25 + 0.001 * recipe.len() as f64,
             _ => 1.0,
         };
         let reading = |experiment| {
             let cycles = cycles(experiment);
-            Reading { cycles: vec![cycles, cycles, cycles + 0.001], ..Reading::default() }
+            ProgramReading { cycles: vec![cycles, cycles, cycles + 0.001], ..ProgramReading::default() }
         };
-        let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<Reading>>(); 2];
+        let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<ProgramReading>>(); 2];
         let gauge = Gauge::default();
         let mut row = row("add", "r64, r64", Vec::new(), 0.0);
         Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 }.fill(&mut row, &passes);

@@ -6,7 +6,7 @@ use crate::record::Quantity;
 use crate::study::instr::bodies::values::{self, FAST, SLOW};
 use crate::study::instr::experiments::experiment::Meaning;
 use crate::study::instr::experiments::modes::Estimate;
-use crate::study::instr::experiments::reading::Reading;
+use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::unit::Unit;
 
 /// What was measured with some values.
@@ -38,7 +38,7 @@ impl Analysis<'_> {
     /// Adds the fast and the slow operands of throughput and latency.
     pub(in crate::study::instr) fn operands(
         &self,
-        passes: &[Vec<Reading>],
+        passes: &[Vec<ProgramReading>],
         rate: Option<f64>,
         row: &mut Row,
     ) {
