@@ -1,7 +1,7 @@
 //! Chains: a loop body in which each instance of a form waits for the one before, through one input and one output.
 
 use super::balance::balance;
-use super::links::{self, Link, computed_copy};
+use super::links::{self, Link, LinkAddress, computed_copy};
 use super::registers::Allocator;
 use super::route::{is_address, is_computed, is_kept};
 use crate::asm::registers::HIGH_BYTES;
@@ -33,6 +33,15 @@ pub(crate) struct Chain {
     pub init: Vec<Instruction>,
     /// Instructions of the first turn: an instance, what breaks other dependencies before it, and the links.
     pub turn: usize,
+}
+
+/// The ports of a form that a chain connects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends<'a> {
+    /// The input through which an instance waits.
+    pub from: &'a Port,
+    /// The output for which the next instance waits.
+    pub to: &'a Port,
 }
 
 /// What is special about a chain's registers.
@@ -88,24 +97,20 @@ struct Slots {
 }
 
 impl Chain {
-    /// The chain between two ports over these links; `None` where registers do not suffice.
-    pub(crate) fn new(
-        anatomy: &Anatomy,
-        (from, to): (&Port, &Port),
-        links: &[Link],
-        registers: Registers,
-    ) -> Option<Chain> {
-        Chain::beside(anatomy, (from, to), links, registers, None)
+    /// The chain between two ends over these links; `None` where registers do not suffice.
+    pub(crate) fn new(anatomy: &Anatomy, ends: Ends, links: &[Link], registers: Registers) -> Option<Chain> {
+        Chain::beside(anatomy, ends, links, registers, None)
     }
 
     /// The same with other instructions beside it.
     pub(crate) fn beside(
         anatomy: &Anatomy,
-        (from, to): (&Port, &Port),
+        ends: Ends,
         links: &[Link],
         registers: Registers,
         fillers: Option<Fillers>,
     ) -> Option<Chain> {
+        let Ends { from, to } = ends;
         let mut allocator = Allocator::new(anatomy);
         let fillers = match fillers {
             Some(fillers) => {
@@ -215,7 +220,7 @@ impl Builder<'_> {
         let copies = turns.into_iter().fold(1, least_common_multiple);
         let (mut period, mut turn) = (Vec::new(), 0);
         for copy in 0..copies {
-            let mut assignment = slots.at(copy, (slot(self.from.place), slot(self.to.place)));
+            let mut assignment = slots.at(copy, slot(self.from.place), slot(self.to.place));
             if on_memory && stores {
                 assignment.displacement = ASIDE;
             }
@@ -336,7 +341,7 @@ impl Builder<'_> {
         let from_flags = matches!(self.from.place, Place::Flags(_));
         let changed = anatomy.sample.rflags_modified() != 0 || self.links.iter().any(Link::changes_flags);
         if reads_flags && !from_flags && changed {
-            into.push(links::COMPARE.instruction(0, self.constant, self.constant, (0, 0)));
+            into.push(links::COMPARE.instruction(0, self.constant, self.constant, LinkAddress::default()));
         }
         let (before, after) = balance(&anatomy.sample);
         into.extend(before);
@@ -344,7 +349,7 @@ impl Builder<'_> {
         into.push(anatomy.instance(assignment)?);
         into.extend(after);
         if let Some((fillers, destination, source)) = self.fillers {
-            let filler = fillers.link.instruction(destination, source, self.constant, (0, 0));
+            let filler = fillers.link.instruction(destination, source, self.constant, LinkAddress::default());
             into.extend(std::iter::repeat_n(filler, fillers.count));
         }
         self.links_after(assignment, into)
@@ -358,7 +363,7 @@ impl Builder<'_> {
             Some(second) => second,
             None => base,
         };
-        let address = (base, assignment.displacement);
+        let address = LinkAddress { base, displacement: assignment.displacement };
         let mut source = number(self.to.place, assignment)?;
         let end = number(self.from.place, assignment)?;
         for (index, link) in self.links.iter().enumerate() {
@@ -405,7 +410,8 @@ impl Builder<'_> {
 }
 
 impl Slots {
-    fn at(&self, copy: usize, (input, output): (Option<Slot>, Option<Slot>)) -> Assignment {
+    /// The registers of one instance; `input` and `output` are the slots that the value travels through.
+    fn at(&self, copy: usize, input: Option<Slot>, output: Option<Slot>) -> Assignment {
         let mut assignment = self.fixed;
         for (slot, pool) in &self.rotating {
             assignment = assignment.with(*slot, pool[copy % pool.len()]);

@@ -21,7 +21,7 @@ const TYPES: [u32; 3] = [1, 2, 3];
 /// The other programs of a form, from one period of the headline's. Some may be refused.
 pub(crate) fn others(code: Code, period: &[Instruction]) -> Vec<Other> {
     let named = |registers: &[Register], operand: u32, written: bool| {
-        registers.iter().filter_map(|register| renamed(code, period, (*register, operand), written)).collect()
+        registers.iter().filter_map(|register| renamed(code, period, *register, operand, written)).collect()
     };
     match code {
         Code::Mov_r64_cr => named(&CONTROL, 1, false),
@@ -38,7 +38,8 @@ pub(crate) fn others(code: Code, period: &[Instruction]) -> Vec<Other> {
 fn renamed(
     code: Code,
     period: &[Instruction],
-    (register, operand): (Register, u32),
+    register: Register,
+    operand: u32,
     written: bool,
 ) -> Option<Other> {
     let mut period = period.to_vec();

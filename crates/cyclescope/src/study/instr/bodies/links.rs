@@ -23,6 +23,15 @@ pub struct Link {
     pattern: Pattern,
 }
 
+/// Where a link stores or loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct LinkAddress {
+    /// The number of the base register.
+    pub base: u8,
+    /// Bytes from there.
+    pub displacement: i32,
+}
+
 /// How a link's operands stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Pattern {
@@ -180,22 +189,22 @@ pub(in crate::study::instr) const LOADS: [Link; 15] = [
 ];
 
 impl Link {
-    /// The link as an instruction, registers by number. `constant` is a general register that keeps its value; memory
-    /// is at the base register and displacement.
+    /// The link as an instruction, registers by number. `constant` is a general register that keeps its value;
+    /// `address` is where it stores or loads, if it does.
     pub(crate) fn instruction(
         &self,
         destination: u8,
         source: u8,
         constant: u8,
-        address: (u8, i32),
+        address: LinkAddress,
     ) -> Instruction {
         let info = self.code.op_code();
         let register = |operand: u32, number: u8| {
             let like = like(info.op_kind(operand), self.from == HighByte && operand == 1);
             numbered(like, u32::from(number)).expect("links use registers of their class")
         };
-        let base = Register::RAX + u32::from(address.0);
-        let memory = MemoryOperand::with_base_displ(base, i64::from(address.1));
+        let base = Register::RAX + u32::from(address.base);
+        let memory = MemoryOperand::with_base_displ(base, i64::from(address.displacement));
         let built = match self.pattern {
             Pattern::Move => Instruction::with2(self.code, register(0, destination), register(1, source)),
             Pattern::Against => Instruction::with2(self.code, register(0, source), register(1, constant)),
@@ -335,7 +344,7 @@ mod tests {
             .chain(&STORES)
             .chain(&LOADS)
         {
-            let instruction = link.instruction(1, 2, 3, (6, 64));
+            let instruction = link.instruction(1, 2, 3, LinkAddress { base: 6, displacement: 64 });
             assert!(encode(&[instruction]).is_some(), "{}", link.name);
         }
     }

@@ -24,7 +24,8 @@ pub(crate) fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>
 /// instructions in them take longer than that to issue. `None` where there are no such links.
 pub(crate) fn padded(
     anatomy: &Anatomy,
-    (from, to): (Place, Place),
+    from: Place,
+    to: Place,
     route: &[Link],
     more: usize,
 ) -> Option<Vec<Link>> {

@@ -334,7 +334,7 @@ fn breakers(
         match breaking {
             Breaking::Zero if !hazards.registers.is_empty() => {}
             Breaking::Zero => into.push(zero(Register::RAX + u32::from(constant))?),
-            _ => into.push(links::COMPARE.instruction(0, constant, constant, (0, 0))),
+            _ => into.push(links::COMPARE.instruction(0, constant, constant, links::LinkAddress::default())),
         }
     }
     Some(())

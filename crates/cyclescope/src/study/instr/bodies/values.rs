@@ -5,7 +5,7 @@
 //! an instance changes is divided by one, or by hardly more, or is zero. Limits: each pair of values has one program of
 //! a kind, and no x87 registers are loaded.
 
-use super::chain::{Chain, Registers};
+use super::chain::{Chain, Ends, Registers};
 use super::contents::Contents;
 use super::quotients::{Quotient, is_division, quotients, repeated};
 use super::route::routes;
@@ -108,8 +108,8 @@ pub(crate) fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) 
             quotients(bits, signed).iter().filter_map(|quotient| integer(anatomy, quotient)).collect();
         let rax =
             |port: &&Port| matches!(port.place, Place::Fixed(one) if one.full_register() == Register::RAX);
-        let ports = anatomy.inputs.iter().find(rax).zip(anatomy.outputs.iter().find(rax));
-        return search(anatomy, features, &values, ports.filter(|_| latency));
+        let (from, to) = (anatomy.inputs.iter().find(rax), anatomy.outputs.iter().find(rax));
+        return search(anatomy, features, &values, ends(from, to).filter(|_| latency));
     }
     let Some(numbers) = numbers(anatomy).filter(|_| setting.full) else { return Vec::new() };
     let inputs = inputs(anatomy);
@@ -125,7 +125,7 @@ pub(crate) fn candidates(anatomy: &Anatomy, features: &Features, latency: bool) 
         place == Some(port.place) && anatomy.bank(port.place) == Bank::Vector
     });
     let to = anatomy.outputs.iter().find(|port| anatomy.bank(port.place) == Bank::Vector);
-    search(anatomy, features, &values, from.zip(to).filter(|_| latency))
+    search(anatomy, features, &values, ends(from, to).filter(|_| latency))
 }
 
 /// A throughput program with subnormal inputs, for arithmetic.
@@ -150,7 +150,7 @@ pub(crate) fn subnormal(anatomy: &Anatomy) -> Option<Candidate> {
     };
     let contents = Contents { operands: inputs.iter().enumerate().map(of).collect(), dividend: None };
     let breaking = if x87 { Breaking::Zero } else { Breaking::Copy };
-    throughput(anatomy, &Values { text: SUBNORMAL.to_string(), contents }, (48, breaking))
+    throughput(anatomy, &Values { text: SUBNORMAL.to_string(), contents }, 48, breaking)
 }
 
 fn integer(anatomy: &Anatomy, quotient: &Quotient) -> Option<Values> {
@@ -224,21 +224,23 @@ fn inputs(anatomy: &Anatomy) -> Vec<u32> {
         .collect()
 }
 
+/// The ends of a chain, where there are both.
+fn ends<'a>(from: Option<&'a Port>, to: Option<&'a Port>) -> Option<Ends<'a>> {
+    Some(Ends { from: from?, to: to? })
+}
+
 /// A program for each of some values, and a chain.
-fn search(
-    anatomy: &Anatomy,
-    features: &Features,
-    values: &[Values],
-    ports: Option<(&Port, &Port)>,
-) -> Vec<Candidate> {
+fn search(anatomy: &Anatomy, features: &Features, values: &[Values], ends: Option<Ends>) -> Vec<Candidate> {
     let mut found: Vec<Candidate> =
-        values.iter().filter_map(|values| throughput(anatomy, values, (96, Breaking::Copy))).collect();
-    let Some((from, to)) = ports else { return found };
+        values.iter().filter_map(|values| throughput(anatomy, values, 96, Breaking::Copy)).collect();
+    let Some(ends) = ends else { return found };
     let has = |links: &Vec<super::links::Link>| {
         links.iter().all(|link| features.missing(link.features()).is_empty())
     };
-    let Some(links) = routes(anatomy, from.place, to.place).into_iter().find(has) else { return found };
-    let Some(chain) = Chain::new(anatomy, (from, to), &links, Registers::Distinct) else { return found };
+    let Some(links) = routes(anatomy, ends.from.place, ends.to.place).into_iter().find(has) else {
+        return found;
+    };
+    let Some(chain) = Chain::new(anatomy, ends, &links, Registers::Distinct) else { return found };
     for values in values {
         let Some(mut init) = values.contents.code(anatomy, &chain.period, &chain.init) else { continue };
         init.extend(&chain.init);
@@ -249,17 +251,13 @@ fn search(
             copies: chain.copies,
             body: 96,
             init,
-            chain: Some((from.clone(), to.clone(), chain.clone())),
+            chain: Some((ends.from.clone(), ends.to.clone(), chain.clone())),
         });
     }
     found
 }
 
-fn throughput(
-    anatomy: &Anatomy,
-    values: &Values,
-    (copies, breaking): (usize, Breaking),
-) -> Option<Candidate> {
+fn throughput(anatomy: &Anatomy, values: &Values, copies: usize, breaking: Breaking) -> Option<Candidate> {
     let recipe =
         Recipe { destinations: 24, copies, nop_after: None, addresses: Addresses::Adjacent(8), breaking };
     let body = Body::new(anatomy, recipe)?;

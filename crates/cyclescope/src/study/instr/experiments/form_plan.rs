@@ -11,7 +11,7 @@ use crate::program::World;
 use crate::snippet::Snippet;
 use crate::statistics::median;
 use crate::study::instr::bodies::balance::balance;
-use crate::study::instr::bodies::chain::{Chain, Fillers, Registers};
+use crate::study::instr::bodies::chain::{Chain, Ends, Fillers, Registers};
 use crate::study::instr::bodies::control;
 use crate::study::instr::bodies::links::{self, Link};
 use crate::study::instr::bodies::route::{padded, routes};
@@ -179,7 +179,7 @@ impl FormPlan {
         registers: Registers,
         variant: Option<String>,
     ) {
-        let Some(chain) = Chain::new(&self.anatomy, (from, to), links, registers) else { return };
+        let Some(chain) = Chain::new(&self.anatomy, Ends { from, to }, links, registers) else { return };
         let Some(turn) = encode(&chain.period[..chain.turn]) else { return };
         let meaning = Meaning::Latency {
             from: from.name.clone(),
@@ -238,7 +238,7 @@ impl FormPlan {
         let (links, fillers) = match way {
             // Links need registers of their own.
             Way::Longer(_) if *registers == Registers::Same => return None,
-            Way::Longer(more) => (padded(&self.anatomy, (from.place, to.place), links, more)?, None),
+            Way::Longer(more) => (padded(&self.anatomy, from.place, to.place, links, more)?, None),
             Way::Beside(count) => {
                 let banks = [self.anatomy.bank(from.place), self.anatomy.bank(to.place)];
                 if banks != [Bank::Vector; 2] || !self.fillers {
@@ -247,7 +247,7 @@ impl FormPlan {
                 (links.clone(), Some(Fillers { link: FILLER, count }))
             }
         };
-        let chain = Chain::beside(&self.anatomy, (from, to), &links, *registers, fillers)?;
+        let chain = Chain::beside(&self.anatomy, Ends { from, to }, &links, *registers, fillers)?;
         let (period, mut init) = (encode(&chain.period)?, self.init()?);
         init.extend(encode(&chain.init)?);
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;

@@ -16,7 +16,7 @@ use crate::executor::Executor;
 use crate::machine::features::Features;
 use crate::random::Random;
 use crate::snippet::Snippet;
-use crate::study::instr::bodies::links::{self, LOADS, Link, STORES, computed_copy};
+use crate::study::instr::bodies::links::{self, LOADS, Link, LinkAddress, STORES, computed_copy};
 use crate::study::instr::bodies::route::STEADY;
 use crate::study::instr::forms::operands::{Bank, encode};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
@@ -60,6 +60,8 @@ pub struct Gauge {
 /// A general register by number, an address in R14.
 const ADDRESS: u8 = 14;
 const SECOND_ADDRESS: u8 = 11;
+const AT: LinkAddress = LinkAddress { base: ADDRESS, displacement: 0 };
+const SECOND_AT: LinkAddress = LinkAddress { base: SECOND_ADDRESS, displacement: 0 };
 const CONSTANT: u8 = 12;
 const ZERO: u8 = 13;
 
@@ -81,7 +83,7 @@ impl Cycle {
                 _ if index + 1 == links.len() => (0, CONSTANT),
                 _ => (index as u8 + 1, CONSTANT),
             };
-            body.push(link.instruction(destination, source, constant, (ADDRESS, 0)));
+            body.push(link.instruction(destination, source, constant, AT));
             source = destination;
         }
         Cycle { links: links.to_vec(), body }
@@ -91,13 +93,11 @@ impl Cycle {
     fn through_memory(store: Link, load: Link) -> Option<Cycle> {
         let within = links::within(load.to, load.name.starts_with('v'))?;
         let mut links = vec![store, load];
-        let mut body = vec![
-            store.instruction(0, 1, CONSTANT, (ADDRESS, 0)),
-            load.instruction(1, 0, CONSTANT, (SECOND_ADDRESS, 0)),
-        ];
+        let mut body =
+            vec![store.instruction(0, 1, CONSTANT, AT), load.instruction(1, 0, CONSTANT, SECOND_AT)];
         for turn in 0..STEADY as u8 {
             // From register 1 to 2 and back, an even number of times.
-            body.push(within.instruction(2 - turn % 2, 1 + turn % 2, CONSTANT, (ADDRESS, 0)));
+            body.push(within.instruction(2 - turn % 2, 1 + turn % 2, CONSTANT, AT));
             links.push(within);
         }
         Some(Cycle { links, body })
@@ -114,10 +114,9 @@ impl Cycle {
             _ => return None,
         };
         let links = [&[load], back, &[links::XOR, links::XOR]].concat();
-        let mut body =
-            vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, (ADDRESS, 0))];
-        body.extend(back.iter().map(|link| link.instruction(0, 1, CONSTANT, (ADDRESS, 0))));
-        body.extend([links::XOR; 2].map(|link| link.instruction(ADDRESS, 0, CONSTANT, (ADDRESS, 0))));
+        let mut body = vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, AT)];
+        body.extend(back.iter().map(|link| link.instruction(0, 1, CONSTANT, AT)));
+        body.extend([links::XOR; 2].map(|link| link.instruction(ADDRESS, 0, CONSTANT, AT)));
         Some(Cycle { links, body })
     }
 }

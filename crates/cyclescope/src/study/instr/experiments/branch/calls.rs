@@ -19,6 +19,17 @@ const FUNCTIONS: [usize; 2] = [1, 4];
 /// Their addresses.
 const ADDRESSES: [Register; 4] = [Register::RBX, Register::RSI, Register::RDI, Register::R8];
 
+/// How the pairs of a body stand.
+#[derive(Debug, Clone, Copy)]
+struct Arrangement {
+    /// Functions that the calls go to in turn.
+    functions: usize,
+    /// Calls in the body.
+    copies: usize,
+    /// Bytes from one call to the next, at least.
+    bytes: usize,
+}
+
 /// A call or a return with its counterpart.
 pub(super) fn pairs(sample: &Instruction) -> Vec<Experiment> {
     let Ok(plain) = Instruction::with_branch(Code::Call_rel32_64, 0) else { return Vec::new() };
@@ -43,18 +54,18 @@ pub(super) fn pairs(sample: &Instruction) -> Vec<Experiment> {
                 let recipe =
                     format!("{copies} pairs of {pair} in a loop, {apart}, {to}; the cost is that of a pair");
                 let about = About::new(recipe, None).burdened();
-                found.extend(body(call, back, (functions, copies, bytes)).map(|body| about.of(body, copies)));
+                found.extend(
+                    body(call, back, Arrangement { functions, copies, bytes })
+                        .map(|body| about.of(body, copies)),
+                );
             }
         }
     }
     found
 }
 
-fn body(
-    call: Instruction,
-    back: Instruction,
-    (functions, copies, bytes): (usize, usize, usize),
-) -> Option<Body> {
+fn body(call: Instruction, back: Instruction, arrangement: Arrangement) -> Option<Body> {
+    let Arrangement { functions, copies, bytes } = arrangement;
     let over = Instruction::with_branch(Code::Jmp_rel32_64, 0).ok()?;
     let mut entries = Vec::new();
     // Functions, and a jump around them whose length is known once it is encoded.
