@@ -10,7 +10,7 @@
 
 use super::modes::usual;
 use super::program_reading::ProgramReading;
-use super::timing::{Surroundings, Timed, Timer};
+use super::timing::{Size, Surroundings, Timed, Timer};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
@@ -303,7 +303,7 @@ fn some(
 ) -> Result<Vec<f64>, RunError> {
     let mut costs = Vec::new();
     for attempt in 0..TRIES {
-        let size = (LAYOUTS, 1, ROUNDS);
+        let size = Size { layouts: LAYOUTS, warm_up: 1, rounds: ROUNDS };
         let timings = timer.time(executor, std::slice::from_ref(timed), size, surroundings, random)?;
         let mut reading = ProgramReading::default();
         timings.iter().flatten().for_each(|timing| reading.add(timing));

@@ -4,7 +4,7 @@ use super::effort::Effort;
 use super::experiment::{BOUND_SHARE, Experiment, Meaning, Way};
 use super::form_plan::FormPlan;
 use super::program_reading::{ProgramReading, about};
-use super::timing::{Timed, Timer, Timing};
+use super::timing::{Size, Timed, Timer, Timing};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::program::Vectors;
@@ -16,21 +16,21 @@ use crate::study::instr::forms::settings;
 const WARM_UP: u32 = 1;
 /// Iterations with which a program's cost is found.
 const SCOUT_LOOPS: u64 = 2;
-/// One iteration more for so many units of the clock's step.
+/// Units of the clock's step for each further iteration.
 const SCOUT_STEP: f64 = 8.0;
 const SCOUT_ROUNDS: u32 = 2;
 const LOOPS_LEAST: u64 = 3;
 const LOOPS_MOST: u64 = 400;
-/// An instance that takes so many core cycles is slow: short bodies do, and one throughput program.
+/// An instance that takes this many core cycles is slow: short bodies do, and one throughput program.
 const SLOW: f64 = 400.0;
 /// Instances in a body where each is slow.
 const FEW: usize = 8;
-/// An instance that takes so many core cycles, about 100 µs, is alone in its body: a batch has to end.
+/// An instance that takes this many core cycles, about 100 µs, is alone in its body: a batch has to end.
 const LONG: f64 = 300_000.0;
-/// Chains are made longer by so many links.
+/// Links by which a chain is made longer, at least and at most.
 const PADDING_LEAST: usize = 8;
 const PADDING_MOST: usize = 64;
-/// At most so many other instructions stand beside each instance.
+/// Other instructions beside each instance, at most.
 const FILLERS_MOST: usize = 12;
 /// A chain that is slower than the rate of its instances by no more than this share may be so because of it.
 const NEAR_SHARE: f64 = 0.3;
@@ -43,7 +43,7 @@ const LOOKS: usize = 20;
 /// How often layouts are tried again that gave nothing.
 const TRIES: usize = 3;
 
-/// What measures, and what.
+/// One form's measurement.
 pub(in crate::study::instr) struct Measurement<'a> {
     pub(in crate::study::instr) timer: &'a Timer<'a>,
     pub(in crate::study::instr) effort: Effort,
@@ -98,7 +98,8 @@ impl Measurement<'_> {
     ) -> Result<(), RunError> {
         let programs: Vec<Timed> =
             self.plan.experiments.iter().map(|one| Timed { loops: 1, ..self.timed(one, 1) }).collect();
-        self.timer.time(executor, &programs, (1, 0, 1), self.plan.surroundings, random).map(drop)
+        let size = Size { layouts: 1, warm_up: 0, rounds: 1 };
+        self.timer.time(executor, &programs, size, self.plan.surroundings, random).map(drop)
     }
 
     fn time(
@@ -108,7 +109,7 @@ impl Measurement<'_> {
         layouts: usize,
         random: &mut Random,
     ) -> Result<Vec<Vec<Timing>>, RunError> {
-        let size = (layouts, WARM_UP, self.effort.rounds);
+        let size = Size { layouts, warm_up: WARM_UP, rounds: self.effort.rounds };
         self.timer.time(executor, programs, size, self.plan.surroundings, random)
     }
 
@@ -120,7 +121,7 @@ impl Measurement<'_> {
         random: &mut Random,
     ) -> Result<Chosen, RunError> {
         let surroundings = self.plan.surroundings;
-        let one = (1, 1, SCOUT_ROUNDS);
+        let one = Size { layouts: 1, warm_up: WARM_UP, rounds: SCOUT_ROUNDS };
         let experiments = || self.plan.experiments.iter().enumerate();
         // First with few instances: a slow instruction would take for ever in a long body.
         let Some(first) = self.plan.experiments.first() else { return Ok(Vec::new()) };
@@ -184,7 +185,7 @@ impl Measurement<'_> {
         rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
     }
 
-    /// A program with so many instances in its body at most.
+    /// A program with at most `most` instances in its body.
     fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
         let repeats = experiment.repeats(most);
         let program = self.timer.program(experiment.world, &experiment.init, &experiment.period, repeats);

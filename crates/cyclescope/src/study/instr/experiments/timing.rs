@@ -51,6 +51,28 @@ pub(crate) struct Timing {
     pub shared_bend: Vec<f64>,
 }
 
+/// How often programs are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Layouts of each program.
+    pub layouts: usize,
+    /// Rounds of each layout that are not timed.
+    pub warm_up: u32,
+    /// Timed rounds of each layout.
+    pub rounds: u32,
+}
+
+/// On what the calls of one layout's rounds depend.
+#[derive(Debug, Clone, Copy)]
+struct RoundCalls {
+    /// Iterations of the ruler's chains.
+    loops: u64,
+    /// Which wide sentinel is among the calls, if any: 0 has 256 bits, 1 has 512.
+    width: Option<usize>,
+    /// See [`Surroundings::emptied`].
+    emptied: bool,
+}
+
 /// What programs have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Surroundings {
@@ -64,7 +86,7 @@ pub struct Surroundings {
     pub emptied: bool,
 }
 
-/// What times programs.
+/// Times programs.
 #[derive(Debug, Clone)]
 pub struct Timer<'a> {
     /// The timing method.
@@ -90,7 +112,7 @@ const LENGTHS: [u64; 3] = [1, 2, 4];
 const TOGETHER: usize = 14;
 /// Calls of the ruler and the width sentinel at the start of a round.
 const RULERS: usize = column::BRIEF;
-/// The ruler's long loop has so many times the iterations that a probe has.
+/// Iterations of the ruler's long loop for each iteration of a probe.
 const PROBE: u64 = 3;
 /// The wide sentinel takes longer than usual by more than this share in units that are not awake, where it takes some
 /// times as long.
@@ -103,7 +125,7 @@ const RULER_LOOPS: usize = 100;
 const RULER_PER_STEP: f64 = 5.0;
 /// What the ruler takes besides its links may differ by this share of them.
 const REST_SHARE: f64 = 0.01;
-/// The probes before and after a program may differ by so much.
+/// The probes before and after a program may differ by this share.
 const MOVED: f64 = 0.01;
 const DEADLINE: Duration = Duration::from_secs(2);
 const DELAY: u32 = 16;
@@ -135,18 +157,18 @@ impl<'a> Timer<'a> {
         recipe.build()
     }
 
-    /// Times programs; `size` is layouts, warm-up rounds and rounds of each. Answers by layout, then program.
+    /// Times programs. Answers by layout, then program.
     ///
     /// Few programs share a round: the shorter it is, the fewer are lost to a neighbour that comes and goes.
     pub(crate) fn time(
         &self,
         executor: &mut dyn Executor,
         programs: &[Timed],
-        size: (usize, u32, u32),
+        size: Size,
         surroundings: Surroundings,
         random: &mut Random,
     ) -> Result<Vec<Vec<Timing>>, RunError> {
-        let mut timings = vec![Vec::new(); size.0];
+        let mut timings = vec![Vec::new(); size.layouts];
         for some in programs.chunks(programs.len().div_ceil(programs.len().div_ceil(TOGETHER).max(1)).max(1))
         {
             let more = self.time_together(executor, some, size, surroundings, random)?;
@@ -159,25 +181,27 @@ impl<'a> Timer<'a> {
         &self,
         executor: &mut dyn Executor,
         programs: &[Timed],
-        size: (usize, u32, u32),
+        size: Size,
         surroundings: Surroundings,
         random: &mut Random,
     ) -> Result<Vec<Vec<Timing>>, RunError> {
-        let (layouts, warm_up, rounds) = size;
+        let Size { layouts, warm_up, rounds } = size;
         let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(self.clock);
         let mut all = vec![short, long, sentinel];
         let wide = self.wide_sentinel(surroundings.vectors);
         let width = wide.as_ref().map(|(width, _)| *width);
         all.extend(wide.map(|(_, program)| program));
+        let emptied = surroundings.emptied;
         all.extend(programs.iter().map(|timed| timed.program.clone()));
         let arena = executor.arena_len();
-        let mut counts = Vec::new();
+        let mut round_calls = Vec::new();
         let mut stages = Vec::new();
         for _ in 0..layouts {
             let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
             let loops = (least - least / 8 + random.below(least / 4)) as u64;
-            counts.push(loops);
-            stages.push(self.stage(&all, programs, (loops, surroundings.emptied), arena, random)?);
+            let calls = RoundCalls { loops, width, emptied };
+            stages.push(self.stage(&all, programs, calls, arena, random)?);
+            round_calls.push(calls);
         }
         let pace = Pace {
             warm_up,
@@ -186,8 +210,8 @@ impl<'a> Timer<'a> {
             delay: DELAY.max((4.0 * self.step) as u32),
             deadline: DEADLINE,
         };
-        let layouts = Schedule::with(all, pace, stages).measure(executor)?.into_iter().zip(counts);
-        let read = |(samples, loops)| self.read(&samples, programs, (loops, width, surroundings.emptied));
+        let layouts = Schedule::with(all, pace, stages).measure(executor)?.into_iter().zip(round_calls);
+        let read = |(samples, calls)| self.read(&samples, programs, calls);
         Ok(layouts.map(read).collect())
     }
 
@@ -195,10 +219,11 @@ impl<'a> Timer<'a> {
         &self,
         all: &[Program],
         programs: &[Timed],
-        (loops, emptied): (u64, bool),
+        calls: RoundCalls,
         arena: usize,
         random: &mut Random,
     ) -> Result<Stage, RunError> {
+        let RoundCalls { loops, width, emptied } = calls;
         // What is not timed for its own sake stands still.
         let first = all.len() - programs.len();
         let (mut code, end) = schedule::fixed(&all[..first]);
@@ -207,7 +232,7 @@ impl<'a> Timer<'a> {
         let sentinel = Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) };
         let probe = Call { place: column::IMUL_LONG, loop_count: probe_loops(loops) };
         // Wide vector units have rested while the ruler ran.
-        let wide: Vec<Call> = match first > RULERS {
+        let wide: Vec<Call> = match width.is_some() {
             true => WIDE_LOOPS.map(|loop_count| Call { place: RULERS, loop_count }).to_vec(),
             false => Vec::new(),
         };
@@ -246,12 +271,8 @@ impl<'a> Timer<'a> {
         Some((width, self.program(world, &[], &link, WIDE_LINKS)))
     }
 
-    fn read(
-        &self,
-        samples: &LayoutSamples,
-        programs: &[Timed],
-        (loops, width, emptied): (u64, Option<usize>, bool),
-    ) -> Vec<Timing> {
+    fn read(&self, samples: &LayoutSamples, programs: &[Timed], calls: RoundCalls) -> Vec<Timing> {
+        let RoundCalls { loops, width, emptied } = calls;
         let mut timings = vec![Timing::default(); programs.len()];
         let gauge = Gauge::brief(loops, sentinel_loops(self.step), self.imul_latency);
         for ticks in samples.rounds() {
@@ -341,7 +362,8 @@ mod tests {
         let program = timer.program(World::default(), &[], body.bytes(), 64);
         let timed = [Timed { program, copies: 64, loops: 10 }];
         let mut core = SimulatedCore::disturbed(CoreModel::random(1), scenario, 5);
-        timer.time(&mut core, &timed, (layouts, 1, 4), Surroundings::default(), &mut Random::new(2)).unwrap()
+        let size = Size { layouts, warm_up: 1, rounds: 4 };
+        timer.time(&mut core, &timed, size, Surroundings::default(), &mut Random::new(2)).unwrap()
     }
 
     #[test]
