@@ -124,6 +124,12 @@ impl Side {
     }
 }
 
+/// What one side says, and where the true cost lies by it.
+struct Claim {
+    side: Side,
+    span: Span,
+}
+
 /// A quantity about which the sides differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
@@ -178,17 +184,17 @@ impl Comparison {
     }
 
     /// Holds the two sides of one quantity against each other.
-    fn judge(&mut self, pairing: &Pairing<'_>, a: (Side, Span), b: (Side, Span)) {
-        let gap = Gap::between(a.1, b.1);
+    fn judge(&mut self, pairing: &Pairing<'_>, a: Claim, b: Claim) {
+        let gap = Gap::between(a.span, b.span);
         let agree = gap.within(self.tolerance);
-        let overlap = a.0.cost.interval().zip(b.0.cost.interval()).map(|(a, b)| a.overlaps(b));
+        let overlap = a.side.cost.interval().zip(b.side.cost.interval()).map(|(a, b)| a.overlaps(b));
         let tally = self.tally(pairing.kind);
         tally.agree += u64::from(agree);
         tally.differ += u64::from(!agree);
         tally.intervals += u64::from(overlap.is_some());
         tally.overlap += u64::from(overlap == Some(true));
         if !agree {
-            self.differences.push(pairing.difference(a.0, b.0, gap));
+            self.differences.push(pairing.difference(a.side, b.side, gap));
         }
     }
 

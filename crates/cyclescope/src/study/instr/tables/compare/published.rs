@@ -1,7 +1,7 @@
 //! A result file and a published table.
 
 use super::agreement::{Span, Tolerance};
-use super::{Comparison, Kind, Pairing, Side, headline, headlines, throughput};
+use super::{Claim, Comparison, Kind, Pairing, Side, headline, headlines, throughput};
 use crate::study::instr::rows::row::{Bound, Latency, Row};
 use crate::study::instr::tables::reference::{Entry, Figure, Reference, mnemonic, operands};
 use std::collections::{HashMap, HashSet};
@@ -92,8 +92,9 @@ impl Search {
         let kind = Kind::latency(latency.bound.max(theirs));
         let pairing = Pairing { row, kind, pair: Some((&latency.from, &latency.to)) };
         let bound = (theirs != Bound::Exact).then_some(theirs).or(entry.bound);
-        let published = Side::published(figure, bound, entry.line);
-        self.comparison.judge(&pairing, (Side::latency(row, latency), span), (published, range(figure)));
+        let ours = Claim { side: Side::latency(row, latency), span };
+        let theirs = Claim { side: Side::published(figure, bound, entry.line), span: range(figure) };
+        self.comparison.judge(&pairing, ours, theirs);
     }
 
     fn throughput(&mut self, row: &Row, entry: &Entry, figure: Figure) {
@@ -103,8 +104,9 @@ impl Search {
         };
         let pairing = Pairing { row, kind: Kind::Throughput, pair: None };
         let span = Span::point(ours.cost.value.unwrap_or_default());
-        let published = Side::published(figure, None, entry.line);
-        self.comparison.judge(&pairing, (Side::throughput(row, ours), span), (published, range(figure)));
+        let ours = Claim { side: Side::throughput(row, ours), span };
+        let theirs = Claim { side: Side::published(figure, None, entry.line), span: range(figure) };
+        self.comparison.judge(&pairing, ours, theirs);
     }
 
     /// Counts what a line says of no row.

@@ -1,7 +1,7 @@
 //! Two result files.
 
 use super::agreement::{Span, Tolerance};
-use super::{Comparison, Kind, Pairing, Side, headlines, throughput};
+use super::{Claim, Comparison, Kind, Pairing, Side, headlines, throughput};
 use crate::study::instr::rows::row::{Bound, Latency, Row, Throughput};
 use std::collections::HashMap;
 
@@ -52,8 +52,9 @@ fn latencies(comparison: &mut Comparison, a: Option<&Row>, b: Option<&Row>) {
                 let (Some(span), Some(other_span)) = (Span::latency(latency), Span::latency(other)) else {
                     continue;
                 };
-                let sides = (Side::latency(row, latency), Side::latency(other_row, other));
-                comparison.judge(&pairing, (sides.0, span), (sides.1, other_span));
+                let ours = Claim { side: Side::latency(row, latency), span };
+                let theirs = Claim { side: Side::latency(other_row, other), span: other_span };
+                comparison.judge(&pairing, ours, theirs);
             }
             _ => comparison.tally(Kind::latency(latency.bound)).only_a += 1,
         }
@@ -77,8 +78,9 @@ fn throughputs(comparison: &mut Comparison, a: Option<&Row>, b: Option<&Row>) {
     match (found(a), found(b)) {
         (Some((row, ours, value)), Some((other_row, theirs, other))) => {
             let pairing = Pairing { row, kind: Kind::Throughput, pair: None };
-            let sides = (Side::throughput(row, ours), Side::throughput(other_row, theirs));
-            comparison.judge(&pairing, (sides.0, Span::point(value)), (sides.1, Span::point(other)));
+            let ours = Claim { side: Side::throughput(row, ours), span: Span::point(value) };
+            let theirs = Claim { side: Side::throughput(other_row, theirs), span: Span::point(other) };
+            comparison.judge(&pairing, ours, theirs);
         }
         (Some(_), None) => comparison.tally(Kind::Throughput).only_a += 1,
         (None, Some(_)) => comparison.tally(Kind::Throughput).only_b += 1,
