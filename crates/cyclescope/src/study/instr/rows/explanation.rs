@@ -80,6 +80,7 @@ pub fn explain(
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<Trial> {
+    let explained = Explained { row, plan, gauge, confidence };
     let best = best_rate(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
@@ -101,8 +102,8 @@ pub fn explain(
                 trials.push(rated(trial, best == Some(index), first_look));
             }
             Meaning::Latency { .. } => {
-                trials.push(chained(trial, (meaning, values), row, gauge, raw));
-                trials.extend(again(row, (plan, gauge), (index, &readings), confidence));
+                trials.push(explained.chained(trial, meaning, values, raw));
+                trials.extend(explained.again(index, &readings));
             }
             Meaning::SameDestination { to } => trials.push(false_dependency(trial, row, to, raw)),
             Meaning::Operands { .. } => trials.push(trial),
@@ -111,25 +112,80 @@ pub fn explain(
     trials
 }
 
-/// The other ways in which a chain was measured.
-fn again(
-    row: &Row,
-    (plan, gauge): (&FormPlan, &Gauge),
-    (index, readings): (usize, &[&ProgramReading]),
+/// A row, and what its numbers come from.
+struct Explained<'a> {
+    row: &'a Row,
+    plan: &'a FormPlan,
+    gauge: &'a Gauge,
     confidence: f64,
-) -> Vec<Trial> {
-    let ways: BTreeSet<Way> =
-        readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
-    let one = |way: Way| {
-        let experiment = plan.again(index, way)?;
-        let of = |reading: &&ProgramReading| {
-            Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone())
+}
+
+impl Explained<'_> {
+    /// The other ways in which the chain of an experiment was measured.
+    fn again(&self, index: usize, readings: &[&ProgramReading]) -> Vec<Trial> {
+        let ways: BTreeSet<Way> =
+            readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
+        let one = |way: Way| {
+            let experiment = self.plan.again(index, way)?;
+            let of = |reading: &&ProgramReading| {
+                Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone())
+            };
+            let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
+            let (trial, raw) = timed(&experiment, &layouts, self.confidence);
+            Some(self.chained(trial, &experiment.meaning, None, raw))
         };
-        let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
-        let (trial, raw) = timed(&experiment, &layouts, confidence);
-        Some(chained(trial, (&experiment.meaning, None), row, gauge, raw))
-    };
-    ways.into_iter().filter_map(one).collect()
+        ways.into_iter().filter_map(one).collect()
+    }
+
+    /// A trial of a latency; `values` are the operands' values in words where they are special.
+    fn chained(&self, trial: Trial, meaning: &Meaning, values: Option<String>, raw: Option<f64>) -> Trial {
+        let (row, gauge) = (self.row, self.gauge);
+        let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
+        let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
+        let mut trial = Trial { question: "latency", from, to, variant, assembly: text(turn), ..trial };
+        let one = |link: &Link| {
+            let cost = gauge.sum(&[*link]);
+            LinkCost {
+                name: link.name.to_string(),
+                cycles: cost.map(|cost| cost.cycles),
+                certain: cost.is_some_and(|cost| cost.certain),
+            }
+        };
+        trial.links = links.iter().map(one).collect();
+        trial.recipe = match links.is_empty() {
+            true => "a closed chain of this form alone".to_string(),
+            false => "a chain of this form and links".to_string(),
+        };
+        let sum = gauge.sum(links);
+        trial.cost = raw.zip(sum).map(|(raw, sum)| raw - sum.cycles);
+        let assembly = trial.assembly.replace('\n', "; ");
+        let is_ours = |latency: &&Latency| {
+            let chain = latency.chain.strip_prefix(&assembly);
+            Some(&latency.from) == trial.from.as_ref()
+                && Some(&latency.to) == trial.to.as_ref()
+                && latency.variant == trial.variant
+                && chain.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ["))
+        };
+        let ours = row.latency.iter().find(is_ours);
+        let known = row.latency.iter().any(|latency| {
+            (Some(&latency.from), Some(&latency.to)) == (trial.from.as_ref(), trial.to.as_ref())
+        });
+        trial.taken = ours.is_some();
+        trial.why = match (ours, raw, sum) {
+            (Some(latency), ..) => bound(latency, &trial, row),
+            (None, None, _) => "no layout gave a number".to_string(),
+            (None, _, None) => "what a link costs is not known".to_string(),
+            (None, ..) if !known => {
+                "faster than its links: no instance waits for this operand, so that there is no latency"
+                    .to_string()
+            }
+            (None, ..) => {
+                "another chain between the same operands says more: its links are certain, or it is faster"
+                    .to_string()
+            }
+        };
+        trial
+    }
 }
 
 /// A trial with what its layouts took, by pass, and the estimate of that.
@@ -198,61 +254,6 @@ fn rated(mut trial: Trial, taken: bool, first_look: Option<f64>) -> Trial {
         (false, Some(_), _) => "another program was faster, or as fast".to_string(),
         (false, None, Some(cost)) => format!("{cost:.3} at a first look: others were faster"),
         (false, None, None) => "no layout gave a number".to_string(),
-    };
-    trial
-}
-
-fn chained(
-    trial: Trial,
-    (meaning, values): (&Meaning, Option<String>),
-    row: &Row,
-    gauge: &Gauge,
-    raw: Option<f64>,
-) -> Trial {
-    let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
-    let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
-    let mut trial = Trial { question: "latency", from, to, variant, assembly: text(turn), ..trial };
-    let one = |link: &Link| {
-        let cost = gauge.sum(&[*link]);
-        LinkCost {
-            name: link.name.to_string(),
-            cycles: cost.map(|cost| cost.cycles),
-            certain: cost.is_some_and(|cost| cost.certain),
-        }
-    };
-    trial.links = links.iter().map(one).collect();
-    trial.recipe = match links.is_empty() {
-        true => "a closed chain of this form alone".to_string(),
-        false => "a chain of this form and links".to_string(),
-    };
-    let sum = gauge.sum(links);
-    trial.cost = raw.zip(sum).map(|(raw, sum)| raw - sum.cycles);
-    let assembly = trial.assembly.replace('\n', "; ");
-    let is_ours = |latency: &&Latency| {
-        let chain = latency.chain.strip_prefix(&assembly);
-        Some(&latency.from) == trial.from.as_ref()
-            && Some(&latency.to) == trial.to.as_ref()
-            && latency.variant == trial.variant
-            && chain.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ["))
-    };
-    let ours = row.latency.iter().find(is_ours);
-    let known = row
-        .latency
-        .iter()
-        .any(|latency| (Some(&latency.from), Some(&latency.to)) == (trial.from.as_ref(), trial.to.as_ref()));
-    trial.taken = ours.is_some();
-    trial.why = match (ours, raw, sum) {
-        (Some(latency), ..) => bound(latency, &trial, row),
-        (None, None, _) => "no layout gave a number".to_string(),
-        (None, _, None) => "what a link costs is not known".to_string(),
-        (None, ..) if !known => {
-            "faster than its links: no instance waits for this operand, so that there is no latency"
-                .to_string()
-        }
-        (None, ..) => {
-            "another chain between the same operands says more: its links are certain, or it is faster"
-                .to_string()
-        }
     };
     trial
 }
