@@ -63,7 +63,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     if let Some(path) = &args.out {
         file = Some(ResultFile::create(path, NAME)?);
     }
-    bench.survey(forms, (file, resumed), output)
+    bench.survey(forms, file, resumed, output)
 }
 
 /// Fails where evidence would not be that of a whole survey.
@@ -142,7 +142,7 @@ impl<'a> Bench<'a> {
 
     fn plan(&self, forms: &[WantedForm]) -> InstrPlan {
         let cpu = self.machine.target_cpu();
-        let session = session::session(self.common, self.args, forms, (&self.plan, self.effort), cpu);
+        let session = session::session(self.common, self.args, forms, &self.plan, self.effort, cpu);
         let repro_options = repro::form_options(self.common, self.args, self.plan.seed);
         let how = How { plan: self.plan.clone(), effort: self.effort, repro_options };
         InstrPlan::new(how, session, self.machine, forms)
@@ -178,7 +178,8 @@ impl<'a> Bench<'a> {
     fn survey(
         &self,
         forms: Vec<WantedForm>,
-        (mut file, mut resumed): (Option<ResultFile>, Resumed),
+        mut file: Option<ResultFile>,
+        mut resumed: Resumed,
         output: &mut Output,
     ) -> Result<u8, Failure> {
         let (common, args) = (self.common, self.args);

@@ -19,7 +19,8 @@ pub fn session(
     common: &Common,
     args: &InstrArgs,
     forms: &[WantedForm],
-    (plan, effort): (&Plan, Effort),
+    plan: &Plan,
+    effort: Effort,
     cpu: u32,
 ) -> Session {
     Session {
