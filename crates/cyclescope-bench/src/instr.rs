@@ -8,6 +8,7 @@ use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::survey::{Event, Known, Survey};
+use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope::study::instr::tables::compare::{Comparison, Kind, Tolerance, against_results};
 use cyclescope::study::instr::tables::summary::Summary;
 use std::ops::ControlFlow;
@@ -46,9 +47,9 @@ fn table(lab: &mut Lab, name: &str, effort: Effort, limit: f64) -> Outcome<Vec<R
     let mut executor = lab.executor()?;
     let imul_latency = imul_latency(&mut executor, &plan)?;
     let forms: Vec<WantedForm> = forms::all().map(WantedForm::from).collect();
-    let method = (plan.clock, plan.step, imul_latency);
-    let aim = (effort, plan.seed, plan.confidence);
-    let survey = Survey::new(method, &mut executor, &lab.machine.features, forms, aim)?;
+    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+    let settings = SurveySettings { effort, seed: plan.seed, confidence: plan.confidence };
+    let survey = Survey::new(timing, &mut executor, &lab.machine.features, forms, settings)?;
     let mut rows = Vec::new();
     survey.run(&mut executor, Known::default(), &mut |event, _| {
         if let Event::Row(row) = event {

@@ -8,6 +8,7 @@ use cyclescope::record::Quantity;
 use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::selection::{self, Criteria};
 use cyclescope::study::instr::survey::{Event, Known, Survey};
+use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use std::ops::ControlFlow;
 
 fn main() -> Result<(), Error> {
@@ -17,9 +18,9 @@ fn main() -> Result<(), Error> {
     let mut scope = Scope::open()?;
     let imul_latency = scope.imul_latency()?;
     let (plan, machine) = (scope.plan().clone(), scope.machine().clone());
-    let method = (plan.clock, plan.step, imul_latency);
-    let aim = (Effort::FULL, plan.seed, plan.confidence);
-    let survey = Survey::new(method, scope.executor(), &machine.features, forms, aim)?;
+    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+    let settings = SurveySettings { effort: Effort::FULL, seed: plan.seed, confidence: plan.confidence };
+    let survey = Survey::new(timing, scope.executor(), &machine.features, forms, settings)?;
     survey.run(scope.executor(), Known::default(), &mut |event, _| {
         // A row comes when the form's last pass is done, in the order of that pass.
         if let Event::Row(row) = event {

@@ -14,6 +14,7 @@ use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::row::{Row, Status};
 use cyclescope::study::instr::survey::{Event, Known, Survey};
+use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use everything::everything;
 use iced_x86::FlowControl;
 use score::Score;
@@ -23,7 +24,7 @@ use std::time::Instant;
 /// Nothing disturbs a simulated core: two layouts say as much as many.
 const EFFORT: Effort =
     Effort { passes: 1, layouts: 2, rounds: 1, recipes: 8, cycles: 3_000.0, decoders: false };
-/// In an ordinary run, one of so many forms is taken.
+/// In an ordinary run, one form of this many is taken.
 const SAMPLE: usize = 40;
 
 /// Surveys forms on the machine of a seed.
@@ -33,8 +34,9 @@ fn survey(seed: u64, all: &[Form]) -> Score {
     let model = CoreModel::random(seed);
     let mut core = SimulatedCore::new(model.clone(), seed);
     let wanted: Vec<WantedForm> = all.iter().map(|form| WantedForm::from(*form)).collect();
-    let imul = f64::from(model.imul_latency);
-    let survey = Survey::new((clock, 2.0, imul), &mut core, &features, wanted, (EFFORT, seed, 0.95));
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
+    let survey = Survey::new(timing, &mut core, &features, wanted, settings);
     let survey = survey.expect("no fault is planted");
     let mut rows: Vec<Row> = Vec::new();
     let mut take = |event: Event, _| {
@@ -60,7 +62,7 @@ fn survey(seed: u64, all: &[Form]) -> Score {
     score
 }
 
-/// Every so many-th form, another one for each seed. Branches are not among them: a simulated core knows no targets.
+/// One form of `every`, another one for each seed. Branches are not among them: a simulated core knows no targets.
 fn sample(seed: u64, every: usize) -> Vec<Form> {
     let flow = |form: &Form| Some(form.instruction(&Choice::default())?.flow_control());
     let chosen = |(at, form): (usize, Form)| (at % every == seed as usize * 7 % every).then_some(form);
@@ -102,7 +104,7 @@ fn a_survey_goes_on_where_it_was_broken_off() {
     let features = everything();
     let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
     let model = CoreModel::random(5);
-    let imul = f64::from(model.imul_latency);
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
     let effort = Effort { passes: 2, ..EFFORT };
     let forms = sample(5, 1500);
     let mut known = Known::default();
@@ -110,7 +112,8 @@ fn a_survey_goes_on_where_it_was_broken_off() {
     for most in [forms.len() / 2, forms.len(), usize::MAX] {
         let mut core = SimulatedCore::new(model.clone(), 5);
         let wanted = forms.iter().map(|form| WantedForm::from(*form)).collect();
-        let survey = Survey::new((clock, 2.0, imul), &mut core, &features, wanted, (effort, 5, 0.95));
+        let settings = SurveySettings { effort, seed: 5, confidence: 0.95 };
+        let survey = Survey::new(timing, &mut core, &features, wanted, settings);
         let survey = survey.expect("no fault is planted");
         let mut events = 0;
         let mut made: Vec<Row> = Vec::new();

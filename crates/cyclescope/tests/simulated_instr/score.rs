@@ -91,7 +91,7 @@ impl Score {
                 Some("false dependency" | "partial write") => {}
                 // Where memory is renamed, the model tells what is not.
                 Some("renamed") if model.renamed_latency.is_some() => {}
-                _ => self.latency(row, latency, plan, (model, gauge)),
+                _ => self.latency(row, latency, plan, model, gauge),
             }
         }
         self.tagged(row, plan, model);
@@ -112,13 +112,7 @@ impl Score {
         }
     }
 
-    fn latency(
-        &mut self,
-        row: &Row,
-        latency: &Latency,
-        plan: &FormPlan,
-        (model, gauge): (&CoreModel, &Gauge),
-    ) {
+    fn latency(&mut self, row: &Row, latency: &Latency, plan: &FormPlan, model: &CoreModel, gauge: &Gauge) {
         let value = latency.cost.value.unwrap_or(f64::NAN);
         let experiment = origin(plan, latency).expect("a latency is from an experiment");
         let planted = cycle(model, &experiment, &plan.anatomy.sample);

@@ -14,6 +14,7 @@ pub mod selection;
 pub mod session;
 mod study;
 pub mod survey;
+pub mod survey_settings;
 pub mod tables;
 
 pub(super) use study::INFO;

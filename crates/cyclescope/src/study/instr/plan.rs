@@ -5,6 +5,7 @@ use super::forms::wanted::WantedForm;
 use super::selection::{all, full_name};
 use super::session::Session;
 use super::survey::Survey;
+use super::survey_settings::{SurveySettings, SurveyTiming};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::Machine;
@@ -94,13 +95,19 @@ impl InstrPlan {
         forms: Vec<WantedForm>,
     ) -> Result<Survey<'a>, RunError> {
         let InstrPlan { plan, effort, emulated, .. } = self;
-        let much = (*effort, plan.seed, plan.confidence);
+        let settings = SurveySettings { effort: *effort, seed: plan.seed, confidence: plan.confidence };
+        let timing = |imul_latency| SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
         if *emulated {
-            let method = (plan.clock, plan.step, f64::NAN);
-            return Ok(Survey::emulated(method, executor.capabilities(), features, forms, much));
+            return Ok(Survey::emulated(
+                timing(f64::NAN),
+                executor.capabilities(),
+                features,
+                forms,
+                settings,
+            ));
         }
         let imul_latency = imul_latency(executor, plan)?;
-        Survey::new((plan.clock, plan.step, imul_latency), executor, features, forms, much)
+        Survey::new(timing(imul_latency), executor, features, forms, settings)
     }
 
     /// The forms, and what was to be found out about each, of a plan that may come from anywhere.

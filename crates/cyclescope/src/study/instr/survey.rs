@@ -7,7 +7,6 @@
 use crate::asm::forms::Form;
 use crate::caveat::Caveat;
 use crate::caveat::Code;
-use crate::clock::Clock;
 use crate::error::RunError;
 use crate::executor::{Capabilities, Executor, Timing};
 use crate::machine::features::Features;
@@ -25,6 +24,7 @@ use crate::study::instr::forms::skip::skip;
 use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::rows::analysis::Analysis;
 use crate::study::instr::rows::row::{Row, Status};
+use crate::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -108,7 +108,7 @@ pub struct SurveyProgress {
     pub total: usize,
 }
 
-/// How often a form is put off for others that was disturbed throughout.
+/// How often a form that was disturbed throughout is put off until after the others.
 const POSTPONED_MOST: u32 = 3;
 /// Further passes for forms whose passes disagree, at most.
 const FURTHER: u32 = 1;
@@ -116,13 +116,14 @@ const FURTHER: u32 = 1;
 impl<'a> Survey<'a> {
     /// Measures the links, and is ready to run.
     pub fn new(
-        (clock, step, imul_latency): (&'a Clock, f64, f64),
+        timing: SurveyTiming<'a>,
         executor: &mut dyn Executor,
         features: &'a Features,
         forms: Vec<WantedForm>,
-        (effort, seed, confidence): (Effort, u64, f64),
+        settings: SurveySettings,
     ) -> Result<Survey<'a>, RunError> {
-        let timer = Timer::new(clock, step, imul_latency);
+        let timer = timing.timer();
+        let SurveySettings { effort, seed, confidence } = settings;
         let gauge = Gauge::measure(&timer, executor, features, &mut Random::new(mix(seed, 1)))?;
         let capabilities = executor.capabilities().clone();
         Ok(Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
@@ -130,13 +131,14 @@ impl<'a> Survey<'a> {
 
     /// A survey of an emulated machine: each program runs, and no row has a number.
     pub(crate) fn emulated(
-        (clock, step, imul_latency): (&'a Clock, f64, f64),
+        timing: SurveyTiming<'a>,
         capabilities: &Capabilities,
         features: &'a Features,
         forms: Vec<WantedForm>,
-        (effort, seed, confidence): (Effort, u64, f64),
+        settings: SurveySettings,
     ) -> Survey<'a> {
-        let (timer, gauge) = (Timer::new(clock, step, imul_latency), Gauge::default());
+        let SurveySettings { effort, seed, confidence } = settings;
+        let (timer, gauge) = (timing.timer(), Gauge::default());
         let effort = Effort { passes: 1, layouts: 1, ..effort };
         let capabilities = Capabilities { timing: Timing::Emulated, ..capabilities.clone() };
         Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
@@ -353,6 +355,7 @@ fn name(form: &Form) -> u64 {
 mod tests {
     use super::*;
     use crate::asm::forms;
+    use crate::clock::Clock;
     use crate::executor::mock::{Scenario, Simulated};
     use crate::machine::Machine;
 
@@ -360,11 +363,12 @@ mod tests {
     fn programs_run_on_an_emulated_machine_and_give_no_numbers() {
         let machine = Machine::detect();
         let mut executor = Simulated::new(Scenario::default(), 1);
-        let method = (Clock::named("rdtscp-lfence").unwrap(), 1.0, 3.0);
+        let clock = Clock::named("rdtscp-lfence").unwrap();
+        let timing = SurveyTiming { clock, step: 1.0, imul_latency: 3.0 };
         let form = forms::all().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
-        let plan = (Effort::QUICK, 1, 0.95);
+        let settings = SurveySettings { effort: Effort::QUICK, seed: 1, confidence: 0.95 };
         let forms = vec![WantedForm::from(form)];
-        let survey = Survey::emulated(method, executor.capabilities(), &machine.features, forms, plan);
+        let survey = Survey::emulated(timing, executor.capabilities(), &machine.features, forms, settings);
         let plan = survey.plan(0);
         let outcome = survey.measure(&mut executor, &plan, 0).unwrap();
         let row = survey.row(0, &plan, &[outcome]);
