@@ -66,7 +66,8 @@ impl Bars {
         let rows: usize = self.groups.iter().map(|group| group.bars.len() + 1).sum();
         let tall = rows as i32 * ROW + self.groups.len() as i32 * GAP;
         let head = if self.note.is_empty() { 32 } else { 48 };
-        page((SIZE.0, MARGIN + head + NUMBERS + tall + NUMBERS + NAME + MARGIN), |page| self.draw(page, tall))
+        let whole = MARGIN + head + NUMBERS + tall + NUMBERS + NAME + MARGIN;
+        page(SIZE.0, whole, |page| self.draw(page, tall))
     }
 
     fn draw(&self, page: &Area, tall: i32) -> Drawn {
@@ -95,22 +96,22 @@ impl Bars {
             y += GAP;
             let (name, size) = fitted(&group.name, SMALL, names);
             let left = Pos::new(HPos::Left, VPos::Center);
-            write(page, &name, size, INK, left, (MARGIN, y + ROW / 2))?;
+            write(page, &name, size, INK, left, MARGIN, y + ROW / 2)?;
             y += ROW;
             for bar in &group.bars {
                 let (name, size) = fitted(&bar.name, SMALL, names - f64::from(INDENT));
-                write(page, &name, size, PALE, left, (MARGIN + INDENT, y + ROW / 2))?;
+                write(page, &name, size, PALE, left, MARGIN + INDENT, y + ROW / 2)?;
                 let (figure, size) = fitted(&bar.figure, SMALL, figures);
                 let right = Pos::new(HPos::Right, VPos::Center);
-                write(page, &figure, size, INK, right, (SIZE.0 - MARGIN, y + ROW / 2))?;
-                self.bar(page, (&frame, &span), bar, y + ROW / 2)?;
+                write(page, &figure, size, INK, right, SIZE.0 - MARGIN, y + ROW / 2)?;
+                self.bar(page, &frame, &span, bar, y + ROW / 2)?;
                 y += ROW;
             }
         }
         Ok(())
     }
 
-    fn bar(&self, page: &Area, (frame, span): (&Frame, &Span), bar: &Bar, y: i32) -> Drawn {
+    fn bar(&self, page: &Area, frame: &Frame, span: &Span, bar: &Bar, y: i32) -> Drawn {
         let place = |value: f64| self.axis.scale.place(value);
         let Some((value, zero)) = place(bar.value).zip(place(0.0)) else { return Ok(()) };
         let (zero, end, half) = (frame.x(span, zero), frame.x(span, value), fine(THICK) / 2);
@@ -156,12 +157,11 @@ impl Frame {
             line(page, tick.at, if tick.at == 0.0 { PALE } else { GRID })?;
             let x = self.x(span, tick.at) / fine(1);
             for (y, edge) in [(self.top - 4, VPos::Bottom), (self.bottom + 4, VPos::Top)] {
-                write(page, &tick.label, SMALL, INK, Pos::new(HPos::Center, edge), (x, y))?;
+                write(page, &tick.label, SMALL, INK, Pos::new(HPos::Center, edge), x, y)?;
             }
         }
-        let middle = (SIZE.0 / 2, self.bottom + NUMBERS);
         let (label, size) = fitted(label, LABEL, f64::from(SIZE.0 - 2 * MARGIN));
-        write(page, &label, size, INK, Pos::new(HPos::Center, VPos::Top), middle)
+        write(page, &label, size, INK, Pos::new(HPos::Center, VPos::Top), SIZE.0 / 2, self.bottom + NUMBERS)
     }
 }
 

@@ -56,13 +56,13 @@ struct Spot {
 }
 
 pub(super) fn svg(chart: &Chart) -> String {
-    page(SIZE, |page| draw(chart, page))
+    page(SIZE.0, SIZE.1, |page| draw(chart, page))
 }
 
-/// A page of this size in pixels, white before it is drawn on.
-pub(super) fn page(size: (i32, i32), draw: impl FnOnce(&Area) -> Drawn) -> String {
+/// A page of this width and height in pixels, white before it is drawn on.
+pub(super) fn page(wide: i32, tall: i32, draw: impl FnOnce(&Area) -> Drawn) -> String {
     let mut text = String::new();
-    let whole = (fine(size.0) as u32, fine(size.1) as u32);
+    let whole = (fine(wide) as u32, fine(tall) as u32);
     let drawn = || {
         let page = SVGBackend::with_string(&mut text, whole).into_drawing_area();
         page.fill(&WHITE)?;
@@ -70,8 +70,8 @@ pub(super) fn page(size: (i32, i32), draw: impl FnOnce(&Area) -> Drawn) -> Strin
         page.present()
     };
     drawn().expect("text in memory cannot fail to be written");
-    let attributes = |size: (i32, i32)| format!(r#"width="{}" height="{}""#, size.0, size.1);
-    text.replacen(&attributes((fine(size.0), fine(size.1))), &attributes(size), 1)
+    let attributes = |wide: i32, tall: i32| format!(r#"width="{wide}" height="{tall}""#);
+    text.replacen(&attributes(fine(wide), fine(tall)), &attributes(wide, tall), 1)
 }
 
 fn draw(chart: &Chart, page: &Area) -> Drawn {
@@ -90,10 +90,10 @@ fn draw(chart: &Chart, page: &Area) -> Drawn {
         ends.into_iter().chain([spot.at.1]).filter(|place| place.is_finite())
     });
     let y = Span::over(chart.y.scale, tall, 0.06, 7);
-    let mut frame = frame(page, (chart, top, right), x, y)?;
+    let mut frame = frame(page, chart, top, right, x, y)?;
     if shown().next().is_none() {
-        let middle = ((MARGIN + right) / 2, (top + SIZE.1) / 2);
-        write(page, "no points to show", LABEL, PALE, Pos::new(HPos::Center, VPos::Center), middle)?;
+        let (x, y) = ((MARGIN + right) / 2, (top + SIZE.1) / 2);
+        write(page, "no points to show", LABEL, PALE, Pos::new(HPos::Center, VPos::Center), x, y)?;
     }
     let aside = asides(&series);
     for (index, (series, spots)) in chart.series.iter().zip(&series).enumerate() {
@@ -118,9 +118,9 @@ pub(super) fn heading(page: &Area, title: &str, note: &str) -> Drawn<i32> {
     let (middle, top) = (SIZE.0 / 2, Pos::new(HPos::Center, VPos::Top));
     let room = f64::from(SIZE.0 - 2 * MARGIN);
     let (title, size) = fitted(title, TITLE, room);
-    write(page, &title, size, INK, top, (middle, MARGIN))?;
+    write(page, &title, size, INK, top, middle, MARGIN)?;
     let (shown, size) = fitted(note, SMALL, room);
-    write(page, &shown, size, PALE, top, (middle, MARGIN + 25))?;
+    write(page, &shown, size, PALE, top, middle, MARGIN + 25)?;
     Ok(if note.is_empty() { MARGIN + 32 } else { MARGIN + 48 })
 }
 
@@ -131,8 +131,8 @@ fn missing(page: &Area, count: usize) -> Drawn {
         1 => "1 point not shown".to_owned(),
         _ => format!("{count} points not shown"),
     };
-    let corner = (SIZE.0 - MARGIN, SIZE.1 - MARGIN);
-    write(page, &text, SMALL, PALE, Pos::new(HPos::Right, VPos::Bottom), corner)
+    let corner = Pos::new(HPos::Right, VPos::Bottom);
+    write(page, &text, SMALL, PALE, corner, SIZE.0 - MARGIN, SIZE.1 - MARGIN)
 }
 
 /// Names beside the frame; where the frame has to end.
@@ -153,13 +153,13 @@ fn legend(page: &Area, series: &[Series], top: i32) -> Drawn<i32> {
             Style::Dots => page.draw(&Circle::new(at(left + GLYPH / 2 - 4), fine(4), look.dot))?,
         }
         let (name, size) = fitted(&series.name, SMALL.min(f64::from(row)), widest + 1.0);
-        write(page, &name, size, INK, Pos::new(HPos::Left, VPos::Center), (left + GLYPH, y))?;
+        write(page, &name, size, INK, Pos::new(HPos::Left, VPos::Center), left + GLYPH, y)?;
     }
     Ok(left - 16)
 }
 
 /// Axes, grid and labels, from `top` down and as far as `right`.
-fn frame<'a>(page: &Area<'a>, (chart, top, right): (&Chart, i32, i32), x: Span, y: Span) -> Drawn<Frame<'a>> {
+fn frame<'a>(page: &Area<'a>, chart: &Chart, top: i32, right: i32, x: Span, y: Span) -> Drawn<Frame<'a>> {
     const TICK: i32 = 5;
     let numbers = y.ticks.iter().map(|tick| width(&tick.label, SMALL)).fold(0.0, f64::max) as i32;
     let area = page.margin(fine(top), fine(MARGIN), fine(MARGIN), fine(SIZE.0 - right));
@@ -282,13 +282,15 @@ pub(super) fn font(pixels: f64, color: RGBColor) -> TextStyle<'static> {
     (FONTS, pixels * SHRUNK * f64::from(FINE)).into_font().color(&color)
 }
 
+/// Writes a text whose anchor is at `x` and `y`, in pixels.
 pub(super) fn write(
     page: &Area,
     text: &str,
     size: f64,
     color: RGBColor,
     anchor: Pos,
-    (x, y): (i32, i32),
+    x: i32,
+    y: i32,
 ) -> Drawn {
     page.draw_text(text, &font(size, color).pos(anchor), (fine(x), fine(y)))
 }
