@@ -22,7 +22,8 @@ const WHOLE_SHARE: f64 = 0.01;
 pub(super) fn core_clock(
     executor: &mut dyn Executor,
     rounds: &Rounds,
-    (clock, rate): (&Clock, Option<[Hertz; 3]>),
+    clock: &Clock,
+    rate: Option<[Hertz; 3]>,
     cpu: &Cpu,
     layouts: usize,
     random: &mut Random,

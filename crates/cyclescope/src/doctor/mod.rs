@@ -235,15 +235,14 @@ impl Experiments {
         });
         let rate = calibrated.or_else(|| machine.tsc.given.map(|given| [given.rate; 3]));
         let core = warm(executor, &rounds, warm_up, &mut random).and_then(|()| {
-            let rate = (clock, rate);
-            core_clock::core_clock(executor, &rounds, rate, &machine.cpu, layouts, &mut random)
+            core_clock::core_clock(executor, &rounds, clock, rate, &machine.cpu, layouts, &mut random)
         });
         let core = Fact::from(core);
         let phases = match &core {
             Fact::Unknown(why) => Fact::unknown(why.clone()),
             Fact::Known(core) => {
-                let scale = (step, core.raw_per_cycle.value);
-                Fact::from(phases::phases(executor, clock, scale, phase_rounds, &mut random))
+                let cycle = core.raw_per_cycle.value;
+                Fact::from(phases::phases(executor, clock, step, cycle, phase_rounds, &mut random))
             }
         };
         let width = core.known().and_then(|core| core.width_known);

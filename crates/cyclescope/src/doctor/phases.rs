@@ -28,7 +28,8 @@ const WARM_UP: u32 = 4;
 pub(super) fn phases(
     executor: &mut dyn Executor,
     clock: &Clock,
-    (step, cycle): (f64, f64),
+    step: f64,
+    cycle: f64,
     rounds: u32,
     random: &mut Random,
 ) -> Result<Phases, String> {

@@ -23,7 +23,7 @@ fn study(scenario: &Scenario, seed: u64) -> CoreStudy {
     let mut machine = Simulated::new(scenario.clone(), seed);
     let rate = Some([Hertz(scenario.hertz); 3]);
     let mut random = Random::new(seed);
-    core_clock::core_clock(&mut machine, &rounds, (clock(), rate), &unknown_cpu(), 32, &mut random).unwrap()
+    core_clock::core_clock(&mut machine, &rounds, clock(), rate, &unknown_cpu(), 32, &mut random).unwrap()
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn a_multiplier_that_is_not_as_the_data_say_is_told() {
 
 fn phases_of(scenario: &Scenario) -> Phases {
     let mut machine = Simulated::new(scenario.clone(), 3);
-    let scale = (scenario.step as f64, 1.0 / scenario.ratio);
-    phases::phases(&mut machine, clock(), scale, 512, &mut Random::new(3)).unwrap()
+    let (step, cycle) = (scenario.step as f64, 1.0 / scenario.ratio);
+    phases::phases(&mut machine, clock(), step, cycle, 512, &mut Random::new(3)).unwrap()
 }
 
 #[test]
@@ -80,7 +80,8 @@ fn programs_that_keep_time_with_the_step_are_found() {
     let fine = phases::phases(
         &mut Simulated::new(Scenario::default(), 3),
         clock(),
-        (1.0, 0.7),
+        1.0,
+        0.7,
         64,
         &mut Random::new(3),
     );

@@ -90,7 +90,7 @@ pub(crate) fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSe
         (raw_per_cycle.is_finite() && raw_per_cycle > 0.0).then_some(Look { at_s, raw_per_cycle })
     };
     let looks: Vec<Look> = taken.iter().filter_map(look).collect();
-    CoreSeries::of(&looks, taken.len() - looks.len(), (watch.clock.name, watch.clock.counts), rate)
+    CoreSeries::of(&looks, taken.len() - looks.len(), watch.clock.name, watch.clock.counts, rate)
 }
 
 /// Raw units from the first look to the last.

@@ -99,7 +99,8 @@ impl CoreSeries {
     pub(crate) fn of(
         looks: &[Look],
         lost: usize,
-        (clock, unit): (&'static str, Unit),
+        clock: &'static str,
+        unit: Unit,
         rate: Option<Hertz>,
     ) -> Result<CoreSeries, String> {
         if looks.len() < LOOKS_LEAST {
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Looks every 0.1 ms at these levels, so many at each, with this noise.
+    /// Looks every 0.1 ms: each level with its number of looks, and with this noise.
     fn looks(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<Look> {
         let mut random = Random::new(seed);
         let values = levels.iter().flat_map(|&(level, count)| std::iter::repeat_n(level, count));
@@ -233,7 +234,7 @@ mod tests {
     }
 
     fn series(looks: &[Look]) -> CoreSeries {
-        CoreSeries::of(looks, 0, ("lfence-rdtsc-lfence", Unit::TscTicks), Some(Hertz(2.3e9))).unwrap()
+        CoreSeries::of(looks, 0, "lfence-rdtsc-lfence", Unit::TscTicks, Some(Hertz(2.3e9))).unwrap()
     }
 
     #[test]
@@ -297,7 +298,7 @@ mod tests {
         let found = series(&few);
         assert_eq!((found.points.len(), found.looks), (20, 20));
         assert_eq!(found.points[7].range, [few[7].raw_per_cycle; 2]);
-        let refused = CoreSeries::of(&few[..5], 3, ("rdtscp", Unit::TscTicks), None).unwrap_err();
+        let refused = CoreSeries::of(&few[..5], 3, "rdtscp", Unit::TscTicks, None).unwrap_err();
         assert!(refused.contains("only 5"), "{refused}");
     }
 }

@@ -47,7 +47,7 @@ impl Cpu {
             stepping,
             brand: brand(leaves),
             microcode: microcode(files),
-            microarchitecture: design(vendor, (family, model, stepping), core_type.known().copied()),
+            microarchitecture: design(vendor, family, model, stepping, core_type.known().copied()),
             hybrid: leaves.bit(7, 0, Register::Edx, 15),
             core_type,
         }
@@ -70,7 +70,9 @@ impl Cpu {
 
 fn design(
     vendor: Vendor,
-    (family, model, stepping): (u32, u32, u32),
+    family: u32,
+    model: u32,
+    stepping: u32,
     core: Option<CoreType>,
 ) -> Fact<Microarchitecture> {
     let found = |core| microarchitecture(vendor, family, model, stepping, core);
@@ -207,9 +209,9 @@ mod tests {
 
     #[test]
     fn a_hybrid_processor_that_hides_its_core_type() {
-        let why = design(Vendor::Intel, (6, 0x97, 2), None);
+        let why = design(Vendor::Intel, 6, 0x97, 2, None);
         assert!(why.why().unwrap().starts_with("Alder Lake mixes two core types"));
-        assert!(design(Vendor::Amd, (0x19, 0xFE, 2), None).why().unwrap().contains("not in the table"));
+        assert!(design(Vendor::Amd, 0x19, 0xFE, 2, None).why().unwrap().contains("not in the table"));
     }
 
     #[test]
