@@ -212,8 +212,8 @@ fn ask(answers: &Answers) -> Result<(u32, String, Vec<Sample>), Error> {
         Ok::<u32, Error>(7)
     })?;
     let measured = format!("{:?}", measure(executor.as_mut(), &snippet(), &plan)?.estimate);
-    let what = (serde_json::json!("others"), 2);
-    Ok((number, measured, answers.readings(what, || Ok(vec![Sample { start: 1, end: 9 }; 2]))?))
+    let others = || Ok(vec![Sample { start: 1, end: 9 }; 2]);
+    Ok((number, measured, answers.readings(serde_json::json!("others"), 2, others)?))
 }
 
 #[test]
@@ -230,6 +230,6 @@ fn recorded_answers_are_those_that_were_given() {
     assert!(answers.is_exhausted() && ask(&answers).is_err());
     // After an answer to another question there is none.
     let answers = Answers::recorded(&container).unwrap();
-    assert!(answers.readings((serde_json::json!("others"), 2), || Ok(Vec::new())).is_err());
+    assert!(answers.readings(serde_json::json!("others"), 2, || Ok(Vec::new())).is_err());
     assert!(ask(&answers).is_err() && !answers.is_exhausted());
 }

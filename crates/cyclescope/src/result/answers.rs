@@ -105,7 +105,8 @@ impl Answers {
     /// Those of `ask`, or [`RunError::Replay`] where other readings were taken at this point.
     pub fn readings(
         &self,
-        (what, count): (serde_json::Value, usize),
+        what: serde_json::Value,
+        count: usize,
         ask: impl FnOnce() -> Result<Vec<Sample>, RunError>,
     ) -> Result<Vec<Sample>, RunError> {
         match &self.0 {

@@ -70,7 +70,8 @@ impl Recording {
 fn keep(
     writer: &mut Writer,
     batch: &Batch,
-    (samples, error): (&[Sample], Option<&RunError>),
+    samples: &[Sample],
+    error: Option<&RunError>,
     after: After,
 ) -> io::Result<()> {
     let programs = batch.programs.iter().map(|program| writer.program(program)).collect::<io::Result<_>>()?;
@@ -111,7 +112,7 @@ impl Executor for Recording {
             take(piece);
         });
         let after = after(self.executor.as_ref());
-        self.evidence.keep(|writer| keep(writer, batch, (&samples, result.as_ref().err()), after));
+        self.evidence.keep(|writer| keep(writer, batch, &samples, result.as_ref().err(), after));
         result
     }
 

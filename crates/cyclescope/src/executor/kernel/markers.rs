@@ -176,7 +176,8 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// Opens the module's device and asks for its codes. They will run on `cpu`, and wait so long for another run there.
+    /// Opens the module's device and asks for its codes. They will run on `cpu`, and wait as long as `patience`
+    /// for another run there.
     pub fn open(cpu: usize, patience: Duration) -> Result<Markers, Unavailable> {
         let module = Module::open()?;
         let codes = list(&module).map_err(|error| stranger(&format!("has no markers ({error})")))?;
@@ -211,7 +212,7 @@ impl Markers {
             bytes: code.len as u32,
             buffer: bytes.as_mut_ptr() as u64,
         };
-        // SAFETY: the struct of this call; its buffer has so many bytes.
+        // SAFETY: the struct of this call; its buffer has that many bytes.
         unsafe { self.module.call(abi::MARKER_BYTES, &mut wanted, "reading a marker's code") }?;
         Ok(bytes)
     }
@@ -300,12 +301,14 @@ fn decode(answer: &MarkerCode) -> Result<Code, RunError> {
     })
 }
 
-/// A code such as the module tells of, for tests of what takes it.
+/// A code as the module could describe it, for tests of what takes one.
 #[cfg(test)]
 pub(crate) fn code(
     number: u32,
-    (design, name): (u32, &str),
-    (guard, around): (Guard, Around),
+    design: u32,
+    name: &str,
+    guard: Guard,
+    around: Around,
     placement: u32,
     len: usize,
 ) -> Code {

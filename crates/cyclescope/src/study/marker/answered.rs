@@ -164,7 +164,7 @@ impl Bench for AnsweredBench<'_> {
     fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
         let of = json!({ "subject": subject, "visits": digest(visits) });
         let bench = self.bench.as_deref_mut();
-        let readings = self.answers.readings((of, visits.len() * call::COUNT), || {
+        let readings = self.answers.readings(of, visits.len() * call::COUNT, || {
             let found = bench.ok_or_else(absent)?.run(subject, visits)?;
             Ok(found.iter().flat_map(samples).collect())
         })?;

@@ -75,8 +75,8 @@ impl Fake {
                 for placement in [0, 4, 8, 12, 16, 20, 24, 28] {
                     let [dormant, enabled] = texts(name, guard);
                     let number = fake.codes.len() as u32;
-                    let place = (design as u32, name);
-                    fake.codes.push(code(number, place, (guard, around), placement, dormant.len()));
+                    let len = dormant.len();
+                    fake.codes.push(code(number, design as u32, name, guard, around, placement, len));
                     fake.dormant.push(dormant);
                     fake.enabled.push(enabled);
                 }
