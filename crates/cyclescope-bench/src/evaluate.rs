@@ -35,7 +35,7 @@ pub fn run(lab: &mut Lab) -> Outcome {
         let mut longest: f64 = 0.0;
         for _ in 0..RUNS {
             let started = Instant::now();
-            let found = one(lab, plan::SIZE_QUICK, (plan::BUDGET_QUICK, plan::SLOW_QUICK), Times::QUICK)?;
+            let found = one(lab, plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK)?;
             longest = longest.max(started.elapsed().as_secs_f64());
             let name = |method: &Option<_>| method.as_ref().map_or("none", name_of);
             for verdict in &found.verdicts {
@@ -109,7 +109,7 @@ fn report(
 /// One evaluation with the paper's hundred million samples.
 fn full(lab: &mut Lab) -> Outcome {
     let started = Instant::now();
-    let found = one(lab, Size::PAPER, (plan::BUDGET, plan::SLOW), Times::FULL)?;
+    let found = one(lab, Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL)?;
     let seconds = started.elapsed().as_secs_f64();
     lab.demand(
         "an evaluation of everything takes at most 90 s",
@@ -136,7 +136,7 @@ fn full(lab: &mut Lab) -> Outcome {
     Ok(())
 }
 
-fn one(lab: &mut Lab, size: Size, (budget, slow): (Duration, Duration), times: Times) -> Outcome<Evaluation> {
+fn one(lab: &mut Lab, size: Size, budget: Duration, slow: Duration, times: Times) -> Outcome<Evaluation> {
     let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[capabilities(&lab.machine)]);
     let (slow, seed) = (Some(slow), lab.seed());
     let plan = Plan { candidates, not_run, size, budget, slow, times, seed, series: false };

@@ -29,18 +29,18 @@ pub fn run(lab: &mut Lab) -> Outcome {
     let usual = || context::ALL.iter().filter(|context| context.usual).map(|context| context.name);
     let usual: Vec<&str> = usual().collect();
     let all: Vec<&str> = context::ALL.iter().map(|context| context.name).collect();
-    table(lab, ("quick", &usual, QUICK_SECONDS), Plan::quick)?;
+    table(lab, "quick", &usual, QUICK_SECONDS, Plan::quick)?;
     let mut three = Vec::new();
     for name in ["default, first", "default, second", "default, third"] {
-        three.push(table(lab, (name, &usual, SECONDS), Plan::new)?);
+        three.push(table(lab, name, &usual, SECONDS, Plan::new)?);
     }
     ranks(lab, "three surveys rank alike", &three);
     let neighbour = lab.load(Load::Busy)?;
-    let busy = table(lab, ("default, beside a busy loop", &usual, 2.0 * SECONDS), Plan::new)?;
+    let busy = table(lab, "default, beside a busy loop", &usual, 2.0 * SECONDS, Plan::new)?;
     drop(neighbour);
     ranks(lab, "one beside a busy loop ranks as the first", &[three.swap_remove(0), busy]);
     let longer = |latency, seed| Plan::new(latency, seed).over(context::ALL.len());
-    table(lab, ("all loops", &all, ALL_SECONDS), longer)?;
+    table(lab, "all loops", &all, ALL_SECONDS, longer)?;
     Ok(())
 }
 
@@ -95,7 +95,9 @@ fn control(lab: &mut Lab) -> Outcome {
 /// One survey of all designs in all states.
 fn table(
     lab: &mut Lab,
-    (name, contexts, limit): (&str, &[&str], f64),
+    name: &str,
+    contexts: &[&str],
+    limit: f64,
     plan: fn(f64, u64) -> Plan,
 ) -> Outcome<Vec<Finding>> {
     let started = Instant::now();

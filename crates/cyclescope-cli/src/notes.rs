@@ -32,8 +32,8 @@ impl Notes {
         index + 1
     }
 
-    /// Prints the first of them, and where the others are.
-    pub fn print(&self, page: &mut Page, (most, others): (usize, &str)) -> Result<(), Failure> {
+    /// Prints the first of them, at most `most`, and where the others are.
+    pub fn print(&self, page: &mut Page, most: usize, others: &str) -> Result<(), Failure> {
         for (index, text) in self.0.iter().enumerate().take(most) {
             note(page, &format!("[{}] {}", index + 1, one_line(text)))?;
         }

@@ -40,7 +40,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         return isolated(
             || library.load(),
             folder,
-            |function| call((common, args), function, &request, output),
+            |function| call(common, args, function, &request, output),
             |failure| failure.report(json),
         );
     }
@@ -53,7 +53,8 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
 
 /// Measures a function: a call of it less a call of an empty one.
 fn call(
-    (common, args): (&Common, &RunArgs),
+    common: &Common,
+    args: &RunArgs,
     function: &Function,
     request: &Request,
     output: &mut Output,

@@ -61,7 +61,7 @@ pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
         note(&mut page, &text)?;
     }
     legend(&mut page, &shown)?;
-    notes.print(&mut page, (NOTES, "--out and --json keep them all"))
+    notes.print(&mut page, NOTES, "--out and --json keep them all")
 }
 
 fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {

@@ -53,7 +53,7 @@ pub fn contexts(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure
         print(page, &fitting(&of, &mut notes))?;
     }
     legend(page, records)?;
-    notes.print(page, (NOTES, "--json has them all"))
+    notes.print(page, NOTES, "--json has them all")
 }
 
 /// The contexts, in their order.
