@@ -21,7 +21,7 @@ const RATE_SHARE: f64 = 0.03;
 /// Registers that results rotate through, at least: where there are eight of a kind, or two results, and elsewhere.
 const FEW: f64 = 6.0;
 const MANY: f64 = 10.0;
-/// One destination must cost so much more than several for a false dependency to show.
+/// One destination must cost more than several by this factor for a false dependency to show.
 const FALSE_SHARE: f64 = 1.2;
 /// Forms that must be found as planted.
 const SHARE: f64 = 0.99;

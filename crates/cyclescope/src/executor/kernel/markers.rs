@@ -176,8 +176,8 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// Opens the module's device and asks for its codes. They will run on `cpu`, and wait as long as `patience`
-    /// for another run there.
+    /// Opens the module's device and asks for its codes. They will run on `cpu`, and wait as long as `patience` for
+    /// another run there.
     pub fn open(cpu: usize, patience: Duration) -> Result<Markers, Unavailable> {
         let module = Module::open()?;
         let codes = list(&module).map_err(|error| stranger(&format!("has no markers ({error})")))?;

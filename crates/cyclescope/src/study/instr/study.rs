@@ -1,4 +1,4 @@
-//! The study behind `instr`: a survey whose rows are told as they are made, and that can be resumed.
+//! The study behind `instr`: a survey whose rows are recorded as they are made, and that can be resumed.
 
 use super::plan::InstrPlan;
 use super::rows::row::Row;

@@ -91,7 +91,7 @@ pub struct Known {
     pub done: Vec<Done>,
 }
 
-/// What a survey tells while it runs.
+/// What a survey hands over while it runs.
 pub enum Event<'a> {
     /// A form was measured in a pass, and another will follow; keep it to be able to go on after an interruption.
     Done(&'a Done),
@@ -144,7 +144,7 @@ impl<'a> Survey<'a> {
         Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
     }
 
-    /// Runs all passes but for what is known already, and tells what it finds. `Break` ends it.
+    /// Runs all passes but for what is known already, and hands over what it finds. `Break` ends it.
     pub fn run(
         &self,
         executor: &mut dyn Executor,

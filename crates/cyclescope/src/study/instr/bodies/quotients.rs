@@ -40,7 +40,7 @@ impl Quotient {
     }
 }
 
-/// An element of so many bits, repeated in eight bytes.
+/// An element of `bits` bits, repeated in eight bytes.
 pub(crate) fn repeated(element: u64, bits: u32) -> u64 {
     (0..64 / bits).fold(0, |pattern, index| pattern | element << (bits * index))
 }

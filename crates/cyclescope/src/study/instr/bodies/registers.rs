@@ -88,7 +88,7 @@ impl Allocator {
         self.pool(bank)?.pop()
     }
 
-    /// Up to so many registers to rotate through; none where there is none left.
+    /// Up to `most` registers to rotate through; none where there is none left.
     pub(crate) fn rotation(&mut self, bank: Bank, most: usize) -> Option<Vec<u8>> {
         let pool = self.pool(bank)?;
         let count = most.min(pool.len());

@@ -21,7 +21,7 @@ pub(crate) fn routes(anatomy: &Anatomy, from: Place, to: Place) -> Vec<Vec<Link>
 }
 
 /// A way that is longer by links of a cycle each: for chains that are slower than the value needs, because the
-/// instructions in them take longer than that to issue. `None` where there are no such links.
+/// instructions in them take longer than that to issue. `None` where the class of registers has no such link.
 pub(crate) fn padded(
     anatomy: &Anatomy,
     from: Place,

@@ -30,9 +30,9 @@ pub(crate) enum Breaking {
 pub(crate) enum Addresses {
     /// All at one address.
     One,
-    /// Next to each other, as far as so many.
+    /// Next to each other: this many addresses.
     Adjacent(usize),
-    /// In so many cache lines.
+    /// In this many cache lines.
     Lines(usize),
 }
 
@@ -44,7 +44,7 @@ impl Addresses {
         }
     }
 
-    /// The displacement of an instance whose operand has so many bytes.
+    /// The displacement of an instance whose operand has `bytes` bytes.
     fn displacement(self, copy: usize, bytes: usize) -> i32 {
         let at = copy % self.count();
         match self {
@@ -70,7 +70,7 @@ pub(crate) struct Recipe {
     pub destinations: usize,
     /// Instances in the body, about.
     pub copies: usize,
-    /// One NOP after so many instances.
+    /// One NOP after this many instances.
     pub nop_after: Option<usize>,
     /// Where instances find their memory operands.
     pub addresses: Addresses,
@@ -124,7 +124,7 @@ pub(crate) const RECIPES: [Recipe; 8] = [
 ];
 
 impl Body {
-    /// The program in words, with so many instances in its loop.
+    /// The program in words, with `instances` instances in its loop.
     pub(crate) fn text(&self, instances: usize, on_memory: bool) -> String {
         let recipe = &self.recipe;
         let destinations = match recipe.destinations {

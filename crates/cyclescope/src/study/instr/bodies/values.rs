@@ -1,8 +1,8 @@
 //! Operand values: programs of a form with other numbers than those that all others are measured with.
 //!
 //! For divisions and square roots, candidates among which the fastest and the slowest are found; for floating point
-//! arithmetic, subnormal inputs. Values are such that a program finds them again after any number of instances: what
-//! an instance changes is divided by one, or by hardly more, or is zero. Limits: each pair of values has one program of
+//! arithmetic, subnormal inputs. A program finds its values again after any number of instances: what an instance
+//! changes is divided by one, or by hardly more, or is zero. Limits: each pair of values has one program of
 //! a kind, and no x87 registers are loaded.
 
 use super::chain::{Chain, Ends, Registers};
@@ -23,7 +23,7 @@ pub(crate) const FAST: &str = "fast operands";
 /// The variant with the slowest operands that were found.
 pub(crate) const SLOW: &str = "slow operands";
 
-/// Costs differ by more than this share, and so many core cycles.
+/// Costs that differ do so by more than this share, and by more than these core cycles.
 const DIFFERENCE_SHARE: f64 = 0.05;
 const DIFFERENCE_CYCLES: f64 = 0.1;
 
@@ -68,12 +68,17 @@ struct Values {
     contents: Contents,
 }
 
-/// A floating point number's bits: so many in an element, one, a full mantissa, and one hardly above one.
+/// Floating point numbers of one format, as bits.
 struct Numbers {
+    /// Bits of an element.
     bits: u32,
+    /// 1.
     one: u64,
+    /// One with a full mantissa.
     full: u64,
+    /// One hardly above 1.
     near: u64,
+    /// A subnormal one.
     subnormal: u64,
 }
 
@@ -292,7 +297,7 @@ mod tests {
         let of = |bits: u64| f32::from_bits(bits as u32);
         assert!(f64::from_bits(wide.subnormal).is_subnormal() && of(single.subnormal).is_subnormal());
         assert!(f64::from_bits(wide.one) == 1.0 && of(single.one) == 1.0);
-        // Divided so often, a number stays normal.
+        // A number that is divided 4000 times stays normal.
         assert!(f64::from_bits(wide.near).powi(4000) < 4.0 && of(single.near).powi(4000) < 4.0);
         assert!((1.5..2.0).contains(&f64::from_bits(wide.full)) && (1.5..2.0).contains(&of(single.full)));
     }

@@ -69,9 +69,9 @@ impl Meaning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// With so many links more: instances come less often.
+    /// With this many more links: instances come less often.
     Longer(usize),
-    /// With so many moves from a vector to a general register beside each instance: few units do that, and instances go
+    /// With this many moves from a vector to a general register beside each instance: few units do that, and instances go
     /// to others. On Golden Cove chains of 512-bit instructions alone change between units of different latency.
     Beside(usize),
 }
@@ -94,7 +94,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// How often the period is repeated in a body of so many instances at most.
+    /// How often the period is repeated in a body of at most `most` instances.
     pub fn repeats(&self, most: usize) -> usize {
         (self.body.min(most) / self.copies).max(1)
     }

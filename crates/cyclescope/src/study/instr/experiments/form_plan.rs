@@ -202,7 +202,7 @@ impl FormPlan {
         rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
     }
 
-    /// The first throughput program with so much code that it fits the first-level code cache but no buffer of decoded
+    /// The first throughput program, with as much code as fits the first-level code cache but no buffer of decoded
     /// instructions.
     pub(crate) fn decoders(&self) -> Option<Experiment> {
         let is_rate = |experiment: &&Experiment| matches!(experiment.meaning, Meaning::Throughput { .. });

@@ -1,8 +1,9 @@
 //! What links cost on this machine, measured before anything else.
 //!
 //! A cycle of n links that takes n core cycles leaves each of them exactly one: none can take less, for none of them is
-//! ever eliminated. A cycle of one link leaves it all of a whole number. Such a link's cost is *certain*. Between two classes of registers only the way there and back can
-//! be measured; how it is split is a convention (the *gauge*), the same for all rows:
+//! ever eliminated. A cycle of one link leaves it all of a whole number. Such a link's cost is *certain*. Between two
+//! classes of registers only the way there and back can be measured; how it is split is a convention (the *gauge*), the
+//! same for all rows:
 //!
 //! - general and vector, general and mask, general and MMX registers: both ways cost half of the whole;
 //! - memory to general registers: what a load costs from its address, as in a chain of pointers;

@@ -5,7 +5,8 @@ use super::timing::Timing;
 use crate::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
 
-/// From the short to the long half, the cost of an instance may differ by so much.
+/// From the short to the long half, the cost of an instance may differ by these core cycles or this share
+/// of it, whichever is more.
 const BEND_CYCLES: f64 = 0.03;
 const BEND_SHARE: f64 = 0.05;
 /// No instance takes less: sixteen in a cycle.

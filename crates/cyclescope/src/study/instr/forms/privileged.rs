@@ -37,7 +37,7 @@ pub(crate) fn refusal(anatomy: &Anatomy) -> Option<Reason> {
     against(init.bytes(), &snippet, COPIES)
 }
 
-/// Why ring 0 refuses so many copies of a snippet; none where they run.
+/// Why ring 0 refuses `copies` copies of a snippet; none where they run.
 pub(in crate::study::instr) fn against(init: &[u8], snippet: &[u8], copies: usize) -> Option<Reason> {
     let judged = Judged { init, snippet, copies, looped: true, following: &[] };
     judge(judged, Rules::default()).err().map(|refusal| refusal.reason)

@@ -16,9 +16,9 @@ use crate::unit::Unit;
 
 /// No instruction that is executed takes less than a cycle; this much less can be an error.
 pub(in crate::study::instr) const LEAST: f64 = 0.95;
-/// Two chains say the same within so many core cycles.
+/// Core cycles within which two chains have the same cost.
 const SAME_CYCLES: f64 = 0.05;
-/// A chain that is faster than its links by so many core cycles is open.
+/// Core cycles by which an open chain, in which no instance waits, is faster than its links.
 const OPEN: f64 = 0.5;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
@@ -212,7 +212,7 @@ impl Analysis<'_> {
         headlines(&mut row.latency);
     }
 
-    /// The latency that an experiment says, whether its links are certain, and the whole chain's cost.
+    /// The latency by an experiment, whether its links are certain, and the whole chain's cost.
     pub(in crate::study::instr) fn latency(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -239,7 +239,7 @@ impl Analysis<'_> {
         let once = |(latency, ..): &(Latency, bool, f64)| latency.cost.high.is_none();
         let least =
             all.iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.0).total_cmp(&cycles(&b.0))))?;
-        // A longer chain that says the same says that this one is not bound by the rate either.
+        // A longer chain of the same latency shows that this one is not bound by the rate either.
         let same = |(latency, _, raw): &(Latency, bool, f64)| {
             raw.is_infinite() && (cycles(latency) - cycles(&least.0)).abs() <= SAME_CYCLES
         };
@@ -247,7 +247,7 @@ impl Analysis<'_> {
         Some((least.0.clone(), least.1, raw))
     }
 
-    /// The latency that a chain says which takes so long, whether its links are certain, and the whole chain's cost.
+    /// The latency by a chain that takes `raw`, whether its links are certain, and the whole chain's cost.
     fn chained(&self, meaning: &Meaning, raw: Interval) -> Option<(Latency, bool, f64)> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
         let Cost { cycles, certain } = self.gauge.sum(links)?;
@@ -424,7 +424,7 @@ mod tests {
         FormPlan::new(Anatomy::of(wanted.form).unwrap(), &Machine::detect().features, &wanted)
     }
 
-    /// The first chain of `imul r64, r64`, read as so many cycles, and again in other ways.
+    /// The first chain of `imul r64, r64`, with `cycles` as its reading, and `again` with those of other ways.
     fn read(plan: &FormPlan, cycles: f64, again: &[(Way, f64)]) -> (Vec<ProgramReading>, usize) {
         let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
         let chain = |experiment: &Experiment| matches!(experiment.meaning, Meaning::Latency { .. });
@@ -456,7 +456,11 @@ mod tests {
         assert_eq!(bound(3.4, &[(way, 3.0 + links)]), (3.0, Bound::Exact));
         assert_eq!(bound(3.0, &[(way, 3.01 + links)]), (3.0, Bound::Exact), "a longer chain says the same");
         assert_eq!(bound(3.0, &[(way, 4.0 + links)]), (3.0, Bound::Upper), "a longer chain says another");
-        assert_eq!(bound(5.5, &[(Way::Beside(4), 4.0)]), (5.5, Bound::Exact), "there is no such way here");
+        assert_eq!(
+            bound(5.5, &[(Way::Beside(4), 4.0)]),
+            (5.5, Bound::Exact),
+            "the chain was not measured in this way"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A result file of `cyclescope instr`, read back.
 //!
 //! The file holds one JSON object a line: the machine, then a row for each form. A program that was killed leaves a
-//! last line that is cut; it is dropped and told. Damage anywhere else is an error, for what is missing then is not
+//! last line that is cut; it is dropped, and the reader says so. Damage anywhere else is an error, for what is missing then is not
 //! known. Where a row was measured twice, the later one counts.
 
 use super::row::Row;

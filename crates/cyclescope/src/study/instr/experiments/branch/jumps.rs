@@ -9,7 +9,7 @@ use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 const COUNT: u32 = 1 << 30;
 /// Bytes from one instance of a chain to the next: enough for tables of branches, which are not what it is about.
 const CHAIN_SPACINGS: [usize; 2] = [16, 64];
-/// A branch that is not taken needs no table: bodies can be so much longer, and their loop's branch weighs less.
+/// A branch that is not taken needs no table: bodies can be longer by this factor, and their loop's branch weighs less.
 const PASSED: usize = 4;
 /// NOPs after each instance of a branch that is not taken.
 const NOPS: [usize; 4] = [0, 1, 2, 3];
@@ -51,7 +51,7 @@ fn taken(sample: &Instruction, setup: &Setup, copies: usize, bytes: usize) -> Op
     Some(body)
 }
 
-/// A branch that is not taken, again and again, with so many NOPs after each.
+/// A branch that is not taken, again and again, with `nops` NOPs after each.
 fn passed(sample: &Instruction, setup: &Setup, copies: usize, nops: usize) -> Option<Body> {
     let mut body = setup.begin()?;
     for _ in 0..copies {

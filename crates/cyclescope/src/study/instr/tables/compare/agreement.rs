@@ -4,7 +4,7 @@ use crate::record::Quantity;
 use crate::study::instr::rows::row::{Bound, Latency};
 use serde::Serialize;
 
-/// How far apart two numbers may be that agree: so many core cycles or a share of B's, whichever is wider.
+/// How far apart two numbers may be that agree: a number of core cycles or a share of B's, whichever is wider.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Tolerance {
     /// Core cycles, from one cycle on.
