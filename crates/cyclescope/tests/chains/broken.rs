@@ -16,10 +16,10 @@ fn experiments(code: Code, operands: &str) -> (Vec<Experiment>, Instruction) {
     (plan.experiments, sample)
 }
 
-fn latency(experiments: &[Experiment], wanted: (&str, &str), special: Option<&str>) -> Experiment {
+fn latency(experiments: &[Experiment], from_name: &str, to_name: &str, special: Option<&str>) -> Experiment {
     let is = |experiment: &&Experiment| match &experiment.meaning {
         Meaning::Latency { from, to, variant, .. } => {
-            (from.as_str(), to.as_str()) == wanted && variant.as_deref() == special
+            from == from_name && to == to_name && variant.as_deref() == special
         }
         _ => false,
     };
@@ -45,7 +45,7 @@ fn nearest(experiment: &Experiment, sample: &Instruction) -> usize {
 #[test]
 fn a_swapped_register_opens_a_chain() {
     let (all, sample) = experiments(Code::Imul_r64_rm64, "r64, r64");
-    let chain = latency(&all, ("op2", "op1"), None);
+    let chain = latency(&all, "op2", "op1", None);
     assert!(judge(&chain, &sample).is_ok());
     let swapped = changed(&chain, |period| {
         let at = period.len() / 2;
@@ -57,7 +57,7 @@ fn a_swapped_register_opens_a_chain() {
 #[test]
 fn the_end_of_a_period_must_reach_its_beginning() {
     let (all, sample) = experiments(Code::VEX_Vpaddd_xmm_xmm_xmmm128, "xmm, xmm, xmm");
-    let chain = latency(&all, ("op2", "op1"), None);
+    let chain = latency(&all, "op2", "op1", None);
     let cut = changed(&chain, |period| {
         period.pop();
     });
@@ -68,7 +68,7 @@ fn the_end_of_a_period_must_reach_its_beginning() {
 #[test]
 fn a_removed_link_opens_a_chain() {
     let (all, sample) = experiments(Code::Add_rm64_r64, "r64, r64");
-    let chain = latency(&all, ("op1", "flags"), None);
+    let chain = latency(&all, "op1", "flags", None);
     assert!(judge(&chain, &sample).is_ok());
     let links = decode(&chain.period).len();
     for link in 1..links {
@@ -82,7 +82,7 @@ fn a_removed_link_opens_a_chain() {
 #[test]
 fn an_address_must_be_the_one_that_it_was() {
     let (all, sample) = experiments(Code::VEX_Vmovd_xmm_rm32, "xmm, m32");
-    let chain = latency(&all, ("mem_addr", "op1"), None);
+    let chain = latency(&all, "mem_addr", "op1", None);
     assert!(judge(&chain, &sample).is_ok());
     let once = changed(&chain, |period| {
         let last = period.iter().rposition(|instruction| instruction.mnemonic() == Mnemonic::Xor);
@@ -94,7 +94,7 @@ fn an_address_must_be_the_one_that_it_was() {
 #[test]
 fn a_store_elsewhere_opens_a_chain() {
     let (all, sample) = experiments(Code::Add_rm64_r64, "m64, r64");
-    let chain = latency(&all, ("mem_data", "mem_data"), None);
+    let chain = latency(&all, "mem_data", "mem_data", None);
     assert!(judge(&chain, &sample).is_ok());
     let elsewhere = changed(&chain, |period| {
         period[0].set_memory_displacement64(64);
@@ -125,7 +125,7 @@ fn a_missing_breaker_is_seen() {
 fn a_second_way_round_is_seen() {
     // The conditional move keeps the product, on which the next one then waits too.
     let (all, sample) = experiments(Code::Imul_r64_rm64, "r64, r64");
-    let chain = latency(&all, ("op1", "flags"), None);
+    let chain = latency(&all, "op1", "flags", None);
     assert!(nearest(&chain, &sample) >= NEAR);
     let kept = changed(&chain, |period| {
         let product = period[0].op0_register();

@@ -1,8 +1,8 @@
 //! A result file of `cyclescope instr`, read back.
 //!
 //! The file holds one JSON object a line: the machine, then a row for each form. A program that was killed leaves a
-//! last line that is cut; it is dropped, and the reader says so. Damage anywhere else is an error, for what is missing then is not
-//! known. Where a row was measured twice, the later one counts.
+//! last line that is cut; it is dropped, and the reader says so. Damage anywhere else is an error, for what is missing
+//! then is not known. Where a row was measured twice, the later one counts.
 
 use super::row::Row;
 use crate::record::SCHEMA;
