@@ -34,7 +34,8 @@ pub fn again<F: Front>(front: &F, container: &Container, output: &mut Output) ->
             if told == 0 {
                 return Err(ContainerError::Unfinished.into());
             }
-            warn(&format!("the study was not finished: {told} lines of its result are complete"));
+            let lines = crate::instr::tables::plural(told as u64, "line");
+            warn(&format!("the study was not finished; complete: {lines} of its result"));
         }
         Err(Stop::Failed(error)) => return Err(error.into()),
         Err(Stop::Asked) | Ok(()) => {}

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// Measures what a piece of x86 code costs, in true core clock cycles with an error bar.
 #[derive(Debug, Parser)]
-#[command(name = "cyclescope", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "cyclescope", version, propagate_version = true, max_term_width = 80)]
 #[command(
     after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
     on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; 130 interrupted."
@@ -111,7 +111,7 @@ fn offers() -> impl TypedValueParser<Value = &'static Offer> {
 #[group(required = false, multiple = false)]
 pub struct Source {
     /// Intel-syntax assembly, statements separated by `;` or new lines; `-` reads standard input
-    #[arg(value_name = "SNIPPET", allow_hyphen_values = true, help_heading = None)]
+    #[arg(value_name = "SNIPPET", allow_hyphen_values = true, help_heading = None, value_parser = snippet)]
     pub snippet: Option<String>,
     /// Read the assembly from a file
     #[arg(long, value_name = "FILE")]
@@ -268,6 +268,17 @@ pub struct ReplayArgs {
     /// --evidence apply only then
     #[arg(long)]
     pub measure: bool,
+}
+
+/// A snippet. No assembly starts like an option that does not exist.
+fn snippet(text: &str) -> Result<String, String> {
+    let option =
+        text.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if option {
+        Err("it is neither assembly nor an option of this command".to_string())
+    } else {
+        Ok(text.to_string())
+    }
 }
 
 fn number(text: &str) -> Result<f64, String> {

@@ -119,6 +119,9 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
 fn usage(error: &clap::Error) -> ExitCode {
     // The arguments could not be parsed, so only their text shows whether JSON was asked for.
     let json = std::env::args_os().any(|argument| argument == "--json");
+    if let Some(failure) = error.use_stderr().then(unknown_option).flatten() {
+        return ExitCode::from(failure.report(json));
+    }
     if error.use_stderr() && json {
         return ExitCode::from(usage_failure(&error.to_string()).report(true));
     }
@@ -126,6 +129,28 @@ fn usage(error: &clap::Error) -> ExitCode {
         Ok(()) => ExitCode::from(error.exit_code() as u8),
         Err(error) => ExitCode::from(Failure::from(error).report(false)),
     }
+}
+
+/// The first argument that looks like an option of the command and is none. The snippet of `run` may begin with a hyphen, so that clap
+/// takes a misspelt option for it and complains of the snippet that follows.
+fn unknown_option() -> Option<Failure> {
+    let command = plain::with_commands(Cli::command(), study::ALL);
+    let given = || std::env::args().skip(1).take_while(|argument| argument != "--");
+    let chosen = given().find_map(|argument| command.find_subcommand(argument));
+    let arguments = chosen.into_iter().chain([&command]).flat_map(|command| command.get_arguments());
+    let mut known: Vec<&str> = arguments.filter_map(|argument| argument.get_long()).collect();
+    known.extend(["help", "version"]);
+    let names = given().filter_map(|argument| argument.strip_prefix("--").map(str::to_string));
+    let names = names.map(|name| name.split('=').next().unwrap_or_default().to_string());
+    let unknown = names.into_iter().find(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && !known.contains(&name.as_str())
+    })?;
+    let nearest = cyclescope::asm::nearest(&unknown, known.iter().copied());
+    let remedy = match nearest.first() {
+        Some(nearest) => format!("did you mean --{nearest}? See --help"),
+        None => "see --help".to_string(),
+    };
+    Some(Failure::usage(format!("there is no option --{unknown}"), Some(&remedy)))
 }
 
 /// The paragraphs of clap's message as a failure: the first says what is wrong, those before the usage what

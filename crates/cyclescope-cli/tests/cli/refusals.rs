@@ -1,6 +1,6 @@
 //! What is refused, with which exit code, and what it says.
 
-use crate::support::{answer, cyclescope, folder, has, refused};
+use crate::support::{answer, cyclescope, folder, has, json, refused};
 
 /// Runs `run` as text; the answer is nothing on stdout, and an error with these words on stderr.
 fn says(arguments: &[&str], code: i32, words: &str) {
@@ -8,6 +8,17 @@ fn says(arguments: &[&str], code: i32, words: &str) {
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(code), ""), "{arguments:?}: {answer:?}");
     assert!(answer.stderr.starts_with("error: "), "{arguments:?}: {answer:?}");
     assert!(answer.stderr.contains(words), "{arguments:?}: {answer:?}");
+}
+
+#[test]
+fn a_misspelt_option_is_named_and_is_no_snippet() {
+    let line = json(&["run", "--out", "file", "nop"], &[2]);
+    assert_eq!(line["text"], "there is no option --out", "{line}");
+    for arguments in [&["run", "--quik", "nop"][..], &["run", "--quik"], &["instr", "--quik", "add"]] {
+        let line = json(arguments, &[2]);
+        assert_eq!(line["text"], "there is no option --quik", "{line}");
+        assert!(line["remedy"].as_str().expect("text").contains("--quick"), "{line}");
+    }
 }
 
 #[test]

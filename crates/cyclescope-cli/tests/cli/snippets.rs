@@ -100,7 +100,7 @@ fn help_fits_a_page_and_names_the_exit_codes() {
     for arguments in [&["--help"][..], &["run", "--help"], &["replay", "--help"], &["-h"], &["run", "-h"]] {
         let answer = answer(&mut cyclescope(arguments));
         assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""), "{arguments:?}");
-        assert!(answer.stdout.lines().all(|line| line.chars().count() <= 100), "{}", answer.stdout);
+        assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80), "{}", answer.stdout);
     }
     let help = answer(&mut cyclescope(&["--help"])).stdout;
     assert!(help.contains("Exit codes: 0 done"), "{help}");
