@@ -25,7 +25,7 @@ pub fn again<F: Front>(front: &F, container: &Container, output: &mut Output) ->
         output,
     };
     let ended = study.measure(&answers, &mut again);
-    let Again { written, told, mut differing, failure, output, .. } = again;
+    let Again { mut written, told, mut differing, failure, output, .. } = again;
     if let Some(failure) = failure {
         return Err(failure);
     }
@@ -40,8 +40,11 @@ pub fn again<F: Front>(front: &F, container: &Container, output: &mut Output) ->
         Err(Stop::Failed(error)) => return Err(error.into()),
         Err(Stop::Asked) | Ok(()) => {}
     }
-    if finished && written.count() > 0 {
+    if finished && written.next().transpose()?.is_some() {
         differing.push("further lines are there".to_string());
+    }
+    if finished && !answers.is_exhausted() {
+        differing.push("further answers are there".to_string());
     }
     match output.is_json() {
         true => front.replayed(&study, output)?,

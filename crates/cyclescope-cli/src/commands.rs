@@ -26,3 +26,18 @@ pub const STUDIES: &[StudyCommand] = &[
     StudyCommand { name: instr::NAME, replay: instr::replay, measure_again: None },
     StudyCommand { name: marker::NAME, replay: marker::replay, measure_again: None },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope::study::{self, StudyInfo};
+
+    #[test]
+    fn each_study_has_a_command() {
+        for StudyInfo { name, plain, .. } in study::ALL {
+            let own = STUDIES.iter().filter(|command| command.name == *name).count();
+            assert_eq!(own, usize::from(plain.is_none()), "{name}");
+        }
+        assert!(STUDIES.iter().all(|command| StudyInfo::named(command.name).is_some()));
+    }
+}

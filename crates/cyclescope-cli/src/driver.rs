@@ -8,7 +8,7 @@ use crate::evidence::{Place, unwritten};
 use crate::executor::warn_of_neighbours;
 use crate::failure::Failure;
 use crate::file::ResultFile;
-use crate::follower::Follower;
+use crate::follower::{Ended, Follower};
 use crate::interrupt;
 use crate::output::Output;
 use crate::plots::Plots;
@@ -34,6 +34,11 @@ pub trait Front {
         Ok(())
     }
 
+    /// Whether [`Front::export`] writes anything.
+    fn exports(&self) -> bool {
+        false
+    }
+
     /// Writes further files, when everything is printed.
     fn export(&self, _study: &Self::Study) -> Result<(), Failure> {
         Ok(())
@@ -57,12 +62,12 @@ pub trait Front {
 
 /// Where the results of a study go, beside standard output.
 pub struct Order<'a> {
-    /// The options of every command.
-    pub common: &'a Common,
     /// The machine.
     pub machine: &'a Machine,
     /// The command that repeats it.
     pub repro: &'a str,
+    /// Where evidence goes.
+    pub place: Option<Place<'a>>,
     /// The result file.
     pub file: Option<ResultFile>,
     /// The directory of graphs.
@@ -70,9 +75,10 @@ pub struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// To standard output and, where that was asked for, evidence.
-    pub fn new(common: &'a Common, machine: &'a Machine, repro: &'a str) -> Order<'a> {
-        Order { common, machine, repro, file: None, plots: None }
+    /// To standard output and, where that was asked for, evidence, whose directory is made here.
+    pub fn new(common: &'a Common, machine: &'a Machine, repro: &'a str) -> Result<Order<'a>, Failure> {
+        let place = Place::prepare(common)?;
+        Ok(Order { machine, repro, place, file: None, plots: None })
     }
 }
 
@@ -83,31 +89,30 @@ pub fn drive<F: Front>(
     order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let Order { common, machine, repro, file, plots } = order;
+    let Order { machine, repro, place, file, plots } = order;
     let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
-    let place = Place::prepare(common)?;
     let evidence = place.as_ref().map(|place| begin(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(Answers::live, Answers::kept);
-    let mut follower = Follower::new(output, evidence.clone(), file);
+    let files = plots.is_some() || front.exports();
+    let mut follower = Follower::new(output, evidence.clone(), file, files);
     let ended = study.measure(&answers, &mut follower);
-    let (closed, failed) = follower.finish();
+    let Ended { unprinted, failure } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {
         warn_of_neighbours(lock, machine.target_cpu());
     }
+    // Of a study that ended early that is what was complete.
+    let drawn = plots.as_mut().map_or(Ok(()), |plots| front.draw(study, plots));
     match ended {
         Ok(()) => {}
-        Err(Stop::Asked) => return Err(failed.unwrap_or(Failure::ClosedPipe)),
+        Err(Stop::Asked) => return Err(failure.unwrap_or(Failure::ClosedPipe)),
         Err(Stop::Failed(error)) => return Err(front.failure(study, error)),
     }
     interrupt::farewell(None);
-    let printed = if closed { Err(Failure::ClosedPipe) } else { print(front, study, output) };
-    // What files hold must not be lost because nobody reads the table.
-    front.export(study)?;
-    plots.as_mut().map_or(Ok(()), |plots| front.draw(study, plots))?;
-    if let Some(evidence) = evidence {
-        evidence.finish().map_err(unwritten)?;
-    }
-    printed?;
+    // One file that fails costs no other; the first failure is reported.
+    let printed = unprinted.map_or_else(|| print(front, study, output), Err);
+    let exported = front.export(study);
+    let kept = evidence.map_or(Ok(()), |evidence| evidence.finish().map_err(unwritten));
+    exported.and(drawn).and(kept).and(printed)?;
     Ok(front.exit(study))
 }
 

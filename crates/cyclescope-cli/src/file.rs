@@ -29,6 +29,7 @@ pub struct ResultFile {
     command: &'static str,
     /// Tells the parts in the journal from those of other studies.
     session: Value,
+    announced: bool,
 }
 
 /// The first line of a journal.
@@ -88,7 +89,16 @@ impl ResultFile {
         }
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         let path = path.to_path_buf();
-        Ok(ResultFile { path, file, length, created: create, journal: None, command, session: Value::Null })
+        Ok(ResultFile {
+            path,
+            file,
+            length,
+            created: create,
+            journal: None,
+            command,
+            session: Value::Null,
+            announced: false,
+        })
     }
 
     /// Names the study: parts of another one in the journal are passed over.
@@ -148,8 +158,19 @@ impl ResultFile {
         let _ = std::fs::remove_file(self.journal_path());
     }
 
+    /// Whether [`ResultFile::announce`] was asked for.
+    pub fn is_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// What to print when the program is interrupted from now on.
+    pub fn announce(&mut self) -> String {
+        self.announced = true;
+        format!("interrupted; resume with {}", self.resume_command())
+    }
+
     /// The command that resumes the file.
-    pub fn resume_command(&self) -> String {
+    fn resume_command(&self) -> String {
         format!("cyclescope {} --resume {}", self.command, quoted(&self.path))
     }
 

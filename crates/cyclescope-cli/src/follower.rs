@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How much evidence a study that is killed loses at most.
+/// Seconds of evidence that a study loses that is killed, about.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
 /// Whoever follows.
@@ -20,77 +20,103 @@ pub struct Follower<'a> {
     output: &'a mut Output,
     evidence: Option<Rc<Evidence>>,
     /// When the evidence was last made readable.
-    checked: Option<Instant>,
+    checked: Instant,
     file: Option<ResultFile>,
-    progress: Progress,
-    begun: bool,
-    /// Whether nobody reads standard output any more.
-    closed: bool,
-    /// What failed: it ends the study.
-    failure: Option<Failure>,
+    /// Whether files are wanted, so that the study goes on where nothing can be printed.
+    files: bool,
+    progress: Option<Progress>,
+    ended: Ended,
+}
+
+/// What went wrong while a study was followed.
+#[derive(Default)]
+pub struct Ended {
+    /// Why nothing can be printed any more.
+    pub unprinted: Option<Failure>,
+    /// What ended the study.
+    pub failure: Option<Failure>,
 }
 
 impl<'a> Follower<'a> {
-    /// Begins.
+    /// Begins. `files`: whether files beside evidence and result file are wanted.
     pub fn new(
         output: &'a mut Output,
         evidence: Option<Rc<Evidence>>,
         file: Option<ResultFile>,
+        files: bool,
     ) -> Follower<'a> {
-        let progress = Progress::new("");
-        let (checked, failure) = (None, None);
-        Follower { output, evidence, checked, file, progress, begun: false, closed: false, failure }
+        let files = files || evidence.is_some() || file.is_some();
+        let (checked, ended) = (Instant::now(), Ended::default());
+        Follower { output, evidence, checked, file, files, progress: None, ended }
     }
 
-    /// Ends it. Returns whether standard output was closed, and what failed.
-    pub fn finish(self) -> (bool, Option<Failure>) {
-        self.progress.finish();
-        if let Some(file) = self.file.filter(|_| self.failure.is_none()) {
-            file.finish();
+    /// Ends it. Of a study that is complete nothing is left to resume.
+    pub fn finish(mut self, complete: bool) -> Ended {
+        self.progress = None;
+        match (self.file, &self.evidence) {
+            (Some(file), _) if complete => file.finish(),
+            (_, Some(evidence)) if !complete => {
+                evidence.keep(Writer::checkpoint);
+            }
+            _ => {}
         }
-        (self.closed, self.failure)
+        self.ended
     }
 
     fn flow(&mut self, result: Result<(), Failure>) -> ControlFlow<()> {
         match result {
             Ok(()) => ControlFlow::Continue(()),
             Err(failure) => {
-                self.failure = Some(failure);
+                self.ended.failure = Some(failure);
                 ControlFlow::Break(())
             }
         }
     }
 
-    fn take(&mut self, record: &Record) -> Result<(), Failure> {
-        // First the files: what they have is not lost where standard output is closed.
-        if let Some(file) = self.file.as_mut().filter(|_| record.role == Role::Part) {
-            file.append(&record.line)?;
-            interrupt::farewell(Some(format!("interrupted; resume with {}", file.resume_command())));
-        }
-        self.keep(&record.line);
-        if !self.output.is_json() || self.closed {
-            return Ok(());
-        }
-        match self.progress.aside(|| self.output.json(&record.line)) {
-            // The files are wanted all the same.
-            Err(Failure::ClosedPipe) if self.file.is_some() || self.evidence.is_some() => {
-                self.closed = true;
-                Ok(())
-            }
-            result => result,
+    /// Does something while no bar is drawn.
+    fn aside<T>(progress: Option<&Progress>, act: impl FnOnce() -> T) -> T {
+        match progress {
+            Some(progress) => progress.aside(act),
+            None => act(),
         }
     }
 
-    /// Adds a line to the evidence, which is readable up to here from time to time.
-    fn keep(&mut self, line: &str) {
+    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+        // First the files: what they have is not lost where nothing can be printed.
+        if let Some(file) = &mut self.file {
+            if record.role == Role::Part {
+                file.append(&record.line)?;
+            }
+            if !file.is_announced() {
+                interrupt::farewell(Some(file.announce()));
+            }
+        }
+        if let Some(evidence) = &self.evidence {
+            evidence.keep(|writer| writer.line_of_result(&record.line));
+        }
+        self.checkpoint();
+        if !self.output.is_json() || self.ended.unprinted.is_some() {
+            return Ok(());
+        }
+        let printed = Follower::aside(self.progress.as_ref(), || self.output.json(&record.line));
+        match printed {
+            Err(failure) if self.files => {
+                self.ended.unprinted = Some(failure);
+                Ok(())
+            }
+            printed => printed,
+        }
+    }
+
+    /// Makes the evidence readable up to here, from time to time.
+    fn checkpoint(&mut self) {
         let Some(evidence) = &self.evidence else { return };
-        evidence.keep(|writer| writer.line_of_result(line));
-        if self.checked.is_none_or(|checked| checked.elapsed() >= CHECKPOINT) {
+        if self.checked.elapsed() >= CHECKPOINT {
             evidence.keep(Writer::checkpoint);
-            self.checked = Some(Instant::now());
+            self.checked = Instant::now();
         }
         if evidence.has_failed() {
-            self.progress.aside(|| warn(evidence::NO_LONGER));
+            Follower::aside(self.progress.as_ref(), || warn(evidence::NO_LONGER));
             self.evidence = None;
         }
     }
@@ -104,16 +130,34 @@ impl Follow for Follower<'_> {
 
     fn progress(&mut self, standing: Standing) -> ControlFlow<()> {
         let Standing { done, total, message } = standing;
-        if !std::mem::replace(&mut self.begun, true) {
-            // Work that was done before takes no time now.
-            self.progress.begin(done, total);
-        }
-        self.progress.tell(done, total, message);
+        // Work that was done before the first word of it takes no time now.
+        let progress = self.progress.get_or_insert_with(|| Progress::new(done, total));
+        progress.tell(done, total, message);
+        self.checkpoint();
         ControlFlow::Continue(())
     }
 
     fn part(&mut self, part: &Value) -> ControlFlow<()> {
         let result = self.file.as_mut().map_or(Ok(()), |file| file.keep(part));
         self.flow(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lets_a_study_be_resumed_goes_when_it_is_complete() {
+        for complete in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = ResultFile::create(&folder.path().join("a"), "instr").unwrap();
+            let mut output = Output::new(false);
+            let mut follower = Follower::new(&mut output, None, Some(file), false);
+            assert!(follower.record(Record::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
+            assert!(follower.part(&Value::from(1)).is_continue());
+            follower.finish(complete);
+            assert_eq!(folder.path().join("a.journal").exists(), !complete);
+        }
     }
 }

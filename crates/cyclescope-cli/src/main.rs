@@ -34,6 +34,7 @@ mod source;
 mod tool;
 
 use args::{Cli, Command, Common};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use cyclescope::study::{self, StudyInfo};
 use failure::Failure;
@@ -119,7 +120,10 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
 fn usage(error: &clap::Error) -> ExitCode {
     // The arguments could not be parsed, so only their text shows whether JSON was asked for.
     let json = std::env::args_os().any(|argument| argument == "--json");
-    if let Some(failure) = error.use_stderr().then(unknown_option).flatten() {
+    // Other mistakes are named by clap, and a value may look like an option.
+    let snippet = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("[SNIPPET]".to_string()));
+    let misspelt = error.kind() == ErrorKind::UnknownArgument || snippet;
+    if let Some(failure) = misspelt.then(unknown_option).flatten() {
         return ExitCode::from(failure.report(json));
     }
     if error.use_stderr() && json {
@@ -135,7 +139,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// takes a misspelt option for it and complains of the snippet that follows.
 fn unknown_option() -> Option<Failure> {
     let command = plain::with_commands(Cli::command(), study::ALL);
-    let given = || std::env::args().skip(1).take_while(|argument| argument != "--");
+    let given = || std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let given = || given().take_while(|argument| argument != "--");
     let chosen = given().find_map(|argument| command.find_subcommand(argument));
     let arguments = chosen.into_iter().chain([&command]).flat_map(|command| command.get_arguments());
     let mut known: Vec<&str> = arguments.filter_map(|argument| argument.get_long()).collect();

@@ -1,6 +1,6 @@
 //! Labels and values in two columns, and tables, that fit 80 characters.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, harmless};
 use crate::output::{Output, WIDTH, wrapped};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use cyclescope::machine::fact::Fact;
@@ -30,7 +30,7 @@ impl Page<'_> {
             self.output.line("")?;
         }
         self.begun = true;
-        let title = self.output.bold(title);
+        let title = self.output.bold(&harmless(title));
         self.output.line(title)
     }
 
@@ -60,7 +60,7 @@ impl Page<'_> {
     /// A shell command, which can be copied even where it takes several lines.
     pub fn command(&mut self, label: &str, command: &str) -> Result<(), Failure> {
         let mut label = label;
-        let lines = wrapped(command, WIDTH - INDENT - 2);
+        let lines = wrapped(&harmless(command), WIDTH - INDENT - 2);
         for (index, line) in lines.iter().enumerate() {
             let more = if index + 1 < lines.len() { " \\" } else { "" };
             self.output.line(format!("  {label:<width$}{line}{more}", width = INDENT - 2))?;
@@ -73,7 +73,7 @@ impl Page<'_> {
     pub fn table_row(&mut self, label: &str, value: &str, text: &str) -> Result<(), Failure> {
         let column = 4 + LABEL + 1 + VALUE + 1;
         let mut start = format!("    {label:<LABEL$} {value:>VALUE$}");
-        for line in wrapped(text, WIDTH - column) {
+        for line in wrapped(&harmless(text), WIDTH - column) {
             self.output.line(format!("{start:<width$}{line}", width = column))?;
             start.clear();
         }
@@ -88,7 +88,7 @@ impl Page<'_> {
         paint: impl Fn(&Output, &str) -> String,
     ) -> Result<(), Failure> {
         let mut label = label;
-        for line in wrapped(value, WIDTH - INDENT) {
+        for line in wrapped(&harmless(value), WIDTH - INDENT) {
             let line = paint(self.output, &line);
             self.output.line(format!("  {label:<width$}{line}", width = INDENT - 2))?;
             label = "";
@@ -115,14 +115,14 @@ pub fn table(heading: &[&str]) -> Table {
 /// Prints a table.
 pub fn print(page: &mut Page, table: &Table) -> Result<(), Failure> {
     for line in table.lines() {
-        page.output.line(format!(" {}", line.trim_end()))?;
+        page.output.line(format!(" {}", harmless(line.trim_end())))?;
     }
     Ok(())
 }
 
 /// Prints what a table's reader should know.
 pub fn note(page: &mut Page, text: &str) -> Result<(), Failure> {
-    for line in wrapped(text, WIDTH - 2) {
+    for line in wrapped(&harmless(text), WIDTH - 2) {
         let line = page.output.faint(&line);
         page.output.line(format!("  {line}"))?;
     }

@@ -15,7 +15,7 @@ use cyclescope::record::exit;
 use cyclescope::result::answers::Answers;
 use cyclescope::result::container::{Container, ContainerError};
 use cyclescope::run::Request;
-use cyclescope::study::{self, Follow, Plain, Progress, Record, Selected, Stop, Study, StudyInfo};
+use cyclescope::study::{Follow, Plain, Progress, Record, Selected, Stop, Study, StudyInfo};
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
@@ -90,7 +90,7 @@ pub fn plain(
     let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
     let study = (plain.select)(Selected { subjects, plan, open });
     let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name)).transpose()?;
-    let order = Order { file, ..Order::new(common, &machine, &repro) };
+    let order = Order { file, ..Order::new(common, &machine, &repro)? };
     drive(&Table(plain.columns), &mut Told { study, lines: Vec::new() }, order, output)
 }
 
@@ -145,7 +145,7 @@ impl Study for Told {
     fn restore(container: &Container) -> Result<Told, ContainerError> {
         let name = &container.manifest.origin.study;
         let unknown = || ContainerError::fact("study", format!("there is no study {name}"));
-        let info = study::ALL.iter().find(|study| study.name == name).ok_or_else(unknown)?;
+        let info = StudyInfo::named(name).ok_or_else(unknown)?;
         Ok(Told { study: (info.restore)(container)?, lines: Vec::new() })
     }
 
@@ -212,15 +212,51 @@ mod tests {
     use super::*;
     use crate::args::Cli;
     use clap::CommandFactory;
+    use cyclescope::executor::Open;
+
+    /// What a batch of no programs costs.
+    struct Fruit {
+        subjects: Vec<&'static str>,
+        open: Open,
+    }
+
+    #[derive(Serialize)]
+    struct FruitRecord {
+        name: &'static str,
+        arena: usize,
+    }
+
+    impl Study for Fruit {
+        fn name(&self) -> &'static str {
+            FRUIT.name
+        }
+
+        fn plan(&self) -> io::Result<Value> {
+            Ok(self.subjects.clone().into())
+        }
+
+        fn restore(_: &Container) -> Result<Fruit, ContainerError> {
+            Err(ContainerError::Unfinished)
+        }
+
+        fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
+            let executor = answers.executor(|| (self.open)())?;
+            for &name in &self.subjects {
+                let record = FruitRecord { name, arena: executor.arena_len() };
+                assert!(follow.record(Record::new(FRUIT.name, &record)).is_continue());
+            }
+            Ok(())
+        }
+    }
 
     const FRUIT: StudyInfo = StudyInfo {
         name: "fruit",
         about: "what fruit costs",
-        restore: |_| Err(ContainerError::Unfinished),
+        restore: |container| Ok(Box::new(Fruit::restore(container)?)),
         plain: Some(Plain {
             subjects: &[("apple", "round"), ("pear", "not round")],
-            columns: &["name", "cost"],
-            select: |_| unreachable!("nothing is measured here"),
+            columns: &["name", "arena"],
+            select: |Selected { subjects, open, .. }| Box::new(Fruit { subjects, open }),
         }),
     };
 
@@ -238,6 +274,24 @@ mod tests {
         assert!(parsed(&["doctor"]).unwrap().is_none() && parsed(&["fruit", "--nothing"]).is_err());
         let refused = subjects(&FRUIT.plain.unwrap(), "fruit", &["pera".to_string()]).unwrap_err();
         assert!(refused.text().contains("`pera`"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_study_without_a_front_is_measured_printed_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+        let arguments = ["fruit", "pear", "--quick", "--out", &path("out"), "--evidence", &path("evidence")];
+        let (info, common, args) = parsed(&arguments).unwrap().unwrap();
+        if let Err(refused) = (common.offer().check)(&run::machine(&common).unwrap()) {
+            return println!("skipped: {refused}");
+        }
+        let code = plain(&info, &common, &args, &mut Output::new(false)).unwrap();
+        let file = std::fs::read_to_string(path("out")).unwrap();
+        let line: Value = serde_json::from_str(&file).unwrap();
+        assert_eq!((code, &line["kind"], &line["name"]), (exit::DONE, &"fruit".into(), &"pear".into()));
+        let container = Container::open(path("evidence").as_ref()).unwrap();
+        assert!(container.manifest.finished && container.manifest.facts == serde_json::json!(["pear"]));
+        assert_eq!(container.records().unwrap().next().unwrap().unwrap(), line);
     }
 
     #[test]

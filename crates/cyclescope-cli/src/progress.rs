@@ -7,21 +7,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar at its start.
-    pub fn new(message: &str) -> Progress {
+    /// A bar of work of which a part was done before.
+    pub fn new(done: u64, total: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}");
         bar.set_style(style.expect("the template is a constant"));
-        bar.set_message(message.to_string());
+        bar.set_length(total);
+        bar.set_position(done);
+        bar.reset_eta();
         interrupt::drawing(!bar.is_hidden());
         Progress(bar)
-    }
-
-    /// Work that was done before, which takes no time now.
-    pub fn begin(&self, done: u64, total: u64) {
-        self.0.set_length(total);
-        self.0.set_position(done);
-        self.0.reset_eta();
     }
 
     /// Shows the work that is done.
@@ -37,7 +32,7 @@ impl Progress {
     }
 
     /// Ends it.
-    pub fn finish(&self) {
+    fn finish(&self) {
         self.0.finish_and_clear();
         interrupt::drawing(false);
     }

@@ -28,19 +28,23 @@ pub use cyclescope::study::run::NAME;
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
     if let Some(mut library) = Library::find(args)? {
-        if executor::capabilities(common, &machine(common)?).library.is_err() {
+        let machine = machine(common)?;
+        if executor::capabilities(common, &machine).library.is_err() {
             return Err(Failure::from(Unavailable {
                 what: format!("a function in {}", common.offer().place),
                 why: "it is in a library of a process, and nothing of a process is mapped there".to_string(),
                 remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
             }));
         }
+        let repro = repro::run(common, args, None, request.seed);
+        // What is refused is refused before the library's constructors run.
+        let order = Order::new(common, &machine, &repro)?;
         let json = common.json;
         let folder = library.folder.take();
         return isolated(
             || library.load(),
             folder,
-            |function| call(common, args, function, &request, output),
+            |function| call(common, function, &request, order, output),
             |failure| failure.report(json),
         );
     }
@@ -54,15 +58,13 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
 /// Measures a function: a call of it less a call of an empty one.
 fn call(
     common: &Common,
-    args: &RunArgs,
     function: &Function,
     request: &Request,
+    order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let machine = machine(common)?;
-    let repro = repro::run(common, args, None, request.seed);
-    let study = study(common, &machine, &function.snippet(), request, &repro)?;
-    drive(&Run, &mut study.less(&function.empty_snippet()), Order::new(common, &machine, &repro), output)
+    let study = study(common, order.machine, &function.snippet(), request, order.repro)?;
+    drive(&Run, &mut study.less(&function.empty_snippet()), order, output)
 }
 
 /// How `run` looks.
@@ -82,8 +84,8 @@ impl Front for Run {
 
     fn failure(&self, study: &RunStudy, error: Error) -> Failure {
         match error {
-            Error::Run(RunError::BadBatch(bad)) if study.how().unit.is_some() => {
-                let remedy = format!("give --unroll {}, or use --loop", bad.expected);
+            Error::Run(RunError::BadBatch(bad)) if bad.part == "snippet" => {
+                let remedy = format!("{} fit; --loop repeats them", bad.expected);
                 Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
             }
             Error::Run(error) if study.is_of_function() => {
@@ -148,7 +150,7 @@ fn answer(
 ) -> Result<u8, Failure> {
     executor::judge(common, snippet, request.loop_count.is_some())?;
     let mut study = study(common, machine, snippet, request, &repro)?;
-    drive(&Run, &mut study, Order::new(common, machine, &repro), output)
+    drive(&Run, &mut study, Order::new(common, machine, &repro)?, output)
 }
 
 fn study(

@@ -154,6 +154,7 @@ fn a_run_with_all_its_decisions_is_the_same_again() {
     // What the executor said of its surroundings is told again.
     assert!(record.caveats.iter().any(|caveat| caveat.text.contains("another run")), "{:?}", record.caveats);
     assert_eq!(record.changed, ["CR8"]);
+    assert_eq!(cyclescope::study::replay(&container), Ok(told.clone()));
     let line = container.records().unwrap().next().unwrap().unwrap();
     assert_eq!(line, serde_json::from_str::<serde_json::Value>(&told[0].line).unwrap());
 }

@@ -44,7 +44,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let options = OpenOptions { force: common.force, ..OpenOptions::default() };
     let mut study = Evaluate::new(machine.clone(), plan, options, repro.clone());
     let plots = args.plots.as_deref();
-    let order = Order { plots, ..Order::new(common, &machine, &repro) };
+    let order = Order { plots, ..Order::new(common, &machine, &repro)? };
     drive(&Look { draws: plots.is_some() }, &mut study, order, output)
 }
 

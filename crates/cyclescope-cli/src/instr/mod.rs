@@ -97,6 +97,10 @@ impl Front for Instr {
         }
     }
 
+    fn exports(&self) -> bool {
+        self.csv.is_some() || self.markdown.is_some()
+    }
+
     fn export(&self, study: &InstrStudy) -> Result<(), Failure> {
         let rows = study.rows.all();
         export_to(self.csv.as_deref(), &rows, |rows, out| export::csv(rows, out))?;
@@ -198,7 +202,7 @@ impl<'a> Bench<'a> {
         let open = executor::opening(common, self.machine, self.plan.clock.reads_counter());
         let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, resumed.kept);
         let front = Instr { csv: args.csv.clone(), markdown: args.markdown.clone() };
-        let order = Order { file, ..Order::new(common, self.machine, &repro) };
+        let order = Order { file, ..Order::new(common, self.machine, &repro)? };
         drive(&front, &mut study, order, output)
     }
 }

@@ -105,7 +105,7 @@ impl Ask<'_> {
     fn answer(&self, loaded: &Loaded, output: &mut Output) -> Result<u8, Failure> {
         let Ask { common, args, machine, .. } = *self;
         let repro = repro::marker(common, args, self.seed);
-        let order = Order { plots: args.plots.as_deref(), ..Order::new(common, machine, &repro) };
+        let order = Order { plots: args.plots.as_deref(), ..Order::new(common, machine, &repro)? };
         let mut study = self.study(loaded, &repro)?;
         drive(&Marker { assembly: args.assembly }, &mut study, order, output)
     }

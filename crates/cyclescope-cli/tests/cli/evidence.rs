@@ -152,6 +152,27 @@ fn records_of_markers_are_the_same_again() {
 }
 
 #[test]
+fn evidence_is_complete_where_nothing_can_be_printed() {
+    let folder = folder();
+    for json in [&["--json"][..], &[]] {
+        let path = folder.path().join(format!("evidence{}", json.len()));
+        let text = path.to_str().expect("text");
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("cyclescope"));
+        command.args(["run", "--quick", "--evidence", text, "imul rax, rax"]).args(json);
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
+        let ended = command.stdout(full).stderr(std::process::Stdio::null()).status().expect("it runs");
+        assert_eq!(ended.code(), Some(1));
+        answer_of_replay(text);
+    }
+}
+
+/// Fails where evidence is not that of a whole run.
+fn answer_of_replay(text: &str) {
+    let answer = answer(&mut cyclescope(&["replay", text]));
+    assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+}
+
+#[test]
 fn a_command_that_was_killed_leaves_no_result() {
     let folder = folder();
     let path = folder.path().join("evidence");

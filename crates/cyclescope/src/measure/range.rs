@@ -6,10 +6,8 @@ use super::Plan;
 const ITERATIONS_MOST: u64 = 1 << 40;
 /// Bytes of code at most: bodies have to fit an arena of some megabytes.
 pub(crate) const CODE_MOST: usize = 64 << 20;
-/// Rounds of a layout at most,
-const ROUNDS_MOST: u32 = 1 << 16;
-/// and where each has programs of its own.
-const COLD_ROUNDS_MOST: u32 = 1 << 12;
+/// Rounds of a layout at most; the command line takes up to 100 000.
+const ROUNDS_MOST: u32 = 1 << 17;
 /// Layouts at most.
 const LAYOUTS_MOST: usize = 1 << 14;
 /// Seconds.
@@ -19,7 +17,6 @@ impl Plan {
     /// A field that is out of its range.
     pub(crate) fn unsound(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value < 1e9;
-        let rounds_most = if self.cold.branches { COLD_ROUNDS_MOST } else { ROUNDS_MOST };
         let checks = [
             ("confidence", (1e-6..1.0).contains(&self.confidence)),
             ("loop_count", self.loop_count.is_none_or(|count| (1..=ITERATIONS_MOST).contains(&count))),
@@ -27,7 +24,7 @@ impl Plan {
             ("imul_latency", self.imul_latency.is_none_or(positive)),
             ("step", positive(self.step)),
             ("adders", self.adders.is_none_or(|adders| (1..=64).contains(&adders))),
-            ("rounds", (1..=rounds_most).contains(&self.rounds)),
+            ("rounds", (1..=ROUNDS_MOST).contains(&self.rounds)),
             ("warm_up", self.warm_up.is_none_or(|rounds| rounds <= ROUNDS_MOST)),
             ("layouts", (1..=LAYOUTS_MOST).contains(&self.layouts)),
             ("layouts_most", self.layouts_most <= LAYOUTS_MOST),

@@ -3,7 +3,7 @@
 //! The answers are live, or live and kept as evidence, or those of evidence. A study that learns everything through here
 //! takes the same course again over its evidence, and comes to the same result.
 
-use super::container::{Container, ContainerError, Event, Evidence};
+use super::container::{Container, ContainerError, Event, Evidence, plain};
 use super::recording::{ExecutorFacts, Recording};
 use super::replaying::{Recorded, Replaying};
 use crate::error::{Error, RunError};
@@ -39,6 +39,15 @@ impl Answers {
     /// If its readings are damaged.
     pub fn recorded(container: &Container) -> Result<Answers, ContainerError> {
         Ok(Answers(Source::Recorded(Rc::new(Recorded::new(container)?))))
+    }
+
+    /// An error in what was answered: a replay that meets it has not come to the end of its evidence.
+    pub(crate) fn damaged(&self, how: impl Into<String>) -> RunError {
+        let error = RunError::Replay { how: how.into() };
+        match &self.0 {
+            Source::Recorded(recorded) => recorded.end(error),
+            _ => error,
+        }
     }
 
     /// Whether every recorded answer has been given; live ones have no end.
@@ -85,15 +94,18 @@ impl Answers {
             Source::Live => ask(),
             Source::Kept(evidence) => {
                 let answer = evidence.aside(ask)?;
-                evidence.keep(|writer| {
-                    let of = super::container::plain(&answer)?;
-                    writer.event(&Event::Kept { of }, &[])
-                });
-                Ok(answer)
+                // The study goes on with what a replay will read, so that both take the same course.
+                let of = plain(&answer).map_err(|error| RunError::io("keeping an answer", &error))?;
+                let read = T::deserialize(&of).map_err(|error| {
+                    RunError::machinery("reading back an answer", error.to_string(), "leave --evidence out")
+                })?;
+                evidence.keep(|writer| writer.event(&Event::Kept { of }, &[]));
+                Ok(read)
             }
             Source::Recorded(recorded) => {
                 let (of, _) = recorded.kept(0)?;
-                T::deserialize(of).map_err(|error| RunError::Replay { how: error.to_string() }.into())
+                let damaged = |error: serde_json::Error| RunError::Replay { how: error.to_string() };
+                T::deserialize(of).map_err(|error| recorded.end(damaged(error)).into())
             }
         }
     }

@@ -35,8 +35,6 @@ const ENDS: &str = "the recording ends here";
 
 struct State {
     events: Events,
-    /// What the next question shall meet, if it was looked at already.
-    next: Option<(Event, Vec<Sample>)>,
     /// The time that was told last.
     now: Duration,
     /// Why no further answer can be given.
@@ -48,9 +46,6 @@ impl State {
     fn next(&mut self, most: usize) -> Result<(Event, Vec<Sample>), RunError> {
         if let Some(error) = &self.ended {
             return Err(error.clone());
-        }
-        if let Some(next) = self.next.take() {
-            return Ok(next);
         }
         match self.events.take(most) {
             Ok(Some(next)) => Ok(next),
@@ -67,7 +62,7 @@ fn different(what: &str) -> RunError {
 impl Recorded {
     /// Those of a container.
     pub(super) fn new(container: &Container) -> Result<Recorded, ContainerError> {
-        let state = State { events: container.events()?, next: None, now: Duration::ZERO, ended: None };
+        let state = State { events: container.events()?, now: Duration::ZERO, ended: None };
         Ok(Recorded(RefCell::new(state)))
     }
 
@@ -78,14 +73,9 @@ impl Recorded {
 
     /// Whether every answer has been given. Not where an answer is damaged, or was one to another question.
     pub(super) fn is_exhausted(&self) -> bool {
-        let mut state = self.0.borrow_mut();
-        match state.next(usize::MAX) {
-            Ok(next) => {
-                state.next = Some(next);
-                false
-            }
-            Err(error) => matches!(error, RunError::Replay { how } if how == ENDS),
-        }
+        let state = self.0.borrow();
+        let ends = |error: &RunError| matches!(error, RunError::Replay { how } if how == ENDS);
+        state.events.are_over() && state.ended.as_ref().is_none_or(ends)
     }
 
     /// What was kept, with no more readings than this.

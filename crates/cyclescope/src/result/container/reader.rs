@@ -105,13 +105,18 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Self::Item> {
         let number = self.numbers.next()?;
+        let mut left = std::mem::replace(&mut self.numbers, 1..=0);
         let damaged = |how: String| ContainerError::damaged(self.part.file(), format!("line {number}"), how);
         let mut line = Vec::new();
         let read = (&mut self.reader).take(LINE_MOST).read_until(b'\n', &mut line);
-        Some(
-            read.map_err(|error| damaged(error.to_string()))
-                .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string()))),
-        )
+        let line = read
+            .map_err(|error| damaged(error.to_string()))
+            .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string())));
+        // Nothing that follows a damaged line can be read: their number is one that the file gives.
+        if line.is_ok() {
+            std::mem::swap(&mut self.numbers, &mut left);
+        }
+        Some(line)
     }
 }
 
@@ -123,6 +128,11 @@ pub struct Events {
 }
 
 impl Events {
+    /// Whether all events have been.
+    pub(in crate::result) fn are_over(&self) -> bool {
+        self.left == 0
+    }
+
     /// The next event with its readings, of which it may have this many; none where all events have been.
     pub fn take(&mut self, most: usize) -> Result<Option<(Event, Vec<Sample>)>, ContainerError> {
         if self.left == 0 {
