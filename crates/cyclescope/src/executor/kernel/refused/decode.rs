@@ -24,7 +24,7 @@ const OPEN: [u8; 8] = [0x0f, 0x62, 0xc4, 0xc5, 0x8f, 0xd5, 0xc7, 0xff];
 
 /// An instruction at an offset.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct DecodedInstruction {
     /// The instruction, its address counted from [`BASE`].
     pub instruction: Instruction,
     /// Whether every processor that has it takes these bytes for it.
@@ -39,7 +39,7 @@ pub(super) struct Step {
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     /// One instruction, or two where processors differ; none where all raise a fault.
-    Steps(Vec<Step>),
+    Instructions(Vec<DecodedInstruction>),
     /// Bytes that the decoder does not know.
     Unknown,
     /// An instruction that goes on behind the code's end.
@@ -61,23 +61,25 @@ impl<'a> Offsets<'a> {
     /// What stands at an offset inside of the code.
     pub(crate) fn at(&mut self, offset: usize) -> Found {
         let rest = &self.bytes[offset..self.bytes.len().min(offset + LONGEST)];
-        let mut steps: Vec<Step> = Vec::new();
+        let mut instructions: Vec<DecodedInstruction> = Vec::new();
         let mut cut = false;
         for options in [DecoderOptions::NONE, DecoderOptions::AMD] {
             let (instruction, sure, error) = self.decode(rest, offset, options);
             cut |= error == DecoderError::NoMoreBytes;
-            if instruction.is_invalid() || steps.iter().any(|known| same(&known.instruction, &instruction)) {
+            if instruction.is_invalid()
+                || instructions.iter().any(|known| same(&known.instruction, &instruction))
+            {
                 continue;
             }
             let writes = writes(&instruction, &mut self.factory);
             let locked = prefixes(rest).contains(&0xf0);
-            steps.push(Step { instruction, sure, locked, writes });
+            instructions.push(DecodedInstruction { instruction, sure, locked, writes });
         }
-        match steps.is_empty() {
+        match instructions.is_empty() {
             _ if cut => Found::Cut,
-            true if self.faults(rest) => Found::Steps(steps),
+            true if self.faults(rest) => Found::Instructions(instructions),
             true => Found::Unknown,
-            false => Found::Steps(steps),
+            false => Found::Instructions(instructions),
         }
     }
 

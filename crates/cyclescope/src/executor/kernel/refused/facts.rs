@@ -1,6 +1,6 @@
 //! What is known of the registers' values before the code runs, wherever it came from.
 
-use super::decode::Step;
+use super::decode::DecodedInstruction;
 use iced_x86::{Code, OpKind, Register};
 
 /// What is known of one register.
@@ -65,15 +65,15 @@ impl Facts {
     }
 
     /// What is known after an instruction.
-    pub(crate) fn after(&self, step: &Step) -> Facts {
-        if !step.sure {
+    pub(crate) fn after(&self, decoded: &DecodedInstruction) -> Facts {
+        if !decoded.sure {
             return Facts::default();
         }
         let mut after = *self;
-        for register in (0..16).filter(|register| step.writes & (1 << register) != 0) {
+        for register in (0..16).filter(|register| decoded.writes & (1 << register) != 0) {
             after.forget(register);
         }
-        let instruction = &step.instruction;
+        let instruction = &decoded.instruction;
         let (to, from) = (instruction.op0_register(), instruction.op1_register());
         let to_register = instruction.op0_kind() == OpKind::Register;
         match instruction.code() {
@@ -88,7 +88,7 @@ impl Facts {
                 after.0[to.number()] = Fact::Constant(0);
             }
             // On some processors a LOCK prefix makes it CR8.
-            Code::Mov_r64_cr if from == Register::CR0 && !step.locked => {
+            Code::Mov_r64_cr if from == Register::CR0 && !decoded.locked => {
                 after.0[to.number()] = Fact::Cr0;
             }
             Code::Xgetbv if self.ecx() == Some(0) => {

@@ -1,6 +1,6 @@
 //! Where direct branches lead in one stretch of code, and what is known of the registers there.
 
-use super::decode::{Found, LONGEST, Offsets, Step, target};
+use super::decode::{DecodedInstruction, Found, LONGEST, Offsets, target};
 use super::facts::{COUNTER, Facts};
 use super::instruction::{self, is_direct, is_indirect};
 use super::reason::Reason;
@@ -68,26 +68,26 @@ impl<'a> Flow<'a> {
         if self.found[offset].is_none() {
             self.found[offset] = Some(self.offsets.at(offset));
         }
-        let Some(Found::Steps(steps)) = self.found[offset].clone() else { return };
-        for step in steps {
-            let after = facts.after(&step);
-            if is_direct(&step.instruction) {
+        let Some(Found::Instructions(instructions)) = self.found[offset].clone() else { return };
+        for decoded in instructions {
+            let after = facts.after(&decoded);
+            if is_direct(&decoded.instruction) {
                 // Registers go back to what they were before the transaction.
-                let aborts = step.instruction.mnemonic() == Mnemonic::Xbegin;
+                let aborts = decoded.instruction.mnemonic() == Mnemonic::Xbegin;
                 let there = if aborts { Facts::default() } else { after };
-                if let Some(target) = self.inside(&step) {
+                if let Some(target) = self.inside(&decoded) {
                     self.reach(target, there);
                 }
             }
-            if goes_on(&step) {
-                self.reach(offset + step.instruction.len(), after);
+            if goes_on(&decoded) {
+                self.reach(offset + decoded.instruction.len(), after);
             }
         }
     }
 
     /// Where a direct branch leads, if not out of the stretch.
-    fn inside(&self, step: &Step) -> Option<usize> {
-        usize::try_from(target(&step.instruction)).ok().filter(|target| *target <= self.bytes.len())
+    fn inside(&self, decoded: &DecodedInstruction) -> Option<usize> {
+        usize::try_from(target(&decoded.instruction)).ok().filter(|target| *target <= self.bytes.len())
     }
 
     /// What is known at the stretch's end; nothing where no way was found to it.
@@ -97,27 +97,28 @@ impl<'a> Flow<'a> {
 
     /// Whether a branch was reached that may lead to anywhere.
     pub(crate) fn is_indirect(&self) -> bool {
-        self.steps().any(|(_, step)| is_indirect(&step.instruction))
+        self.instructions().any(|(_, decoded)| is_indirect(&decoded.instruction))
     }
 
     /// Whether every way that enters at the start leaves at the end, so that copies of the stretch only follow each
     /// other.
     pub(crate) fn is_closed(&self) -> bool {
         let cut = self.found.iter().flatten().any(|found| matches!(found, Found::Cut));
-        let leaves = |step: &Step| is_direct(&step.instruction) && self.inside(step).is_none();
+        let leaves =
+            |decoded: &DecodedInstruction| is_direct(&decoded.instruction) && self.inside(decoded).is_none();
         // The decoder may have judged bytes that it takes for too few to be an instruction, and more would follow.
         let near_end = self.bytes.len().saturating_sub(LONGEST);
         let unknown = self.found[near_end..].iter().flatten().any(|found| matches!(found, Found::Unknown));
-        !cut && !unknown && !self.steps().any(|(_, step)| leaves(step))
+        !cut && !unknown && !self.instructions().any(|(_, decoded)| leaves(decoded))
     }
 
-    fn steps(&self) -> impl Iterator<Item = (usize, &Step)> {
+    fn instructions(&self) -> impl Iterator<Item = (usize, &DecodedInstruction)> {
         self.found.iter().enumerate().flat_map(|(offset, found)| {
-            let steps: &[Step] = match found {
-                Some(Found::Steps(steps)) => steps,
+            let instructions: &[DecodedInstruction] = match found {
+                Some(Found::Instructions(instructions)) => instructions,
                 _ => &[],
             };
-            steps.iter().map(move |step| (offset, step))
+            instructions.iter().map(move |decoded| (offset, decoded))
         })
     }
 
@@ -128,27 +129,27 @@ impl<'a> Flow<'a> {
             let reason = match found.as_ref()? {
                 Found::Unknown => Some(Reason::UnknownEncoding),
                 Found::Cut => Some(Reason::CutOff),
-                Found::Steps(steps) => {
-                    steps.iter().find_map(|step| self.step(step, &facts.unwrap_or_default(), lone))
-                }
+                Found::Instructions(instructions) => instructions
+                    .iter()
+                    .find_map(|decoded| self.refusal(decoded, &facts.unwrap_or_default(), lone)),
             };
             reason.map(|reason| At { offset, reason })
         })
     }
 
-    fn step(&self, step: &Step, facts: &Facts, lone: bool) -> Option<Reason> {
-        let leaves = || is_direct(&step.instruction) && self.inside(step).is_none();
-        instruction::always(&step.instruction, facts)
+    fn refusal(&self, decoded: &DecodedInstruction, facts: &Facts, lone: bool) -> Option<Reason> {
+        let leaves = || is_direct(&decoded.instruction) && self.inside(decoded).is_none();
+        instruction::always(&decoded.instruction, facts)
             .or_else(|| leaves().then_some(Reason::BranchLeaves))
-            .or_else(|| lone.then(|| instruction::alone(step, self.looped)).flatten())
+            .or_else(|| lone.then(|| instruction::alone(decoded, self.looped)).flatten())
     }
 }
 
 /// Whether the instruction behind it can follow. Nothing comes back from an exception; a call comes back by a
 /// branch to anywhere only.
-fn goes_on(step: &Step) -> bool {
+fn goes_on(decoded: &DecodedInstruction) -> bool {
     !matches!(
-        step.instruction.flow_control(),
+        decoded.instruction.flow_control(),
         FlowControl::UnconditionalBranch
             | FlowControl::IndirectBranch
             | FlowControl::Return

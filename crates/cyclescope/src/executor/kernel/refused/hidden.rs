@@ -22,8 +22,8 @@ fn reason(found: Option<&Found>) -> Option<Reason> {
     match found {
         None | Some(Found::Cut) => Some(Reason::CutOff),
         Some(Found::Unknown) => Some(Reason::UnknownEncoding),
-        Some(Found::Steps(steps)) => {
-            steps.iter().find_map(|step| always(&step.instruction, &Facts::default()))
+        Some(Found::Instructions(instructions)) => {
+            instructions.iter().find_map(|decoded| always(&decoded.instruction, &Facts::default()))
         }
     }
 }

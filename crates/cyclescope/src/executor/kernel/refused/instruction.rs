@@ -1,6 +1,6 @@
 //! One instruction, with what is known before it: is it refused?
 
-use super::decode::{self, Step};
+use super::decode::{self, DecodedInstruction};
 use super::facts::{COUNTER, Facts};
 use super::lists::{ALLOWED, Msr, READABLE, REFUSED, WAITS, WRITABLE};
 use super::reason::Reason;
@@ -52,8 +52,8 @@ fn control_register(instruction: &Instruction, facts: &Facts) -> Option<Reason> 
 }
 
 /// Why an instruction is refused where nothing could end it. Code that only goes forward comes to its end.
-pub(super) fn alone(step: &Step, counted: bool) -> Option<Reason> {
-    let instruction = &step.instruction;
+pub(super) fn alone(decoded: &DecodedInstruction, counted: bool) -> Option<Reason> {
+    let instruction = &decoded.instruction;
     if is_indirect(instruction) {
         return Some(Reason::LoneIndirect);
     }
@@ -67,7 +67,7 @@ pub(super) fn alone(step: &Step, counted: bool) -> Option<Reason> {
     if WAITS.contains(&instruction.mnemonic()) {
         return Some(Reason::LoneWait);
     }
-    (counted && step.writes & (1 << COUNTER) != 0).then_some(Reason::LoneCounter)
+    (counted && decoded.writes & (1 << COUNTER) != 0).then_some(Reason::LoneCounter)
 }
 
 /// Whether it leads to an offset that its bytes tell.
