@@ -42,7 +42,7 @@ pub fn run(lab: &mut Lab) -> Outcome {
                 recommended.insert((name(&verdict.short_code), name(&verdict.long_code)));
             }
             for method in found.methods.iter().filter_map(|evaluated| evaluated.method.as_ref()) {
-                seen.entry(method.subject.clock.name).or_default().add(method);
+                seen.entry(method.tested.clock.name).or_default().add(method);
             }
         }
         drop(neighbour);
@@ -68,7 +68,7 @@ struct Seen {
 impl Seen {
     fn add(&mut self, method: &Method) {
         self.overheads.extend(method.trimmed.map(|summary| summary.overhead));
-        self.steps.insert(format!("{:.0}", method.subject.step));
+        self.steps.insert(format!("{:.0}", method.tested.step));
         self.ergodic.insert(method.ergodic_trimmed());
     }
 
@@ -122,10 +122,10 @@ fn full(lab: &mut Lab) -> Outcome {
         let samples: u64 = method.sampled.ensembles.iter().map(|ensemble| ensemble.count).sum();
         println!(
             "{:<28} {samples:>11} samples in {:>5.1} s",
-            method.subject.clock.name, method.sampled.seconds
+            method.tested.clock.name, method.sampled.seconds
         );
         if samples < Size::PAPER.total() {
-            cut.push(method.subject.clock.name);
+            cut.push(method.tested.clock.name);
         } else {
             longest = longest.max(method.sampled.seconds);
         }

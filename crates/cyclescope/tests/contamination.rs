@@ -6,7 +6,7 @@ use cyclescope::clock::{Clock, Step};
 use cyclescope::executor::user::{User, UserOptions, capabilities};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
-use cyclescope::study::evaluate::Subject;
+use cyclescope::study::evaluate::TestedClock;
 use cyclescope::study::evaluate::contamination::{
     Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
 };
@@ -54,10 +54,10 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let subject =
-            Subject { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
+        let tested =
+            TestedClock { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
-        let rows = contamination(&mut user, &subject, time, &mut random).expect("code that ends");
+        let rows = contamination(&mut user, &tested, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {
             let wrong = Some(!must.contains(&row.fault));
             assert_ne!(row.verdict.happens(), wrong, "{:?} {:?}: {row:#?}", clock.start, clock.end);

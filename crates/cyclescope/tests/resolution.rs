@@ -4,7 +4,7 @@ use cyclescope::executor::user::{User, UserOptions, capabilities};
 use cyclescope::machine::Machine;
 use cyclescope::random::Random;
 use cyclescope::run::Request;
-use cyclescope::study::evaluate::Subject;
+use cyclescope::study::evaluate::TestedClock;
 use cyclescope::study::evaluate::resolution::{Body, Staircase, TIME, resolution};
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ fn one_addition_is_resolved() {
             return;
         }
     };
-    let subject = Subject {
+    let tested = TestedClock {
         clock: plan.clock,
         executor: "user",
         ruler: plan.clock,
@@ -56,7 +56,7 @@ fn one_addition_is_resolved() {
     let time = TIME.mul_f64((plan.step / 2.0).powi(2).max(1.0));
     while start.elapsed() < Duration::from_secs(60) {
         let seed = seen.len() as u64;
-        let found = resolution(&mut executor, &subject, time, &mut Random::new(seed)).expect("it runs");
+        let found = resolution(&mut executor, &tested, time, &mut Random::new(seed)).expect("it runs");
         let adds = found.staircase(Body::Adds).expect("both staircases");
         let readings = found.by_samples.iter().all(|pair| pair.one_cycle_from.is_some());
         if is_sharp(adds) && readings {

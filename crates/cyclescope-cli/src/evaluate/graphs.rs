@@ -41,9 +41,9 @@ impl Graphs<'_> {
 
     /// Minimum and variance of each ensemble.
     fn method(&mut self, method: &Method<'static>) {
-        let candidate = method.subject.candidate();
+        let candidate = method.tested.candidate();
         let (clock, file) = (candidate.to_string(), file(candidate));
-        let unit = unit(method.subject.clock.counts);
+        let unit = unit(method.tested.clock.counts);
         let samples = method.sampled.shape.size.samples;
         let note = format!("{}: {} samples in each ensemble", self.machine, samples);
         let by_ensemble = |figure: &dyn Fn(&Ensemble) -> f64| {

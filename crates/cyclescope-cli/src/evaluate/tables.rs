@@ -60,12 +60,12 @@ fn candidates(evaluation: &Evaluation) -> Vec<Candidate> {
 
 /// A method's name, marked where it does not count TSC ticks.
 fn name(method: &Method) -> String {
-    let unit = match method.subject.clock.counts {
+    let unit = match method.tested.clock.counts {
         Unit::Nanos => " (ns)",
         Unit::CoreCycles => " (cycles)",
         _ => "",
     };
-    format!("{}{unit}", method.subject.clock.name)
+    format!("{}{unit}", method.tested.clock.name)
 }
 
 /// The distributions and the paper's totals of some methods.
@@ -80,9 +80,9 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
             short(method.mean()),
             method.quantile(0.99).to_string(),
             whole(method.totals.max_deviation.into()),
-            short(method.subject.step),
+            short(method.tested.step),
         ];
-        distribution.add(method.subject.candidate(), name(method), figures);
+        distribution.add(method.tested.candidate(), name(method), figures);
     }
     distribution.print(page)?;
     page.section("The paper's criteria: variance, of variances and of minima must be 0")?;
@@ -96,10 +96,10 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
             integer(figures.variance_of_variances),
             integer(figures.variance_of_minima),
             figures.spurious_minima.to_string(),
-            short(in_steps(figures.total_variance_exact.value(), method.subject.step)),
+            short(in_steps(figures.total_variance_exact.value(), method.tested.step)),
             yes(method.ergodic()),
         ];
-        totals.add(method.subject.candidate(), name(method), figures);
+        totals.add(method.tested.candidate(), name(method), figures);
     }
     totals.print(page)?;
     note(
@@ -110,8 +110,8 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
     )?;
     // Of a few methods there is room for the reasons.
     for method in methods.iter().filter(|_| methods.len() <= REASONS_MOST) {
-        let why = criteria::why(&method.totals, method.subject.step);
-        note(page, &format!("{}: {why}.", method.subject.candidate()))?;
+        let why = criteria::why(&method.totals, method.tested.step);
+        note(page, &format!("{}: {why}.", method.tested.candidate()))?;
     }
     scaled(page, methods)
 }
@@ -127,7 +127,7 @@ fn scaled(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> 
             let (ensembles, samples) = (method.sampled.ensembles.len(), method.sampled.shape.size.samples);
             let text = format!(
                 "{}: {ensembles} x {samples} samples for lack of time, not {} x {}.",
-                method.subject.candidate(),
+                method.tested.candidate(),
                 method.asked.ensembles,
                 method.asked.samples
             );
@@ -145,7 +145,7 @@ fn left_out(page: &mut Page) -> Result<(), Failure> {
 /// What remains without interrupts and changes of frequency.
 pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), Failure> {
     page.section("Without interrupts and changes of frequency, in core cycles")?;
-    if methods.iter().any(|method| method.subject.emulated) {
+    if methods.iter().any(|method| method.tested.emulated) {
         return left_out(page);
     }
     let heading = ["method", "overhead", "spread", "steps²", "dropped", "ergodic"];
@@ -158,14 +158,14 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
         let figures = method.trimmed.map(|summary| {
             [
                 format!("± {:.2}", summary.overhead_spread),
-                short(in_steps(summary.variance, method.subject.step)),
+                short(in_steps(summary.variance, method.tested.step)),
                 format!("{:.1} %", 100.0 * summary.dropped_share),
                 yes(summary.ergodic),
             ]
         });
         let figures = figures.unwrap_or(std::array::from_fn(|_| "-".to_string()));
         let figures: Vec<String> = [overhead].into_iter().chain(figures).collect();
-        trimmed.add(method.subject.candidate(), name(method), figures);
+        trimmed.add(method.tested.candidate(), name(method), figures);
     }
     trimmed.print(page)?;
     note(
@@ -176,8 +176,8 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
     )?;
     for method in methods.iter().filter(|method| !method.ergodic_trimmed()) {
         if let Some(summary) = &method.trimmed {
-            let name = method.subject.candidate();
-            note(page, &format!("{name}: {}.", summary.why(method.subject.step)))?;
+            let name = method.tested.candidate();
+            note(page, &format!("{name}: {}.", summary.why(method.tested.step)))?;
         }
     }
     Ok(())
@@ -226,10 +226,10 @@ fn published_figures(method: &Method) -> Vec<String> {
     vec![
         method.totals.overhead_min.to_string(),
         whole(method.totals.total_variance),
-        short(in_steps(method.totals.total_variance_exact.value(), method.subject.step)),
+        short(in_steps(method.totals.total_variance_exact.value(), method.tested.step)),
         integer(method.totals.variance_of_variances),
         integer(method.totals.variance_of_minima),
-        short(method.subject.step),
+        short(method.tested.step),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::ensemble::Totals;
 use super::reader::{Sampled, Shape, Size};
 use super::sampling::{Sampling, Span, Take};
 use super::trimmed::Summary;
-use super::{Subject, criteria};
+use super::{TestedClock, criteria};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::measure::contrast::Contrast;
@@ -26,7 +26,7 @@ const ROUNDS: u32 = 32;
 #[derive(Debug, Clone)]
 pub struct Method<'a> {
     /// The method.
-    pub subject: Subject<'a>,
+    pub tested: TestedClock<'a>,
     /// What was asked for, before time cut it.
     pub asked: Size,
     /// Its samples.
@@ -57,23 +57,23 @@ impl<'a> Method<'a> {
     /// backwards.
     pub(crate) fn measure(
         executor: &mut dyn Executor,
-        subject: &Subject<'a>,
+        tested: &TestedClock<'a>,
         samples: &Samples,
         random: &mut Random,
         take: &mut Take,
     ) -> Result<Option<Method<'a>>, Stop> {
-        let mut looks = OverheadLooks::new(subject);
-        let mut between = |executor: &mut dyn Executor, random: &mut Random| match subject.emulated {
+        let mut looks = OverheadLooks::new(tested);
+        let mut between = |executor: &mut dyn Executor, random: &mut Random| match tested.emulated {
             true => Ok(()),
             false => looks.look(executor, random),
         };
         let Samples { asked, shape, span, earlier } = *samples;
-        let sampled = Sampling::new(subject).run(executor, shape, span, random, &mut between, take)?;
+        let sampled = Sampling::new(tested).run(executor, shape, span, random, &mut between, take)?;
         let Some(totals) = Totals::of(&sampled.ensembles) else { return Ok(None) };
-        let cycles = !subject.emulated;
+        let cycles = !tested.emulated;
         let trimmed = Summary::of(&sampled.trimmed, shape.scale.step, earlier).filter(|_| cycles);
         let overhead = looks.overhead().filter(|_| cycles);
-        Ok(Some(Method { subject: *subject, asked, sampled, totals, trimmed, overhead }))
+        Ok(Some(Method { tested: *tested, asked, sampled, totals, trimmed, overhead }))
     }
 
     /// Whether the paper would call it ergodic.
@@ -91,7 +91,7 @@ impl<'a> Method<'a> {
     /// where too little remains of the samples to say.
     pub(crate) fn deviation_cycles(&self) -> Option<f64> {
         let summary = self.trimmed.filter(|summary| summary.ergodic)?;
-        let step = self.subject.step;
+        let step = self.tested.step;
         Some(summary.variance.max(step * step / 4.0).sqrt() * summary.step_cycles / step)
     }
 
@@ -124,29 +124,29 @@ impl<'a> Method<'a> {
 /// Finds what an empty pair takes in core cycles, over many layouts, in looks spread over the time: what a neighbour
 /// does for a while must not decide.
 struct OverheadLooks<'a> {
-    subject: &'a Subject<'a>,
+    tested: &'a TestedClock<'a>,
     rounds: Rounds,
     readings: Vec<LayoutReading>,
 }
 
 impl<'a> OverheadLooks<'a> {
-    fn new(subject: &'a Subject<'a>) -> OverheadLooks<'a> {
-        let pair = Recipe::empty(subject.clock).build();
-        let rounds = Rounds::new(subject.ruler, subject.step).with([pair], false);
-        OverheadLooks { subject, rounds, readings: Vec::new() }
+    fn new(tested: &'a TestedClock<'a>) -> OverheadLooks<'a> {
+        let pair = Recipe::empty(tested.clock).build();
+        let rounds = Rounds::new(tested.ruler, tested.step).with([pair], false);
+        OverheadLooks { tested, rounds, readings: Vec::new() }
     }
 
     fn look(&mut self, executor: &mut dyn Executor, random: &mut Random) -> Result<(), RunError> {
-        let count = if self.subject.clock.executes_cpuid() { ROUNDS / 8 } else { ROUNDS };
+        let count = if self.tested.clock.executes_cpuid() { ROUNDS / 8 } else { ROUNDS };
         let readings = self.rounds.run(executor, LAYOUTS, count, random)?;
         self.readings.extend(readings.iter().filter_map(LayoutRounds::read));
         Ok(())
     }
 
     fn overhead(self) -> Option<Interval> {
-        let quiet = quiet(&self.readings, self.subject.width);
+        let quiet = quiet(&self.readings, self.tested.width);
         let readings = unshared(self.readings, quiet);
-        combination(&readings.used, self.subject.imul_latency, &Contrast::new([(0, 1.0)]), CONFIDENCE)
+        combination(&readings.used, self.tested.imul_latency, &Contrast::new([(0, 1.0)]), CONFIDENCE)
     }
 }
 

@@ -56,7 +56,7 @@ impl fmt::Display for Candidate {
 
 /// A timing method under evaluation, and what must be known to read it.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct TestedClock<'a> {
     /// The method.
     pub clock: &'a Clock,
     /// The name of the executor that runs it.
@@ -73,14 +73,14 @@ pub struct Subject<'a> {
     pub emulated: bool,
 }
 
-impl Subject<'_> {
+impl TestedClock<'_> {
     /// What to know before believing anything of it.
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
         self.emulated.then(Caveat::emulated).into_iter().collect()
     }
 }
 
-impl Subject<'static> {
+impl TestedClock<'static> {
     /// The method and where it runs.
     pub fn candidate(&self) -> Candidate {
         Candidate { clock: self.clock, executor: self.executor }

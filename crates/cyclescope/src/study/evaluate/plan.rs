@@ -5,7 +5,7 @@ use super::reader::{Shape, Size};
 use super::resolution;
 use super::sampling::Cost;
 use super::sampling::Sampling;
-use super::{Candidate, Subject};
+use super::{Candidate, TestedClock};
 use crate::clock::Clock;
 use crate::doctor::Effort;
 use crate::error::Unavailable;
@@ -155,8 +155,8 @@ impl Waiting {
     }
 
     /// The shape of its samples.
-    pub(super) fn shape(&self, subject: &Subject, size: Size) -> Shape {
-        Sampling::new(subject).shape(size, self.cost.seconds)
+    pub(super) fn shape(&self, tested: &TestedClock, size: Size) -> Shape {
+        Sampling::new(tested).shape(size, self.cost.seconds)
     }
 
     /// Seconds that its samples take if nothing cuts them.

@@ -130,10 +130,10 @@ impl EvaluateRecord {
         let squared = |fraction: &Fraction| in_steps(fraction.value(), step);
         let deviation = method.deviation_cycles();
         EvaluateRecord {
-            clock: method.subject.clock.name,
-            also: method.subject.clock.also,
-            executor: method.subject.executor,
-            unit: method.subject.clock.counts,
+            clock: method.tested.clock.name,
+            also: method.tested.clock.also,
+            executor: method.tested.executor,
+            unit: method.tested.clock.counts,
             totals: totals.clone(),
             samples_per_ensemble: shape.size.samples,
             scaled: scaled(method),
@@ -147,7 +147,7 @@ impl EvaluateRecord {
             variance_of_minima_steps: squared(&totals.variance_of_minima_exact),
             ergodic: method.ergodic(),
             ergodic_why: criteria::why(totals, step),
-            ergodic_trimmed: (!method.subject.emulated).then(|| method.ergodic_trimmed()),
+            ergodic_trimmed: (!method.tested.emulated).then(|| method.ergodic_trimmed()),
             ergodic_trimmed_why: trimmed_why(method),
             dropped_share: trimmed.map(|summary| summary.dropped_share),
             outlying_share: trimmed.map(|summary| summary.outlying_share),
@@ -175,7 +175,7 @@ impl EvaluateRecord {
 fn trimmed_why(method: &Method) -> String {
     match &method.trimmed {
         Some(summary) => summary.why(method.sampled.shape.scale.step),
-        None if method.subject.emulated => Caveat::emulated().text,
+        None if method.tested.emulated => Caveat::emulated().text,
         None => "too few ensembles with a sane ruler to say".to_string(),
     }
 }
@@ -192,7 +192,7 @@ fn scaled(method: &Method) -> Option<String> {
 }
 
 fn caveats(method: &Method) -> Vec<Caveat> {
-    let mut caveats = method.subject.caveats();
+    let mut caveats = method.tested.caveats();
     let Some(summary) = &method.trimmed else { return caveats };
     let [low, high] = summary.rates;
     if high > low * (1.0 + FREQUENCY_SHARE) {

@@ -3,7 +3,7 @@
 //! Each ensemble is one batch at one address. Its samples come in blocks with a ruler at their ends, see
 //! [`super::trimmed`]; the paper's figures are those of all samples, in the order in which they were taken.
 
-use super::Subject;
+use super::TestedClock;
 use super::ensemble::Ensemble;
 use super::reader::{Reader, Sampled, Shape, Size};
 use super::trimmed::{self, RULERS, Scale};
@@ -86,7 +86,7 @@ pub(crate) struct Span {
 
 /// The empty pair of one method, ready to be sampled.
 pub(crate) struct Sampling<'a> {
-    subject: &'a Subject<'a>,
+    tested: &'a TestedClock<'a>,
     programs: Vec<Program>,
     /// Where the programs stand.
     code: Vec<Placed>,
@@ -94,27 +94,27 @@ pub(crate) struct Sampling<'a> {
 
 impl<'a> Sampling<'a> {
     /// Builds the programs.
-    pub(crate) fn new(subject: &'a Subject) -> Sampling<'a> {
-        let mut programs = vec![Recipe::empty(subject.clock).build()];
-        programs.extend(trimmed::programs(subject));
+    pub(crate) fn new(tested: &'a TestedClock) -> Sampling<'a> {
+        let mut programs = vec![Recipe::empty(tested.clock).build()];
+        programs.extend(trimmed::programs(tested));
         // The ruler's loops at the start of cache lines.
         let (code, _) = schedule::fixed(&programs);
-        Sampling { subject, programs, code }
+        Sampling { tested, programs, code }
     }
 
     /// The shape of an evaluation of this size, where a sample takes so many seconds.
     pub(crate) fn shape(&self, size: Size, seconds: f64) -> Shape {
         let block = (BLOCK_TIME / seconds) as usize;
         let block = block.clamp(BLOCK_LEAST, BLOCK_MOST).min(size.samples as usize);
-        let Subject { step, imul_latency, .. } = *self.subject;
+        let TestedClock { step, imul_latency, .. } = *self.tested;
         Shape { size, block, scale: Scale { step, imul_latency } }
     }
 
     /// A schedule of blocks of some size and number, for the ensemble of this number.
     fn schedule(&self, (block, blocks): (usize, u32), number: usize, seed: u64) -> Schedule {
         let mut calls = vec![Call { place: 0, loop_count: 1 }; block];
-        calls.extend(trimmed::calls(self.subject.step, number, 1));
-        let delay = (DELAY_STEPS * 2.0 * self.subject.step).clamp(16.0, f64::from(DELAY)) as u32;
+        calls.extend(trimmed::calls(self.tested.step, number, 1));
+        let delay = (DELAY_STEPS * 2.0 * self.tested.step).clamp(16.0, f64::from(DELAY)) as u32;
         let deadline = PATIENCE + SLOWEST * (block as u32 * (blocks + WARM_UP));
         let pace = Pace { warm_up: WARM_UP, rounds: blocks, delay, deadline, ..Pace::default() };
         let order = (0..calls.len()).collect();

@@ -1,6 +1,6 @@
 //! Sampling and verdicts on simulated machines whose truth is known.
 
-use super::Subject;
+use super::TestedClock;
 use super::method::{Method, Samples};
 use super::reader::Size;
 use super::sampling::{Sampling, Span, Taken};
@@ -16,9 +16,9 @@ const SIZE: Size = Size { ensembles: 24, samples: 10_001 };
 /// Time enough.
 const SPAN: Span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
 
-fn subject(step: u64) -> Subject<'static> {
+fn tested(step: u64) -> TestedClock<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject {
+    TestedClock {
         clock,
         executor: "user",
         ruler: clock,
@@ -30,12 +30,12 @@ fn subject(step: u64) -> Subject<'static> {
 }
 
 fn method(scenario: Scenario) -> Method<'static> {
-    let subject = subject(scenario.step);
+    let tested = tested(scenario.step);
     let mut machine = Simulated::new(scenario, 5);
-    let shape = Sampling::new(&subject).shape(SIZE, 80e-9);
+    let shape = Sampling::new(&tested).shape(SIZE, 80e-9);
     let samples = Samples { asked: SIZE, shape, span: SPAN, earlier: Quiet::default() };
     let method =
-        Method::measure(&mut machine, &subject, &samples, &mut Random::new(6), &mut |_: &Taken| Ok(()));
+        Method::measure(&mut machine, &tested, &samples, &mut Random::new(6), &mut |_: &Taken| Ok(()));
     method.expect("no fault is planted").expect("durations are sane")
 }
 
@@ -105,9 +105,9 @@ fn a_method_that_varies_of_itself_is_not_ergodic() {
 
 #[test]
 fn whoever_takes_ensembles_may_end_it() {
-    let subject = subject(1);
+    let tested = tested(1);
     let mut machine = Simulated::new(Scenario::default(), 9);
-    let sampling = Sampling::new(&subject);
+    let sampling = Sampling::new(&tested);
     let shape = sampling.shape(SIZE, 80e-9);
     let mut taken = 0;
     let mut take = |_: &Taken| {

@@ -6,7 +6,7 @@
 //! blocks short enough for one frequency. In each block, samples below the block's minimum and four steps are kept,
 //! and a ruler tells how many ticks a core cycle was.
 
-use super::Subject;
+use super::TestedClock;
 use super::ensemble::INSANE;
 use crate::executor::{Call, Sample};
 use crate::program::Program;
@@ -34,8 +34,8 @@ const ENSEMBLES_LEAST: usize = 4;
 pub(crate) use column::BRIEF as RULERS;
 
 /// The programs of those calls.
-pub(crate) fn programs(subject: &Subject) -> [Program; RULERS] {
-    let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(subject.ruler);
+pub(crate) fn programs(tested: &TestedClock) -> [Program; RULERS] {
+    let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(tested.ruler);
     [short, long, sentinel]
 }
 

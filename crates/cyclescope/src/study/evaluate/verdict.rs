@@ -188,14 +188,14 @@ mod tests {
     use crate::study::evaluate::reader::Size;
     use crate::study::evaluate::resolution::resolution;
     use crate::study::evaluate::sampling::{Sampling, Span};
-    use crate::study::evaluate::{Subject, method::Method};
+    use crate::study::evaluate::{TestedClock, method::Method};
     use std::time::Duration;
 
     /// A method whose pair takes so many core cycles, with what was seen of its faults.
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
         let clock = Clock::named(name).unwrap();
         let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-        let subject = Subject {
+        let tested = TestedClock {
             clock,
             executor: "user",
             ruler,
@@ -206,11 +206,11 @@ mod tests {
         };
         let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
         let size = Size { ensembles: 8, samples: 2000 };
-        let shape = Sampling::new(&subject).shape(size, 80e-9);
+        let shape = Sampling::new(&tested).shape(size, 80e-9);
         let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
         let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
         let mut random = Random::new(2);
-        let method = Method::measure(&mut machine, &subject, &samples, &mut random, &mut |_| Ok(()));
+        let method = Method::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
         let row = |(fault, verdict): (&Fault, Seen)| Contamination {
             fault: *fault,
             promised: fault.excluded_by(&clock.promises),
@@ -221,10 +221,10 @@ mod tests {
             verdict,
         };
         Evaluated {
-            candidate: subject.candidate(),
+            candidate: tested.candidate(),
             method: method.unwrap(),
             contamination: FAULTS.iter().zip(seen).map(row).collect(),
-            resolution: resolution(&mut machine, &subject, Duration::from_millis(5), &mut random).unwrap(),
+            resolution: resolution(&mut machine, &tested, Duration::from_millis(5), &mut random).unwrap(),
         }
     }
 

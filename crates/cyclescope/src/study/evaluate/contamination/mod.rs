@@ -63,7 +63,7 @@ pub use claims::{Claim, STAND_IN, claims};
 use fault::Conditions;
 pub use fault::{CONFIDENCE, FAULTS, Fault, TOLERANCE_CYCLES, TOLERANCE_DRAIN};
 
-use super::Subject;
+use super::TestedClock;
 use crate::clock::Promises;
 use crate::error::RunError;
 use crate::executor::Executor;
@@ -163,19 +163,19 @@ pub struct Contamination {
 }
 
 /// Measures all faults of a timing method, in this time or, where the intervals are soon narrow, in less, in the
-/// order of [`FAULTS`]. A sibling that is always busy shows only where the subject's width is known.
+/// order of [`FAULTS`]. A sibling that is always busy shows only where the core's width is known.
 ///
 /// Each fault has an equal part of the time, whatever a reading costs: a method that leaves the guest with CPUID gets
 /// fewer rounds, wider intervals and, where they are too wide, no verdict.
 pub fn contamination(
     executor: &mut dyn Executor,
-    subject: &Subject,
+    tested: &TestedClock,
     time: Duration,
     random: &mut Random,
 ) -> Result<Vec<Contamination>, RunError> {
     let part = time / FAULTS.len() as u32;
-    let mut means = Means::new(executor, random, (subject.step, subject.imul_latency), subject.width);
-    FAULTS.iter().map(|&fault| one(&mut means, subject, fault, part)).collect()
+    let mut means = Means::new(executor, random, (tested.step, tested.imul_latency), tested.width);
+    FAULTS.iter().map(|&fault| one(&mut means, tested, fault, part)).collect()
 }
 
 /// The rows of a method that can't be run here, and why.
@@ -204,17 +204,17 @@ fn open(
 
 fn one(
     means: &mut Means,
-    subject: &Subject,
+    tested: &TestedClock,
     fault: Fault,
     mut time: Duration,
 ) -> Result<Contamination, RunError> {
     let mut neighbour = neighbours::of(fault);
     if fault == Fault::FollowingInTheWay {
         time /= 2;
-        neighbour = worst(means, subject, time)?;
+        neighbour = worst(means, tested, time)?;
     }
-    let promises = &subject.clock.promises;
-    let outcome = means.run(&Trial::new(subject.clock, fault, neighbour), time)?;
+    let promises = &tested.clock.promises;
+    let outcome = means.run(&Trial::new(tested.clock, fault, neighbour), time)?;
     let Some(Outcome { costs, conditions }) = outcome else {
         return Ok(open(fault, promises, neighbour, Verdict::Unclear, "something disturbed every attempt"));
     };
@@ -236,9 +236,9 @@ fn one(
 
 /// The following code that costs most. It is chosen in layouts of its own, so that the cost that is reported of it is
 /// not the largest of many, and its interval holds.
-fn worst(means: &mut Means, subject: &Subject, time: Duration) -> Result<&'static Neighbour, RunError> {
+fn worst(means: &mut Means, tested: &TestedClock, time: Duration) -> Result<&'static Neighbour, RunError> {
     let candidates = &neighbours::FOLLOWING;
-    let outcome = means.run(&Trial::of_following(subject.clock, candidates), time)?;
+    let outcome = means.run(&Trial::of_following(tested.clock, candidates), time)?;
     let costs = outcome.map_or(Vec::new(), |outcome| outcome.costs);
     let worst = candidates.iter().zip(costs).max_by(|(_, one), (_, other)| one.value.total_cmp(&other.value));
     Ok(worst.map_or(&candidates[0], |(candidate, _)| candidate))

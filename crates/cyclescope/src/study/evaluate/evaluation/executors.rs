@@ -4,7 +4,7 @@ use crate::error::{Error, RunError, Unavailable};
 use crate::executor::{DEFAULT, Executor, LockState, Offer, OpenError, OpenOptions, Opened};
 use crate::machine::Machine;
 use crate::result::answers::Answers;
-use crate::study::evaluate::{Candidate, Subject};
+use crate::study::evaluate::{Candidate, TestedClock};
 
 /// Opens an executor of this name on a machine's target CPU.
 pub(crate) type OpenNamed = fn(&'static str, &Machine, &OpenOptions) -> Opened;
@@ -87,9 +87,9 @@ impl<'a> Executors<'a> {
     }
 
     /// The one that a method needs. The default one reads performance counters only where that was asked for.
-    pub(super) fn of(&mut self, subject: &Subject) -> Result<&mut dyn Executor, Error> {
-        let name = subject.executor;
-        let counter = name == DEFAULT.name && subject.clock.reads_counter();
+    pub(super) fn of(&mut self, tested: &TestedClock) -> Result<&mut dyn Executor, Error> {
+        let name = tested.executor;
+        let counter = name == DEFAULT.name && tested.clock.reads_counter();
         self.get(Asked { name, counter })
     }
 

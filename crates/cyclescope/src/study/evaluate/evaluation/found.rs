@@ -17,18 +17,18 @@ use crate::machine::tsc_study::TscStudy;
 use crate::study::evaluate::contamination::STAND_IN;
 use crate::study::evaluate::facts::Facts;
 use crate::study::evaluate::plan::Plan;
-use crate::study::evaluate::{Candidate, Subject};
+use crate::study::evaluate::{Candidate, TestedClock};
 use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
 
 /// What is known of the core.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Core {
-    /// See [`Subject::imul_latency`].
+    /// See [`TestedClock::imul_latency`].
     pub(super) imul_latency: f64,
-    /// See [`Subject::width`].
+    /// See [`TestedClock::width`].
     pub(super) width: Option<f64>,
-    /// See [`Subject::emulated`].
+    /// See [`TestedClock::emulated`].
     pub(super) emulated: bool,
 }
 
@@ -49,21 +49,21 @@ impl Core {
     }
 
     /// A method on it.
-    pub(super) fn subject(&self, candidate: Candidate, ruled: Ruled) -> Subject<'static> {
+    pub(super) fn tested_clock(&self, candidate: Candidate, ruled: Ruled) -> TestedClock<'static> {
         let Candidate { clock, executor } = candidate;
         let Ruled { ruler, step } = ruled;
         let Core { imul_latency, width, emulated } = *self;
-        Subject { clock, executor, ruler, step, imul_latency, width, emulated }
+        TestedClock { clock, executor, ruler, step, imul_latency, width, emulated }
     }
 }
 
 /// What the readings of a method are held against.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Ruled {
-    /// See [`Subject::ruler`].
+    /// See [`TestedClock::ruler`].
     #[serde(with = "crate::clock::by_name")]
     ruler: &'static Clock,
-    /// See [`Subject::step`].
+    /// See [`TestedClock::step`].
     step: f64,
 }
 
@@ -148,15 +148,15 @@ impl Found {
     }
 
     /// The methods under evaluation.
-    pub(super) fn subjects(&self, plan: &Plan) -> Vec<Subject<'static>> {
+    pub(super) fn tested_clocks(&self, plan: &Plan) -> Vec<TestedClock<'static>> {
         let candidates = plan.candidates.iter().zip(&self.ruled);
-        candidates.map(|(candidate, ruled)| self.core.subject(*candidate, *ruled)).collect()
+        candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, *ruled)).collect()
     }
 
     /// What stands in for a method that can't run here, on this executor.
-    pub(super) fn stand_in(&self, executor: &'static str) -> Option<Subject<'static>> {
+    pub(super) fn stand_in(&self, executor: &'static str) -> Option<TestedClock<'static>> {
         let candidate = Candidate { clock: &STAND_IN, executor };
-        self.stand_in.map(|ruled| self.core.subject(candidate, ruled))
+        self.stand_in.map(|ruled| self.core.tested_clock(candidate, ruled))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::study::evaluate::resolution::{Resolution, resolution};
 use crate::study::evaluate::sampling::{Sampling, Span, Taken};
 use crate::study::evaluate::trimmed;
 use crate::study::evaluate::verdict::Verdict;
-use crate::study::evaluate::{Candidate, Subject};
+use crate::study::evaluate::{Candidate, TestedClock};
 use executors::Executors;
 use found::{Found, Seeds};
 use serde::Serialize;
@@ -106,13 +106,13 @@ impl<'a> Course<'a> {
         let facts = found.facts.clone();
         let empty = Evaluation { facts, methods: Vec::new(), claims: Vec::new(), verdicts: Vec::new() };
         let complete = complete.insert(empty);
-        let subjects = found.subjects(self.asked.plan);
+        let tested_clocks = found.tested_clocks(self.asked.plan);
         let mut around = Vec::new();
-        for subject in &subjects {
-            around.push(self.surroundings(subject)?);
+        for tested in &tested_clocks {
+            around.push(self.surroundings(tested)?);
         }
-        complete.claims = self.claims(&found, &subjects, &around)?;
-        self.samples(&subjects, around, complete)?;
+        complete.claims = self.claims(&found, &tested_clocks, &around)?;
+        self.samples(&tested_clocks, around, complete)?;
         complete.verdicts = self.verdicts(complete)?;
         Ok(())
     }
@@ -141,25 +141,28 @@ impl<'a> Course<'a> {
     }
 
     /// Contamination and resolution of a method.
-    fn surroundings(&mut self, subject: &Subject<'static>) -> Result<(Vec<Contamination>, Resolution), Stop> {
-        let candidate = subject.candidate();
-        let rows = match subject.emulated {
-            true => contamination::not_run(&subject.clock.promises, &Caveat::emulated().text),
-            false => self.contamination(subject)?,
+    fn surroundings(
+        &mut self,
+        tested: &TestedClock<'static>,
+    ) -> Result<(Vec<Contamination>, Resolution), Stop> {
+        let candidate = tested.candidate();
+        let rows = match tested.emulated {
+            true => contamination::not_run(&tested.clock.promises, &Caveat::emulated().text),
+            false => self.contamination(tested)?,
         };
         self.contaminated(candidate, &rows)?;
         self.tell(&format!("climbing the staircase: {candidate}"))?;
-        let executor = self.executors.of(subject)?;
-        let resolution = resolution(executor, subject, self.asked.plan.times.resolution, &mut self.random)?;
+        let executor = self.executors.of(tested)?;
+        let resolution = resolution(executor, tested, self.asked.plan.times.resolution, &mut self.random)?;
         self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
         Ok((rows, resolution))
     }
 
-    fn contamination(&mut self, subject: &Subject<'static>) -> Result<Vec<Contamination>, Stop> {
-        self.tell(&format!("provoking neighbours: {}", subject.candidate()))?;
-        let executor = self.executors.of(subject)?;
+    fn contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, Stop> {
+        self.tell(&format!("provoking neighbours: {}", tested.candidate()))?;
+        let executor = self.executors.of(tested)?;
         let time = self.asked.plan.times.contamination;
-        Ok(contamination(executor, subject, time, &mut self.random)?)
+        Ok(contamination(executor, tested, time, &mut self.random)?)
     }
 
     fn contaminated(&mut self, candidate: Candidate, rows: &[Contamination]) -> Result<(), Stop> {
@@ -173,12 +176,12 @@ impl<'a> Course<'a> {
     fn claims(
         &mut self,
         found: &Found,
-        subjects: &[Subject<'static>],
+        tested_clocks: &[TestedClock<'static>],
         around: &[(Vec<Contamination>, Resolution)],
     ) -> Result<Vec<Claim>, Stop> {
         let mut rows: Vec<(&str, Vec<Contamination>)> = Vec::new();
-        for (subject, (contamination, _)) in subjects.iter().zip(around) {
-            rows.push((subject.clock.name, contamination.clone()));
+        for (tested, (contamination, _)) in tested_clocks.iter().zip(around) {
+            rows.push((tested.clock.name, contamination.clone()));
         }
         // Behind what was measured: a method that one executor does not run may have rows of another.
         let not_run: Vec<_> = self.asked.plan.not_run.iter().map(|not| (not, rows_of(not))).collect();
@@ -201,38 +204,38 @@ impl<'a> Course<'a> {
     /// The samples of all methods, in the time that is left.
     fn samples(
         &mut self,
-        subjects: &[Subject<'static>],
+        tested_clocks: &[TestedClock<'static>],
         around: Vec<(Vec<Contamination>, Resolution)>,
         complete: &mut Evaluation,
     ) -> Result<(), Stop> {
         let plan = self.asked.plan;
         let mut waiting = Vec::new();
-        for subject in subjects {
-            let executor = self.executors.of(subject)?;
-            let cost = Sampling::new(subject).pilot(executor, &mut self.random)?;
-            waiting.push(Waiting::new(subject.clock, cost, complete.facts.hertz()));
+        for tested in tested_clocks {
+            let executor = self.executors.of(tested)?;
+            let cost = Sampling::new(tested).pilot(executor, &mut self.random)?;
+            waiting.push(Waiting::new(tested.clock, cost, complete.facts.hertz()));
         }
         let budget = plan.budget.as_secs_f64();
         let wanted: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
         self.pace.expected = (self.pace.seconds(self.executors.plain().now()) + wanted).min(budget);
         let mut quiet = Vec::new();
-        for (at, (subject, (contamination, resolution))) in subjects.iter().zip(around).enumerate() {
-            let from = self.executors.of(subject)?.now();
+        for (at, (tested, (contamination, resolution))) in tested_clocks.iter().zip(around).enumerate() {
+            let from = self.executors.of(tested)?.now();
             let left = (budget - self.pace.seconds(from)).max(0.0);
             let (size, seconds) = share(&waiting[at..], left, plan);
             // The core is as wide with all methods that have the same ruler, step and executor.
-            let alike = |(other, _): &&(&Subject, Quiet)| {
-                let same = other.ruler.name == subject.ruler.name && other.step == subject.step;
-                same && other.executor == subject.executor
+            let alike = |(other, _): &&(&TestedClock, Quiet)| {
+                let same = other.ruler.name == tested.ruler.name && other.step == tested.step;
+                same && other.executor == tested.executor
             };
             let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
             let earlier = earlier.fold(Quiet::default(), Quiet::or_earlier);
             let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let span = Span { from, until: from.saturating_add(time) };
-            let shape = waiting[at].shape(subject, size);
-            let method = self.sample(subject, &Samples { asked: plan.size, shape, span, earlier })?;
-            quiet.extend(method.iter().map(|method| (subject, trimmed::quiet(&method.sampled.trimmed))));
-            let candidate = subject.candidate();
+            let shape = waiting[at].shape(tested, size);
+            let method = self.sample(tested, &Samples { asked: plan.size, shape, span, earlier })?;
+            quiet.extend(method.iter().map(|method| (tested, trimmed::quiet(&method.sampled.trimmed))));
+            let candidate = tested.candidate();
             complete.methods.push(Evaluated { candidate, method, contamination, resolution });
         }
         Ok(())
@@ -240,10 +243,10 @@ impl<'a> Course<'a> {
 
     fn sample(
         &mut self,
-        subject: &Subject<'static>,
+        tested: &TestedClock<'static>,
         samples: &Samples,
     ) -> Result<Option<Method<'static>>, Stop> {
-        let candidate = subject.candidate();
+        let candidate = tested.candidate();
         let message = format!("taking samples: {candidate}");
         let (pace, series, follow) = (self.pace, self.asked.plan.series, &mut *self.follow);
         going(follow.progress(pace.progress(samples.span.from, &message)))?;
@@ -254,8 +257,8 @@ impl<'a> Course<'a> {
             }
             going(follow.progress(pace.progress(taken.now, &message)))
         };
-        let executor = self.executors.of(subject)?;
-        let method = Method::measure(executor, subject, samples, &mut self.random, &mut take)?;
+        let executor = self.executors.of(tested)?;
+        let method = Method::measure(executor, tested, samples, &mut self.random, &mut take)?;
         if let Some(method) = &method {
             self.record("evaluate", &EvaluateRecord::new(method, self.asked.around))?;
         }

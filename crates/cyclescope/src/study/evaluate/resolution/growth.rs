@@ -11,7 +11,7 @@ use crate::program::{Program, Recipe};
 use crate::random::Random;
 use crate::ruler::ADD;
 use crate::ruler::LayoutSamples;
-use crate::study::evaluate::Subject;
+use crate::study::evaluate::TestedClock;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ impl Body {
     pub(crate) const ALL: [Body; 2] = [Body::Iterations, Body::Adds];
 
     /// The program of a length, and the iterations that it is called with.
-    fn program(self, subject: &Subject, length: u32) -> (Program, u64) {
-        let empty = Recipe::empty(subject.clock);
+    fn program(self, tested: &TestedClock, length: u32) -> (Program, u64) {
+        let empty = Recipe::empty(tested.clock);
         match self {
             Body::Adds => (Recipe { snippet: ADD, copies: length as usize, ..empty }.build(), 1),
             // A loop that counts down to zero runs once at least.
@@ -89,7 +89,7 @@ impl Plan {
     /// All lengths, or as many as there is time for, spread evenly.
     pub(super) fn fitting(
         executor: &mut dyn Executor,
-        subject: &Subject,
+        tested: &TestedClock,
         body: Body,
         time: Duration,
         random: &mut Random,
@@ -98,7 +98,7 @@ impl Plan {
         // How many lengths fit with this share, by a trial.
         let mut fitting = |share: Share| {
             let trial = Plan { lengths: spread(TRIAL), share, passes: 1, until: None };
-            let mut experiment = Experiment::new(subject, body, &trial);
+            let mut experiment = Experiment::new(tested, body, &trial);
             let (mut pass, mut now) = (Duration::MAX, executor.now());
             // The shorter of two: others may take the CPU during one.
             for _ in 0..2 {
@@ -148,12 +148,12 @@ pub(super) struct Experiment<'a> {
 }
 
 impl<'a> Experiment<'a> {
-    pub(super) fn new(subject: &Subject, body: Body, plan: &'a Plan) -> Experiment<'a> {
-        let chain = Chain::new(subject, LOOPS);
+    pub(super) fn new(tested: &TestedClock, body: Body, plan: &'a Plan) -> Experiment<'a> {
+        let chain = Chain::new(tested, LOOPS);
         let mut programs: Vec<Program> = chain.programs().into();
         let mut stands = Vec::new();
         for length in &plan.lengths {
-            let (program, loop_count) = body.program(subject, *length);
+            let (program, loop_count) = body.program(tested, *length);
             // One loop serves many lengths.
             let known = programs.iter().position(|known| *known == program);
             let number = known.unwrap_or(programs.len());

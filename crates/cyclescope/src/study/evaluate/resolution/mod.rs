@@ -34,7 +34,7 @@ pub(crate) use points::{Ensemble, Point, Totals};
 pub use samples::{BySamples, Rung};
 pub use staircase::Staircase;
 
-use super::Subject;
+use super::TestedClock;
 use crate::caveat::Caveat;
 use crate::error::RunError;
 use crate::executor::Executor;
@@ -88,7 +88,7 @@ impl Resolution {
 /// and fewer lengths where that does not suffice.
 pub fn resolution(
     executor: &mut dyn Executor,
-    subject: &Subject,
+    tested: &TestedClock,
     time: Duration,
     random: &mut Random,
 ) -> Result<Resolution, RunError> {
@@ -97,23 +97,23 @@ pub fn resolution(
     let mut staircases = Vec::new();
     for body in Body::ALL {
         let time = if body == Body::Adds { 3 * part } else { part };
-        let plan = growth::Plan::fitting(executor, subject, body, time, random)?;
-        staircases.push(staircase::measure(executor, subject, body, &plan, random)?);
+        let plan = growth::Plan::fitting(executor, tested, body, time, random)?;
+        staircases.push(staircase::measure(executor, tested, body, &plan, random)?);
     }
-    let by_samples = match subject.emulated {
+    let by_samples = match tested.emulated {
         true => Vec::new(),
-        false => samples::measure(executor, subject, samples::Effort::Time(part), random)?,
+        false => samples::measure(executor, tested, samples::Effort::Time(part), random)?,
     };
     Ok(Resolution {
-        clock: subject.clock.name,
-        ruler_clock: subject.ruler.name,
-        unit: subject.clock.counts,
-        step: subject.step,
-        imul_latency: subject.imul_latency,
+        clock: tested.clock.name,
+        ruler_clock: tested.ruler.name,
+        unit: tested.clock.counts,
+        step: tested.step,
+        imul_latency: tested.imul_latency,
         confidence: CONFIDENCE,
         staircases,
         by_samples,
         seconds: executor.now().saturating_sub(start).as_secs_f64(),
-        caveats: subject.caveats(),
+        caveats: tested.caveats(),
     })
 }

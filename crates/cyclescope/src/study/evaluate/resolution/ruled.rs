@@ -10,7 +10,7 @@ use crate::program::Program;
 use crate::random::Random;
 use crate::ruler::{Band, Gauge, LayoutSamples, Quiet, Ruler, Scale, column, sentinel_loops};
 use crate::statistics::median;
-use crate::study::evaluate::Subject;
+use crate::study::evaluate::TestedClock;
 
 /// The columns of the programs under test begin behind those of the ruler.
 pub(super) use column::BRIEF as TESTED;
@@ -28,11 +28,11 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// The ruler for this subject, with so many iterations.
-    pub(super) fn new(subject: &Subject, loops: u64) -> Chain {
-        let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(subject.ruler);
-        let gauge = Gauge::brief(loops, sentinel_loops(subject.step), subject.imul_latency);
-        Chain { programs: [short, long, sentinel], loops, gauge, step: subject.step }
+    /// The ruler of a tested clock, with this number of iterations.
+    pub(super) fn new(tested: &TestedClock, loops: u64) -> Chain {
+        let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(tested.ruler);
+        let gauge = Gauge::brief(loops, sentinel_loops(tested.step), tested.imul_latency);
+        Chain { programs: [short, long, sentinel], loops, gauge, step: tested.step }
     }
 
     /// Its programs, the first of each batch.

@@ -17,7 +17,7 @@ use crate::random::Random;
 use crate::ruler::ADD;
 use crate::ruler::LayoutSamples;
 use crate::statistics::{Interval, mean, normal_quantile, sample_variance, t_interval};
-use crate::study::evaluate::Subject;
+use crate::study::evaluate::TestedClock;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -105,21 +105,21 @@ pub(super) enum Effort {
 /// Measures both pairs.
 pub(super) fn measure(
     executor: &mut dyn Executor,
-    subject: &Subject,
+    tested: &TestedClock,
     effort: Effort,
     random: &mut Random,
 ) -> Result<Vec<BySamples>, RunError> {
-    let chain = Chain::new(subject, LOOPS);
+    let chain = Chain::new(tested, LOOPS);
     let layouts = match effort {
-        Effort::Time(time) => for_a_time(executor, subject, &chain, time, random)?,
+        Effort::Time(time) => for_a_time(executor, tested, &chain, time, random)?,
         #[cfg(test)]
-        Effort::Layouts(count) => run(executor, &mut schedule(subject, &chain), &chain, count, random)?,
+        Effort::Layouts(count) => run(executor, &mut schedule(tested, &chain), &chain, count, random)?,
     };
     Ok(evaluate(&layouts, &chain))
 }
 
-fn schedule(subject: &Subject, chain: &Chain) -> Schedule {
-    let empty = Recipe::empty(subject.clock);
+fn schedule(tested: &TestedClock, chain: &Chain) -> Schedule {
+    let empty = Recipe::empty(tested.clock);
     let program = |length: &u32| Recipe { snippet: ADD, copies: *length as usize, ..empty }.build();
     let programs = chain.programs().into_iter().chain(PAIRS.as_flattened().iter().map(program)).collect();
     Schedule::new(programs, ruled::pace(ROUNDS))
@@ -127,13 +127,13 @@ fn schedule(subject: &Subject, chain: &Chain) -> Schedule {
 
 fn for_a_time(
     executor: &mut dyn Executor,
-    subject: &Subject,
+    tested: &TestedClock,
     chain: &Chain,
     time: Duration,
     random: &mut Random,
 ) -> Result<Vec<LayoutSamples>, RunError> {
     let start = executor.now();
-    let mut schedule = schedule(subject, chain);
+    let mut schedule = schedule(tested, chain);
     let mut layouts = run(executor, &mut schedule, chain, FIRST_LAYOUTS, random)?;
     loop {
         let elapsed = executor.now().saturating_sub(start);

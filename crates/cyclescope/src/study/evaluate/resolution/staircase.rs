@@ -13,7 +13,7 @@ use crate::executor::Executor;
 use crate::random::Random;
 use crate::ruler::{LayoutSamples, shared_margin};
 use crate::statistics::{Interval, mean, t_interval};
-use crate::study::evaluate::Subject;
+use crate::study::evaluate::TestedClock;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -77,12 +77,12 @@ impl Staircase {
 /// Measures a staircase.
 pub(super) fn measure(
     executor: &mut dyn Executor,
-    subject: &Subject,
+    tested: &TestedClock,
     body: Body,
     plan: &Plan,
     random: &mut Random,
 ) -> Result<Staircase, RunError> {
-    let mut experiment = Experiment::new(subject, body, plan);
+    let mut experiment = Experiment::new(tested, body, plan);
     let mut passes = Vec::new();
     let start = executor.now();
     // Another pass takes about as long as those before did.
@@ -95,7 +95,7 @@ pub(super) fn measure(
         passes.push(experiment.pass(executor, random)?);
     }
     let found = evaluate(body, &plan.lengths, &passes, &experiment.chain);
-    Ok(if subject.emulated { found.in_raw_units() } else { found })
+    Ok(if tested.emulated { found.in_raw_units() } else { found })
 }
 
 /// What one length's rounds in one pass say.

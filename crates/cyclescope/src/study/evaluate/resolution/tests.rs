@@ -10,9 +10,9 @@ use crate::executor::mock::{Frequency, Gaps, Scenario, Sibling, Simulated};
 /// The steps of the time stamp counters seen so far.
 const STEPS: [u64; 4] = [1, 2, 26, 38];
 
-fn subject(scenario: &Scenario) -> Subject<'static> {
+fn tested(scenario: &Scenario) -> TestedClock<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-    Subject {
+    TestedClock {
         clock,
         executor: "user",
         ruler: clock,
@@ -25,7 +25,7 @@ fn subject(scenario: &Scenario) -> Subject<'static> {
 
 fn staircase_of(scenario: &Scenario, body: Body, plan: &Plan, seed: u64) -> Staircase {
     let mut machine = Simulated::new(scenario.clone(), seed);
-    staircase::measure(&mut machine, &subject(scenario), body, plan, &mut Random::new(seed)).unwrap()
+    staircase::measure(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed)).unwrap()
 }
 
 /// Sixteen calls in each of six rounds, of each fifth length.
@@ -37,7 +37,7 @@ fn coarse() -> Plan {
 fn samples_of(scenario: &Scenario, layouts: usize, seed: u64) -> Vec<BySamples> {
     let mut machine = Simulated::new(scenario.clone(), seed);
     let effort = Effort::Layouts(layouts);
-    samples::measure(&mut machine, &subject(scenario), effort, &mut Random::new(seed)).unwrap()
+    samples::measure(&mut machine, &tested(scenario), effort, &mut Random::new(seed)).unwrap()
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_result_is_json_without_nulls_for_numbers() {
     let scenario = Scenario::default();
     let time = Duration::from_millis(30);
     let mut machine = Simulated::new(scenario.clone(), 7);
-    let found = resolution(&mut machine, &subject(&scenario), time, &mut Random::new(8)).unwrap();
+    let found = resolution(&mut machine, &tested(&scenario), time, &mut Random::new(8)).unwrap();
     assert!(found.staircase(Body::Adds).is_some_and(|staircase| staircase.points.len() >= 4));
     let value = serde_json::to_value(&found).unwrap();
     assert_eq!((&value["unit"], &value["ruler_clock"]), (&"tsc_ticks".into(), &value["clock"]));

@@ -175,7 +175,7 @@ fn an_emulated_machine_has_no_core_cycles() {
     assert!(found.claims.iter().all(|claim| claim.holds.is_none() && claim.why == why), "{:?}", found.claims);
     assert_eq!(found.verdicts[0].caveats, [Caveat::emulated()]);
     let method = found.methods[0].method.as_ref().unwrap();
-    assert_eq!(method.subject.step, 1.0);
+    assert_eq!(method.tested.step, 1.0);
     let record = EvaluateRecord::new(method, &study.around);
     assert!(record.totals.overhead_min > 0 && record.mean > 0.0 && record.p50 > 0);
     assert_eq!((record.overhead.value, record.overhead_spread, record.rates), (None, None, None));

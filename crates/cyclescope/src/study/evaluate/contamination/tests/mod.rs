@@ -31,7 +31,7 @@ fn without(name: &str, (side, step): Fence) -> Clock {
 }
 
 fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
-    let subject = Subject {
+    let tested = TestedClock {
         clock,
         executor: "user",
         ruler: clock,
@@ -40,7 +40,7 @@ fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contami
         width: None,
         emulated: false,
     };
-    contamination(executor, &subject, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
+    contamination(executor, &tested, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
 }
 
 fn happening(rows: &[Contamination]) -> Vec<Fault> {
