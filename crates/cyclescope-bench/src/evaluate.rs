@@ -11,7 +11,7 @@ use cyclescope::result::answers::Answers;
 use cyclescope::study::evaluate::Evaluate;
 use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::method::Method;
-use cyclescope::study::evaluate::plan::{self, Plan, Times};
+use cyclescope::study::evaluate::plan::{self, EvaluatePlan, Times};
 use cyclescope::study::evaluate::reader::Size;
 use cyclescope::study::{Stop, Study};
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,7 +139,7 @@ fn full(lab: &mut Lab) -> Outcome {
 fn one(lab: &mut Lab, size: Size, budget: Duration, slow: Duration, times: Times) -> Outcome<Evaluation> {
     let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[capabilities(&lab.machine)]);
     let (slow, seed) = (Some(slow), lab.seed());
-    let plan = Plan { candidates, not_run, size, budget, slow, times, seed, series: false };
+    let plan = EvaluatePlan { candidates, not_run, size, budget, slow, times, seed, series: false };
     let mut study = Evaluate::new(lab.machine.clone(), plan, OpenOptions::default(), String::new());
     match study.measure(&Answers::live(), &mut Vec::new()) {
         Ok(()) => Ok(study.found.ok_or("a study that ends has found something")?),

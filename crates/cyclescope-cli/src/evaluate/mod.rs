@@ -16,7 +16,7 @@ use cyclescope::clock::{self, Clock};
 use cyclescope::executor::{Capabilities, DEFAULT, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::result::container::Container;
-use cyclescope::study::evaluate::plan::{self, NotRun, Plan, Times};
+use cyclescope::study::evaluate::plan::{self, EvaluatePlan, NotRun, Times};
 use cyclescope::study::evaluate::reader::Size;
 use cyclescope::study::evaluate::{Candidate, Evaluate};
 use std::time::Duration;
@@ -120,7 +120,12 @@ fn candidates(
     Ok(plan::candidates(clocks, machine, &executors))
 }
 
-fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>, not_run: Vec<NotRun>) -> Plan {
+fn plan(
+    common: &Common,
+    args: &EvaluateArgs,
+    candidates: Vec<Candidate>,
+    not_run: Vec<NotRun>,
+) -> EvaluatePlan {
     let (size, usual, slow, times) = match common.quick {
         true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK),
         false => (Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL),
@@ -132,7 +137,7 @@ fn plan(common: &Common, args: &EvaluateArgs, candidates: Vec<Candidate>, not_ru
         None if own_size => A_DAY,
         None => usual,
     };
-    Plan {
+    EvaluatePlan {
         candidates,
         not_run,
         size: Size {

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// What is asked of an evaluation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Plan {
+pub struct EvaluatePlan {
     /// The timing methods. One that two executors run comes twice in a row, so that what moves with time moves both.
     pub candidates: Vec<Candidate>,
     /// Those that can't be evaluated here.
@@ -41,7 +41,7 @@ const SPARE: f64 = 3.0;
 /// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes so long.
 const SAMPLE_GUESS: f64 = 80e-9;
 
-impl Plan {
+impl EvaluatePlan {
     /// How long all of it should take, before anything is known of the machine.
     pub(crate) fn expected(&self) -> Duration {
         let Times { contamination, resolution, watch, synchrony, .. } = self.times;
@@ -160,7 +160,7 @@ impl Waiting {
     }
 
     /// Seconds that its samples take if nothing cuts them.
-    pub(super) fn wanted(&self, plan: &Plan) -> f64 {
+    pub(super) fn wanted(&self, plan: &EvaluatePlan) -> f64 {
         let all = plan.size.total() as f64 * self.cost.seconds;
         match plan.slow {
             Some(slow) if !self.quick => all.min(slow.as_secs_f64()),
@@ -172,7 +172,7 @@ impl Waiting {
 /// The size of the first of some waiting methods, and the seconds that it may take, where so many are left for all
 /// of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes to
 /// the others, so that a method with CPUID does not starve those that take a hundredth of its time.
-pub(super) fn share(waiting: &[Waiting], left: f64, plan: &Plan) -> (Size, f64) {
+pub(super) fn share(waiting: &[Waiting], left: f64, plan: &EvaluatePlan) -> (Size, f64) {
     let Waiting { cost, .. } = waiting[0];
     let wanted = waiting[0].wanted(plan);
     let all: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
@@ -201,8 +201,8 @@ pub(super) fn share(waiting: &[Waiting], left: f64, plan: &Plan) -> (Size, f64) 
 mod tests {
     use super::*;
 
-    fn plan(size: Size, slow: Option<Duration>) -> Plan {
-        Plan {
+    fn plan(size: Size, slow: Option<Duration>) -> EvaluatePlan {
+        EvaluatePlan {
             candidates: Vec::new(),
             not_run: Vec::new(),
             size,

@@ -4,7 +4,7 @@
 mod tests;
 
 use super::evaluation::{Asked, Course, Evaluation, Host, offered};
-use super::plan::Plan;
+use super::plan::EvaluatePlan;
 use super::record::Surroundings;
 use crate::executor::{LockState, Offer, OpenOptions};
 use crate::machine::Machine;
@@ -31,7 +31,7 @@ pub(in crate::study) const INFO: StudyInfo = StudyInfo {
 /// How good the timing methods of a machine are.
 pub struct Evaluate {
     /// What is asked.
-    pub plan: Plan,
+    pub plan: EvaluatePlan,
     /// What records say beside figures.
     pub around: Surroundings,
     /// What was found when it was measured: all of it, or what was complete when that ended early.
@@ -46,7 +46,7 @@ pub struct Evaluate {
 /// What decides the course, as a manifest has it.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    plan: Plan,
+    plan: EvaluatePlan,
     around: Surroundings,
 }
 
@@ -56,7 +56,7 @@ impl Evaluate {
     /// # Panics
     ///
     /// If the machine's facts are not plain data.
-    pub fn new(machine: Machine, plan: Plan, options: OpenOptions, repro: String) -> Evaluate {
+    pub fn new(machine: Machine, plan: EvaluatePlan, options: OpenOptions, repro: String) -> Evaluate {
         Evaluate {
             around: Surroundings::new(&machine, plan.seed, repro),
             plan,
@@ -101,7 +101,7 @@ impl Study for Evaluate {
 }
 
 /// A field of a plan that no evaluation has.
-fn unsound(plan: &Plan) -> Option<&'static str> {
+fn unsound(plan: &EvaluatePlan) -> Option<&'static str> {
     let on_offer = |executor| Offer::named(executor).is_some();
     let times = [plan.times.contamination, plan.times.resolution, plan.times.watch, plan.times.synchrony];
     let sound = |time: &Duration| *time <= A_YEAR;

@@ -16,7 +16,7 @@ use crate::machine::synchrony::{self, Synchrony};
 use crate::machine::tsc_study::TscStudy;
 use crate::study::evaluate::contamination::STAND_IN;
 use crate::study::evaluate::facts::Facts;
-use crate::study::evaluate::plan::Plan;
+use crate::study::evaluate::plan::EvaluatePlan;
 use crate::study::evaluate::{Candidate, TestedClock};
 use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ pub(super) struct Seeds {
 
 impl Found {
     /// Makes the experiments, with an executor on the target CPU.
-    pub(super) fn find(host: &Host, executor: &mut dyn Executor, plan: &Plan, seeds: Seeds) -> Found {
+    pub(super) fn find(host: &Host, executor: &mut dyn Executor, plan: &EvaluatePlan, seeds: Seeds) -> Found {
         let (machine, capabilities) = (&executor.machine().clone(), &executor.capabilities().clone());
         let means = Means {
             executor: Ok(&mut *executor),
@@ -136,7 +136,7 @@ impl Found {
     }
 
     /// Fails where a number is one that no machine has: evidence may be forged.
-    pub(super) fn check(&self, plan: &Plan) -> Result<(), RunError> {
+    pub(super) fn check(&self, plan: &EvaluatePlan) -> Result<(), RunError> {
         let plausible = |value: f64| value > 0.0 && value < 1e6;
         let ruled = self.ruled.iter().chain(&self.stand_in);
         let sound = self.ruled.len() == plan.candidates.len()
@@ -148,7 +148,7 @@ impl Found {
     }
 
     /// The methods under evaluation.
-    pub(super) fn tested_clocks(&self, plan: &Plan) -> Vec<TestedClock<'static>> {
+    pub(super) fn tested_clocks(&self, plan: &EvaluatePlan) -> Vec<TestedClock<'static>> {
         let candidates = plan.candidates.iter().zip(&self.ruled);
         candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, *ruled)).collect()
     }
@@ -160,7 +160,7 @@ impl Found {
     }
 }
 
-fn synchronous(machine: &Machine, study: Option<&TscStudy>, plan: &Plan) -> Fact<Synchrony> {
+fn synchronous(machine: &Machine, study: Option<&TscStudy>, plan: &EvaluatePlan) -> Fact<Synchrony> {
     let reading = synchrony::reading(machine);
     let step = reading.known().and_then(|reading| study?.step(*reading)).map(|step| step.ticks);
     synchrony::measure(machine, step, plan.times.synchrony)

@@ -17,7 +17,7 @@ use crate::study::evaluate::contamination::{self, Claim, Contamination, claims, 
 pub use crate::study::evaluate::evaluated::Evaluated;
 use crate::study::evaluate::facts::Facts;
 use crate::study::evaluate::method::{Method, Samples};
-use crate::study::evaluate::plan::{NotRun, Plan, Waiting, share};
+use crate::study::evaluate::plan::{EvaluatePlan, NotRun, Waiting, share};
 use crate::study::evaluate::record::{
     ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, ResolutionRecord, Surroundings,
 };
@@ -65,7 +65,7 @@ impl Pace {
 /// What an evaluation is about.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a EvaluatePlan,
     pub(super) around: &'a Surroundings,
     /// The machine's record.
     pub(super) machine: &'a Value,

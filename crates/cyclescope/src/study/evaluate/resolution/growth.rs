@@ -74,9 +74,9 @@ pub(super) struct Share {
     pub(super) calls: usize,
 }
 
-/// How much is measured.
+/// How much of a staircase is measured.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(super) struct StaircasePlan {
     /// In ascending order.
     pub(super) lengths: Vec<u32>,
     pub(super) share: Share,
@@ -85,7 +85,7 @@ pub(super) struct Plan {
     pub(super) until: Option<Duration>,
 }
 
-impl Plan {
+impl StaircasePlan {
     /// All lengths, or as many as there is time for, spread evenly.
     pub(super) fn fitting(
         executor: &mut dyn Executor,
@@ -93,11 +93,11 @@ impl Plan {
         body: Body,
         time: Duration,
         random: &mut Random,
-    ) -> Result<Plan, RunError> {
+    ) -> Result<StaircasePlan, RunError> {
         let until = executor.now() + time;
         // How many lengths fit with this share, by a trial.
         let mut fitting = |share: Share| {
-            let trial = Plan { lengths: spread(TRIAL), share, passes: 1, until: None };
+            let trial = StaircasePlan { lengths: spread(TRIAL), share, passes: 1, until: None };
             let mut experiment = Experiment::new(tested, body, &trial);
             let (mut pass, mut now) = (Duration::MAX, executor.now());
             // The shorter of two: others may take the CPU during one.
@@ -123,7 +123,7 @@ impl Plan {
             }
         }
         let lengths = spread(lengths.clamp(TRIAL, LENGTHS));
-        Ok(Plan { lengths, share, passes: PASSES, until: Some(until) })
+        Ok(StaircasePlan { lengths, share, passes: PASSES, until: Some(until) })
     }
 }
 
@@ -139,7 +139,7 @@ const SLOTS: usize = 64;
 /// The programs of some lengths, ready to be called in a pass.
 pub(super) struct Experiment<'a> {
     pub(super) chain: Chain,
-    plan: &'a Plan,
+    plan: &'a StaircasePlan,
     /// Number and offset of each length's program, and the iterations that it is called with.
     stands: Vec<(Placed, u64)>,
     /// Bytes from one slot to the next.
@@ -148,7 +148,7 @@ pub(super) struct Experiment<'a> {
 }
 
 impl<'a> Experiment<'a> {
-    pub(super) fn new(tested: &TestedClock, body: Body, plan: &'a Plan) -> Experiment<'a> {
+    pub(super) fn new(tested: &TestedClock, body: Body, plan: &'a StaircasePlan) -> Experiment<'a> {
         let chain = Chain::new(tested, LOOPS);
         let mut programs: Vec<Program> = chain.programs().into();
         let mut stands = Vec::new();

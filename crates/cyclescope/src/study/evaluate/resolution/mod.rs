@@ -97,7 +97,7 @@ pub fn resolution(
     let mut staircases = Vec::new();
     for body in Body::ALL {
         let time = if body == Body::Adds { 3 * part } else { part };
-        let plan = growth::Plan::fitting(executor, tested, body, time, random)?;
+        let plan = growth::StaircasePlan::fitting(executor, tested, body, time, random)?;
         staircases.push(staircase::measure(executor, tested, body, &plan, random)?);
     }
     let by_samples = match tested.emulated {

@@ -4,7 +4,7 @@
 //! their errors from what differs between them.
 
 use super::confidence::CONFIDENCE;
-use super::growth::{Body, Experiment, Plan};
+use super::growth::{Body, Experiment, StaircasePlan};
 use super::neighbours::{Neighbours, neighbours};
 use super::points::{Ensemble, Point, Totals};
 use super::ruled::{self, Chain, TESTED};
@@ -79,7 +79,7 @@ pub(super) fn measure(
     executor: &mut dyn Executor,
     tested: &TestedClock,
     body: Body,
-    plan: &Plan,
+    plan: &StaircasePlan,
     random: &mut Random,
 ) -> Result<Staircase, RunError> {
     let mut experiment = Experiment::new(tested, body, plan);

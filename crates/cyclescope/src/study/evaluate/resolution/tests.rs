@@ -1,6 +1,6 @@
 //! Both experiments on simulated machines, whose truth is known.
 
-use super::growth::{Plan, Share};
+use super::growth::{Share, StaircasePlan};
 use super::samples::Effort;
 
 use super::*;
@@ -23,15 +23,15 @@ fn tested(scenario: &Scenario) -> TestedClock<'static> {
     }
 }
 
-fn staircase_of(scenario: &Scenario, body: Body, plan: &Plan, seed: u64) -> Staircase {
+fn staircase_of(scenario: &Scenario, body: Body, plan: &StaircasePlan, seed: u64) -> Staircase {
     let mut machine = Simulated::new(scenario.clone(), seed);
     staircase::measure(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed)).unwrap()
 }
 
 /// Sixteen calls in each of six rounds, of each fifth length.
-fn coarse() -> Plan {
+fn coarse() -> StaircasePlan {
     let share = Share { rounds: 6, calls: 16 };
-    Plan { lengths: (0..200).map(|length| 5 * length).collect(), share, passes: 4, until: None }
+    StaircasePlan { lengths: (0..200).map(|length| 5 * length).collect(), share, passes: 4, until: None }
 }
 
 fn samples_of(scenario: &Scenario, layouts: usize, seed: u64) -> Vec<BySamples> {
@@ -79,7 +79,7 @@ fn one_add_is_resolved_from_enough_readings() {
     {
         let scenario = Scenario { step, ..Scenario::default() };
         let share = Share { rounds, calls: 16 };
-        let plan = Plan { lengths: (80..=120).collect(), share, passes: 3, until: None };
+        let plan = StaircasePlan { lengths: (80..=120).collect(), share, passes: 3, until: None };
         let found = staircase_of(&scenario, Body::Adds, &plan, 2);
         let neighbours = found.neighbours.unwrap();
         assert_eq!(neighbours.resolved, enough, "{step}: {neighbours:?}");

@@ -71,10 +71,10 @@ fn candidate(name: &str, executor: &'static str) -> Candidate {
     Candidate { clock: Clock::named(name).unwrap(), executor }
 }
 
-fn plan(candidates: &[Candidate]) -> Plan {
+fn plan(candidates: &[Candidate]) -> EvaluatePlan {
     let ms = Duration::from_millis;
     let times = Times { contamination: ms(20), resolution: ms(60), watch: ms(5), ..Times::QUICK };
-    Plan {
+    EvaluatePlan {
         candidates: candidates.to_vec(),
         not_run: Vec::new(),
         size: Size { ensembles: 6, samples: 1000 },
@@ -86,7 +86,7 @@ fn plan(candidates: &[Candidate]) -> Plan {
     }
 }
 
-fn study(plan: Plan) -> Evaluate {
+fn study(plan: EvaluatePlan) -> Evaluate {
     let machine = Named::new(USER).machine;
     let mut study = Evaluate::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string());
     study.host.as_mut().unwrap().open = Named::open;
@@ -134,11 +134,11 @@ fn a_claim_goes_by_what_any_executor_measured() {
     let machine = Named::new(USER).machine;
     let (_, not_run) = plan::candidates([cr0.clock], &machine, &[user::capabilities(&machine)]);
     assert_eq!(not_run.len(), 1);
-    let mut both = study(Plan { not_run: not_run.clone(), ..plan(&[cr0]) });
+    let mut both = study(EvaluatePlan { not_run: not_run.clone(), ..plan(&[cr0]) });
     measured(&mut both);
     let claim = &both.found.unwrap().claims[1];
     assert!(claim.stand_in.is_none() && !claim.why.contains("not run"), "{claim:?}");
-    let mut neither = study(Plan { not_run, ..plan(&[candidate("rdtscp-lfence", USER)]) });
+    let mut neither = study(EvaluatePlan { not_run, ..plan(&[candidate("rdtscp-lfence", USER)]) });
     measured(&mut neither);
     let claim = &neither.found.unwrap().claims[1];
     assert!(claim.stand_in.is_some() && claim.why.contains("not run"), "{claim:?}");
@@ -251,7 +251,7 @@ fn recorded(directory: &Path) -> (Vec<Record>, Container) {
     let machine = Named::new(USER).machine;
     let cr0 = [Clock::named(CR0).unwrap()];
     let (_, not_run) = plan::candidates(cr0, &machine, &[user::capabilities(&machine)]);
-    let mut study = study(Plan { not_run, ..plan(&candidates) });
+    let mut study = study(EvaluatePlan { not_run, ..plan(&candidates) });
     let evidence = Rc::new(Evidence::create(directory, origin(&study)).unwrap());
     evidence.keep(|writer| writer.set_facts(&study.plan()?)).unwrap();
     let mut records = Vec::new();
