@@ -9,7 +9,7 @@ use cyclescope::study::marker::compiled::Compiled;
 use cyclescope::study::marker::ledger::{Finding, aim};
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::source::design::Enabling;
-use cyclescope::study::marker::survey::{PROOF_LOOPS, Plan, survey};
+use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan, survey};
 use cyclescope::study::marker::user::UserBench;
 use std::time::Instant;
 
@@ -29,17 +29,17 @@ pub fn run(lab: &mut Lab) -> Outcome {
     let usual = || context::ALL.iter().filter(|context| context.usual).map(|context| context.name);
     let usual: Vec<&str> = usual().collect();
     let all: Vec<&str> = context::ALL.iter().map(|context| context.name).collect();
-    table(lab, "quick", &usual, QUICK_SECONDS, Plan::quick)?;
+    table(lab, "quick", &usual, QUICK_SECONDS, VisitPlan::quick)?;
     let mut three = Vec::new();
     for name in ["default, first", "default, second", "default, third"] {
-        three.push(table(lab, name, &usual, SECONDS, Plan::new)?);
+        three.push(table(lab, name, &usual, SECONDS, VisitPlan::new)?);
     }
     ranks(lab, "three surveys rank alike", &three);
     let neighbour = lab.load(Load::Busy)?;
-    let busy = table(lab, "default, beside a busy loop", &usual, 2.0 * SECONDS, Plan::new)?;
+    let busy = table(lab, "default, beside a busy loop", &usual, 2.0 * SECONDS, VisitPlan::new)?;
     drop(neighbour);
     ranks(lab, "one beside a busy loop ranks as the first", &[three.swap_remove(0), busy]);
-    let longer = |latency, seed| Plan::new(latency, seed).over(context::ALL.len());
+    let longer = |latency, seed| VisitPlan::new(latency, seed).over(context::ALL.len());
     table(lab, "all loops", &all, ALL_SECONDS, longer)?;
     Ok(())
 }
@@ -75,7 +75,7 @@ fn control(lab: &mut Lab) -> Outcome {
     let (mut holds, mut all, mut placements, mut held) = (0, 0, 0, 0);
     for seed in 0..CONTROLS {
         let (mut bench, latency) = bench(lab, &designs, &["empty", "memcpy"], seed)?;
-        for finding in survey(&mut bench, &Plan::new(latency, seed), &mut Vec::<Record>::new())? {
+        for finding in survey(&mut bench, &VisitPlan::new(latency, seed), &mut Vec::<Record>::new())? {
             holds += usize::from(finding.cost.is_some_and(|cost| cost.contains(0.0)));
             all += 1;
             for placement in finding.placements.iter().flatten() {
@@ -98,7 +98,7 @@ fn table(
     name: &str,
     contexts: &[&str],
     limit: f64,
-    plan: fn(f64, u64) -> Plan,
+    plan: fn(f64, u64) -> VisitPlan,
 ) -> Outcome<Vec<Finding>> {
     let started = Instant::now();
     let seed = lab.options.seed;

@@ -9,7 +9,7 @@ use cyclescope::study::marker::bench::{Bench, Visit, call};
 use cyclescope::study::marker::kernel::{CLOCK, CONTEXTS, KernelBench};
 use cyclescope::study::marker::record::{MarkerRecord, Surroundings, records};
 use cyclescope::study::marker::state::State;
-use cyclescope::study::marker::survey::{PROOF_LOOPS, Plan};
+use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan};
 
 /// Any will do: nothing is measured.
 const STEP: f64 = 1.0;
@@ -20,7 +20,7 @@ pub fn study() -> Outcome {
     let around = CONTEXTS.map(|(_, around): (&str, Around)| around);
     let mut bench = KernelBench::new(markers::open()?, &around, STEP, 1)?;
     let told =
-        records(&mut bench, &Plan::quick(IMUL_LATENCY, 1), &surroundings(), &mut Vec::<Record>::new())?;
+        records(&mut bench, &VisitPlan::quick(IMUL_LATENCY, 1), &surroundings(), &mut Vec::<Record>::new())?;
     let subjects = bench.subjects().to_vec();
     assert_eq!(told.len(), subjects.len());
     for (subject, record) in told.iter().enumerate() {

@@ -4,7 +4,7 @@ use cyclescope::caveat::{Caveat, Code};
 use cyclescope::record::Quantity;
 use cyclescope::statistics::Interval;
 use cyclescope::study::marker::anatomy::CacheLines;
-use cyclescope::study::marker::record::{CodeRecord, MarkerRecord, Placement, Step};
+use cyclescope::study::marker::record::{CodeRecord, MarkerRecord, Placement, StateStep};
 use cyclescope::study::marker::source::design;
 use cyclescope::unit::Unit;
 
@@ -25,7 +25,7 @@ pub fn record(design: &str, state: &str, cost: f64, over: Option<&'static str>) 
         guard: "none".to_string(),
         context: "empty".to_string(),
         cost: cycles(cost),
-        step: Step { over, cost: cycles(cost) },
+        step: StateStep { over, cost: cycles(cost) },
         base: cycles(1.0),
         site: cycles(1.0 + cost),
         best: Some(-0.1),

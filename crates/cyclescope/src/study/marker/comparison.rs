@@ -217,7 +217,7 @@ pub(super) mod tests {
     use super::super::difference::difference;
     use super::*;
     use crate::study::marker::anatomy::CacheLines;
-    use crate::study::marker::record::{CodeRecord, Placement, Step};
+    use crate::study::marker::record::{CodeRecord, Placement, StateStep};
     use crate::study::marker::source::design;
     use crate::unit::Unit;
 
@@ -238,7 +238,7 @@ pub(super) mod tests {
             guard: "none".to_string(),
             context: context.to_string(),
             cost,
-            step: Step { over: None, cost },
+            step: StateStep { over: None, cost },
             base: cycles(1.0),
             site: cycles(1.0 + costs[0]),
             best: None,

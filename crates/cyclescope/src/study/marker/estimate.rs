@@ -25,7 +25,7 @@ const MODE_STEPS: f64 = 2.0;
 
 /// What one visit says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct VisitReading {
     /// Core cycles of once around the loop without the marker.
     pub base: f64,
     /// Core cycles of once around the loop with it.
@@ -44,7 +44,7 @@ pub(crate) struct Reading {
     pub step: f64,
 }
 
-impl Reading {
+impl VisitReading {
     /// Core cycles that the marker adds.
     pub(crate) fn cost(&self) -> f64 {
         self.site - self.base
@@ -52,14 +52,19 @@ impl Reading {
 }
 
 /// What a visit's durations say; none where the clock was set back meanwhile, or there are none.
-pub(crate) fn read(samples: &LayoutSamples, visit: &Visit, imul_latency: f64, step: f64) -> Option<Reading> {
+pub(crate) fn read(
+    samples: &LayoutSamples,
+    visit: &Visit,
+    imul_latency: f64,
+    step: f64,
+) -> Option<VisitReading> {
     let round = samples.rounds().next()?;
     let gauge = Gauge::whole(visit.ruler_loops, sentinel_loops(step), imul_latency);
     let scale = gauge.read(round);
     let rate = scale.rate;
     let span = (visit.loops[1] - visit.loops[0]) as f64;
     let around = |lengths| Contrast::slope(lengths, span).of(round) / rate;
-    let reading = Reading {
+    let reading = VisitReading {
         base: around([call::BASE_FEW, call::BASE_MANY]),
         site: around([call::SITE_FEW, call::SITE_MANY]),
         rate,
@@ -88,8 +93,8 @@ pub struct PlacementCost {
 }
 
 /// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
-pub(crate) fn placement(readings: &[Reading], confidence: f64) -> Option<PlacementCost> {
-    let costs: Vec<f64> = readings.iter().map(Reading::cost).collect();
+pub(crate) fn placement(readings: &[VisitReading], confidence: f64) -> Option<PlacementCost> {
+    let costs: Vec<f64> = readings.iter().map(VisitReading::cost).collect();
     let steps: Vec<f64> = readings.iter().map(|reading| MODE_STEPS * reading.step).collect();
     let modes = Modes::of(&costs, MODE_CYCLES.max(mean(&steps)));
     let interval = |group: &[usize]| {
@@ -107,7 +112,7 @@ pub(crate) fn placement(readings: &[Reading], confidence: f64) -> Option<Placeme
         cost.low = cost.low.min(rival.low);
         cost.high = cost.high.max(rival.high);
     }
-    let middle = |of: fn(&Reading) -> f64| {
+    let middle = |of: fn(&VisitReading) -> f64| {
         median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
     };
     Some(PlacementCost {

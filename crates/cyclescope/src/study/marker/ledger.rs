@@ -1,7 +1,7 @@
 //! What visits have told so far, and what follows from it for each marker.
 
 use super::bench::Subject;
-use super::estimate::{PlacementCost, Reading, over_placements, placement};
+use super::estimate::{PlacementCost, VisitReading, over_placements, placement};
 use super::source::context;
 use crate::ruler::Quiet;
 use crate::statistics::{Interval, median};
@@ -39,7 +39,7 @@ const AIM_SHARE: f64 = 0.002;
 pub(crate) struct Ledger {
     subjects: Vec<Subject>,
     /// By subject and placement.
-    readings: Vec<Vec<Vec<Reading>>>,
+    readings: Vec<Vec<Vec<VisitReading>>>,
     attempts: Vec<Vec<usize>>,
     /// See [`Finding::hits`].
     pub hits: Vec<Option<u64>>,
@@ -66,7 +66,7 @@ impl Ledger {
     }
 
     /// Notes a visit, which may have told nothing.
-    pub(crate) fn note(&mut self, subject: usize, placement: usize, reading: Option<Reading>) {
+    pub(crate) fn note(&mut self, subject: usize, placement: usize, reading: Option<VisitReading>) {
         self.attempts[subject][placement] += 1;
         self.readings[subject][placement].extend(reading);
     }
@@ -83,7 +83,7 @@ impl Ledger {
     }
 
     /// The readings of a placement that were not beside a busy sibling.
-    fn alone(&self, subject: usize, placement: usize) -> Vec<Reading> {
+    fn alone(&self, subject: usize, placement: usize) -> Vec<VisitReading> {
         let readings = self.readings[subject][placement].iter();
         readings.filter(|reading| self.quiet.is_alone(reading.width, reading.width_error)).copied().collect()
     }
@@ -107,7 +107,8 @@ impl Ledger {
 
     fn finding(&self, subject: usize, confidence: f64) -> Finding {
         let placements = 0..self.readings[subject].len();
-        let all: Vec<Vec<Reading>> = placements.map(|placement| self.alone(subject, placement)).collect();
+        let all: Vec<Vec<VisitReading>> =
+            placements.map(|placement| self.alone(subject, placement)).collect();
         let used = all.iter().map(Vec::len).sum::<usize>();
         let visits = self.readings[subject].iter().map(Vec::len).sum::<usize>();
         let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();

@@ -6,7 +6,7 @@ use super::bench::{Bench, Subject};
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
 use super::source::design::Enabling;
-use super::survey::{PROOF_LOOPS, Plan, prove, survey};
+use super::survey::{PROOF_LOOPS, VisitPlan, prove, survey};
 use crate::caveat::{Caveat, Code};
 use crate::record::{ModeRecord, Quantity};
 use crate::statistics::Interval;
@@ -28,7 +28,7 @@ pub struct MarkerRecord {
     /// Core cycles that the marker adds to once around the loop: the median over placements. Signed.
     pub cost: Quantity,
     /// What its state adds to the one that it is over.
-    pub step: Step,
+    pub step: StateStep,
     /// Core cycles of once around the loop without the marker.
     pub base: Quantity,
     /// Core cycles of once around the loop with it.
@@ -71,7 +71,7 @@ pub struct MarkerRecord {
 
 /// The price of one thing more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Step {
+pub struct StateStep {
     /// The state that has all but that; null is the loop without the marker.
     pub over: Option<&'static str>,
     /// Core cycles.
@@ -203,7 +203,7 @@ impl MarkerRecord {
             guard: state.guard.to_string(),
             context: finding.subject.context.clone(),
             cost: quantity(finding.cost),
-            step: Step { over: state.over, cost: quantity(finding.step) },
+            step: StateStep { over: state.over, cost: quantity(finding.step) },
             base: quantity(finding.base),
             site: quantity(finding.site),
             best: costs().min_by(f64::total_cmp),
@@ -233,7 +233,7 @@ impl MarkerRecord {
 /// Those of the bench, and [`Stop::Asked`] where whoever follows has ended it.
 pub fn records(
     bench: &mut dyn Bench,
-    plan: &Plan,
+    plan: &VisitPlan,
     around: &Surroundings,
     follow: &mut dyn Follow,
 ) -> Result<Vec<MarkerRecord>, Stop> {

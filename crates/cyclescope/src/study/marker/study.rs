@@ -66,10 +66,10 @@ pub struct MarkerPlan {
 
 impl MarkerPlan {
     /// How to survey, where `imul` takes so many core cycles.
-    fn survey(&self, imul_latency: f64) -> survey::Plan {
+    fn survey(&self, imul_latency: f64) -> survey::VisitPlan {
         match self.quick {
-            true => survey::Plan::quick(imul_latency, self.plan.seed),
-            false => survey::Plan::new(imul_latency, self.plan.seed).over(self.contexts),
+            true => survey::VisitPlan::quick(imul_latency, self.plan.seed),
+            false => survey::VisitPlan::new(imul_latency, self.plan.seed).over(self.contexts),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! over all of them; later passes go to placements that need more.
 
 use super::bench::{Bench, Visit};
-use super::estimate::{Reading, read};
+use super::estimate::{VisitReading, read};
 use super::ledger::{Finding, Ledger};
 use crate::error::RunError;
 use crate::random::Random;
@@ -14,9 +14,9 @@ use crate::study::contract::{Follow, Progress, Stop, going};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How to survey.
+/// How many visits a survey makes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct VisitPlan {
     /// Level of confidence of all intervals.
     pub confidence: f64,
     /// Visits in a pass, at each placement.
@@ -31,10 +31,10 @@ pub struct Plan {
     pub seed: u64,
 }
 
-impl Plan {
+impl VisitPlan {
     /// The usual plan.
-    pub fn new(imul_latency: f64, seed: u64) -> Plan {
-        Plan {
+    pub fn new(imul_latency: f64, seed: u64) -> VisitPlan {
+        VisitPlan {
             confidence: 0.95,
             visits: 32,
             each: 96..=6000,
@@ -45,14 +45,14 @@ impl Plan {
     }
 
     /// The same with the time that so many contexts take, where two are usual.
-    pub fn over(self, contexts: usize) -> Plan {
+    pub fn over(self, contexts: usize) -> VisitPlan {
         let factor = (contexts as f64 / USUAL_CONTEXTS).max(1.0);
-        Plan { budget: self.budget.mul_f64(factor), ..self }
+        VisitPlan { budget: self.budget.mul_f64(factor), ..self }
     }
 
     /// Fewer visits.
-    pub fn quick(imul_latency: f64, seed: u64) -> Plan {
-        Plan { each: 32..=32, ..Plan::new(imul_latency, seed) }
+    pub fn quick(imul_latency: f64, seed: u64) -> VisitPlan {
+        VisitPlan { each: 32..=32, ..VisitPlan::new(imul_latency, seed) }
     }
 }
 
@@ -80,7 +80,7 @@ const BATCH: usize = 64;
 const HOPE: f64 = 1.2;
 
 /// Counts the calls of all subjects of a bench, and measures nothing: what an emulated machine is good for.
-pub(crate) fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, RunError> {
+pub(crate) fn prove(bench: &mut dyn Bench, plan: &VisitPlan) -> Result<Vec<Finding>, RunError> {
     let mut survey = Survey::new(bench, plan);
     survey.prove()?;
     Ok(survey.ledger.findings(plan.confidence))
@@ -91,7 +91,11 @@ pub(crate) fn prove(bench: &mut dyn Bench, plan: &Plan) -> Result<Vec<Finding>, 
 /// # Errors
 ///
 /// Those of the bench, and [`Stop::Asked`] where whoever follows has ended it.
-pub fn survey(bench: &mut dyn Bench, plan: &Plan, follow: &mut dyn Follow) -> Result<Vec<Finding>, Stop> {
+pub fn survey(
+    bench: &mut dyn Bench,
+    plan: &VisitPlan,
+    follow: &mut dyn Follow,
+) -> Result<Vec<Finding>, Stop> {
     let began = bench.now()?;
     let mut survey = Survey::new(bench, plan);
     survey.prove()?;
@@ -126,7 +130,7 @@ fn longest(bench: &dyn Bench, subject: usize) -> usize {
 /// What is known so far.
 struct Survey<'a> {
     bench: &'a mut dyn Bench,
-    plan: &'a Plan,
+    plan: &'a VisitPlan,
     ledger: Ledger,
     /// Times around by which the lengths differ, of each subject.
     spans: Vec<usize>,
@@ -134,7 +138,7 @@ struct Survey<'a> {
 }
 
 impl Survey<'_> {
-    fn new<'a>(bench: &'a mut dyn Bench, plan: &'a Plan) -> Survey<'a> {
+    fn new<'a>(bench: &'a mut dyn Bench, plan: &'a VisitPlan) -> Survey<'a> {
         let subjects = bench.subjects().to_vec();
         let (count, placements) = (subjects.len(), bench.placements().len());
         Survey {
@@ -177,7 +181,7 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn read(&self, samples: &LayoutSamples, visit: &Visit) -> Option<Reading> {
+    fn read(&self, samples: &LayoutSamples, visit: &Visit) -> Option<VisitReading> {
         read(samples, visit, self.plan.imul_latency, self.bench.step())
     }
 

@@ -8,7 +8,7 @@ use crate::executor::kernel::markers::code;
 use crate::study::contract::Record;
 use crate::study::marker::bench::Bench;
 use crate::study::marker::record::{Surroundings, records};
-use crate::study::marker::survey::{PROOF_LOOPS, Plan, survey};
+use crate::study::marker::survey::{PROOF_LOOPS, VisitPlan, survey};
 
 /// Ticks of a call beside its loop, and of once around the base.
 const OVERHEAD: u64 = 40;
@@ -158,8 +158,8 @@ fn bench() -> KernelBench<Fake> {
     KernelBench::new(Fake::new(), &CONTEXTS.map(|(_, around)| around), 1.0, 1).unwrap()
 }
 
-fn plan() -> Plan {
-    Plan { visits: 4, each: 4..=4, ..Plan::new(3.0, 1) }
+fn plan() -> VisitPlan {
+    VisitPlan { visits: 4, each: 4..=4, ..VisitPlan::new(3.0, 1) }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use crate::study::marker::ledger::aim;
 use crate::study::marker::state::states;
 use std::ops::ControlFlow;
 
-fn plan(seed: u64) -> Plan {
-    Plan { each: 32..=256, budget: Duration::from_secs(600), ..Plan::new(IMUL, seed) }
+fn plan(seed: u64) -> VisitPlan {
+    VisitPlan { each: 32..=256, budget: Duration::from_secs(600), ..VisitPlan::new(IMUL, seed) }
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
             let mut fake = Fake { luck, interrupts: 0.01, ..Fake::new(stairs) };
             let (mut held, mut all) = (0, 0);
             for seed in 0..4 {
-                let plan = Plan { each: each.clone(), confidence, ..plan(seed) };
+                let plan = VisitPlan { each: each.clone(), confidence, ..plan(seed) };
                 for finding in survey(&mut fake, &plan, &mut Vec::<Record>::new()).unwrap() {
                     for (placement, found) in finding.placements.iter().enumerate() {
                         let [base, site] = stairs(&finding.subject, placement);
@@ -110,7 +110,7 @@ fn what_no_number_of_visits_would_tell_is_left_alone() {
 fn a_budget_ends_the_search_for_more_but_no_placement_goes_without() {
     let luck = |random: &mut Random| 1.4 * random.unit();
     let mut fake = Fake { luck, ..Fake::new(stairs) };
-    let plan = Plan { budget: Duration::ZERO, ..plan(5) };
+    let plan = VisitPlan { budget: Duration::ZERO, ..plan(5) };
     struct Last(Option<Progress>);
     impl Follow for Last {
         fn record(&mut self, _: Record) -> ControlFlow<()> {
@@ -149,9 +149,18 @@ fn calls_are_counted_in_every_state() {
 
 #[test]
 fn visits_beside_a_busy_sibling_are_left_out() {
-    fn reading(width: f64) -> Reading {
+    fn reading(width: f64) -> VisitReading {
         let (add_link, width_error) = (1.0, 0.02);
-        Reading { base: 1.0, site: 3.0, rate: 0.7, add_link, width, width_error, span: 300.0, step: 0.01 }
+        VisitReading {
+            base: 1.0,
+            site: 3.0,
+            rate: 0.7,
+            add_link,
+            width,
+            width_error,
+            span: 300.0,
+            step: 0.01,
+        }
     }
     let mut fake = Fake::new(stairs);
     let plan = plan(1);
