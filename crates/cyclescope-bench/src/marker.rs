@@ -62,8 +62,8 @@ fn bench(lab: &mut Lab, designs: &[Compiled], contexts: &[&str], seed: u64) -> O
     let cpu = lab.machine.target.as_ref().map_or(0, |target| target.cpu as usize);
     let options = UserOptions { cpu, ..UserOptions::default() };
     let (bench, skipped) = UserBench::new(&options, (plan.clock, plan.step), designs, contexts, seed)?;
-    for (subject, why) in skipped {
-        println!("skipped: {} {} in {}: {why}", subject.design.name, subject.state.name, subject.context);
+    for (case, why) in skipped {
+        println!("skipped: {} {} in {}: {why}", case.design.name, case.state.name, case.context);
     }
     Ok((bench, latency))
 }
@@ -109,7 +109,7 @@ fn table(
     lab.demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
     let wrong = findings.iter().filter(|finding| {
         // What an indirect call has for a dormant marker is a call of an empty function.
-        let calls = finding.subject.state.enabled || finding.subject.design.enabling == Enabling::Probe;
+        let calls = finding.case.state.enabled || finding.case.design.enabling == Enabling::Probe;
         let expected = if calls { PROOF_LOOPS } else { 0 };
         finding.hits.is_some_and(|hits| hits != expected)
     });
@@ -121,16 +121,16 @@ fn table(
     );
     println!("{name}: {} markers in {seconds:.1} s", findings.len());
     for context in contexts {
-        let of = findings.iter().filter(|finding| finding.subject.context == *context);
+        let of = findings.iter().filter(|finding| finding.case.context == *context);
         let (mut reached, mut dormant, mut placements, mut dormants) = (0, 0, 0, 0);
         for finding in of {
             for placement in &finding.placements {
                 let good = placement.as_ref().is_some_and(|placement| {
-                    placement.cost.half_width() <= aim(&finding.subject, &placement.cost)
+                    placement.cost.half_width() <= aim(&finding.case, &placement.cost)
                 });
                 reached += usize::from(good);
                 placements += 1;
-                if !finding.subject.state.enabled {
+                if !finding.case.state.enabled {
                     dormant += usize::from(good);
                     dormants += 1;
                 }
@@ -150,7 +150,7 @@ fn ranks(lab: &mut Lab, text: &str, surveys: &[Vec<Finding>]) {
     let count = surveys[0].len();
     let (mut same, mut all) = (0, 0);
     for (one, other) in (0..count).flat_map(|one| (0..one).map(move |other| (one, other))) {
-        if surveys[0][one].subject.context != surveys[0][other].subject.context {
+        if surveys[0][one].case.context != surveys[0][other].case.context {
             continue;
         }
         let order = |findings: &Vec<Finding>| {

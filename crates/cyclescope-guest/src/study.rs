@@ -15,25 +15,25 @@ use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan};
 const STEP: f64 = 1.0;
 const IMUL_LATENCY: f64 = 3.0;
 
-/// Each subject's calls are counted and its bytes told, the same for all placements; its rounds come whole.
+/// Each case's calls are counted and its bytes told, the same for all placements; its rounds come whole.
 pub fn study() -> Outcome {
     let around = CONTEXTS.map(|(_, around): (&str, Around)| around);
     let mut bench = KernelBench::new(markers::open()?, &around, STEP, 1)?;
     let told =
         records(&mut bench, &VisitPlan::quick(IMUL_LATENCY, 1), &surroundings(), &mut Vec::<Record>::new())?;
-    let subjects = bench.subjects().to_vec();
-    assert_eq!(told.len(), subjects.len());
-    for (subject, record) in told.iter().enumerate() {
+    let cases = bench.cases().to_vec();
+    assert_eq!(told.len(), cases.len());
+    for (case, record) in told.iter().enumerate() {
         let place = format!("{} {} {}", record.design, record.state, record.context);
-        judge(record, &subjects[subject].state).map_err(|error| format!("{place}: {error}"))?;
-        let it = bench.anatomy_at(subject, 0);
+        judge(record, &cases[case].state).map_err(|error| format!("{place}: {error}"))?;
+        let it = bench.anatomy_at(case, 0);
         for placement in 1..bench.placements().len() {
-            let other = bench.anatomy_at(subject, placement);
+            let other = bench.anatomy_at(case, placement);
             if (other.likely_bytes, other.unlikely_bytes) != (it.likely_bytes, it.unlikely_bytes) {
                 return Err(format!("{place}: other bytes at placement {placement}").into());
             }
         }
-        whole(&mut bench, subject).map_err(|error| format!("{place}: {error}"))?;
+        whole(&mut bench, case).map_err(|error| format!("{place}: {error}"))?;
     }
     table(&told);
     Ok(())
@@ -87,10 +87,10 @@ fn judge(record: &MarkerRecord, state: &State) -> Outcome {
 }
 
 /// A visit's round has all its calls.
-fn whole(bench: &mut KernelBench, subject: usize) -> Outcome {
+fn whole(bench: &mut KernelBench, case: usize) -> Outcome {
     let visit = |placement| Visit { placement, loops: [3, 9], ruler_loops: 10 };
     let visits: Vec<Visit> = (0..bench.placements().len()).map(visit).collect();
-    let samples = bench.run(subject, &visits)?;
+    let samples = bench.run(case, &visits)?;
     let whole = samples.len() == visits.len()
         && samples.iter().all(|one| {
             let mut rounds = one.rounds();

@@ -10,7 +10,7 @@ use cyclescope::executor::user::UserOptions;
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::study::marker::around::AROUND;
-use cyclescope::study::marker::bench::{Bench, Selected, Subject};
+use cyclescope::study::marker::bench::{Bench, MarkerCase, Selected};
 use cyclescope::study::marker::catalog::Catalog;
 use cyclescope::study::marker::compiled::Compiled;
 use cyclescope::study::marker::kernel::{self, KernelBench};
@@ -78,8 +78,8 @@ fn user(wanted: Wanted) -> Result<Chosen, Failure> {
     };
     let (bench, mut skipped) =
         UserBench::new(&options, (plan.clock, plan.step), &designs, &contexts, plan.seed)?;
-    let bench = Selected::new(bench, |subject| choice.criteria.wants(subject));
-    skipped.retain(|(subject, _)| choice.criteria.wants(subject));
+    let bench = Selected::new(bench, |case| choice.criteria.wants(case));
+    skipped.retain(|(case, _)| choice.criteria.wants(case));
     Ok(Chosen { bench: Box::new(bench), skipped, contexts: contexts.len() })
 }
 
@@ -95,8 +95,8 @@ fn ring_0(wanted: Wanted) -> Result<Chosen, Failure> {
     };
     let markers = Markers::open(machine.target_cpu() as usize, UserOptions::default().patience)?;
     let bench = KernelBench::new(markers, &arounds, plan.step, plan.seed)?;
-    let wanted = |subject: &Subject| {
-        choice.designs.iter().any(|design| design.name == subject.design.name) && criteria.wants(subject)
+    let wanted = |case: &MarkerCase| {
+        choice.designs.iter().any(|design| design.name == case.design.name) && criteria.wants(case)
     };
     let bench = Selected::new(bench, wanted);
     Ok(Chosen { bench: Box::new(bench), skipped: Vec::new(), contexts: arounds.len() })

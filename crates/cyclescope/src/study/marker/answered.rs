@@ -1,9 +1,9 @@
-//! A bench whose answers pass through [`Answers`]: what it says of its subjects, the time, counts of calls, and the
+//! A bench whose answers pass through [`Answers`]: what it says of its cases, the time, counts of calls, and the
 //! durations of every visit. Over evidence there is no bench: a survey draws the same visits from its seed, and hears
 //! what was answered then.
 
 use super::anatomy::Anatomy;
-use super::bench::{Bench, Subject, Visit, call};
+use super::bench::{Bench, MarkerCase, Visit, call};
 use super::catalog::Catalog;
 use crate::error::RunError;
 use crate::executor::{LockState, Sample};
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// Placements of a subject at most; benches have some dozen.
+/// Placements of a case at most; benches have some dozen.
 const PLACEMENTS_MOST: usize = 256;
-/// Subjects at most: all designs with all states in all loops are some hundred.
-const SUBJECTS_MOST: usize = 1 << 14;
+/// Cases at most: all designs with all states in all loops are some hundred.
+const CASES_MOST: usize = 1 << 14;
 /// Bytes of a function at most; they have some hundred.
 const BYTES_MOST: usize = 1 << 20;
 /// Whole numbers up to this one are exact as floating point numbers.
@@ -30,20 +30,22 @@ pub(crate) struct AnsweredBench<'a> {
     bench: Option<&'a mut dyn Bench>,
     answers: &'a Answers,
     facts: BenchFacts,
-    subjects: Vec<Subject>,
+    cases: Vec<MarkerCase>,
 }
 
 /// What a bench says before anything runs.
 #[derive(Debug, Serialize, Deserialize)]
 struct BenchFacts {
-    subjects: Vec<SubjectFacts>,
+    /// Saved evidence has them by this name.
+    #[serde(rename = "subjects")]
+    cases: Vec<CaseFacts>,
     placements: Vec<usize>,
     step: f64,
 }
 
-/// A subject by its names, and what a bench says of it.
+/// A case by its names, and what a bench says of it.
 #[derive(Debug, Serialize, Deserialize)]
-struct SubjectFacts {
+struct CaseFacts {
     design: String,
     state: String,
     context: String,
@@ -54,16 +56,16 @@ struct SubjectFacts {
 
 impl BenchFacts {
     fn of(bench: &dyn Bench) -> BenchFacts {
-        let facts = |(number, subject): (usize, &Subject)| SubjectFacts {
-            design: subject.design.name.to_string(),
-            state: subject.state.name.to_string(),
-            context: subject.context.clone(),
+        let facts = |(number, case): (usize, &MarkerCase)| CaseFacts {
+            design: case.design.name.to_string(),
+            state: case.state.name.to_string(),
+            context: case.context.clone(),
             compiler: bench.compiler(number).to_string(),
             line_offset: bench.line_offset(number),
             most_loops: bench.most_loops(number),
         };
         BenchFacts {
-            subjects: bench.subjects().iter().enumerate().map(facts).collect(),
+            cases: bench.cases().iter().enumerate().map(facts).collect(),
             placements: bench.placements().to_vec(),
             step: bench.step(),
         }
@@ -71,19 +73,19 @@ impl BenchFacts {
 
     /// Whether all numbers are in their ranges: those of a file may be any.
     fn are_sound(&self) -> bool {
-        self.subjects.len() <= SUBJECTS_MOST
+        self.cases.len() <= CASES_MOST
             && self.placements.len() <= PLACEMENTS_MOST
-            && (self.subjects.is_empty() || !self.placements.is_empty())
+            && (self.cases.is_empty() || !self.placements.is_empty())
             && (self.step > 0.0 && self.step < 1e9)
-            && self.subjects.iter().all(|subject| subject.line_offset <= BYTES_MOST)
+            && self.cases.iter().all(|case| case.line_offset <= BYTES_MOST)
     }
 }
 
-impl SubjectFacts {
-    fn subject(&self, catalog: &Catalog) -> Option<Subject> {
+impl CaseFacts {
+    fn case(&self, catalog: &Catalog) -> Option<MarkerCase> {
         let design = catalog.designs.iter().find(|design| design.name == self.design)?;
         let state = (catalog.states)(design).into_iter().find(|state| state.name == self.state)?;
-        Some(Subject { design, state, context: self.context.clone() })
+        Some(MarkerCase { design, state, context: self.context.clone() })
     }
 }
 
@@ -107,11 +109,9 @@ impl<'a> AnsweredBench<'a> {
         if !facts.are_sound() {
             return Err(unsound("a number of the bench is out of its range"));
         }
-        let subjects: Option<Vec<Subject>> =
-            facts.subjects.iter().map(|subject| subject.subject(catalog)).collect();
-        let subjects =
-            subjects.ok_or_else(|| unsound("a subject is of a design or state that there is not"))?;
-        Ok(AnsweredBench { bench, answers, facts, subjects })
+        let cases: Option<Vec<MarkerCase>> = facts.cases.iter().map(|case| case.case(catalog)).collect();
+        let cases = cases.ok_or_else(|| unsound("a subject is of a design or state that there is not"))?;
+        Ok(AnsweredBench { bench, answers, facts, cases })
     }
 
     fn bench(&self) -> Result<&dyn Bench, RunError> {
@@ -120,12 +120,12 @@ impl<'a> AnsweredBench<'a> {
 }
 
 impl Bench for AnsweredBench<'_> {
-    fn subjects(&self) -> &[Subject] {
-        &self.subjects
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
     }
 
-    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
-        let anatomy: Anatomy = self.answers.get(|| self.bench()?.anatomy(subject))?;
+    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
+        let anatomy: Anatomy = self.answers.get(|| self.bench()?.anatomy(case))?;
         let mut lines = anatomy.assembly.iter().chain(&anatomy.base_assembly);
         match lines.all(|line| line.len() > 0 && line.offset <= BYTES_MOST) {
             true => Ok(anatomy),
@@ -133,12 +133,12 @@ impl Bench for AnsweredBench<'_> {
         }
     }
 
-    fn line_offset(&self, subject: usize) -> usize {
-        self.facts.subjects[subject].line_offset
+    fn line_offset(&self, case: usize) -> usize {
+        self.facts.cases[case].line_offset
     }
 
-    fn compiler(&self, subject: usize) -> &str {
-        &self.facts.subjects[subject].compiler
+    fn compiler(&self, case: usize) -> &str {
+        &self.facts.cases[case].compiler
     }
 
     fn placements(&self) -> &[usize] {
@@ -149,8 +149,8 @@ impl Bench for AnsweredBench<'_> {
         self.facts.step
     }
 
-    fn most_loops(&self, subject: usize) -> u64 {
-        self.facts.subjects[subject].most_loops
+    fn most_loops(&self, case: usize) -> u64 {
+        self.facts.cases[case].most_loops
     }
 
     fn lock_state(&self) -> Option<&LockState> {
@@ -161,20 +161,20 @@ impl Bench for AnsweredBench<'_> {
         self.answers.get(|| self.bench()?.now())
     }
 
-    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        let of = json!({ "subject": subject, "visits": digest(visits) });
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        let of = json!({ "subject": case, "visits": digest(visits) });
         let bench = self.bench.as_deref_mut();
         let readings = self.answers.readings(of, visits.len() * call::COUNT, || {
-            let found = bench.ok_or_else(absent)?.run(subject, visits)?;
+            let found = bench.ok_or_else(absent)?.run(case, visits)?;
             Ok(found.iter().flat_map(samples).collect())
         })?;
         let visit = |readings: &[Sample]| LayoutSamples::new(readings, &ORDER);
         Ok(readings.chunks_exact(call::COUNT).map(visit).collect())
     }
 
-    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
         let bench = self.bench.as_deref_mut();
-        self.answers.get(|| bench.ok_or_else(absent)?.hits(subject, placement, loops))
+        self.answers.get(|| bench.ok_or_else(absent)?.hits(case, placement, loops))
     }
 }
 

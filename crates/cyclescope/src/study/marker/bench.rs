@@ -28,9 +28,9 @@ pub mod call {
     pub const COUNT: usize = RULERS + 4;
 }
 
-/// One marker in one state and loop.
+/// A design in one state and one loop.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
+pub struct MarkerCase {
     /// Its design.
     pub design: &'static Design,
     /// Its state.
@@ -39,7 +39,7 @@ pub struct Subject {
     pub context: String,
 }
 
-/// A visit to a subject at one of its placements: a round of all calls that counts, after one that doesn't.
+/// A visit to a case at one of its placements: a round of all calls that counts, after one that doesn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Visit {
     /// Which of its placements.
@@ -53,19 +53,19 @@ pub struct Visit {
 /// Runs visits.
 pub trait Bench {
     /// What it can measure.
-    fn subjects(&self) -> &[Subject];
+    fn cases(&self) -> &[MarkerCase];
 
-    /// What a subject's marker adds to its function.
-    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError>;
+    /// What a case's marker adds to its function.
+    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError>;
 
-    /// How many bytes behind the start of a cache line a subject's functions are taken to begin, to count the lines that
+    /// How many bytes behind the start of a cache line a case's functions are taken to begin, to count the lines that
     /// they lie in.
-    fn line_offset(&self, _subject: usize) -> usize {
+    fn line_offset(&self, _case: usize) -> usize {
         0
     }
 
-    /// The compiler that made a subject's functions.
-    fn compiler(&self, subject: usize) -> &str;
+    /// The compiler that made a case's functions.
+    fn compiler(&self, case: usize) -> &str;
 
     /// How many bytes each placement's functions stand behind the start of a cache line.
     fn placements(&self) -> &[usize];
@@ -73,12 +73,12 @@ pub trait Bench {
     /// The step of its readings.
     fn step(&self) -> f64;
 
-    /// How often the longer of a subject's loops can go around in a visit; a survey keeps below it.
-    fn most_loops(&self, _subject: usize) -> u64 {
+    /// How often the longer of a case's loops can go around in a visit; a survey keeps below it.
+    fn most_loops(&self, _case: usize) -> u64 {
         u64::MAX
     }
 
-    /// How the lock of the CPU was found by the executor of most subjects; none where no executor runs them.
+    /// How the lock of the CPU was found by the executor of most cases; none where no executor runs them.
     fn lock_state(&self) -> Option<&LockState> {
         None
     }
@@ -89,46 +89,46 @@ pub trait Bench {
         Ok(START.elapsed())
     }
 
-    /// Runs visits to a subject, and returns the durations of each: a column for each of [`call`].
-    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
+    /// Runs visits to a case, and returns the durations of each: a column for each of [`call`].
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
 
     /// How often the marker called its probe in so many loops at one placement: the same bytes with another probe, which
     /// counts. None where it calls none.
-    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
+    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }
 
-/// Some of a bench's subjects.
+/// Some of a bench's cases.
 pub struct Selected<B> {
     bench: B,
-    subjects: Vec<Subject>,
+    cases: Vec<MarkerCase>,
     numbers: Vec<usize>,
 }
 
 impl<B: Bench> Selected<B> {
     /// Those that are wanted.
-    pub fn new(bench: B, wanted: impl Fn(&Subject) -> bool) -> Selected<B> {
+    pub fn new(bench: B, wanted: impl Fn(&MarkerCase) -> bool) -> Selected<B> {
         let numbers: Vec<usize> =
-            (0..bench.subjects().len()).filter(|number| wanted(&bench.subjects()[*number])).collect();
-        let subjects = numbers.iter().map(|number| bench.subjects()[*number].clone()).collect();
-        Selected { bench, subjects, numbers }
+            (0..bench.cases().len()).filter(|number| wanted(&bench.cases()[*number])).collect();
+        let cases = numbers.iter().map(|number| bench.cases()[*number].clone()).collect();
+        Selected { bench, cases, numbers }
     }
 }
 
 impl<B: Bench> Bench for Selected<B> {
-    fn subjects(&self) -> &[Subject] {
-        &self.subjects
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
     }
 
-    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
-        self.bench.anatomy(self.numbers[subject])
+    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
+        self.bench.anatomy(self.numbers[case])
     }
 
-    fn line_offset(&self, subject: usize) -> usize {
-        self.bench.line_offset(self.numbers[subject])
+    fn line_offset(&self, case: usize) -> usize {
+        self.bench.line_offset(self.numbers[case])
     }
 
-    fn compiler(&self, subject: usize) -> &str {
-        self.bench.compiler(self.numbers[subject])
+    fn compiler(&self, case: usize) -> &str {
+        self.bench.compiler(self.numbers[case])
     }
 
     fn placements(&self) -> &[usize] {
@@ -139,8 +139,8 @@ impl<B: Bench> Bench for Selected<B> {
         self.bench.step()
     }
 
-    fn most_loops(&self, subject: usize) -> u64 {
-        self.bench.most_loops(self.numbers[subject])
+    fn most_loops(&self, case: usize) -> u64 {
+        self.bench.most_loops(self.numbers[case])
     }
 
     fn lock_state(&self) -> Option<&LockState> {
@@ -151,11 +151,11 @@ impl<B: Bench> Bench for Selected<B> {
         self.bench.now()
     }
 
-    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        self.bench.run(self.numbers[subject], visits)
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.bench.run(self.numbers[case], visits)
     }
 
-    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        self.bench.hits(self.numbers[subject], placement, loops)
+    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.bench.hits(self.numbers[case], placement, loops)
     }
 }

@@ -1,7 +1,7 @@
 //! A made-up machine, whose markers' costs are known.
 
 use super::anatomy::{Anatomy, Line, Path};
-use super::bench::{Bench, Subject, Visit, call};
+use super::bench::{Bench, MarkerCase, Visit, call};
 use super::source::design;
 use super::state::{State, states};
 use crate::error::RunError;
@@ -15,14 +15,14 @@ pub(super) const IMUL: f64 = 3.0;
 
 /// The machine.
 pub(super) struct Fake {
-    /// See [`Bench::subjects`].
-    pub(super) subjects: Vec<Subject>,
+    /// See [`Bench::cases`].
+    pub(super) cases: Vec<MarkerCase>,
     /// See [`Bench::placements`].
     pub(super) offsets: Vec<usize>,
     /// Draws luck and interrupts.
     pub(super) random: Random,
     /// Core cycles of once around at a placement: without the marker, and with it.
-    pub(super) loops: fn(&Subject, usize) -> [f64; 2],
+    pub(super) loops: fn(&MarkerCase, usize) -> [f64; 2],
     /// What a visit adds to the marker's cost, by chance.
     pub(super) luck: fn(&mut Random) -> f64,
     /// The chance that a call is interrupted.
@@ -35,18 +35,18 @@ pub(super) struct Fake {
 
 impl Fake {
     /// Undisturbed.
-    pub(super) fn new(loops: fn(&Subject, usize) -> [f64; 2]) -> Fake {
-        let subject = |design: &'static design::Design, state: State, context: &str| Subject {
+    pub(super) fn new(loops: fn(&MarkerCase, usize) -> [f64; 2]) -> Fake {
+        let case = |design: &'static design::Design, state: State, context: &str| MarkerCase {
             design,
             state,
             context: context.to_string(),
         };
         let flag = design::ALL.iter().find(|design| design.name == "flag").unwrap();
-        let subjects = ["empty", "memcpy"]
+        let cases = ["empty", "memcpy"]
             .iter()
-            .flat_map(|context| states(flag).into_iter().map(|state| subject(flag, state, context)));
+            .flat_map(|context| states(flag).into_iter().map(|state| case(flag, state, context)));
         Fake {
-            subjects: subjects.collect(),
+            cases: cases.collect(),
             offsets: (0..16).map(|placement| 4 * placement).collect(),
             random: Random::new(1),
             loops,
@@ -68,8 +68,8 @@ impl Fake {
 }
 
 impl Bench for Fake {
-    fn subjects(&self) -> &[Subject] {
-        &self.subjects
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
     }
 
     fn anatomy(&self, _: usize) -> Result<Anatomy, RunError> {
@@ -88,10 +88,10 @@ impl Bench for Fake {
         self.step
     }
 
-    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
         let order: Vec<usize> = (0..call::COUNT).collect();
         let run = |visit: &Visit| {
-            let [base, site] = (self.loops)(&self.subjects[subject], visit.placement);
+            let [base, site] = (self.loops)(&self.cases[case], visit.placement);
             let site = site + (self.luck)(&mut self.random);
             let rate = 0.7 + 0.02 * self.random.unit();
             let [few, many] = visit.loops.map(|loops| loops as f64);
@@ -116,8 +116,8 @@ impl Bench for Fake {
         Ok(visits.iter().map(run).collect())
     }
 
-    fn hits(&mut self, subject: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        let enabled = self.subjects[subject].state.enabled;
+    fn hits(&mut self, case: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        let enabled = self.cases[case].state.enabled;
         Ok(Some(if enabled || self.broken { loops } else { 0 }))
     }
 }
@@ -144,9 +144,9 @@ fn anatomy() -> Anatomy {
 }
 
 /// What states cost: a cycle for each step of theirs, and at some placements half a cycle more.
-pub(super) fn stairs(subject: &Subject, placement: usize) -> [f64; 2] {
-    let base = if subject.context == "empty" { 1.0 } else { 75.0 };
-    let states = states(subject.design);
-    let index = states.iter().position(|state| state.name == subject.state.name).unwrap();
+pub(super) fn stairs(case: &MarkerCase, placement: usize) -> [f64; 2] {
+    let base = if case.context == "empty" { 1.0 } else { 75.0 };
+    let states = states(case.design);
+    let index = states.iter().position(|state| state.name == case.state.name).unwrap();
     [base, base + index as f64 + if placement % 4 == 3 { 0.5 } else { 0.0 }]
 }

@@ -57,11 +57,11 @@ impl SkippedRecord {
 }
 
 impl From<Skipped> for SkippedRecord {
-    fn from((subject, misfit): Skipped) -> SkippedRecord {
+    fn from((case, misfit): Skipped) -> SkippedRecord {
         SkippedRecord {
-            design: subject.design.name.to_string(),
-            state: Some(subject.state.name.to_string()),
-            context: Some(subject.context),
+            design: case.design.name.to_string(),
+            state: Some(case.state.name.to_string()),
+            context: Some(case.context),
             reason: misfit.to_string(),
             remedy: match misfit {
                 Misfit::Untraced { why } => Some(why.remedy),

@@ -1,16 +1,16 @@
 //! What visits have told so far, and what follows from it for each marker.
 
-use super::bench::Subject;
+use super::bench::MarkerCase;
 use super::estimate::{PlacementCost, VisitReading, over_placements, placement};
 use super::source::context;
 use crate::ruler::Quiet;
 use crate::statistics::{Interval, median};
 
-/// What is known of one subject.
+/// What is known of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// What it is about.
-    pub subject: Subject,
+    pub case: MarkerCase,
     /// Core cycles that the marker adds to once around: the median over placements.
     pub cost: Option<Interval>,
     /// What its state adds to the one that it is over.
@@ -34,11 +34,11 @@ pub struct Finding {
 /// Of costs above this many cycles the aim is this share.
 const AIM_SHARE: f64 = 0.002;
 
-/// The readings of all subjects at all placements.
+/// The readings of all cases at all placements.
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
-    subjects: Vec<Subject>,
-    /// By subject and placement.
+    cases: Vec<MarkerCase>,
+    /// By case and placement.
     readings: Vec<Vec<Vec<VisitReading>>>,
     attempts: Vec<Vec<usize>>,
     /// See [`Finding::hits`].
@@ -49,10 +49,10 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// With nothing in it yet.
-    pub(crate) fn new(subjects: Vec<Subject>, placements: usize) -> Ledger {
-        let count = subjects.len();
+    pub(crate) fn new(cases: Vec<MarkerCase>, placements: usize) -> Ledger {
+        let count = cases.len();
         Ledger {
-            subjects,
+            cases,
             readings: vec![vec![Vec::new(); placements]; count],
             attempts: vec![vec![0; placements]; count],
             hits: vec![None; count],
@@ -61,30 +61,30 @@ impl Ledger {
     }
 
     /// What it is about.
-    pub(crate) fn subjects(&self) -> &[Subject] {
-        &self.subjects
+    pub(crate) fn cases(&self) -> &[MarkerCase] {
+        &self.cases
     }
 
     /// Notes a visit, which may have told nothing.
-    pub(crate) fn note(&mut self, subject: usize, placement: usize, reading: Option<VisitReading>) {
-        self.attempts[subject][placement] += 1;
-        self.readings[subject][placement].extend(reading);
+    pub(crate) fn note(&mut self, case: usize, placement: usize, reading: Option<VisitReading>) {
+        self.attempts[case][placement] += 1;
+        self.readings[case][placement].extend(reading);
     }
 
     /// How many visits a placement has had.
-    pub(crate) fn attempts(&self, subject: usize, placement: usize) -> usize {
-        self.attempts[subject][placement]
+    pub(crate) fn attempts(&self, case: usize, placement: usize) -> usize {
+        self.attempts[case][placement]
     }
 
     /// The half width of the cost at a placement, as a share of what it shall be at most; none where there is no cost.
-    pub(crate) fn narrowness(&self, subject: usize, placement: usize, confidence: f64) -> Option<f64> {
-        let cost = self::placement(&self.alone(subject, placement), confidence)?.cost;
-        Some(cost.half_width() / aim(&self.subjects[subject], &cost))
+    pub(crate) fn narrowness(&self, case: usize, placement: usize, confidence: f64) -> Option<f64> {
+        let cost = self::placement(&self.alone(case, placement), confidence)?.cost;
+        Some(cost.half_width() / aim(&self.cases[case], &cost))
     }
 
     /// The readings of a placement that were not beside a busy sibling.
-    fn alone(&self, subject: usize, placement: usize) -> Vec<VisitReading> {
-        let readings = self.readings[subject][placement].iter();
+    fn alone(&self, case: usize, placement: usize) -> Vec<VisitReading> {
+        let readings = self.readings[case][placement].iter();
         readings.filter(|reading| self.quiet.is_alone(reading.width, reading.width_error)).copied().collect()
     }
 
@@ -98,19 +98,18 @@ impl Ledger {
     pub(crate) fn findings(mut self, confidence: f64) -> Vec<Finding> {
         self.look_for_siblings();
         let mut findings: Vec<Finding> =
-            (0..self.subjects.len()).map(|subject| self.finding(subject, confidence)).collect();
+            (0..self.cases.len()).map(|case| self.finding(case, confidence)).collect();
         for index in 0..findings.len() {
             findings[index].step = step(&findings[index], &findings, confidence);
         }
         findings
     }
 
-    fn finding(&self, subject: usize, confidence: f64) -> Finding {
-        let placements = 0..self.readings[subject].len();
-        let all: Vec<Vec<VisitReading>> =
-            placements.map(|placement| self.alone(subject, placement)).collect();
+    fn finding(&self, case: usize, confidence: f64) -> Finding {
+        let placements = 0..self.readings[case].len();
+        let all: Vec<Vec<VisitReading>> = placements.map(|placement| self.alone(case, placement)).collect();
         let used = all.iter().map(Vec::len).sum::<usize>();
-        let visits = self.readings[subject].iter().map(Vec::len).sum::<usize>();
+        let visits = self.readings[case].iter().map(Vec::len).sum::<usize>();
         let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
         let placements: Vec<_> = all.iter().map(|readings| placement(readings, confidence)).collect();
         let over = |of: fn(&PlacementCost) -> f64| {
@@ -118,7 +117,7 @@ impl Ledger {
             over_placements(&values, confidence)
         };
         Finding {
-            subject: self.subjects[subject].clone(),
+            case: self.cases[case].clone(),
             cost: over(|placement| placement.cost.value),
             step: None,
             base: over(|placement| placement.base),
@@ -126,23 +125,23 @@ impl Ledger {
             visits: used,
             shared: visits - used,
             add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },
-            hits: self.hits[subject],
+            hits: self.hits[case],
             placements,
         }
     }
 }
 
 /// The half width that a cost at one placement shall have.
-pub fn aim(subject: &Subject, cost: &Interval) -> f64 {
-    let named = context::ALL.iter().find(|context| context.name == subject.context);
+pub fn aim(case: &MarkerCase, cost: &Interval) -> f64 {
+    let named = context::ALL.iter().find(|context| context.name == case.context);
     named.map_or(context::AIM, |context| context.aim).max(AIM_SHARE * cost.value.abs())
 }
 
 /// What a finding's state adds to the one that it is over, placement by placement.
 fn step(finding: &Finding, all: &[Finding], confidence: f64) -> Option<Interval> {
-    let Some(over) = finding.subject.state.over else { return finding.cost };
+    let Some(over) = finding.case.state.over else { return finding.cost };
     let before = all.iter().find(|other| {
-        let (own, others) = (&finding.subject, &other.subject);
+        let (own, others) = (&finding.case, &other.case);
         others.design == own.design && others.context == own.context && others.state.name == over
     })?;
     let pairs = finding.placements.iter().zip(&before.placements);

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_a_subject_of_ours() {
+    fn every_place_is_a_case_of_ours() {
         use crate::study::marker::source::{context, design};
         use crate::study::marker::state::states;
         for Published { ours, .. } in PUBLISHED {

@@ -2,7 +2,7 @@
 
 use super::anatomy::{Anatomy, CacheLines, Line};
 use super::around::AROUND;
-use super::bench::{Bench, Subject};
+use super::bench::{Bench, MarkerCase};
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
 use super::source::design::Enabling;
@@ -140,9 +140,9 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// The proof of a subject, from how often its probe was called in [`PROOF_LOOPS`] loops.
-    fn new(subject: &Subject, counted: u64) -> Calls {
-        let Subject { design, state, context } = subject;
+    /// The proof of a case, from how often its probe was called in [`PROOF_LOOPS`] loops.
+    fn new(case: &MarkerCase, counted: u64) -> Calls {
+        let MarkerCase { design, state, context } = case;
         let each = state.library.and_then(|library| library.hits).unwrap_or(1);
         let calls = state.enabled || design.enabling == Enabling::Probe;
         let expected = match calls {
@@ -195,13 +195,13 @@ impl MarkerRecord {
         compiler: &str,
         around: &Surroundings,
     ) -> MarkerRecord {
-        let state = &finding.subject.state;
+        let state = &finding.case.state;
         let costs = || finding.placements.iter().flatten().map(|placement| placement.cost.value);
         MarkerRecord {
-            design: finding.subject.design.name,
+            design: finding.case.design.name,
             state: state.name.to_string(),
             guard: state.guard.to_string(),
-            context: finding.subject.context.clone(),
+            context: finding.case.context.clone(),
             cost: quantity(finding.cost),
             step: StateStep { over: state.over, cost: quantity(finding.step) },
             base: quantity(finding.base),
@@ -210,7 +210,7 @@ impl MarkerRecord {
             worst: costs().max_by(f64::total_cmp),
             placements: finding.placements.iter().zip(offsets).map(placement).collect(),
             code,
-            calls: finding.hits.map(|counted| Calls::new(&finding.subject, counted)),
+            calls: finding.hits.map(|counted| Calls::new(&finding.case, counted)),
             compiler: compiler.to_string(),
             executor: around.executor,
             clock: around.clock,
@@ -226,7 +226,7 @@ impl MarkerRecord {
     }
 }
 
-/// Surveys all subjects of a bench, or on an emulated machine only counts calls.
+/// Surveys all cases of a bench, or on an emulated machine only counts calls.
 ///
 /// # Errors
 ///
@@ -238,11 +238,11 @@ pub fn records(
     follow: &mut dyn Follow,
 ) -> Result<Vec<MarkerRecord>, Stop> {
     let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, follow)? };
-    let record = |(subject, finding): (usize, &Finding)| {
-        let anatomy = bench.anatomy(subject)?;
-        let cache_lines = anatomy.cache_lines(bench.line_offset(subject));
+    let record = |(case, finding): (usize, &Finding)| {
+        let anatomy = bench.anatomy(case)?;
+        let cache_lines = anatomy.cache_lines(bench.line_offset(case));
         let code = CodeRecord { cache_lines, ..CodeRecord::from(anatomy) };
-        Ok(MarkerRecord::new(finding, bench.placements(), code, bench.compiler(subject), around))
+        Ok(MarkerRecord::new(finding, bench.placements(), code, bench.compiler(case), around))
     };
     findings.iter().enumerate().map(record).collect()
 }
@@ -275,7 +275,7 @@ fn caveats(finding: &Finding, around: &Surroundings) -> Vec<Caveat> {
     let known: Vec<&PlacementCost> = finding.placements.iter().flatten().collect();
     let wide = known
         .iter()
-        .filter(|placement| placement.cost.half_width() > aim(&finding.subject, &placement.cost))
+        .filter(|placement| placement.cost.half_width() > aim(&finding.case, &placement.cost))
         .count()
         + (all - known.len());
     let widest = known.iter().map(|placement| placement.cost.half_width()).fold(0.0, f64::max);

@@ -1,7 +1,7 @@
 //! Which markers a survey is about: designs by globs, states and contexts by name. What matches nothing is an error, for
 //! it is misspelt.
 
-use super::bench::Subject;
+use super::bench::MarkerCase;
 use super::source::context::{self, Context};
 use super::source::design::Design;
 use super::state::State;
@@ -79,9 +79,9 @@ impl Criteria {
         all_hit("state", &self.states, hit, known)
     }
 
-    /// Whether a subject's state is wanted.
-    pub fn wants(&self, subject: &Subject) -> bool {
-        let named = |word: &String| word.eq_ignore_ascii_case(subject.state.name);
+    /// Whether a case's state is wanted.
+    pub fn wants(&self, case: &MarkerCase) -> bool {
+        let named = |word: &String| word.eq_ignore_ascii_case(case.state.name);
         self.states.is_empty() || self.states.iter().any(named)
     }
 }

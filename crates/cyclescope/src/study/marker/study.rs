@@ -1,4 +1,4 @@
-//! The study of markers: a survey of a bench's subjects, and what it comes to.
+//! The study of markers: a survey of a bench's cases, and what it comes to.
 
 use super::answered::AnsweredBench;
 use super::bench::Bench;
@@ -75,7 +75,7 @@ impl MarkerPlan {
 }
 
 impl MarkerStudy {
-    /// Of a bench's subjects, on the machine whose facts these are. `repro` is the command that repeats it; `open` opens
+    /// Of a bench's cases, on the machine whose facts these are. `repro` is the command that repeats it; `open` opens
     /// an executor where the latency of `imul` has to be measured.
     pub fn new(
         plan: MarkerPlan,

@@ -1,6 +1,6 @@
-//! A survey: visits all subjects at all placements in passes, until each difference is known as well as asked for.
+//! A survey: visits all cases at all placements in passes, until each difference is known as well as asked for.
 //!
-//! Every pass goes through the subjects in another order, so that what changes slowly (the clock, neighbours) is spread
+//! Every pass goes through the cases in another order, so that what changes slowly (the clock, neighbours) is spread
 //! over all of them; later passes go to placements that need more.
 
 use super::bench::{Bench, Visit};
@@ -79,14 +79,14 @@ const BATCH: usize = 64;
 /// Placements that seem to need this many times the most visits get none beyond the least.
 const HOPE: f64 = 1.2;
 
-/// Counts the calls of all subjects of a bench, and measures nothing: what an emulated machine is good for.
+/// Counts the calls of all cases of a bench, and measures nothing: what an emulated machine is good for.
 pub(crate) fn prove(bench: &mut dyn Bench, plan: &VisitPlan) -> Result<Vec<Finding>, RunError> {
     let mut survey = Survey::new(bench, plan);
     survey.prove()?;
     Ok(survey.ledger.findings(plan.confidence))
 }
 
-/// Surveys all subjects of a bench.
+/// Surveys all cases of a bench.
 ///
 /// # Errors
 ///
@@ -106,15 +106,15 @@ pub fn survey(
             break;
         }
         let count = wanting.len();
-        for (index, subject) in wanting.into_iter().enumerate() {
+        for (index, case) in wanting.into_iter().enumerate() {
             if pass > 1 && survey.bench.now()?.saturating_sub(began) > plan.budget {
                 return Ok(survey.ledger.findings(plan.confidence));
             }
-            survey.visit(subject)?;
+            survey.visit(case)?;
             let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
             let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
-            let subjects = survey.ledger.subjects().len();
-            let message = format!("{} of {subjects} markers converged", subjects - count);
+            let cases = survey.ledger.cases().len();
+            let message = format!("{} of {cases} markers converged", cases - count);
             going(follow.progress(Progress::share(done, message)))?;
         }
     }
@@ -122,8 +122,8 @@ pub fn survey(
 }
 
 /// The longest span that a bench can go around, behind as many times as the shorter loop may.
-fn longest(bench: &dyn Bench, subject: usize) -> usize {
-    let most = usize::try_from(bench.most_loops(subject)).unwrap_or(usize::MAX);
+fn longest(bench: &dyn Bench, case: usize) -> usize {
+    let most = usize::try_from(bench.most_loops(case)).unwrap_or(usize::MAX);
     most.saturating_sub(2 * SETTLING).max(1)
 }
 
@@ -132,39 +132,39 @@ struct Survey<'a> {
     bench: &'a mut dyn Bench,
     plan: &'a VisitPlan,
     ledger: Ledger,
-    /// Times around by which the lengths differ, of each subject.
+    /// Times around by which the lengths differ, of each case.
     spans: Vec<usize>,
     random: Random,
 }
 
 impl Survey<'_> {
     fn new<'a>(bench: &'a mut dyn Bench, plan: &'a VisitPlan) -> Survey<'a> {
-        let subjects = bench.subjects().to_vec();
-        let (count, placements) = (subjects.len(), bench.placements().len());
+        let cases = bench.cases().to_vec();
+        let (count, placements) = (cases.len(), bench.placements().len());
         Survey {
             plan,
-            spans: (0..count).map(|subject| longest(bench, subject).min(*SPAN.start() as usize)).collect(),
+            spans: (0..count).map(|case| longest(bench, case).min(*SPAN.start() as usize)).collect(),
             random: Random::new(plan.seed),
-            ledger: Ledger::new(subjects, placements),
+            ledger: Ledger::new(cases, placements),
             bench,
         }
     }
 
-    /// Counts the calls of each subject's probe.
+    /// Counts the calls of each case's probe.
     fn prove(&mut self) -> Result<(), RunError> {
-        for subject in 0..self.ledger.subjects().len() {
+        for case in 0..self.ledger.cases().len() {
             let placement = self.random.below(self.bench.placements().len());
-            self.ledger.hits[subject] = self.bench.hits(subject, placement, PROOF_LOOPS)?;
+            self.ledger.hits[case] = self.bench.hits(case, placement, PROOF_LOOPS)?;
         }
         Ok(())
     }
 
-    /// Finds out about how long each subject's loops take.
+    /// Finds out about how long each case's loops take.
     fn pilot(&mut self) -> Result<(), RunError> {
-        for subject in 0..self.ledger.subjects().len() {
+        for case in 0..self.ledger.cases().len() {
             let placements = self.bench.placements().len();
-            let visits: Vec<Visit> = (0..2).map(|_| self.draw(subject, subject % placements)).collect();
-            let all = self.bench.run(subject, &visits)?;
+            let visits: Vec<Visit> = (0..2).map(|_| self.draw(case, case % placements)).collect();
+            let all = self.bench.run(case, &visits)?;
             let mut loops: Vec<f64> = all
                 .iter()
                 .zip(&visits)
@@ -175,7 +175,7 @@ impl Survey<'_> {
                 let cycles = median(&mut loops).max(0.5);
                 let span = (SPAN_CYCLES / cycles).clamp(*SPAN.start(), *SPAN.end());
                 let span = span.min(SPAN_MOST_CYCLES / cycles).max(SPAN_LEAST) as usize;
-                self.spans[subject] = span.min(longest(self.bench, subject));
+                self.spans[case] = span.min(longest(self.bench, case));
             }
         }
         Ok(())
@@ -185,31 +185,31 @@ impl Survey<'_> {
         read(samples, visit, self.plan.imul_latency, self.bench.step())
     }
 
-    fn draw(&mut self, subject: usize, placement: usize) -> Visit {
-        let span = self.spans[subject];
+    fn draw(&mut self, case: usize, placement: usize) -> Visit {
+        let span = self.spans[case];
         let settling = SETTLING.min(span);
         let few = settling + self.random.below(settling);
         let ruler = RULER_LOOPS.start() + self.random.below(RULER_LOOPS.end() - RULER_LOOPS.start());
         Visit { placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
     }
 
-    /// The subjects with a placement that needs more visits, in random order.
+    /// The cases with a placement that needs more visits, in random order.
     fn wanting(&mut self) -> Vec<usize> {
         self.ledger.look_for_siblings();
-        let mut wanting: Vec<usize> = (0..self.ledger.subjects().len())
-            .filter(|subject| !self.placements_wanting(*subject).is_empty())
+        let mut wanting: Vec<usize> = (0..self.ledger.cases().len())
+            .filter(|case| !self.placements_wanting(*case).is_empty())
             .collect();
         self.random.shuffle(&mut wanting);
         wanting
     }
 
-    fn placements_wanting(&self, subject: usize) -> Vec<usize> {
+    fn placements_wanting(&self, case: usize) -> Vec<usize> {
         let wants = |placement: &usize| {
-            let attempts = self.ledger.attempts(subject, *placement);
+            let attempts = self.ledger.attempts(case, *placement);
             if attempts >= *self.plan.each.end() || attempts < *self.plan.each.start() {
                 return attempts < *self.plan.each.start();
             }
-            self.ledger.narrowness(subject, *placement, self.plan.confidence).is_none_or(|share| {
+            self.ledger.narrowness(case, *placement, self.plan.confidence).is_none_or(|share| {
                 // Intervals narrow with the root of the number of visits: where that doesn't help, it isn't tried.
                 share > 1.0 && attempts as f64 * share.powi(2) <= HOPE * *self.plan.each.end() as f64
             })
@@ -217,26 +217,26 @@ impl Survey<'_> {
         (0..self.bench.placements().len()).filter(wants).collect()
     }
 
-    /// Visits a subject's placements that need it.
-    fn visit(&mut self, subject: usize) -> Result<(), RunError> {
+    /// Visits a case's placements that need it.
+    fn visit(&mut self, case: usize) -> Result<(), RunError> {
         let mut visits = Vec::new();
-        for placement in self.placements_wanting(subject) {
+        for placement in self.placements_wanting(case) {
             for _ in 0..self.plan.visits {
-                visits.push(self.draw(subject, placement));
+                visits.push(self.draw(case, placement));
             }
         }
         self.random.shuffle(&mut visits);
         for visits in visits.chunks(BATCH) {
-            self.batch(subject, visits)?;
+            self.batch(case, visits)?;
         }
         Ok(())
     }
 
-    fn batch(&mut self, subject: usize, visits: &[Visit]) -> Result<(), RunError> {
-        let all = self.bench.run(subject, visits)?;
+    fn batch(&mut self, case: usize, visits: &[Visit]) -> Result<(), RunError> {
+        let all = self.bench.run(case, visits)?;
         for (samples, visit) in all.iter().zip(visits) {
             let reading = self.read(samples, visit);
-            self.ledger.note(subject, visit.placement, reading);
+            self.ledger.note(case, visit.placement, reading);
         }
         Ok(())
     }

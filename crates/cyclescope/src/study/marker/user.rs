@@ -1,7 +1,7 @@
 //! Markers in user mode: compiled functions, copied and patched in this process, run by its worker.
 
 use super::anatomy::{Anatomy, anatomy, names};
-use super::bench::{Bench, Subject, Visit};
+use super::bench::{Bench, MarkerCase, Visit};
 use super::compiled::{Compiled, Site, probe as probe_code};
 use super::copies::Copies;
 use super::instance::Misfit;
@@ -43,18 +43,18 @@ pub struct UserBench {
     step: f64,
     ruler: Vec<Program>,
     designs: Vec<Compiled>,
-    subjects: Vec<Subject>,
-    /// Of each subject, at each placement: the loop without the marker and the one with it.
+    cases: Vec<MarkerCase>,
+    /// Of each case, at each placement: the loop without the marker and the one with it.
     entries: Vec<Vec<[u64; 2]>>,
-    /// What each subject's marker is switched by.
+    /// What each case's marker is switched by.
     switches: Vec<Switches>,
     /// The entries of each probe's copies, one for each placement.
     probes: HashMap<Probe, Vec<u64>>,
     /// The memory of all copies.
     regions: Vec<Region>,
-    /// How far behind the entry of each subject's function its sites are: a compiler may have made several of one.
+    /// How far behind the entry of each case's function its sites are: a compiler may have made several of one.
     places: Vec<Vec<i64>>,
-    /// The breakpoints of subjects, by the site's address, and the process that they are in.
+    /// The breakpoints of cases, by the site's address, and the process that they are in.
     tracers: HashMap<u64, (i32, Uprobe)>,
     offsets: Vec<usize>,
     /// Where each placement's data lie.
@@ -70,11 +70,11 @@ struct Switches {
     library: Option<u64>,
 }
 
-/// A subject that can't be measured, and why.
-pub type Skipped = (Subject, Misfit);
+/// A case that can't be measured, and why.
+pub type Skipped = (MarkerCase, Misfit);
 
 impl UserBench {
-    /// Makes copies of all subjects at all placements, and a worker that can run them.
+    /// Makes copies of all cases at all placements, and a worker that can run them.
     pub fn new(
         options: &UserOptions,
         (clock, step): (&'static Clock, f64),
@@ -87,8 +87,8 @@ impl UserBench {
         let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
         ruler.truncate(RULERS);
         let mut copies = Copies::new(&offsets);
-        let (mut subjects, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
-        // Of each subject: how far behind the function's entry its sites are.
+        let (mut cases, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
+        // Of each case: how far behind the function's entry its sites are.
         let mut places = vec![];
         for compiled in designs {
             copies.reserve(&compiled.codes)?;
@@ -101,7 +101,7 @@ impl UserBench {
             {
                 // What is compiled at run time has not all contexts.
                 let Some((base, site)) = of_state(&state, context) else { continue };
-                let subject = Subject { design: compiled.design, state, context: context.to_string() };
+                let case = MarkerCase { design: compiled.design, state, context: context.to_string() };
                 let enabling = compiled.design.enabling;
                 let copied = copies.of(base, enabling, (false, false)).and_then(|base| {
                     let site = copies.of(site, enabling, (state.enabled, state.traced))?;
@@ -111,12 +111,12 @@ impl UserBench {
                     Ok(copied) => {
                         let Compiled { enabled, probe, switch, .. } = *compiled;
                         switches.push(Switches { enabled, probe, library: switch });
-                        subjects.push(subject);
+                        cases.push(case);
                         entries.push(copied);
                         let behind = |one: &Site| one.place as i64 - site.entry as i64;
                         places.push(site.sites.iter().map(behind).collect());
                     }
-                    Err(misfit) => skipped.push((subject, misfit)),
+                    Err(misfit) => skipped.push((case, misfit)),
                 }
             }
         }
@@ -139,7 +139,7 @@ impl UserBench {
             step,
             ruler,
             designs: designs.to_vec(),
-            subjects,
+            cases,
             entries,
             switches,
             probes,
@@ -147,30 +147,30 @@ impl UserBench {
             offsets,
             random,
         };
-        for subject in (0..bench.subjects.len()).rev() {
-            if let Err(why) = bench.trace(subject) {
-                skipped.push((bench.leave_out(subject), Misfit::Untraced { why }));
+        for case in (0..bench.cases.len()).rev() {
+            if let Err(why) = bench.trace(case) {
+                skipped.push((bench.leave_out(case), Misfit::Untraced { why }));
             }
         }
         Ok((bench, skipped))
     }
 
-    /// Leaves a subject out.
-    fn leave_out(&mut self, subject: usize) -> Subject {
-        self.entries.remove(subject);
-        self.switches.remove(subject);
-        self.places.remove(subject);
-        self.subjects.remove(subject)
+    /// Leaves a case out.
+    fn leave_out(&mut self, case: usize) -> MarkerCase {
+        self.entries.remove(case);
+        self.switches.remove(case);
+        self.places.remove(case);
+        self.cases.remove(case)
     }
 
-    /// Sees to it that a subject that has a tracer has one in the worker that there is now.
-    fn trace(&mut self, subject: usize) -> Result<(), Unavailable> {
-        if !self.subjects[subject].state.traced {
+    /// Sees to it that a case that has a tracer has one in the worker that there is now.
+    fn trace(&mut self, case: usize) -> Result<(), Unavailable> {
+        if !self.cases[case].state.traced {
             return Ok(());
         }
         let Some(worker) = self.executors[&0].worker_pid() else { return Ok(()) };
         let placements = 0..self.offsets.len();
-        let addresses: Vec<u64> = placements.flat_map(|placement| self.sites(subject, placement)).collect();
+        let addresses: Vec<u64> = placements.flat_map(|placement| self.sites(case, placement)).collect();
         for address in addresses {
             if self.tracers.get(&address).is_some_and(|(traced, _)| *traced == worker) {
                 continue;
@@ -182,39 +182,39 @@ impl UserBench {
         Ok(())
     }
 
-    /// The addresses of a subject's sites at a placement.
-    fn sites(&self, subject: usize, placement: usize) -> Vec<u64> {
-        let [_, entry] = self.entries[subject][placement];
-        self.places[subject].iter().map(|behind| entry.wrapping_add_signed(*behind)).collect()
+    /// The addresses of a case's sites at a placement.
+    fn sites(&self, case: usize, placement: usize) -> Vec<u64> {
+        let [_, entry] = self.entries[case][placement];
+        self.places[case].iter().map(|behind| entry.wrapping_add_signed(*behind)).collect()
     }
 
-    /// Fails where a subject that has a tracer has just run in a worker that has none.
-    fn require_traced(&self, subject: usize) -> Result<(), RunError> {
+    /// Fails where a case that has a tracer has just run in a worker that has none.
+    fn require_traced(&self, case: usize) -> Result<(), RunError> {
         let worker = self.executors[&0].worker_pid();
         let placements = 0..self.offsets.len();
-        let mut sites = placements.flat_map(|placement| self.sites(subject, placement));
+        let mut sites = placements.flat_map(|placement| self.sites(case, placement));
         let traced = |address| self.tracers.get(&address).is_some_and(|(traced, _)| Some(*traced) == worker);
-        if !self.subjects[subject].state.traced || sites.all(traced) {
+        if !self.cases[case].state.traced || sites.all(traced) {
             return Ok(());
         }
         Err(RunError::WorkerLost { how: "and with it the tracer's breakpoints".to_string() })
     }
 
-    /// How often a subject's breakpoint was run into in so many loops.
-    fn trapped(&mut self, subject: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
+    /// How often a case's breakpoint was run into in so many loops.
+    fn trapped(&mut self, case: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
         let failed = |error: io::Error| RunError::io("reading a uprobe's count", &error);
         let counted = |bench: &UserBench| {
-            let sites = bench.sites(subject, placement).into_iter();
+            let sites = bench.sites(case, placement).into_iter();
             let probes = sites.filter_map(|site| bench.tracers.get(&site));
             probes.map(|(_, uprobe)| uprobe.count().map_err(failed)).sum::<Result<u64, RunError>>()
         };
         let before = counted(self)?;
-        let state = self.subjects[subject].state;
-        let [_, site] = self.entries[subject][placement];
-        let program = program(self.clock, site, &self.settings(subject, placement, &state));
+        let state = self.cases[case].state;
+        let [_, site] = self.entries[case][placement];
+        let program = program(self.clock, site, &self.settings(case, placement, &state));
         let once = self.once(program, placement, loops);
         once.run(self.executor_for(&state)?)?;
-        self.require_traced(subject)?;
+        self.require_traced(case)?;
         Ok(counted(self)? - before)
     }
 
@@ -248,16 +248,16 @@ fn lost(why: Unavailable) -> RunError {
 }
 
 impl UserBench {
-    /// The programs of some visits to a subject, and for each visit where its two are.
-    fn programs(&self, subject: usize, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
+    /// The programs of some visits to a case, and for each visit where its two are.
+    fn programs(&self, case: usize, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
         let mut programs = self.ruler.clone();
         let mut known = HashMap::new();
-        let state = self.subjects[subject].state;
+        let state = self.cases[case].state;
         let mut pair = |visit: &Visit| {
             let start = programs.len();
             *known.entry(visit.placement).or_insert_with(|| {
-                let settings = self.settings(subject, visit.placement, &state);
-                for entry in self.entries[subject][visit.placement] {
+                let settings = self.settings(case, visit.placement, &state);
+                for entry in self.entries[case][visit.placement] {
                     programs.push(program(self.clock, entry, &settings));
                 }
                 [start, start + 1]
@@ -267,12 +267,11 @@ impl UserBench {
         (programs, pairs)
     }
 
-    /// What a program does before a subject's loop, so that its marker is in a state.
-    fn settings(&self, subject: usize, placement: usize, state: &State) -> Vec<Setting> {
-        let Switches { enabled, probe, library } = self.switches[subject];
+    /// What a program does before a case's loop, so that its marker is in a state.
+    fn settings(&self, case: usize, placement: usize, state: &State) -> Vec<Setting> {
+        let Switches { enabled, probe, library } = self.switches[case];
         let mut settings = Vec::new();
-        if let (Enabling::Variable(bytes), Some(address)) = (self.subjects[subject].design.enabling, enabled)
-        {
+        if let (Enabling::Variable(bytes), Some(address)) = (self.cases[case].design.enabling, enabled) {
             settings.push(Setting::Store { address, value: state.enabled.into(), bytes });
         }
         if let (Some(address), Some(probe)) = (probe, state.probe) {
@@ -284,33 +283,32 @@ impl UserBench {
         settings
     }
 
-    fn compiled(&self, subject: usize) -> &Compiled {
-        let Subject { design, context, .. } = &self.subjects[subject];
+    fn compiled(&self, case: usize) -> &Compiled {
+        let MarkerCase { design, context, .. } = &self.cases[case];
         let of = |one: &&Compiled| one.design == *design && one.code(context, None).is_some();
-        self.designs.iter().find(of).expect("subjects are made from the designs")
+        self.designs.iter().find(of).expect("cases are made from the designs")
     }
 
-    fn touches_memory(&self, subject: usize) -> bool {
-        let name = &self.subjects[subject].context;
+    fn touches_memory(&self, case: usize) -> bool {
+        let name = &self.cases[case].context;
         context::ALL.iter().find(|one| one.name == name).is_none_or(|one| one.touches_memory)
     }
 }
 
 impl Bench for UserBench {
-    fn subjects(&self) -> &[Subject] {
-        &self.subjects
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
     }
 
-    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
-        let (compiled, Subject { design, state, context }) =
-            (self.compiled(subject), &self.subjects[subject]);
+    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
+        let (compiled, MarkerCase { design, state, context }) = (self.compiled(case), &self.cases[case]);
         let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
         let (base, site) = codes.expect("each context has all functions");
         Ok(anatomy(base, site, design.enabling, &names(compiled)))
     }
 
-    fn compiler(&self, subject: usize) -> &str {
-        &self.compiled(subject).compiler
+    fn compiler(&self, case: usize) -> &str {
+        &self.compiled(case).compiler
     }
 
     fn placements(&self) -> &[usize] {
@@ -325,9 +323,9 @@ impl Bench for UserBench {
         self.executors[&0].lock_state()
     }
 
-    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        self.trace(subject).map_err(lost)?;
-        let (programs, pairs) = self.programs(subject, visits);
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.trace(case).map_err(lost)?;
+        let (programs, pairs) = self.programs(case, visits);
         let (rulers, end) = schedule::fixed(&programs[..RULERS]);
         let arena = self.executors[&0].arena_len();
         let room = Room { from: end, arena, alignment: None };
@@ -338,23 +336,23 @@ impl Bench for UserBench {
             Stage::shuffled(code, calls, &mut self.random).with_data(self.data[visit.placement].clone())
         });
         let stages: Vec<Stage> = stages.collect();
-        let memory = Memory::standard(Element::default(), self.touches_memory(subject));
+        let memory = Memory::standard(Element::default(), self.touches_memory(case));
         let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..Pace::default() };
-        let state = self.subjects[subject].state;
+        let state = self.cases[case].state;
         let samples = Schedule::with(programs, pace, stages).measure(self.executor_for(&state)?)?;
-        self.require_traced(subject)?;
+        self.require_traced(case)?;
         Ok(samples)
     }
 
-    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        self.trace(subject).map_err(lost)?;
-        let Subject { design, state, .. } = &self.subjects[subject];
+    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.trace(case).map_err(lost)?;
+        let MarkerCase { design, state, .. } = &self.cases[case];
         if state.traced {
-            return self.trapped(subject, placement, loops).map(Some);
+            return self.trapped(case, placement, loops).map(Some);
         }
         let Some(state) = counting(design, state) else { return Ok(None) };
-        let settings = self.settings(subject, placement, &state);
-        let [_, site] = self.entries[subject][placement];
+        let settings = self.settings(case, placement, &state);
+        let [_, site] = self.entries[case][placement];
         let once = self.once(counting_program(site, &settings), placement, loops);
         let samples = once.run(self.executor_for(&state)?)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
@@ -382,10 +380,10 @@ mod tests {
     #[test]
     fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
         let (mut bench, _) = bench("flag", "empty");
-        let subject = bench.subjects.iter().position(|subject| subject.state.name == "format").unwrap();
+        let case = bench.cases.iter().position(|case| case.state.name == "format").unwrap();
         let visit = |placement| Visit { placement, loops: [100, 400], ruler_loops: 100 };
         let visits: Vec<Visit> = (0..PLACEMENTS).map(visit).collect();
-        let samples = bench.run(subject, &visits).unwrap();
+        let samples = bench.run(case, &visits).unwrap();
         let longer = |long: usize, short: usize| {
             let rounds = samples.iter().filter_map(|samples| samples.rounds().next());
             rounds.filter(|round| round[long] > round[short]).count()
@@ -406,8 +404,8 @@ mod tests {
         if let Some((_, why)) = skipped.first() {
             return eprintln!("skipped: {why}");
         }
-        let traced = bench.subjects.iter().position(|subject| subject.state.traced).expect("it is there");
-        let dormant = bench.subjects.iter().position(|subject| !subject.state.traced).expect("it too");
+        let traced = bench.cases.iter().position(|case| case.state.traced).expect("it is there");
+        let dormant = bench.cases.iter().position(|case| !case.state.traced).expect("it too");
         for placement in 0..PLACEMENTS {
             assert_eq!(bench.hits(traced, placement, PROOF_LOOPS).unwrap(), Some(PROOF_LOOPS), "{placement}");
         }

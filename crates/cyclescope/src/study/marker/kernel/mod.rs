@@ -1,6 +1,6 @@
 //! Markers in ring 0: sites in the module's own code, switched and run by it.
 //!
-//! A subject's loop is compared with the design `none` at the same placement. Which states there are the module tells:
+//! A case's loop is compared with the design `none` at the same placement. Which states there are the module tells:
 //! a design has those whose guard it has a code for and whose probe it takes. Interrupts are off for a whole visit.
 //!
 //! Limits: only the module's two loops ([`context`]); its rounds are bounded (`MOST_WORK`), and so are the loops
@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use device::Device;
 
 use super::anatomy::{Anatomy, anatomy};
-use super::bench::{Bench, Subject, Visit, call};
+use super::bench::{Bench, MarkerCase, Visit, call};
 use super::state::State;
 use crate::error::{RunError, Unavailable};
 use crate::executor::DELAY;
@@ -43,7 +43,7 @@ const TURNS: usize = 2;
 const DEADLINE: Duration = Duration::from_secs(20);
 /// The rulers' share of the work of a visit.
 const RULERS_SHARE: u32 = 4;
-/// The loops of a visit whose length the subject's marker and context have a part in.
+/// The loops of a visit whose length the case's marker and context have a part in.
 const LOOPS: u32 = 4;
 
 /// The loop of the module that a context's name means.
@@ -64,8 +64,8 @@ pub struct KernelBench<D: Device = Markers> {
     step: f64,
     compiler: String,
     offsets: Vec<usize>,
-    subjects: Vec<Subject>,
-    /// Of each subject, at each placement, by the codes' indexes: the loop without the marker and the one with it.
+    cases: Vec<MarkerCase>,
+    /// Of each case, at each placement, by the codes' indexes: the loop without the marker and the one with it.
     pairs: Vec<Vec<[usize; 2]>>,
     bytes: Vec<Bytes>,
     symbols: Symbols,
@@ -101,7 +101,7 @@ impl<D: Device> KernelBench<D> {
             step,
             compiler: compiler(),
             offsets: offsets.iter().map(|offset| *offset as usize).collect(),
-            subjects: Vec::new(),
+            cases: Vec::new(),
             pairs: Vec::new(),
             behind: found.iter().map(|one| (one.number, None)).collect(),
             random: Random::new(seed),
@@ -129,7 +129,7 @@ impl<D: Device> KernelBench<D> {
             let guard = *guard.ok_or_else(strange)?;
             let site = places.of(one.design.name, guard, around, &self.offsets).ok_or_else(strange)?;
             self.pairs.push(base.iter().zip(site).map(|(base, site)| [*base, site]).collect());
-            self.subjects.push(Subject { design: one.design, state, context: name.to_string() });
+            self.cases.push(MarkerCase { design: one.design, state, context: name.to_string() });
         }
         Ok(())
     }
@@ -140,20 +140,20 @@ impl<D: Device> KernelBench<D> {
         &self.device
     }
 
-    /// What a subject's marker adds to its function at one placement. Between placements only alignment differs, which
+    /// What a case's marker adds to its function at one placement. Between placements only alignment differs, which
     /// is not the marker's.
-    pub fn anatomy_at(&self, subject: usize, placement: usize) -> Anatomy {
-        let [base, site] = self.pairs[subject][placement].map(|code| self.bytes[code].function());
-        anatomy(base, site, self.subjects[subject].design.enabling, &|address| self.symbols.name(address))
+    pub fn anatomy_at(&self, case: usize, placement: usize) -> Anatomy {
+        let [base, site] = self.pairs[case][placement].map(|code| self.bytes[code].function());
+        anatomy(base, site, self.cases[case].design.enabling, &|address| self.symbols.name(address))
     }
 
-    fn code(&self, subject: usize, placement: usize, of: usize) -> &Code {
-        &self.device.codes()[self.pairs[subject][placement][of]]
+    fn code(&self, case: usize, placement: usize, of: usize) -> &Code {
+        &self.device.codes()[self.pairs[case][placement][of]]
     }
 
-    /// Puts a probe behind a subject's design, or switches it off.
-    fn switch(&mut self, subject: usize, probe: Option<markers::Probe>) -> Result<(), RunError> {
-        let design = self.code(subject, 0, SITE).design;
+    /// Puts a probe behind a case's design, or switches it off.
+    fn switch(&mut self, case: usize, probe: Option<markers::Probe>) -> Result<(), RunError> {
+        let design = self.code(case, 0, SITE).design;
         if self.behind.get(&design) != Some(&probe) {
             // It is not known what is there where this fails.
             self.behind.remove(&design);
@@ -164,8 +164,8 @@ impl<D: Device> KernelBench<D> {
     }
 
     /// What a visit's calls are, by their columns.
-    fn calls(&self, subject: usize, visit: &Visit) -> [Call; call::COUNT] {
-        let [base, site] = [BASE, SITE].map(|of| Target::from(self.code(subject, visit.placement, of)));
+    fn calls(&self, case: usize, visit: &Visit) -> [Call; call::COUNT] {
+        let [base, site] = [BASE, SITE].map(|of| Target::from(self.code(case, visit.placement, of)));
         let [few, many] = visit.loops;
         let ruler = |ruler: Ruler, loops| (Target::from(ruler), loops);
         let mut calls = [(base, few); call::COUNT];
@@ -184,13 +184,13 @@ impl<D: Device> KernelBench<D> {
     /// Runs visits in one call of the device, as many as it takes, and returns the others.
     fn run_some<'a>(
         &mut self,
-        subject: usize,
+        case: usize,
         visits: &'a [Visit],
         found: &mut Vec<LayoutSamples>,
     ) -> Result<&'a [Visit], RunError> {
         let (mut list, mut orders, mut work) = (Vec::new(), Vec::new(), 0);
         for visit in visits {
-            let calls = self.calls(subject, visit);
+            let calls = self.calls(case, visit);
             work += TURNS as u64 * calls.iter().map(self::work).sum::<u64>();
             let count = list.len() + TURNS * call::COUNT;
             if !orders.is_empty() && (work > MOST_WORK.into() || count > MOST_CALLS) {
@@ -216,7 +216,7 @@ impl<D: Device> KernelBench<D> {
 /// The bytes of a line of the cache.
 const LINE: u64 = 64;
 
-/// Which of a subject's two codes.
+/// Which of a case's two codes.
 const BASE: usize = 0;
 const SITE: usize = 1;
 
@@ -250,20 +250,20 @@ fn names(codes: &[Bytes]) -> Symbols {
 }
 
 impl<D: Device> Bench for KernelBench<D> {
-    fn subjects(&self) -> &[Subject] {
-        &self.subjects
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
     }
 
     /// At the first placement, where the loop begins with a line of the cache and all NOPs before it only align.
-    fn anatomy(&self, subject: usize) -> Result<Anatomy, RunError> {
-        Ok(self.anatomy_at(subject, 0))
+    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
+        Ok(self.anatomy_at(case, 0))
     }
 
-    fn line_offset(&self, subject: usize) -> usize {
-        (self.code(subject, 0, SITE).address % LINE) as usize
+    fn line_offset(&self, case: usize) -> usize {
+        (self.code(case, 0, SITE).address % LINE) as usize
     }
 
-    fn compiler(&self, _subject: usize) -> &str {
+    fn compiler(&self, _case: usize) -> &str {
         &self.compiler
     }
 
@@ -276,33 +276,33 @@ impl<D: Device> Bench for KernelBench<D> {
     }
 
     /// As many as a visit's share of the module's bound allows: all four loops, each run twice.
-    fn most_loops(&self, subject: usize) -> u64 {
-        let weight = Target::from(self.code(subject, 0, SITE)).weight();
+    fn most_loops(&self, case: usize) -> u64 {
+        let weight = Target::from(self.code(case, 0, SITE)).weight();
         let each = MOST_WORK / TURNS as u32;
         u64::from((each - each / RULERS_SHARE) / (LOOPS * weight))
     }
 
-    fn run(&mut self, subject: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        self.switch(subject, probe(&self.subjects[subject].state))?;
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.switch(case, probe(&self.cases[case].state))?;
         let mut found = Vec::with_capacity(visits.len());
         let mut left = visits;
         while !left.is_empty() {
-            left = self.run_some(subject, left, &mut found)?;
+            left = self.run_some(case, left, &mut found)?;
         }
         Ok(found)
     }
 
-    fn hits(&mut self, subject: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        let Subject { state, .. } = self.subjects[subject];
+    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        let MarkerCase { state, .. } = self.cases[case];
         if state.probe.is_none() {
             return Ok(None);
         }
         // The probe that counts stays behind a marker that goes off.
-        self.switch(subject, Some(markers::Probe::Counting))?;
+        self.switch(case, Some(markers::Probe::Counting))?;
         if !state.enabled {
-            self.switch(subject, None)?;
+            self.switch(case, None)?;
         }
-        let target = Target::from(self.code(subject, placement, SITE));
+        let target = Target::from(self.code(case, placement, SITE));
         let most = u64::from(MOST_WORK / target.weight());
         let (mut hits, mut left) = (0, loops);
         while left > 0 {

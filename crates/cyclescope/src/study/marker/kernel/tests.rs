@@ -165,17 +165,17 @@ fn plan() -> VisitPlan {
 #[test]
 fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
     let bench = bench();
-    let count = |name| bench.subjects().iter().filter(|subject| subject.design.name == name).count();
+    let count = |name| bench.cases().iter().filter(|case| case.design.name == name).count();
     assert_eq!(["flag", "none", "static-key", "tracepoint"].map(count), [18, 2, 18, 6]);
     assert_eq!(bench.placements(), [0, 4, 8, 12, 16, 20, 24, 28]);
     assert!(bench.device().on.is_empty());
-    for (subject, pairs) in bench.subjects().iter().zip(&bench.pairs) {
+    for (case, pairs) in bench.cases().iter().zip(&bench.pairs) {
         for (placement, [base, site]) in pairs.iter().enumerate() {
             let [base, site] = [base, site].map(|index| &bench.device().codes[*index]);
-            assert_eq!((base.name.as_str(), site.name.as_str()), ("none", subject.design.name));
+            assert_eq!((base.name.as_str(), site.name.as_str()), ("none", case.design.name));
             assert_eq!((base.placement, site.placement), (4 * placement as u32, 4 * placement as u32));
-            assert_eq!((design::name(site.guard), base.around), (subject.state.guard, site.around));
-            assert_eq!(context(&subject.context).unwrap(), site.around);
+            assert_eq!((design::name(site.guard), base.around), (case.state.guard, site.around));
+            assert_eq!(context(&case.context).unwrap(), site.around);
         }
     }
     assert!(context("l1").is_err());
@@ -186,7 +186,7 @@ fn a_survey_finds_what_the_markers_cost() {
     let mut bench = bench();
     let findings = survey(&mut bench, &plan(), &mut Vec::<Record>::new()).unwrap();
     for finding in &findings {
-        let Subject { design, state, context } = &finding.subject;
+        let MarkerCase { design, state, context } = &finding.case;
         let probe = super::probe(state).map_or(1, |probe| 10 * probe as u64);
         let guard = if state.guard == "none" || !state.enabled { 0 } else { 5 };
         let cost = if design.name == "none" { 0 } else { probe + guard };
@@ -197,7 +197,7 @@ fn a_survey_finds_what_the_markers_cost() {
     }
     let steps = |name: &str| {
         let finding =
-            findings.iter().find(|one| one.subject.design.name == "flag" && one.subject.state.name == name);
+            findings.iter().find(|one| one.case.design.name == "flag" && one.case.state.name == name);
         finding.unwrap().step.unwrap().value.round()
     };
     assert_eq!(["dormant", "empty", "direct", "guarded-empty"].map(steps), [1.0, 9.0, 10.0, 5.0]);
@@ -206,20 +206,20 @@ fn a_survey_finds_what_the_markers_cost() {
 #[test]
 fn visits_share_calls_of_the_device_within_its_bounds() {
     let mut bench = bench();
-    for subject in 0..bench.subjects().len() {
-        let most = bench.most_loops(subject);
+    for case in 0..bench.cases().len() {
+        let most = bench.most_loops(case);
         let long = Visit { placement: 1, loops: [most - 1, most], ruler_loops: 130 };
         let short = Visit { placement: 2, loops: [1, 2], ruler_loops: 10 };
         let visits: Vec<Visit> = (0..70).map(|index| if index % 35 == 0 { long } else { short }).collect();
         let before = bench.device().switches;
-        let samples = bench.run(subject, &visits).unwrap();
+        let samples = bench.run(case, &visits).unwrap();
         assert_eq!(samples.len(), 70);
         assert!(bench.device().switches <= before + 1);
         for (samples, visit) in samples.iter().zip(&visits) {
             let round = samples.rounds().next().unwrap();
             assert_eq!(round[call::ADD_SHORT], (OVERHEAD + 8 * visit.ruler_loops) as f64);
             let each = round[call::BASE_MANY] - round[call::BASE_FEW];
-            let base = if bench.subjects()[subject].context == "empty" { EMPTY } else { COPY };
+            let base = if bench.cases()[case].context == "empty" { EMPTY } else { COPY };
             assert_eq!(each, (base * (visit.loops[1] - visit.loops[0])) as f64);
         }
     }
@@ -240,9 +240,9 @@ fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
     };
     let mut bench = bench();
     let records = records(&mut bench, &plan(), &around, &mut Vec::<Record>::new()).unwrap();
-    for (record, subject) in records.iter().zip(bench.subjects()) {
+    for (record, case) in records.iter().zip(bench.cases()) {
         assert_eq!((record.cost.value, record.caveats.len()), (None, 1));
-        let expected = subject.state.probe.map(|_| if subject.state.enabled { PROOF_LOOPS } else { 0 });
+        let expected = case.state.probe.map(|_| if case.state.enabled { PROOF_LOOPS } else { 0 });
         assert_eq!(record.calls.map(|calls| calls.counted), expected, "{record:?}");
         let likely = match record.design {
             "none" => 0,

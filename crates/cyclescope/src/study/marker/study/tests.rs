@@ -59,7 +59,7 @@ fn plan() -> MarkerPlan {
 fn study(plan: MarkerPlan) -> MarkerStudy {
     let luck = |random: &mut crate::random::Random| 0.3 * random.normal();
     let mut fake = Fake { interrupts: 0.01, luck, ..Fake::new(stairs) };
-    fake.subjects.truncate(3);
+    fake.cases.truncate(3);
     let open = || Ok::<Box<dyn crate::executor::Executor>, Error>(Box::new(simulated()));
     let Origin { machine, repro, .. } = origin();
     MarkerStudy::new(plan, machine, repro, Box::new(fake), Box::new(open))

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::study::contract::Record;
-use crate::study::marker::bench::Subject;
+use crate::study::marker::bench::MarkerCase;
 use crate::study::marker::fake::{Fake, IMUL, stairs};
 use crate::study::marker::ledger::aim;
 use crate::study::marker::state::states;
@@ -18,21 +18,21 @@ fn costs_and_steps_are_those_of_the_machine() {
         let mut fake = Fake { step, interrupts: 0.005, ..Fake::new(stairs) };
         let findings = survey(&mut fake, &plan(3), &mut Vec::<Record>::new()).unwrap();
         for finding in &findings {
-            let Subject { state, .. } = &finding.subject;
-            let [base, _] = stairs(&finding.subject, 0);
+            let MarkerCase { state, .. } = &finding.case;
+            let [base, _] = stairs(&finding.case, 0);
             for (placement, found) in finding.placements.iter().enumerate() {
                 let found = found.as_ref().unwrap();
-                let [_, site] = stairs(&finding.subject, placement);
+                let [_, site] = stairs(&finding.case, placement);
                 let off = found.cost.value - (site - base);
                 // Ten thousand intervals or so: some are missed, none by much.
                 assert!(off.abs() <= 3.0 * found.cost.half_width(), "{} {placement}: {off}", state.name);
-                let aim = aim(&finding.subject, &found.cost);
+                let aim = aim(&finding.case, &found.cost);
                 assert!(found.cost.half_width() <= aim, "{} {placement}: {found:?}", state.name);
             }
-            let [_, site] = stairs(&finding.subject, 0);
+            let [_, site] = stairs(&finding.case, 0);
             let cost = finding.cost.unwrap();
             assert!((cost.value - (site - base)).abs() < 0.1, "{} {cost:?}", state.name);
-            let names: Vec<&str> = states(finding.subject.design).iter().map(|state| state.name).collect();
+            let names: Vec<&str> = states(finding.case.design).iter().map(|state| state.name).collect();
             let index = |name: &str| names.iter().position(|other| *other == name).unwrap() as f64;
             let over = state.over.map_or(0.0, index);
             let price = finding.step.unwrap();
@@ -56,7 +56,7 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
                 let plan = VisitPlan { each: each.clone(), confidence, ..plan(seed) };
                 for finding in survey(&mut fake, &plan, &mut Vec::<Record>::new()).unwrap() {
                     for (placement, found) in finding.placements.iter().enumerate() {
-                        let [base, site] = stairs(&finding.subject, placement);
+                        let [base, site] = stairs(&finding.case, placement);
                         held += usize::from(found.as_ref().unwrap().cost.contains(site + 2.0 - base));
                         all += 1;
                     }
@@ -81,7 +81,7 @@ fn the_largest_mode_counts_and_the_others_are_told() {
     for finding in &findings {
         for (placement, found) in finding.placements.iter().enumerate() {
             let found = found.as_ref().unwrap();
-            let [base, site] = stairs(&finding.subject, placement);
+            let [base, site] = stairs(&finding.case, placement);
             assert!((found.cost.value - (site - base)).abs() < 0.2, "{found:?}");
             if let [small, large] = &found.modes[..] {
                 assert!(small.share > 0.5 && large.cost.value > 13.0, "{found:?}");
@@ -139,7 +139,7 @@ fn calls_are_counted_in_every_state() {
     let counted = |broken: bool| {
         let findings = prove(&mut Fake { broken, ..Fake::new(stairs) }, &plan(1)).unwrap();
         assert!(findings.iter().all(|finding| finding.cost.is_none() && finding.visits == 0));
-        findings.iter().map(|finding| (finding.subject.state.enabled, finding.hits)).collect::<Vec<_>>()
+        findings.iter().map(|finding| (finding.case.state.enabled, finding.hits)).collect::<Vec<_>>()
     };
     for (enabled, hits) in counted(false) {
         assert_eq!(hits, Some(if enabled { PROOF_LOOPS } else { 0 }));
