@@ -27,7 +27,7 @@ const SPREAD: Duration = Duration::from_secs(30 * 60);
 const CHAINS: usize = 20;
 
 /// A chain, its truth and what was counted of it.
-struct Subject {
+struct KnownChain {
     code: String,
     truth: f64,
     snippet: Snippet,
@@ -38,9 +38,9 @@ struct Subject {
 
 /// Runs the section.
 pub fn run(lab: &mut Lab) -> Outcome {
-    let mut subjects = subjects(lab)?;
-    if subjects.len() < 12 {
-        let figure = format!("{} chains have a known cost here", subjects.len());
+    let mut chains = chains(lab)?;
+    if chains.len() < 12 {
+        let figure = format!("{} chains have a known cost here", chains.len());
         lab.demand("coverage over at least 12 chains", None, figure);
         return long_snippets(lab);
     }
@@ -49,8 +49,8 @@ pub fn run(lab: &mut Lab) -> Outcome {
     let started = Instant::now();
     for block in 0..blocks {
         let neighbour = lab.load(Load::BOTH[block % 2])?;
-        for subject in &mut subjects {
-            measure_block(lab, subject, block % 2)?;
+        for chain in &mut chains {
+            measure_block(lab, chain, block % 2)?;
         }
         drop(neighbour);
         if lab.options.full {
@@ -59,43 +59,43 @@ pub fn run(lab: &mut Lab) -> Outcome {
         }
     }
     println!("{blocks} blocks of {BLOCK} over {:.0} s", started.elapsed().as_secs_f64());
-    print(lab, &subjects);
+    print(lab, &chains);
     long_snippets(lab)
 }
 
 /// The chains whose cost is a whole number here.
-fn subjects(lab: &Lab) -> Outcome<Vec<Subject>> {
+fn chains(lab: &Lab) -> Outcome<Vec<KnownChain>> {
     let core = lab.microarchitecture();
-    let mut subjects = Vec::new();
+    let mut chains = Vec::new();
     for row in table::known().into_iter().filter(|row| row.kind == Kind::Chain) {
         let Some(truth) = row.cost(core) else { continue };
         let Some(snippet) = lab.snippet(&row.code, &row.init)? else { continue };
         let [held, same, same_welch] = [(); 3].map(|()| Coverage::default());
         let held = [held, Coverage::default()];
-        subjects.push(Subject { code: row.code, truth, snippet, held, same, same_welch });
+        chains.push(KnownChain { code: row.code, truth, snippet, held, same, same_welch });
     }
     // Every other one or so, that all kinds of unit remain.
-    let step = subjects.len().div_ceil(CHAINS).max(1);
-    Ok(subjects.into_iter().step_by(step).collect())
+    let step = chains.len().div_ceil(CHAINS).max(1);
+    Ok(chains.into_iter().step_by(step).collect())
 }
 
-fn measure_block(lab: &mut Lab, subject: &mut Subject, condition: usize) -> Outcome {
+fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Outcome {
     let mut before = None;
     for _ in 0..BLOCK {
-        let run = lab.measure(&subject.snippet, &Request::default())?;
+        let run = lab.measure(&chain.snippet, &Request::default())?;
         let Some(estimates) = at_all_levels(&run) else {
-            subject.held[condition].refuse();
+            chain.held[condition].refuse();
             before = None;
             continue;
         };
         let half_width = estimates[2].cost.half_width();
-        let error = estimates[2].cost.value - subject.truth;
-        let held = estimates.each_ref().map(|one| one.cost.contains(subject.truth));
-        subject.held[condition].add(held, half_width, error);
+        let error = estimates[2].cost.value - chain.truth;
+        let held = estimates.each_ref().map(|one| one.cost.contains(chain.truth));
+        chain.held[condition].add(held, half_width, error);
         before = match before {
             None => Some(estimates),
             Some(other) => {
-                compare(subject, &other, &estimates);
+                compare(chain, &other, &estimates);
                 // Each measurement is part of one pair only, or the pairs would not be independent.
                 None
             }
@@ -114,19 +114,19 @@ fn at_all_levels(run: &Run) -> Option<[Estimate; 4]> {
 }
 
 /// Counts whether the difference of two measurements of one snippet contains zero.
-fn compare(subject: &mut Subject, one: &[Estimate; 4], other: &[Estimate; 4]) {
+fn compare(chain: &mut KnownChain, one: &[Estimate; 4], other: &[Estimate; 4]) {
     let difference = one[0].cost.value - other[0].cost.value;
     let margin = |level: usize| one[level].cost.half_width().hypot(other[level].cost.half_width());
     let held = [0, 1, 2, 3].map(|level| difference.abs() <= margin(level));
-    subject.same.add(held, margin(2), difference);
+    chain.same.add(held, margin(2), difference);
     let costs = |of: &Estimate| of.layouts.iter().map(|layout| layout.cost).collect::<Vec<_>>();
     let welch = LEVELS.map(|level| welch_interval(&costs(&one[0]), &costs(&other[0]), level));
     let held = welch.map(|interval| interval.is_some_and(|interval| interval.contains(0.0)));
     let half_width = welch[2].map_or(f64::INFINITY, |interval| interval.half_width());
-    subject.same_welch.add(held, half_width, difference);
+    chain.same_welch.add(held, half_width, difference);
 }
 
-fn print(lab: &mut Lab, subjects: &[Subject]) {
+fn print(lab: &mut Lab, chains: &[KnownChain]) {
     println!(
         "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>10} {:>8} {:>7}",
         "", "given", "50 %", "80 %", "95 %", "99 %", "half width", "bias", "refused"
@@ -141,26 +141,26 @@ fn print(lab: &mut Lab, subjects: &[Subject]) {
             coverage.refused()
         );
     };
-    let sum = |of: &dyn Fn(&Subject) -> &Coverage| {
+    let sum = |of: &dyn Fn(&KnownChain) -> &Coverage| {
         let mut sum = Coverage::default();
-        subjects.iter().for_each(|subject| sum.merge(of(subject)));
+        chains.iter().for_each(|chain| sum.merge(of(chain)));
         sum
     };
-    for subject in subjects {
-        let mut both = subject.held[0].clone();
-        both.merge(&subject.held[1]);
-        row(&shorten(&subject.code), &both);
+    for chain in chains {
+        let mut both = chain.held[0].clone();
+        both.merge(&chain.held[1]);
+        row(&shorten(&chain.code), &both);
     }
-    let (idle, loaded) = (sum(&|subject| &subject.held[0]), sum(&|subject| &subject.held[1]));
+    let (idle, loaded) = (sum(&|chain| &chain.held[0]), sum(&|chain| &chain.held[1]));
     let mut all = idle.clone();
     all.merge(&loaded);
-    let same = sum(&|subject| &subject.same);
+    let same = sum(&|chain| &chain.same);
     for (name, coverage) in [
         ("all chains, idle", &idle),
         ("all chains, loaded", &loaded),
         ("all chains", &all),
         ("A/A: difference of two, intervals added", &same),
-        ("A/A: Welch's interval over layouts", &sum(&|subject| &subject.same_welch)),
+        ("A/A: Welch's interval over layouts", &sum(&|chain| &chain.same_welch)),
     ] {
         row(name, coverage);
     }
