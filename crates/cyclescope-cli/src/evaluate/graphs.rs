@@ -82,11 +82,11 @@ impl Graphs<'_> {
 
     /// Minimum and variance by length, and the difference that a number of readings resolves.
     fn resolution(&mut self, of: Candidate, resolution: &Resolution) {
-        let (clock, file) = (of.to_string(), file(of));
         for stairs in &resolution.staircases {
-            self.stairs((&clock, &file), unit(resolution.unit), stairs);
+            self.stairs(of, unit(resolution.unit), stairs);
         }
         let Some(by) = resolution.by_samples.first() else { return };
+        let (clock, file) = (of.to_string(), file(of));
         let rungs = |figure: fn(&cyclescope::study::evaluate::resolution::Rung) -> f64| {
             by.rungs.iter().map(|rung| Point::new(rung.readings as f64, figure(rung))).collect()
         };
@@ -106,7 +106,8 @@ impl Graphs<'_> {
         );
     }
 
-    fn stairs(&mut self, (clock, file): (&str, &str), unit: &str, stairs: &Staircase) {
+    fn stairs(&mut self, of: Candidate, unit: &str, stairs: &Staircase) {
+        let (clock, file) = (of.to_string(), file(of));
         let (what, axis, words) = match stairs.body {
             Body::Adds => ("adds", "dependent add instructions", "add instructions"),
             Body::Iterations => ("loop", "iterations of the loop", "the paper's loop"),

@@ -110,8 +110,8 @@ impl<'a> Sampling<'a> {
         Shape { size, block, scale: Scale { step, imul_latency } }
     }
 
-    /// A schedule of blocks of some size and number, for the ensemble of this number.
-    fn schedule(&self, (block, blocks): (usize, u32), number: usize, seed: u64) -> Schedule {
+    /// A schedule of `blocks` blocks of `block` samples each, for the ensemble of this number.
+    fn schedule(&self, block: usize, blocks: u32, number: usize, seed: u64) -> Schedule {
         let mut calls = vec![Call { place: 0, loop_count: 1 }; block];
         calls.extend(trimmed::calls(self.tested.step, number, 1));
         let delay = (DELAY_STEPS * 2.0 * self.tested.step).clamp(16.0, f64::from(DELAY)) as u32;
@@ -128,7 +128,7 @@ impl<'a> Sampling<'a> {
         for (block, blocks) in PILOTS {
             let (mut least, mut pairs) = (f64::INFINITY, Vec::new());
             for _ in 0..PILOT_TIMES {
-                let schedule = self.schedule((block, blocks), 0, random.bits());
+                let schedule = self.schedule(block, blocks, 0, random.bits());
                 let started = executor.now();
                 let samples = schedule.run(executor)?;
                 least = least.min(executor.now().saturating_sub(started).as_secs_f64());
@@ -162,7 +162,7 @@ impl<'a> Sampling<'a> {
             if number % shape.size.ensembles.div_ceil(MOMENTS) == 0 {
                 between(executor, random)?;
             }
-            let schedule = self.schedule((shape.block, shape.blocks()), number as usize, random.bits());
+            let schedule = self.schedule(shape.block, shape.blocks(), number as usize, random.bits());
             let mut ensemble = Ensemble::default();
             // An executor may hand over a batch of one layout in one piece only.
             executor.stream(schedule.batch(), &mut |readings| ensemble = reader.take(readings))?;

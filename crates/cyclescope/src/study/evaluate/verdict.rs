@@ -5,7 +5,7 @@ use super::criteria::shortest;
 use super::evaluated::Evaluated;
 use super::method::Method;
 use crate::caveat::Caveat;
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::record::Quantity;
 use crate::unit::Unit;
 use serde::Serialize;
@@ -60,8 +60,9 @@ impl Verdict {
     /// The verdict on those of some methods that this executor ran.
     pub(crate) fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
         let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
-        let usable: Vec<(&Evaluated, &Method)> = methods().filter_map(usable).collect();
-        let draining: Vec<_> = usable.iter().copied().filter(|(evaluated, _)| drains(evaluated)).collect();
+        let usable: Vec<Usable> = methods().filter_map(Usable::of).collect();
+        let draining: Vec<Usable> =
+            usable.iter().copied().filter(|usable| drains(usable.evaluated)).collect();
         let mut findings: Vec<String> = methods().flat_map(broken).collect();
         if usable.is_empty() {
             findings
@@ -94,14 +95,24 @@ impl Verdict {
 }
 
 /// A method that promises to keep neighbours out, was not seen to break that, and is constant.
-fn usable(evaluated: &Evaluated) -> Option<(&Evaluated, &Method<'static>)> {
-    let method = evaluated.method.as_ref()?;
-    let fenced = evaluated
-        .contamination
-        .iter()
-        .filter(|row| row.fault != Fault::StoresNotDrained)
-        .all(|row| row.promised && row.verdict.happens() != Some(true));
-    (fenced && method.ergodic_trimmed() && method.overhead.is_some()).then_some((evaluated, method))
+#[derive(Clone, Copy)]
+struct Usable<'a> {
+    evaluated: &'a Evaluated,
+    method: &'a Method<'static>,
+}
+
+impl<'a> Usable<'a> {
+    /// None where it is not such a method.
+    fn of(evaluated: &'a Evaluated) -> Option<Usable<'a>> {
+        let method = evaluated.method.as_ref()?;
+        let fenced = evaluated
+            .contamination
+            .iter()
+            .filter(|row| row.fault != Fault::StoresNotDrained)
+            .all(|row| row.promised && row.verdict.happens() != Some(true));
+        (fenced && method.ergodic_trimmed() && method.overhead.is_some())
+            .then_some(Usable { evaluated, method })
+    }
 }
 
 fn drains(evaluated: &Evaluated) -> bool {
@@ -113,20 +124,18 @@ fn drains(evaluated: &Evaluated) -> bool {
 
 /// The method with the least overhead. Within a step of the clock they are equals, and the one that is the default on
 /// more machines wins.
-fn cheapest<'a>(
-    methods: &[(&'a Evaluated, &'a Method<'static>)],
-) -> Option<(&'a Evaluated, &'a Method<'static>)> {
+fn cheapest<'a>(methods: &[Usable<'a>]) -> Option<Usable<'a>> {
     // Of the ensembles, which were taken over seconds.
     let overhead = |method: &Method| method.trimmed.map_or(f64::INFINITY, |summary| summary.overhead);
     let step = |method: &Method| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
-    let least = methods.iter().map(|(_, method)| overhead(method)).fold(f64::INFINITY, f64::min);
-    let equals = methods.iter().filter(|(_, method)| overhead(method) <= least + step(method));
-    equals
-        .min_by_key(|(evaluated, _)| (clock::rank(evaluated.candidate.clock), evaluated.candidate.clock.name))
-        .copied()
+    let least = methods.iter().map(|usable| overhead(usable.method)).fold(f64::INFINITY, f64::min);
+    let equals = methods.iter().filter(|Usable { method, .. }| overhead(method) <= least + step(method));
+    let rank = |clock: &'static Clock| (clock::rank(clock), clock.name);
+    equals.min_by_key(|usable| rank(usable.evaluated.candidate.clock)).copied()
 }
 
-fn recommend((evaluated, method): (&Evaluated, &Method), why: &str) -> Recommended {
+fn recommend(usable: Usable, why: &str) -> Recommended {
+    let Usable { evaluated, method } = usable;
     let open: Vec<&str> = evaluated
         .contamination
         .iter()
@@ -177,7 +186,6 @@ fn broken(evaluated: &Evaluated) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::executor::mock::{Scenario, Simulated};
     use crate::machine::fact::Fact;
     use crate::random::Random;

@@ -9,6 +9,7 @@ use crate::measure::rounds::{LayoutReading, Rounds, combination, quiet, unshared
 use crate::random::Random;
 use crate::ruler::{Alone, Quiet};
 use crate::statistics::Interval;
+use crate::study::evaluate::TestedClock;
 use std::time::Duration;
 
 /// Layouts that are aimed at, and fewer where rounds are slow: the interval is over layouts.
@@ -49,13 +50,13 @@ pub(super) struct Outcome {
 }
 
 impl<'a> Means<'a> {
-    /// For readings of this step; `width` is what the sentinel reads on a core of its own, where that is known.
+    /// For readings of this method.
     pub(super) fn new(
         executor: &'a mut dyn Executor,
         random: &'a mut Random,
-        (step, imul_latency): (f64, f64),
-        width: Option<f64>,
+        tested: &TestedClock,
     ) -> Means<'a> {
+        let TestedClock { step, imul_latency, width, .. } = *tested;
         Means { executor, random, step, imul_latency, quiet: Quiet::default(), width }
     }
 

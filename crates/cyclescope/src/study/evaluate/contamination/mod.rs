@@ -174,7 +174,7 @@ pub fn contamination(
     random: &mut Random,
 ) -> Result<Vec<Contamination>, RunError> {
     let part = time / FAULTS.len() as u32;
-    let mut means = Means::new(executor, random, (tested.step, tested.imul_latency), tested.width);
+    let mut means = Means::new(executor, random, tested);
     FAULTS.iter().map(|&fault| one(&mut means, tested, fault, part)).collect()
 }
 
