@@ -9,10 +9,24 @@ use std::collections::HashMap;
 /// The bytes of a line of the cache.
 const LINE: usize = 64;
 
+/// Which copy of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    /// Whether its bytes are those of the enabled marker, where enabling patches any.
+    pub(super) enabled: bool,
+    /// Whether a tracer is to attach to it.
+    pub(super) traced: bool,
+}
+
+impl Variant {
+    /// The bytes as they were compiled.
+    pub(super) const DORMANT: Variant = Variant { enabled: false, traced: false };
+}
+
 /// Copies of functions, each made once.
 pub(super) struct Copies<'a> {
     offsets: &'a [usize],
-    entries: HashMap<(u64, bool, bool), Vec<u64>>,
+    entries: HashMap<(u64, Variant), Vec<u64>>,
     /// The last is for the functions that are copied now.
     regions: Vec<Region>,
     failed: Option<RunError>,
@@ -39,9 +53,10 @@ impl Copies<'_> {
         &mut self,
         code: &Code,
         enabling: Enabling,
-        (enabled, traced): (bool, bool),
+        variant: Variant,
     ) -> Result<Vec<u64>, Misfit> {
-        let key = (code.start, enabled && !code.sites.is_empty(), traced);
+        let Variant { enabled, traced } = variant;
+        let key = (code.start, Variant { enabled: enabled && !code.sites.is_empty(), traced });
         if let Some(entries) = self.entries.get(&key) {
             return Ok(entries.clone());
         }

@@ -74,82 +74,100 @@ const GENERIC: &str = "generic";
 const LOOP: &str = "cycles per loop";
 const MARKER: &str = "cycles per loop for marker";
 
+/// The names of a record of ours.
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    design: &'static str,
+    state: &'static str,
+    context: &'static str,
+}
+
+const fn named(design: &'static str, state: &'static str, context: &'static str) -> Named {
+    Named { design, state, context }
+}
+
 const fn row(
-    (part, of): (&'static str, &'static str),
+    part: &'static str,
+    of: &'static str,
     what: &'static str,
     value: f64,
-    (design, state, context): (&'static str, &'static str, &'static str),
+    ours: Named,
     figure: Figure,
 ) -> Published {
+    let Named { design, state, context } = ours;
     // The document has no negative figures.
     let value = if value < 0.0 { None } else { Some(value) };
     Published { part, of, what, value, ours: Place { design, state, context, figure } }
 }
 
 const UNTOLD: f64 = -1.0;
-const OFF: (&str, &str, &str) = ("immediate", "dormant", "empty");
-const FLAG: (&str, &str, &str) = ("flag", "dormant", "empty");
-const OFF_MEMCPY: (&str, &str, &str) = ("immediate", "dormant", "memcpy");
-const FLAG_MEMCPY: (&str, &str, &str) = ("flag", "dormant", "memcpy");
-const CALL: (&str, &str, &str) = ("immediate", "guarded-empty", "empty");
-const DIRECT: (&str, &str, &str) = ("immediate", "guarded-direct", "empty");
-const VARARGS: (&str, &str, &str) = ("immediate", "guarded-varargs", "empty");
-const FORMAT: (&str, &str, &str) = ("immediate", "guarded-format", "empty");
+const OFF: Named = named("immediate", "dormant", "empty");
+const FLAG: Named = named("flag", "dormant", "empty");
+const OFF_MEMCPY: Named = named("immediate", "dormant", "memcpy");
+const FLAG_MEMCPY: Named = named("flag", "dormant", "memcpy");
+const CALL: Named = named("immediate", "guarded-empty", "empty");
+const DIRECT: Named = named("immediate", "guarded-direct", "empty");
+const VARARGS: Named = named("immediate", "guarded-varargs", "empty");
+const FORMAT: Named = named("immediate", "guarded-format", "empty");
 /// The site that has the guard, as the document's has.
-const FLAG_CALL: (&str, &str, &str) = ("flag", "guarded-empty", "empty");
+const FLAG_CALL: Named = named("flag", "guarded-empty", "empty");
 
 /// The figures, in the order of the document.
 pub(crate) const PUBLISHED: &[Published] = &[
-    row((EMPTY, WITHOUT), LOOP, 1.50, OFF, Figure::Base),
-    row((EMPTY, OPTIMIZED), LOOP, 4.00, OFF, Figure::Site),
-    row((EMPTY, OPTIMIZED), MARKER, 2.50, OFF, Figure::Cost),
-    row((EMPTY, GENERIC), LOOP, 2.67, FLAG, Figure::Site),
-    row((EMPTY, GENERIC), MARKER, 1.17, FLAG, Figure::Cost),
-    row((MEMCPY, WITHOUT), LOOP, 1298.16, OFF_MEMCPY, Figure::Base),
-    row((MEMCPY, OPTIMIZED), LOOP, 1298.23, OFF_MEMCPY, Figure::Site),
-    row((MEMCPY, OPTIMIZED), MARKER, 0.074, OFF_MEMCPY, Figure::Cost),
-    row((MEMCPY, GENERIC), LOOP, 1300.28, FLAG_MEMCPY, Figure::Site),
-    row((MEMCPY, GENERIC), MARKER, 2.123, FLAG_MEMCPY, Figure::Cost),
-    row((ENABLED, "with an empty probe"), LOOP, 52.11, CALL, Figure::Site),
+    row(EMPTY, WITHOUT, LOOP, 1.50, OFF, Figure::Base),
+    row(EMPTY, OPTIMIZED, LOOP, 4.00, OFF, Figure::Site),
+    row(EMPTY, OPTIMIZED, MARKER, 2.50, OFF, Figure::Cost),
+    row(EMPTY, GENERIC, LOOP, 2.67, FLAG, Figure::Site),
+    row(EMPTY, GENERIC, MARKER, 1.17, FLAG, Figure::Cost),
+    row(MEMCPY, WITHOUT, LOOP, 1298.16, OFF_MEMCPY, Figure::Base),
+    row(MEMCPY, OPTIMIZED, LOOP, 1298.23, OFF_MEMCPY, Figure::Site),
+    row(MEMCPY, OPTIMIZED, MARKER, 0.074, OFF_MEMCPY, Figure::Cost),
+    row(MEMCPY, GENERIC, LOOP, 1300.28, FLAG_MEMCPY, Figure::Site),
+    row(MEMCPY, GENERIC, MARKER, 2.123, FLAG_MEMCPY, Figure::Cost),
+    row(ENABLED, "with an empty probe", LOOP, 52.11, CALL, Figure::Site),
     row(
-        (ENABLED, "with an empty probe"),
+        ENABLED,
+        "with an empty probe",
         "cycles per loop for empty probe",
         48.11,
         CALL,
         Figure::Over("dormant"),
     ),
-    row((ENABLED, "with direct argument passing"), LOOP, 53.00, DIRECT, Figure::Site),
+    row(ENABLED, "with direct argument passing", LOOP, 53.00, DIRECT, Figure::Site),
     row(
-        (ENABLED, "with direct argument passing"),
+        ENABLED,
+        "with direct argument passing",
         "cycles per loop to get arguments in probe",
         0.89,
         DIRECT,
         Figure::Over("guarded-empty"),
     ),
-    row((ENABLED, "with var args probe"), LOOP, 55.74, VARARGS, Figure::Site),
+    row(ENABLED, "with var args probe", LOOP, 55.74, VARARGS, Figure::Site),
     row(
-        (ENABLED, "with var args probe"),
+        ENABLED,
+        "with var args probe",
         "cycles per loop to get expected variable arguments",
         2.74,
         VARARGS,
         Figure::Over("guarded-direct"),
     ),
-    row((ENABLED, "with var args probe, format string processing"), LOOP, 96.22, FORMAT, Figure::Site),
+    row(ENABLED, "with var args probe, format string processing", LOOP, 96.22, FORMAT, Figure::Site),
     row(
-        (ENABLED, "with var args probe, format string processing"),
+        ENABLED,
+        "with var args probe, format string processing",
         "cycles per loop to dynamically parse arguments with format string",
         40.48,
         FORMAT,
         Figure::Over("guarded-varargs"),
     ),
-    row((SIZE, OPTIMIZED), "adds bytes in the likely path", 6.0, CALL, Figure::Likely),
-    row((SIZE, OPTIMIZED), "adds bytes in the unlikely path", 32.0, CALL, Figure::Unlikely),
-    row((SIZE, OPTIMIZED), "adds to the whole function, likely", UNTOLD, CALL, Figure::FunctionLikely),
-    row((SIZE, OPTIMIZED), "adds to the whole function, unlikely", UNTOLD, CALL, Figure::FunctionUnlikely),
-    row((SIZE, GENERIC), "adds bytes in the likely path", 11.0, FLAG_CALL, Figure::Likely),
-    row((SIZE, GENERIC), "adds bytes in the unlikely path", 32.0, FLAG_CALL, Figure::Unlikely),
-    row((SIZE, GENERIC), "adds to the whole function, likely", UNTOLD, FLAG_CALL, Figure::FunctionLikely),
-    row((SIZE, GENERIC), "adds to the whole function, unlikely", UNTOLD, FLAG_CALL, Figure::FunctionUnlikely),
+    row(SIZE, OPTIMIZED, "adds bytes in the likely path", 6.0, CALL, Figure::Likely),
+    row(SIZE, OPTIMIZED, "adds bytes in the unlikely path", 32.0, CALL, Figure::Unlikely),
+    row(SIZE, OPTIMIZED, "adds to the whole function, likely", UNTOLD, CALL, Figure::FunctionLikely),
+    row(SIZE, OPTIMIZED, "adds to the whole function, unlikely", UNTOLD, CALL, Figure::FunctionUnlikely),
+    row(SIZE, GENERIC, "adds bytes in the likely path", 11.0, FLAG_CALL, Figure::Likely),
+    row(SIZE, GENERIC, "adds bytes in the unlikely path", 32.0, FLAG_CALL, Figure::Unlikely),
+    row(SIZE, GENERIC, "adds to the whole function, likely", UNTOLD, FLAG_CALL, Figure::FunctionLikely),
+    row(SIZE, GENERIC, "adds to the whole function, unlikely", UNTOLD, FLAG_CALL, Figure::FunctionUnlikely),
 ];
 
 /// A figure of the document's and ours.

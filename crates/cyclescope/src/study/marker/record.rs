@@ -197,6 +197,8 @@ impl MarkerRecord {
     ) -> MarkerRecord {
         let state = &finding.case.state;
         let costs = || finding.placements.iter().flatten().map(|placement| placement.cost.value);
+        let placements =
+            finding.placements.iter().zip(offsets).map(|(found, offset)| placement(found.as_ref(), *offset));
         MarkerRecord {
             design: finding.case.design.name,
             state: state.name.to_string(),
@@ -208,7 +210,7 @@ impl MarkerRecord {
             site: quantity(finding.site),
             best: costs().min_by(f64::total_cmp),
             worst: costs().max_by(f64::total_cmp),
-            placements: finding.placements.iter().zip(offsets).map(placement).collect(),
+            placements: placements.collect(),
             code,
             calls: finding.hits.map(|counted| Calls::new(&finding.case, counted)),
             compiler: compiler.to_string(),
@@ -247,17 +249,17 @@ pub fn records(
     findings.iter().enumerate().map(record).collect()
 }
 
-fn placement((placement, offset): (&Option<PlacementCost>, &usize)) -> Placement {
+fn placement(placement: Option<&PlacementCost>, offset: usize) -> Placement {
     let mode = |mode: &crate::measure::modes::Mode| ModeRecord {
         cost: Quantity::new(mode.cost, Unit::CoreCycles),
         share: mode.share,
     };
     Placement {
-        offset: *offset,
-        cost: quantity(placement.as_ref().map(|placement| placement.cost)),
-        base: placement.as_ref().map(|placement| placement.base),
+        offset,
+        cost: quantity(placement.map(|placement| placement.cost)),
+        base: placement.map(|placement| placement.base),
         modes: placement.iter().flat_map(|placement| placement.modes.iter().map(mode)).collect(),
-        visits: placement.as_ref().map_or(0, |placement| placement.visits),
+        visits: placement.map_or(0, |placement| placement.visits),
     }
 }
 

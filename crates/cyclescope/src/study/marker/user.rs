@@ -3,7 +3,7 @@
 use super::anatomy::{Anatomy, anatomy, names};
 use super::bench::{Bench, MarkerCase, Visit};
 use super::compiled::{Compiled, Site, probe as probe_code};
-use super::copies::Copies;
+use super::copies::{Copies, Variant};
 use super::instance::Misfit;
 use super::instance::Region;
 use super::listener;
@@ -77,7 +77,8 @@ impl UserBench {
     /// Makes copies of all cases at all placements, and a worker that can run them.
     pub fn new(
         options: &UserOptions,
-        (clock, step): (&'static Clock, f64),
+        clock: &'static Clock,
+        step: f64,
         designs: &[Compiled],
         contexts: &[&str],
         seed: u64,
@@ -103,8 +104,9 @@ impl UserBench {
                 let Some((base, site)) = of_state(&state, context) else { continue };
                 let case = MarkerCase { design: compiled.design, state, context: context.to_string() };
                 let enabling = compiled.design.enabling;
-                let copied = copies.of(base, enabling, (false, false)).and_then(|base| {
-                    let site = copies.of(site, enabling, (state.enabled, state.traced))?;
+                let copied = copies.of(base, enabling, Variant::DORMANT).and_then(|base| {
+                    let variant = Variant { enabled: state.enabled, traced: state.traced };
+                    let site = copies.of(site, enabling, variant)?;
                     Ok(base.into_iter().zip(site).map(<[u64; 2]>::from).collect())
                 });
                 match copied {
@@ -123,7 +125,7 @@ impl UserBench {
         let probe_codes = Probe::ALL.map(|probe| probe_code(probe.name()));
         copies.reserve(&probe_codes)?;
         let copied = probe_codes.iter().map(|code| {
-            let entries = copies.of(code, Enabling::Probe, (false, false));
+            let entries = copies.of(code, Enabling::Probe, Variant::DORMANT);
             entries.expect("probes refer to nothing but the counter")
         });
         let probes = Probe::ALL.into_iter().zip(copied).collect();
@@ -373,7 +375,7 @@ mod tests {
         let clock = Clock::named("lfence-rdtsc-lfence").expect("there is this clock");
         let designs: Vec<Compiled> =
             Compiled::built().into_iter().filter(|compiled| compiled.design.name == design).collect();
-        UserBench::new(&options, (clock, 1.0), &designs, &[context], 1).unwrap()
+        UserBench::new(&options, clock, 1.0, &designs, &[context], 1).unwrap()
     }
 
     /// Whichever of the two loops is taken for which, and whichever length: it must be seen.
