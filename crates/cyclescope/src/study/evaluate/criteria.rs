@@ -61,7 +61,7 @@ pub(crate) fn shortest(deviation: f64, share: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ensemble::Ensemble;
+    use super::super::ensemble::{Ensemble, Occurrence};
     use super::super::published::{PUBLISHED, Published};
     use super::*;
 
@@ -72,7 +72,8 @@ mod tests {
     fn ensembles(runs: &[(usize, u64, Above)]) -> Vec<Ensemble> {
         let ensemble = |minimum: u64, (count, distance): Above| {
             let mut ensemble = Ensemble::default();
-            ensemble.take(&[(minimum, 1000 - count), (minimum + distance, count)]);
+            let least = Occurrence { duration: minimum, count: 1000 - count };
+            ensemble.take(&[least, Occurrence { duration: minimum + distance, count }]);
             ensemble
         };
         runs.iter().flat_map(|(count, minimum, above)| vec![ensemble(*minimum, *above); *count]).collect()

@@ -15,6 +15,14 @@ use serde::Serialize;
 /// Raw units from which a duration is no duration: the clock went backwards, or the machine slept for days.
 pub(crate) const INSANE: u64 = 1 << 48;
 
+/// A duration, and how often it occurred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Occurrence {
+    /// An end less its start in raw units, modulo 2^64.
+    pub(crate) duration: u64,
+    pub(crate) count: u64,
+}
+
 /// What is kept of the samples of one ensemble. Durations are in raw units of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ensemble {
@@ -31,9 +39,9 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// Adds durations, each with how often it occurred. A duration is an end less its start, modulo 2^64.
-    pub(crate) fn take(&mut self, durations: &[(u64, u64)]) {
-        for &(duration, count) in durations {
+    /// Adds durations.
+    pub(crate) fn take(&mut self, durations: &[Occurrence]) {
+        for &Occurrence { duration, count } in durations {
             if duration >= INSANE {
                 self.backwards += count;
                 continue;
@@ -194,7 +202,8 @@ mod tests {
     fn ensembles(samples: &[Vec<u64>]) -> Vec<Ensemble> {
         let of = |samples: &Vec<u64>| {
             let mut ensemble = Ensemble::default();
-            ensemble.take(&samples.iter().map(|duration| (*duration, 1)).collect::<Vec<_>>());
+            let once = |duration: &u64| Occurrence { duration: *duration, count: 1 };
+            ensemble.take(&samples.iter().map(once).collect::<Vec<_>>());
             ensemble
         };
         samples.iter().map(of).collect()
@@ -260,7 +269,7 @@ mod tests {
     #[test]
     fn zero_is_a_duration_and_backwards_is_none() {
         let mut ensemble = Ensemble::default();
-        ensemble.take(&[(0, 1), (4, 1), (5_u64.wrapping_sub(9), 1)]);
+        ensemble.take(&[0, 4, 5_u64.wrapping_sub(9)].map(|duration| Occurrence { duration, count: 1 }));
         assert_eq!((ensemble.minimum, ensemble.maximum), (Some(0), Some(4)));
         assert_eq!((ensemble.count, ensemble.backwards, ensemble.variance()), (2, 1, 4));
     }

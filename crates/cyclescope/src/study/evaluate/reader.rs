@@ -1,6 +1,6 @@
 //! Reads the samples of one method into figures, ensemble by ensemble, in constant memory.
 
-use super::ensemble::{Ensemble, INSANE};
+use super::ensemble::{Ensemble, INSANE, Occurrence};
 use super::trimmed::{Blocks, RULERS, Scale, Trimmed};
 use crate::executor::Sample;
 use hdrhistogram::Histogram;
@@ -109,8 +109,11 @@ impl Reader {
             let durations = self.tally.count(own);
             ensemble.take(durations);
             blocks.take(durations, ruler, &scale, self.sampled.ensembles.len());
-            for (duration, count) in durations.iter().filter(|(duration, _)| *duration < INSANE) {
-                self.sampled.histogram.record_n(*duration, *count).expect("the histogram grows as it has to");
+            for one in durations.iter().filter(|one| one.duration < INSANE) {
+                self.sampled
+                    .histogram
+                    .record_n(one.duration, one.count)
+                    .expect("the histogram grows as it has to");
             }
         }
         self.sampled.trimmed.extend(blocks.finish());
@@ -130,7 +133,7 @@ struct Tally {
     /// By the distance from the least duration of the block; two sets in turn, for a count has to wait for the one
     /// before it where both are the same.
     near: [[u32; NEAR]; 2],
-    pairs: Vec<(u64, u64)>,
+    found: Vec<Occurrence>,
 }
 
 /// Distances that are counted; the others are listed.
@@ -138,15 +141,14 @@ const NEAR: usize = 1024;
 
 impl Tally {
     fn new() -> Tally {
-        Tally { near: [[0; NEAR]; 2], pairs: Vec::new() }
+        Tally { near: [[0; NEAR]; 2], found: Vec::new() }
     }
 
-    /// Durations with their counts, those far from the least first, each alone. A duration is an end less its start,
-    /// modulo 2^64.
-    fn count(&mut self, samples: &[Sample]) -> &[(u64, u64)] {
+    /// Durations with their counts, those far from the least first, each alone.
+    fn count(&mut self, samples: &[Sample]) -> &[Occurrence] {
         let raw = |sample: &Sample| sample.end.wrapping_sub(sample.start);
         let base = samples.iter().map(raw).min().unwrap_or(0);
-        self.pairs.clear();
+        self.found.clear();
         let mut widest = 0;
         for (turn, sample) in samples.iter().enumerate() {
             let above = raw(sample) - base;
@@ -154,15 +156,16 @@ impl Tally {
                 self.near[turn % 2][above as usize] += 1;
                 widest = widest.max(above as usize);
             } else {
-                self.pairs.push((base + above, 1));
+                self.found.push(Occurrence { duration: base + above, count: 1 });
             }
         }
         for above in 0..=widest {
             let count = std::mem::take(&mut self.near[0][above]) + std::mem::take(&mut self.near[1][above]);
             if count > 0 {
-                self.pairs.push((base + above as u64, u64::from(count)));
+                let duration = base + above as u64;
+                self.found.push(Occurrence { duration, count: u64::from(count) });
             }
         }
-        &self.pairs
+        &self.found
     }
 }

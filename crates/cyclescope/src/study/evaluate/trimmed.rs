@@ -7,7 +7,7 @@
 //! and a ruler tells how many ticks a core cycle was.
 
 use super::TestedClock;
-use super::ensemble::INSANE;
+use super::ensemble::{INSANE, Occurrence};
 use crate::executor::{Call, Sample};
 use crate::program::Program;
 use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
@@ -85,14 +85,14 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Adds a block of the ensemble of this number: durations in raw units with how often each occurred, and the ruler's
-    /// calls.
-    pub(crate) fn take(&mut self, durations: &[(u64, u64)], ruler: &[Sample], scale: &Scale, number: usize) {
-        let least = durations.iter().map(|(duration, _)| *duration).min().unwrap_or(0);
+    /// Adds a block of the ensemble of this number: its durations, and the ruler's calls.
+    pub(crate) fn take(&mut self, durations: &[Occurrence], ruler: &[Sample], scale: &Scale, number: usize) {
+        let least = durations.iter().map(|one| one.duration).min().unwrap_or(0);
         let limit = least.saturating_add((STEPS * scale.step) as u64);
         // Distances from the minimum are small, so that integers hold the sums.
         let (mut kept, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
-        for (duration, count) in durations.iter().filter(|(duration, _)| *duration < limit.min(INSANE)) {
+        for Occurrence { duration, count } in durations.iter().filter(|one| one.duration < limit.min(INSANE))
+        {
             let above = duration - least;
             kept += count;
             sum += count * above;
@@ -101,7 +101,7 @@ impl Blocks {
         let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
         let gauge = Gauge::brief(loops(scale.step, number), sentinel_loops(scale.step), scale.imul_latency);
         let ruler = gauge.read(&ruler.iter().map(duration).collect::<Vec<_>>());
-        self.samples += durations.iter().map(|(_, count)| count).sum::<u64>();
+        self.samples += durations.iter().map(|one| one.count).sum::<u64>();
         self.blocks.push(Block {
             kept,
             sum: sum + kept * least as f64,

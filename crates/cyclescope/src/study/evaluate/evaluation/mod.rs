@@ -71,6 +71,12 @@ pub(super) struct Asked<'a> {
     pub(super) machine: &'a Value,
 }
 
+/// What is measured of a method before its samples.
+struct Examined {
+    contamination: Vec<Contamination>,
+    resolution: Resolution,
+}
+
 /// An evaluation under way.
 pub(super) struct Course<'a> {
     asked: Asked<'a>,
@@ -107,12 +113,12 @@ impl<'a> Course<'a> {
         let empty = Evaluation { facts, methods: Vec::new(), claims: Vec::new(), verdicts: Vec::new() };
         let complete = complete.insert(empty);
         let tested_clocks = found.tested_clocks(self.asked.plan);
-        let mut around = Vec::new();
+        let mut examined = Vec::new();
         for tested in &tested_clocks {
-            around.push(self.surroundings(tested)?);
+            examined.push(self.examine(tested)?);
         }
-        complete.claims = self.claims(&found, &tested_clocks, &around)?;
-        self.samples(&tested_clocks, around, complete)?;
+        complete.claims = self.claims(&found, &tested_clocks, &examined)?;
+        self.samples(&tested_clocks, examined, complete)?;
         complete.verdicts = self.verdicts(complete)?;
         Ok(())
     }
@@ -140,22 +146,19 @@ impl<'a> Course<'a> {
         Ok(found)
     }
 
-    /// Contamination and resolution of a method.
-    fn surroundings(
-        &mut self,
-        tested: &TestedClock<'static>,
-    ) -> Result<(Vec<Contamination>, Resolution), Stop> {
+    /// Provokes neighbours of a method and measures its resolution.
+    fn examine(&mut self, tested: &TestedClock<'static>) -> Result<Examined, Stop> {
         let candidate = tested.candidate();
-        let rows = match tested.emulated {
+        let contamination = match tested.emulated {
             true => contamination::not_run(&tested.clock.promises, &Caveat::emulated().text),
             false => self.contamination(tested)?,
         };
-        self.contaminated(candidate, &rows)?;
+        self.contaminated(candidate, &contamination)?;
         self.tell(&format!("climbing the staircase: {candidate}"))?;
         let executor = self.executors.of(tested)?;
         let resolution = resolution(executor, tested, self.asked.plan.times.resolution, &mut self.random)?;
         self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
-        Ok((rows, resolution))
+        Ok(Examined { contamination, resolution })
     }
 
     fn contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, Stop> {
@@ -177,11 +180,11 @@ impl<'a> Course<'a> {
         &mut self,
         found: &Found,
         tested_clocks: &[TestedClock<'static>],
-        around: &[(Vec<Contamination>, Resolution)],
+        examined: &[Examined],
     ) -> Result<Vec<Claim>, Stop> {
         let mut rows: Vec<(&str, Vec<Contamination>)> = Vec::new();
-        for (tested, (contamination, _)) in tested_clocks.iter().zip(around) {
-            rows.push((tested.clock.name, contamination.clone()));
+        for (tested, examined) in tested_clocks.iter().zip(examined) {
+            rows.push((tested.clock.name, examined.contamination.clone()));
         }
         // Behind what was measured: a method that one executor does not run may have rows of another.
         let not_run: Vec<_> = self.asked.plan.not_run.iter().map(|not| (not, rows_of(not))).collect();
@@ -205,7 +208,7 @@ impl<'a> Course<'a> {
     fn samples(
         &mut self,
         tested_clocks: &[TestedClock<'static>],
-        around: Vec<(Vec<Contamination>, Resolution)>,
+        examined: Vec<Examined>,
         complete: &mut Evaluation,
     ) -> Result<(), Stop> {
         let plan = self.asked.plan;
@@ -219,7 +222,7 @@ impl<'a> Course<'a> {
         let wanted: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
         self.pace.expected = (self.pace.seconds(self.executors.plain().now()) + wanted).min(budget);
         let mut quiet = Vec::new();
-        for (at, (tested, (contamination, resolution))) in tested_clocks.iter().zip(around).enumerate() {
+        for (at, (tested, examined)) in tested_clocks.iter().zip(examined).enumerate() {
             let from = self.executors.of(tested)?.now();
             let left = (budget - self.pace.seconds(from)).max(0.0);
             let (size, seconds) = share(&waiting[at..], left, plan);
@@ -236,6 +239,7 @@ impl<'a> Course<'a> {
             let method = self.sample(tested, &Samples { asked: plan.size, shape, span, earlier })?;
             quiet.extend(method.iter().map(|method| (tested, trimmed::quiet(&method.sampled.trimmed))));
             let candidate = tested.candidate();
+            let Examined { contamination, resolution } = examined;
             complete.methods.push(Evaluated { candidate, method, contamination, resolution });
         }
         Ok(())
