@@ -155,7 +155,7 @@ impl Compiled {
             probe: address(design.probe),
             switch: address(design.switch_to),
             grace_period: address(design.grace_period),
-            codes: codes.iter().map(|code| code.read(&design.places(code))).collect(),
+            codes: codes.iter().map(|code| code.read(&design.patches(code))).collect(),
         }
     }
 
@@ -177,23 +177,31 @@ pub(crate) fn probe(name: &str) -> Code {
     codes.into_iter().find(|code| code.guard.as_deref() == Some(name)).expect("probes.c has it")
 }
 
+/// An instruction that enabling patches.
+struct Patch {
+    address: u64,
+    /// Where it leads then.
+    target: u64,
+}
+
 impl RawDesign {
-    /// The addresses of places to be patched, and where they shall lead.
-    fn places(&self, code: &RawCode) -> Vec<(u64, u64)> {
+    fn patches(&self, code: &RawCode) -> Vec<Patch> {
         let from = |field: &i64| (&raw const *field as u64).wrapping_add_signed(*field);
         // SAFETY: the bounds of two arrays of the compiler's, or null.
         let (records, entries) =
             unsafe { (between(self.records, self.records_end), between(self.entries, self.entries_end)) };
-        let records = records.iter().map(|record| (from(&record.place), from(&record.target)));
-        records.chain(entries.iter().map(|entry| (*entry, code.target as u64))).collect()
+        let of_record =
+            |record: &RawRecord| Patch { address: from(&record.place), target: from(&record.target) };
+        let of_entry = |entry: &u64| Patch { address: *entry, target: code.target as u64 };
+        records.iter().map(of_record).chain(entries.iter().map(of_entry)).collect()
     }
 }
 
 impl RawCode {
-    fn read(&self, places: &[(u64, u64)]) -> Code {
+    fn read(&self, patches: &[Patch]) -> Code {
         let start = self.start as u64;
         let len = (self.stop as u64 - start) as usize;
-        let inside = places.iter().filter(|(place, _)| (start..start + len as u64).contains(place));
+        let inside = patches.iter().filter(|patch| (start..start + len as u64).contains(&patch.address));
         let guard = text(self.guard);
         Code {
             guard: (guard != BASE).then_some(guard),
@@ -203,7 +211,7 @@ impl RawCode {
             bytes: unsafe { std::slice::from_raw_parts(self.start, len) },
             entry: (self.entry as u64 - start) as usize,
             sites: inside
-                .map(|(place, target)| Site { place: (place - start) as usize, target: *target })
+                .map(|patch| Site { place: (patch.address - start) as usize, target: patch.target })
                 .collect(),
         }
     }
