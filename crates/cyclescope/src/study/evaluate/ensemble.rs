@@ -3,8 +3,8 @@
 //! Twice: as the paper's program computes them, so that its rows can be compared digit by digit, and exactly, as
 //! fractions. That program floors the variance of each ensemble to an integer, takes the mean of these, and from the
 //! floored ones the variance of variances, again floored; every variance divides by n², not by n(n - 1). Three slips
-//! of it are not repeated: a minimum of 0 does not count as unset, an end before its start is told from a long
-//! duration, and nothing overflows.
+//! of it are not repeated: a minimum of 0 does not count as unset, an end before its start is distinguished from a
+//! long duration, and nothing overflows.
 //!
 //! Source: the paper, appendix, lines 73 to 184.
 

@@ -103,7 +103,7 @@ impl<'a> Method<'a> {
         most.map_or(0, |value| value.value_iterated_to())
     }
 
-    /// The duration that so large a share of the samples does not exceed, in raw units.
+    /// The duration that this share of the samples does not exceed, in raw units.
     pub fn quantile(&self, share: f64) -> u64 {
         self.sampled.histogram.value_at_quantile(share)
     }
@@ -150,7 +150,7 @@ impl<'a> OverheadLooks<'a> {
     }
 }
 
-/// TSC ticks of one raw unit of a method, where the TSC runs at so many hertz.
+/// TSC ticks of one raw unit of a method, where the TSC runs at `hertz`.
 pub(crate) fn ticks_per_unit(unit: Unit, hertz: f64) -> f64 {
     match unit {
         Unit::Nanos => hertz / 1e9,

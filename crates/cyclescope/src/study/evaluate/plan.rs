@@ -35,7 +35,7 @@ pub struct EvaluatePlan {
     pub series: bool,
 }
 
-/// Samples may take so much longer than the pilot's did, if they are few.
+/// By which factor samples may take longer than the pilot's did, if they are few.
 const SPARE: f64 = 3.0;
 
 /// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes so long.
@@ -169,9 +169,9 @@ impl Waiting {
     }
 }
 
-/// The size of the first of some waiting methods, and the seconds that it may take, where so many are left for all
-/// of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes to
-/// the others, so that a method with CPUID does not starve those that take a hundredth of its time.
+/// The size of the first of some waiting methods, and the seconds that it may take, where `left` seconds remain for
+/// all of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes
+/// to the others, so that a method with CPUID does not starve those that take a hundredth of its time.
 pub(super) fn share(waiting: &[Waiting], left: f64, plan: &EvaluatePlan) -> (Size, f64) {
     let Waiting { cost, .. } = waiting[0];
     let wanted = waiting[0].wanted(plan);

@@ -3,7 +3,7 @@
 /// One published row. What its source does not give is none.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct Published {
-    /// Where it stands.
+    /// The place in the document.
     pub source: &'static str,
     /// The same in a word.
     pub short: &'static str,

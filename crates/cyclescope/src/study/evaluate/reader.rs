@@ -29,7 +29,7 @@ impl Size {
         u64::from(self.ensembles) * u64::from(self.samples)
     }
 
-    /// The largest size of at most so many samples: fewer ensembles first, then smaller ones, never fewer than a
+    /// The largest size of at most `total` samples: fewer ensembles first, then smaller ones, never fewer than a
     /// hundred of a hundred where more were asked for.
     pub(crate) fn within(self, total: f64) -> Size {
         if self.total() as f64 <= total {
@@ -121,7 +121,7 @@ impl Reader {
         ensemble
     }
 
-    /// Ends after so many seconds.
+    /// Ends after this number of seconds.
     pub(crate) fn finish(self, seconds: f64) -> Sampled {
         Sampled { seconds, ..self.sampled }
     }

@@ -15,11 +15,11 @@ use crate::random::Random;
 use crate::study::contract::Stop;
 use std::time::Duration;
 
-/// A method gets all samples where a typical pair takes at most so many TSC ticks,
+/// A method gets all samples where a typical pair takes at most this number of TSC ticks,
 const FULL_TICKS: f64 = 200.0;
 
-/// and a sample with everything around it so many seconds: one of the paper's methods has short pairs between two
-/// CPUIDs, which in a virtual machine take 15 µs.
+/// and a sample with everything around it this number of seconds: one of the paper's methods has short pairs between
+/// two CPUIDs, which in a virtual machine take 15 µs.
 const FULL_SECONDS: f64 = 2e-6;
 
 /// How long a sample takes.
@@ -47,7 +47,7 @@ const BLOCK_LEAST: usize = 32;
 /// Warm-up blocks before each ensemble: caches, predictors.
 const WARM_UP: u32 = 1;
 /// Block and number of blocks with which the time of a sample is found: the second is for methods with which the first
-/// takes too short a time to be told from the start of a batch, and in which the ruler would weigh too much.
+/// takes too short a time to be distinguished from the start of a batch, and in which the ruler would weigh too much.
 const PILOTS: [(usize, u32); 2] = [(16, 2), (BLOCK_MOST, 8)];
 /// How often: the least time counts, for a time slice of another task makes one long.
 const PILOT_TIMES: usize = 5;
@@ -57,7 +57,7 @@ const PILOT_TIME: f64 = 300e-6;
 /// 40 µs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SLOWEST: Duration = Duration::from_micros(200);
-/// Delays span so many steps of the clock, for which a core cycle is half a raw unit or more.
+/// Delays span this number of steps of the clock, for which a core cycle is half a raw unit or more.
 const DELAY_STEPS: f64 = 4.0;
 
 /// Ensembles that are taken even where time is up: fewer say nothing.
@@ -88,7 +88,7 @@ pub(crate) struct Span {
 pub(crate) struct Sampling<'a> {
     tested: &'a TestedClock<'a>,
     programs: Vec<Program>,
-    /// Where the programs stand.
+    /// Where the programs are placed.
     code: Vec<Placed>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Sampling<'a> {
         Sampling { tested, programs, code }
     }
 
-    /// The shape of an evaluation of this size, where a sample takes so many seconds.
+    /// The shape of an evaluation of this size, where a sample takes this number of seconds.
     pub(crate) fn shape(&self, size: Size, seconds: f64) -> Shape {
         let block = (BLOCK_TIME / seconds) as usize;
         let block = block.clamp(BLOCK_LEAST, BLOCK_MOST).min(size.samples as usize);

@@ -14,7 +14,7 @@ use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
 use crate::statistics::{mean, median, quantile};
 use serde::Serialize;
 
-/// Samples above a block's minimum by so many steps of the clock are left out.
+/// Samples above a block's minimum by this number of steps of the clock are left out.
 pub(crate) const STEPS: f64 = 4.0;
 /// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 3 000 cycles
 /// and 300 steps or more. A loop's exit is foreseen for spells of many blocks and not foreseen for others, which moved a
@@ -22,8 +22,8 @@ pub(crate) const STEPS: f64 = 4.0;
 /// 207).
 const LOOPS_LEAST: u64 = 100;
 const LOOPS_PER_STEP: f64 = 20.0;
-/// A block's rate is the median of so many blocks around it: an interrupt in the ruler makes one rate wrong, and a
-/// frequency holds for milliseconds (measured: 0.5 ms at least).
+/// A block's rate is the median of this number of blocks around it: an interrupt in the ruler makes one rate wrong, and
+/// a frequency holds for milliseconds (measured: 0.5 ms at least).
 const RATES: usize = 5;
 /// The share of samples that must be kept for the verdict to say anything.
 const KEPT_LEAST: f64 = 0.5;
@@ -177,7 +177,7 @@ pub struct Summary {
     pub overhead_spread: f64,
     /// Median over the ensembles' variances, in raw units².
     pub variance: f64,
-    /// By how much these differ, in raw units², beyond what so many samples make by chance.
+    /// By how much these differ, in raw units², beyond what this number of samples makes by chance.
     pub variance_spread: f64,
     /// The step of the clock in core cycles.
     pub step_cycles: f64,

@@ -52,7 +52,7 @@ pub struct Verdict {
     pub long_code: Option<Recommended>,
     /// What no method should do and one does, or what speaks against all of them.
     pub findings: Vec<String>,
-    /// Why nothing can be told at all.
+    /// Why nothing can be said at all.
     pub caveats: Vec<Caveat>,
 }
 
@@ -87,7 +87,7 @@ impl Verdict {
         Verdict { executor, short_code, long_code, findings, caveats: Vec::new() }
     }
 
-    /// Where the machine is emulated no method can be told from another.
+    /// Where the machine is emulated no method can be distinguished from another.
     pub(crate) fn emulated(executor: &'static str) -> Verdict {
         let (findings, caveats) = (Vec::new(), vec![Caveat::emulated()]);
         Verdict { executor, short_code: None, long_code: None, findings, caveats }
@@ -199,7 +199,7 @@ mod tests {
     use crate::study::evaluate::{TestedClock, method::Method};
     use std::time::Duration;
 
-    /// A method whose pair takes so many core cycles, with what was seen of its faults.
+    /// A method whose pair takes `overhead` core cycles, with what was seen of its faults.
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
         let clock = Clock::named(name).unwrap();
         let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();

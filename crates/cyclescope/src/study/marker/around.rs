@@ -2,7 +2,7 @@
 //!
 //! A file is included as it is (`library::around` says what it defines). A snippet becomes an `asm` statement, the
 //! body of the loop: the registers that it uses are variables of the loop's, so that it finds in them what it left
-//! there, whatever the marker does with them meanwhile. What stands in them at first is as in `run`: RDI, RSI, R14 and
+//! there, whatever the marker does with them meanwhile. What they hold at first is as in `run`: RDI, RSI, R14 and
 //! RBP point into memory, general registers are odd numbers (RCX is 3), vector registers hold 1.0. That holds for the
 //! lower 16 bytes of the first 16; vectors, masks and x87 registers are lost where an enabled marker calls. The stack
 //! is left as it was found.
@@ -41,8 +41,8 @@ pub enum Unfit {
 }
 
 /// What the compiler is asked for beside what it is asked for in the build: no tables of jumps, which lead out of
-/// copies, and for snippets that push a stack that nothing stands below. Headers that a file includes are included
-/// behind the first, so what their extent depends on is told before.
+/// copies, and for snippets that push a stack that nothing lies below. Headers that a file includes are included
+/// behind the first, so what their extent depends on is defined before.
 pub const FLAGS: &[&str] = &[
     "-O2",
     "-fPIC",

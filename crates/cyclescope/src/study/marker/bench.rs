@@ -67,7 +67,7 @@ pub trait Bench {
     /// The compiler that made a case's functions.
     fn compiler(&self, case: usize) -> &str;
 
-    /// How many bytes each placement's functions stand behind the start of a cache line.
+    /// How many bytes each placement's functions lie behind the start of a cache line.
     fn placements(&self) -> &[usize];
 
     /// The step of its readings.
@@ -92,8 +92,8 @@ pub trait Bench {
     /// Runs visits to a case, and returns the durations of each: a column for each of [`call`].
     fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
 
-    /// How often the marker called its probe in so many loops at one placement: the same bytes with another probe, which
-    /// counts. None where it calls none.
+    /// How often the marker called its probe in this number of loops at one placement: the same bytes with another probe,
+    /// which counts. None where it calls none.
     fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }
 

@@ -4,7 +4,7 @@
 //! Two markers are compared placement by placement, and the median of the differences has an interval, as a cost has.
 //! Each conclusion is put as one difference in core cycles and a margin: either the difference is said to be more than the
 //! margin, which is then what costs at one placement may be wrong by, or no more than the margin to either side. It holds
-//! where all of the interval says so, it doesn't where all of it says otherwise, and else it can't be told.
+//! where all of the interval says so, it doesn't where all of it says otherwise, and else it can't be decided.
 
 use super::difference::differences;
 use super::published::find;
@@ -25,11 +25,11 @@ pub struct Conclusion {
     pub figures: Vec<Figure>,
     /// Ours: what the conclusion is about as one difference in core cycles.
     pub difference: Quantity,
-    /// How the difference has to stand to the margin.
+    /// How the difference has to compare with the margin.
     pub relation: Relation,
     /// The margin in core cycles; null where nothing was measured.
     pub margin: Option<f64>,
-    /// Whether it holds here; null where it can't be told.
+    /// Whether it holds here; null where that can't be decided.
     pub holds: Option<bool>,
     /// Whether all that it needs was measured.
     pub measured: bool,
@@ -46,7 +46,7 @@ pub struct Figure {
     pub ours: Quantity,
 }
 
-/// How a difference has to stand to a margin.
+/// How a difference has to compare with a margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
@@ -57,7 +57,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether an interval stands so; none where only a part of it does.
+    /// Whether all of an interval compares so; none where only a part of it does.
     fn holds(self, difference: Interval, margin: f64) -> Option<bool> {
         let Interval { low, high, .. } = difference;
         let (all, none) = match self {

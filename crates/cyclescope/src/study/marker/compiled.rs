@@ -23,7 +23,7 @@ struct RawRecord {
     target: i64,
 }
 
-/// `struct marker_design` of `marker.h`; so many `RawCode` follow it.
+/// `struct marker_design` of `marker.h`; `codes` of `RawCode` follow it.
 #[repr(C)]
 pub struct RawDesign {
     name: *const c_char,
@@ -74,7 +74,7 @@ unsafe impl<const CODES: usize> Sync for Table<CODES> {}
 include!(concat!(env!("OUT_DIR"), "/designs.rs"));
 
 unsafe extern "C" {
-    /// The probes of `probes.c`: what stands for the guard is the probe's name.
+    /// The probes of `probes.c`: in place of the guard is the probe's name.
     static cyclescope_probes: [RawCode; 5];
 }
 
@@ -107,7 +107,7 @@ pub struct Code {
     pub context: String,
     /// The address of its first byte.
     pub start: u64,
-    /// Its bytes, and those of functions that stand with it.
+    /// Its bytes, and those of functions that lie with it.
     pub bytes: &'static [u8],
     /// Where it is entered, from its start.
     pub entry: usize,
@@ -141,7 +141,7 @@ impl Compiled {
     ///
     /// Where its design is not one of [`design::ALL`].
     pub unsafe fn read(raw: *const RawDesign) -> Compiled {
-        // SAFETY: the caller vouches for the table, behind which its codes stand.
+        // SAFETY: the caller vouches for the table, behind which its codes lie.
         let (design, codes) = unsafe {
             let codes = std::slice::from_raw_parts(raw.add(1).cast::<RawCode>(), (*raw).codes);
             (&*raw, codes)

@@ -33,7 +33,7 @@ pub(super) struct Copies<'a> {
 }
 
 impl Copies<'_> {
-    /// None yet; each function is to stand so many bytes behind the start of a cache line.
+    /// None yet. Each function gets a copy at each of these offsets from the start of a cache line.
     pub(super) fn new(offsets: &[usize]) -> Copies<'_> {
         Copies { offsets, entries: HashMap::new(), regions: Vec::new(), failed: None }
     }
@@ -47,8 +47,8 @@ impl Copies<'_> {
         Ok(())
     }
 
-    /// The entries of a function's copies, one for each placement. Those that a tracer is to attach to are copies of their
-    /// own.
+    /// The entries of a function's copies, one for each placement. Those that a tracer is to attach to are copies of
+    /// their own.
     pub(super) fn of(
         &mut self,
         code: &Code,
@@ -63,7 +63,7 @@ impl Copies<'_> {
         let region = self.regions.last_mut().expect("room is made before");
         let mut entries = Vec::new();
         for offset in self.offsets {
-            // What stands at the offset is the loop's function, not one that stands before it.
+            // What lies at the offset is the loop's function, not one that lies before it.
             let at = region.next((offset + LINE - code.entry % LINE) % LINE);
             if let Err(error) = region.put(at, &bytes(code, at, enabling, enabled)?) {
                 self.failed = Some(error);

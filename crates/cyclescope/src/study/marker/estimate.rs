@@ -7,8 +7,8 @@
 //!
 //! A visit is a single round, for what a predictor has learnt stays for a whole visit and changes from one to the next;
 //! visits that an interrupt hit are among the outermost fifths that the mean leaves out. At one placement visits can
-//! fall into modes: then its cost is that of the mode that most of them are in. Over placements the median stands for the marker, with an interval
-//! from order statistics, which assumes nothing about how placements vary.
+//! fall into modes: then its cost is that of the mode that most of them are in. The marker's cost is the median over
+//! placements, with an interval from order statistics, which assumes nothing about how placements vary.
 //!
 //! Pure functions, so that they can be proved on made-up durations.
 
@@ -18,9 +18,9 @@ use crate::measure::modes::{Mode, Modes};
 use crate::ruler::{Gauge, LayoutSamples, instrument_margin, sentinel_loops};
 use crate::statistics::{Interval, mean, median, median_interval, t_interval, trimmed_interval};
 
-/// Modes closer than this, in core cycles, are not told apart: it is what a single visit may be wrong by.
+/// Modes closer than this, in core cycles, are not distinguished: it is what a single visit may be wrong by.
 const MODE_CYCLES: f64 = 0.05;
-/// Nor are those closer than so many steps of the clock, on whose multiples costs lie that are not multiples.
+/// Nor are those closer than this number of steps of the clock, on whose multiples costs lie that are not multiples.
 const MODE_STEPS: f64 = 2.0;
 
 /// What one visit says.

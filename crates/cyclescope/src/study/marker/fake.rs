@@ -57,7 +57,7 @@ impl Fake {
         }
     }
 
-    /// A reading of so many core cycles: ticks of a clock that runs at 0.7 of the core's rate, which wanders.
+    /// A reading of `cycles` core cycles: ticks of a clock that runs at 0.7 of the core's rate, which wanders.
     fn sample(&mut self, rate: f64, cycles: f64) -> Sample {
         let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
         let start = self.random.unit() * 1e6;

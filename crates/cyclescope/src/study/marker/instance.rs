@@ -184,7 +184,7 @@ const PAGE: usize = 4096;
 const LINE: usize = 64;
 
 impl Region {
-    /// Room for so many bytes near an address.
+    /// Room for `bytes` bytes near an address.
     pub(crate) fn near(address: u64, bytes: usize) -> Result<Region, RunError> {
         let bytes = bytes.next_multiple_of(PAGE);
         let failed = |errno: Errno| RunError::System {
@@ -207,7 +207,7 @@ impl Region {
         Ok(Region { file, start: start.ok_or_else(crowded)?, bytes, used: 0 })
     }
 
-    /// Where a function goes that shall stand so many bytes behind the start of a cache line.
+    /// Where a function goes that is to lie `offset` bytes behind the start of a cache line.
     pub(crate) fn next(&self, offset: usize) -> u64 {
         self.start + (self.used.next_multiple_of(LINE) + offset) as u64
     }

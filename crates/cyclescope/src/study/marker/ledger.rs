@@ -1,4 +1,4 @@
-//! What visits have told so far, and what follows from it for each marker.
+//! What visits have found so far, and what follows from it for each marker.
 
 use super::bench::MarkerCase;
 use super::estimate::{PlacementCost, VisitReading, over_placements, placement};
@@ -65,7 +65,7 @@ impl Ledger {
         &self.cases
     }
 
-    /// Notes a visit, which may have told nothing.
+    /// Notes a visit, which may have found nothing.
     pub(crate) fn note(&mut self, case: usize, placement: usize, reading: Option<VisitReading>) {
         self.attempts[case][placement] += 1;
         self.readings[case][placement].extend(reading);

@@ -1,4 +1,5 @@
-//! The programs that run markers in the worker: settings, then a call of a loop as often around as the program is told.
+//! The programs that run markers in the worker: settings, then a call of a loop that runs as many iterations as the
+//! program's loop count says.
 
 use super::bench::{Visit, call};
 use super::listener;
@@ -13,7 +14,7 @@ pub(super) use call::RULERS;
 /// What a program does before its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Setting {
-    /// Stores a value of so many bytes.
+    /// Stores a value of `bytes` bytes.
     Store { address: u64, value: u64, bytes: usize },
     /// Calls a function with a number.
     Call { function: u64, number: u32 },
@@ -59,7 +60,7 @@ fn prelude(entry: u64, settings: &[Setting]) -> Vec<u8> {
     code
 }
 
-/// A program that calls a loop as often around as it is told.
+/// A program that calls a loop, which runs as many iterations as the program's loop count says.
 pub(super) fn program(clock: &Clock, entry: u64, settings: &[Setting]) -> Program {
     let init = prelude(entry, settings);
     Recipe { init: &init, snippet: &CALL_LOOP, copies: 1, looped: true, ..Recipe::empty(clock) }.build()

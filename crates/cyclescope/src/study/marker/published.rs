@@ -1,6 +1,6 @@
 //! The figures of the document on Linux kernel markers, to set ours beside: in its order and its words.
 //!
-//! Its marker disables preemption around the call of the probe; what stands for it here are the states with a guard. Its
+//! Its marker disables preemption around the call of the probe; here the states with a guard are compared with it. Its
 //! "optimized" marker is the design `immediate`, its "generic" one `flag`. The document counts 32 bytes in the unlikely
 //! path, where its own listing has 51 from 0x13 through the jump back at 0x44, and leaves out what the marker does to the
 //! function's prologue; our figures have the marker's own bytes, and the difference of the whole function.

@@ -135,7 +135,7 @@ pub struct Calls {
     /// How often the probe was called.
     pub counted: u64,
     /// How often it has to be: never while the marker is dormant, unless its design calls an empty probe then; null where
-    /// it stands in a loop of the user's, who says how often it is come by.
+    /// it is in a loop of the user's, who says how often it is come by.
     pub expected: Option<u64>,
 }
 

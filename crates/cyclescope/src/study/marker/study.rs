@@ -65,7 +65,7 @@ pub struct MarkerPlan {
 }
 
 impl MarkerPlan {
-    /// How to survey, where `imul` takes so many core cycles.
+    /// How to survey, where `imul` takes this number of core cycles.
     fn survey(&self, imul_latency: f64) -> survey::VisitPlan {
         match self.quick {
             true => survey::VisitPlan::quick(imul_latency, self.plan.seed),

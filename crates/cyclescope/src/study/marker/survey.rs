@@ -1,4 +1,5 @@
-//! A survey: visits all cases at all placements in passes, until each difference is known as well as asked for.
+//! A survey: visits all cases at all placements in passes, until each difference has converged: its interval is as
+//! narrow as asked for.
 //!
 //! Every pass goes through the cases in another order, so that what changes slowly (the clock, neighbours) is spread
 //! over all of them; later passes go to placements that need more.
@@ -44,7 +45,7 @@ impl VisitPlan {
         }
     }
 
-    /// The same with the time that so many contexts take, where two are usual.
+    /// The same with the time that this number of contexts takes, where two are usual.
     pub fn over(self, contexts: usize) -> VisitPlan {
         let factor = (contexts as f64 / USUAL_CONTEXTS).max(1.0);
         VisitPlan { budget: self.budget.mul_f64(factor), ..self }
@@ -62,8 +63,8 @@ const USUAL_CONTEXTS: f64 = 2.0;
 /// How often a loop goes around in the run that proves whether its marker calls.
 pub const PROOF_LOOPS: u64 = 1000;
 
-/// Times around by which the two lengths differ: so many cycles of them, at least and at most so often, and in loops that
-/// take very long fewer. A visit's cost depends on what predictors have learnt more than on its length: with 100 times
+/// Times around by which the two lengths differ: as many as take this number of cycles, within bounds, and fewer in
+/// loops that take very long. A visit's cost depends on what predictors have learnt more than on its length: with 100 times
 /// around a memcpy of 4096 bytes a visit took half the time that it took with 300, and as many were needed.
 const SPAN_CYCLES: f64 = 4000.0;
 const SPAN: RangeInclusive<f64> = 100.0..=1000.0;

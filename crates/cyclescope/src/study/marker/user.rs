@@ -202,7 +202,7 @@ impl UserBench {
         Err(RunError::WorkerLost { how: "and with it the tracer's breakpoints".to_string() })
     }
 
-    /// How often a case's breakpoint was run into in so many loops.
+    /// How often a case's breakpoint was run into in this number of loops.
     fn trapped(&mut self, case: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
         let failed = |error: io::Error| RunError::io("reading a uprobe's count", &error);
         let counted = |bench: &UserBench| {

@@ -26,7 +26,7 @@ const PILOT: (usize, u32) = (2, 4);
 /// A round of the ruler takes longer than this, in seconds, on any machine that is not simulated.
 const SHORTEST: f64 = 1e-6;
 /// How narrow an interval is wanted, in core cycles to each side: less than what counts as a contamination, so that
-/// nothing and something are told apart. The instrument alone makes 0.66.
+/// nothing and something are distinguished. The instrument alone makes 0.66.
 const WANTED: f64 = 0.9;
 
 /// What trials run on.

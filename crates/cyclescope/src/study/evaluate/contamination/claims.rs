@@ -1,4 +1,4 @@
-//! What the documents say about timing methods, held against the measured contaminations.
+//! What the documents say about timing methods, compared with the measured contaminations.
 
 use super::{Contamination, Fault, TOLERANCE_CYCLES, TOLERANCE_DRAIN, Verdict};
 use crate::clock::{Clock, Promises, Step};
@@ -12,7 +12,7 @@ const RDTSCP: &str = "rdtscp";
 const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
 
 /// The paper's CR0 method for user mode, with SERIALIZE in place of the write to CR0: both serialise, and both leave
-/// the second reading alone with what follows. It stands in for the method in the claim about its second reading, and
+/// the second reading alone with what follows. It replaces the method in the claim about its second reading, and
 /// is no timing method of its own.
 pub const STAND_IN: Clock = Clock {
     name: "cpuid-rdtsc-serialize-rdtsc",
@@ -38,7 +38,7 @@ pub struct Claim {
     pub text: &'static str,
     /// Where.
     pub source: &'static str,
-    /// Whether it holds here; `None` where that can't be told.
+    /// Whether it holds here; `None` where that can't be decided.
     pub holds: Option<bool>,
     /// The figures that say so, or why nothing does.
     pub why: String,
@@ -84,7 +84,7 @@ fn equal(lfence_rdtsc: &[Contamination], rdtscp: &[Contamination]) -> Claim {
     claim(holds, figures.join("; "))
 }
 
-/// Whether a fault costs two methods the same, and the figures. `None` where that can't be told.
+/// Whether a fault costs two methods the same, and the figures. `None` where that can't be decided.
 fn compare(one: &Contamination, other: &Contamination) -> (Option<bool>, String) {
     let (Some(first), Some(second)) = (one.cost.known(), other.cost.known()) else {
         let why = one.cost.why().or(other.cost.why()).unwrap_or_default();

@@ -70,7 +70,7 @@ impl Fault {
         matches!(self, Fault::LeadingUnfinished | Fault::FollowingInTheWay)
     }
 
-    /// From how many core cycles on it counts, beside a neighbour that takes so many.
+    /// From how many core cycles on it counts, beside a neighbour that takes `size` of them.
     pub(super) fn tolerance(self, size: f64) -> f64 {
         match self {
             Fault::StoresNotDrained => TOLERANCE_CYCLES.max(TOLERANCE_DRAIN * size),
@@ -87,6 +87,6 @@ pub(super) struct Conditions {
     /// By how many core cycles the end's own time exceeds that of the code before what it may miss; 0 where that code
     /// takes longer, and for faults of a start. As much may seem missed of a body that is finished.
     pub(super) overlap: f64,
-    /// Whether the core was not shared with a busy sibling, as far as can be told.
+    /// Whether the core was not shared with a busy sibling, as far as can be seen.
     pub(super) alone: bool,
 }

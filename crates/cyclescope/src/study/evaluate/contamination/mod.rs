@@ -2,7 +2,7 @@
 //!
 //! The notes name four ways in which code around a pair of readings contaminates it; stores that have executed but
 //! are not yet visible are a fifth, for LFENCE and RDTSCP do not wait for them (Intel SDM vol. 2, LFENCE). Each is
-//! provoked by a crafted neighbour and measured, and the result held against what the method promises
+//! provoked by a crafted neighbour and measured, and the result compared with what the method promises
 //! ([`crate::clock::Promises`]).
 //!
 //! # What is measured
@@ -132,7 +132,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the contamination happens; `None` where that can't be told.
+    /// Whether the contamination happens; `None` where that can't be decided.
     pub fn happens(self) -> Option<bool> {
         match self {
             Verdict::Broken | Verdict::Visible => Some(true),
@@ -155,7 +155,7 @@ pub struct Contamination {
     pub size: Option<f64>,
     /// What it costs, in core cycles, at a level of [`CONFIDENCE`]; negative where something is missed.
     pub cost: Fact<Interval>,
-    /// Whether the core was shared with a busy sibling meanwhile, as far as can be told: the tolerance is then
+    /// Whether the core was shared with a busy sibling meanwhile, as far as can be seen: the tolerance is then
     /// 10 core cycles.
     pub shared: bool,
     /// What that says about the promise.

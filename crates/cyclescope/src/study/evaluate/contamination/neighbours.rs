@@ -6,7 +6,7 @@
 use super::fault::Fault;
 use crate::asm;
 
-/// Code as a piece of text and how often it stands there.
+/// Code as a piece of text and how often it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Intel syntax.
@@ -31,10 +31,10 @@ pub(super) struct Neighbour {
     pub(super) words: &'static str,
     /// The code that the fault lets in, or leaves out.
     pub(super) code: Piece,
-    /// What stands between the readings meanwhile, or before the part of the body that the end may miss.
+    /// What lies between the readings meanwhile, or before the part of the body that the end may miss.
     pub(super) body: Piece,
     /// Core cycles that the code takes on any core. Where fenced readings see less they are not fenced, and nothing
-    /// can be held against them.
+    /// can be compared with them.
     pub(super) least: f64,
 }
 

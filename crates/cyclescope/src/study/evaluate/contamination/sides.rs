@@ -1,4 +1,4 @@
-//! The sides that a method's sides are held against: the same counter between fences.
+//! The sides that a method's sides are compared with: the same counter between fences.
 
 use crate::clock::{Clock, Step};
 

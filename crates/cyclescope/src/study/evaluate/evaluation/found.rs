@@ -57,7 +57,7 @@ impl Core {
     }
 }
 
-/// What the readings of a method are held against.
+/// What the readings of a method are compared with.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Ruled {
     /// See [`TestedClock::ruler`].
@@ -153,7 +153,7 @@ impl Found {
         candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, *ruled)).collect()
     }
 
-    /// What stands in for a method that can't run here, on this executor.
+    /// The replacement of a method that can't run here, on this executor.
     pub(super) fn stand_in(&self, executor: &'static str) -> Option<TestedClock<'static>> {
         let candidate = Candidate { clock: &STAND_IN, executor };
         self.stand_in.map(|ruled| self.core.tested_clock(candidate, ruled))

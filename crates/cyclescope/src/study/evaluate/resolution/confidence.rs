@@ -1,4 +1,4 @@
 //! How sure the resolution is.
 
-/// The level of every interval, and at which differences count as told apart.
+/// The level of every interval, and at which differences count as distinguished.
 pub(crate) const CONFIDENCE: f64 = 0.95;

@@ -1,6 +1,6 @@
 //! Code that grows by one, and how each length of it is called.
 //!
-//! All lengths stand at the same place within a page; their calls stand among those of the ruler.
+//! All lengths are placed at the same offset within a page; their calls are among those of the ruler.
 
 use super::ruled::{self, Chain, TESTED};
 use crate::error::RunError;
@@ -127,13 +127,13 @@ impl StaircasePlan {
     }
 }
 
-/// So many lengths, two at least, spread evenly.
+/// `count` lengths, two at least, spread evenly.
 pub(super) fn spread(count: usize) -> Vec<u32> {
     (0..count).map(|index| (index * (LENGTHS - 1) / (count - 1)) as u32).collect()
 }
 
-/// Lengths stand in this many pages in turn, each at the same place in its page, so that an executor can place many at
-/// once. It compares all places of these with each other, so that more would not be quicker.
+/// Lengths are placed in this many pages in turn, each at the same offset in its page, so that an executor can place
+/// many at once. It compares all places of these with each other, so that more would not be quicker.
 const SLOTS: usize = 64;
 
 /// The programs of some lengths, ready to be called in a pass.
@@ -141,7 +141,7 @@ pub(super) struct Experiment<'a> {
     pub(super) chain: Chain,
     plan: &'a StaircasePlan,
     /// Number and offset of each length's program, and the iterations that it is called with.
-    stands: Vec<(Placed, u64)>,
+    placed: Vec<(Placed, u64)>,
     /// Bytes from one slot to the next.
     slot: usize,
     schedule: Schedule,
@@ -151,7 +151,7 @@ impl<'a> Experiment<'a> {
     pub(super) fn new(tested: &TestedClock, body: Body, plan: &'a StaircasePlan) -> Experiment<'a> {
         let chain = Chain::new(tested, LOOPS);
         let mut programs: Vec<Program> = chain.programs().into();
-        let mut stands = Vec::new();
+        let mut placed = Vec::new();
         for length in &plan.lengths {
             let (program, loop_count) = body.program(tested, *length);
             // One loop serves many lengths.
@@ -162,12 +162,12 @@ impl<'a> Experiment<'a> {
             }
             let [short, long, sentinel] = chain.programs();
             let (offsets, _) = placement::fixed(&[short, long, sentinel, programs[number].clone()]);
-            stands.push((Placed { program: number, offset: offsets[TESTED] }, loop_count));
+            placed.push((Placed { program: number, offset: offsets[TESTED] }, loop_count));
         }
         let longest = programs.iter().map(Program::len).max().unwrap_or(0);
         // The loop writes to memory but reads none: it needs no fresh one for each layout.
         let schedule = Schedule::new(programs, ruled::pace(plan.share.rounds));
-        Experiment { chain, plan, stands, slot: longest.next_multiple_of(PAGE), schedule }
+        Experiment { chain, plan, placed, slot: longest.next_multiple_of(PAGE), schedule }
     }
 
     /// Measures each length once, in random order: the rounds of each, by length.
@@ -176,13 +176,13 @@ impl<'a> Experiment<'a> {
         executor: &mut dyn Executor,
         random: &mut Random,
     ) -> Result<Vec<LayoutSamples>, RunError> {
-        let mut numbers: Vec<usize> = (0..self.stands.len()).collect();
+        let mut numbers: Vec<usize> = (0..self.placed.len()).collect();
         random.shuffle(&mut numbers);
         let (rulers, end) = schedule::fixed(&self.schedule.programs()[..TESTED]);
         // One slot less, for the ruler takes a part of the first.
         let slots = (executor.arena_len().saturating_sub(end) / self.slot).saturating_sub(1).clamp(1, SLOTS);
         let stage = |(turn, number): (usize, &usize)| {
-            let (place, loop_count) = self.stands[*number];
+            let (place, loop_count) = self.placed[*number];
             let offset = place.offset + (turn % slots * self.slot) as u32;
             let code = rulers.iter().copied().chain([Placed { offset, ..place }]).collect();
             let tested = vec![Call { place: TESTED, loop_count }; self.plan.share.calls];

@@ -5,11 +5,11 @@
 //! `measured_loop` grows by an iteration a step, though, not by an instruction, and where the clock counts in steps of
 //! several ticks or the core's frequency changes, minima in ticks say more about these than about the method. So there
 //! are two staircases here, that of the paper and one of single instructions of one core cycle each, and beside the
-//! paper's figures, in raw units and as its program computes them, stand figures in core cycles: means of readings that
-//! nothing disturbed, each divided by the ruler of its own round.
+//! paper's figures, in raw units and as its program computes them, there are figures in core cycles: means of readings
+//! that nothing disturbed, each divided by the ruler of its own round.
 //!
 //! A mean of many readings sees through the clock's step. How far is the second question here: which difference
-//! so many readings tell apart, found from the spread of groups of readings and not by the rule of the square root,
+//! a number of readings resolves, found from the spread of groups of readings and not by the rule of the square root,
 //! which knows nothing of drift.
 //!
 //! Limits: one place within a page, so that alignment is no confound, and no figure for what alignment does. A core takes
@@ -47,7 +47,7 @@ use std::time::Duration;
 /// neighbours apart where a pair takes 50 ticks (Xeon, 3 GHz); in a third of the time half of them.
 pub const TIME: Duration = Duration::from_millis(500);
 
-/// The same in a hurry, in which one addition is not told from the next.
+/// The same in a hurry, in which one addition is not distinguished from the next.
 pub(crate) const TIME_QUICK: Duration = Duration::from_millis(120);
 
 /// The resolution of one timing method.
@@ -82,7 +82,7 @@ impl Resolution {
     }
 }
 
-/// Measures the resolution of a timing method in about so much time.
+/// Measures the resolution of a timing method in about this time.
 ///
 /// Methods whose pair takes long, such as those with CPUID in a virtual machine, have fewer readings of each length,
 /// and fewer lengths where that does not suffice.

@@ -1,4 +1,4 @@
-//! Whether the means of neighbouring lengths are told apart.
+//! Whether the means of neighbouring lengths are distinguished.
 //!
 //! Each pass over the lengths gives each difference of two neighbours once, at another time and in another order, so
 //! the spread of a difference over the passes is its error, whatever the error comes from. A few passes tell that
@@ -12,7 +12,7 @@ use serde::Serialize;
 /// where a normal quantile serves, and still few enough to follow an error that grows with the length.
 const WINDOW: usize = 16;
 
-/// The share of differences that must be told apart before "it resolves one" is said. With an error that leaves a test
+/// The share of differences that must be distinguished before "it resolves one" is said. With an error that leaves a test
 /// the usual power of 80 % (J. Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988, section 2.4) so
 /// many are, where each takes the same.
 const RESOLVED_SHARE: f64 = 0.8;
@@ -24,7 +24,7 @@ pub struct Neighbours {
     pub differences: usize,
     /// Those above zero.
     pub positive: usize,
-    /// Those from which one instruction (or iteration) is told apart from none: what the difference has above the
+    /// Those from which one instruction (or iteration) is distinguished from none: what the difference has above the
     /// cost of all but one of those between the two lengths is above zero, at a confidence of 0.95.
     pub told_apart: usize,
     /// The standard error of a difference, from its spread over the passes: root mean square over all.
@@ -34,7 +34,7 @@ pub struct Neighbours {
     /// The standard deviation of the differences around those of a straight line. Above `error` where the core itself
     /// takes more cycles for some lengths than for others.
     pub scatter: f64,
-    /// Whether these means resolve one instruction (or iteration): four of five differences are told apart. Not so
+    /// Whether these means resolve one instruction (or iteration): four of five differences are distinguished. Not so
     /// where the error is too large, nor where one more often takes no longer, since it hides.
     pub resolved: bool,
 }
@@ -143,7 +143,7 @@ mod tests {
         let pass = |noise: f64| vec![Some(0.0), Some(10.0 + noise), Some(20.0), Some(30.0 + noise)];
         let sharp = neighbours(&lengths, &[pass(0.1), pass(-0.1)], 1.0).unwrap();
         assert_eq!((sharp.told_apart, sharp.resolved), (3, true), "{sharp:?}");
-        // Ten instructions would be told apart, one is not.
+        // Ten instructions would be distinguished, one is not.
         let blunt = neighbours(&lengths, &[pass(1.0), pass(-1.0)], 1.0).unwrap();
         assert_eq!((blunt.positive, blunt.told_apart, blunt.resolved), (3, 0, false), "{blunt:?}");
     }

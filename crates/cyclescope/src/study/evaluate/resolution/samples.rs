@@ -1,4 +1,4 @@
-//! Which difference so many readings tell apart.
+//! Which difference a number of readings resolves.
 //!
 //! Two chains of `add` that differ by one core cycle are read in the same rounds, with the ruler. The undisturbed
 //! rounds are cut into groups of N that follow each other; how far the means of groups lie apart says which difference
@@ -46,15 +46,15 @@ const GROUPS_LEAST: usize = 10;
 /// A figure above the rule of the root by this factor is not chance: with ten groups one in 10 000 is.
 const FLOOR_FACTOR: f64 = 2.0;
 
-/// What so many readings tell apart.
+/// What a number of readings resolves.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rung {
     /// Readings of each of the two programs.
     pub readings: usize,
-    /// Groups of so many that the figures come from.
+    /// Groups of that many readings that the figures come from.
     pub groups: usize,
-    /// The least difference told apart at a confidence of 0.95, in core cycles, where the two programs are read in turn and
-    /// the ruler with them.
+    /// The least difference resolved at a confidence of 0.95, in core cycles, where the two programs are read in turn
+    /// and the ruler with them.
     pub interleaved: f64,
     /// The same for two programs that are read at different times, each with the ruler.
     pub apart: f64,
@@ -81,7 +81,7 @@ pub struct BySamples {
     pub difference: Option<Interval>,
     /// 1, 3, 10, 30 … readings.
     pub rungs: Vec<Rung>,
-    /// Readings from which one core cycle is told apart, read in turn.
+    /// Readings from which one core cycle is resolved, read in turn.
     pub one_cycle_from: Option<usize>,
     /// Readings from which more no longer help as they should: the figure is twice what the root of their number
     /// has it, from the first rung. `floor_apart` and `floor_unruled` are the same for the other two.
@@ -97,7 +97,7 @@ pub struct BySamples {
 pub(super) enum Effort {
     /// As much as fits.
     Time(Duration),
-    /// So many layouts.
+    /// A number of layouts.
     #[cfg(test)]
     Layouts(usize),
 }
@@ -147,7 +147,7 @@ fn for_a_time(
     }
 }
 
-/// Runs so many layouts that differ in the order of their calls.
+/// Runs `count` layouts that differ in the order of their calls.
 fn run(
     executor: &mut dyn Executor,
     schedule: &mut Schedule,

@@ -1,7 +1,7 @@
 //! A body that grows by one, from 0 to 999, as a timing method sees it.
 //!
-//! All lengths are measured once in each of several passes, in random order. The passes are the replicates: the slope and the differences of neighbours have
-//! their errors from what differs between them.
+//! All lengths are measured once in each of several passes, in random order. The passes are the replicates:
+//! the slope and the differences of neighbours have their errors from what differs between them.
 
 use super::confidence::CONFIDENCE;
 use super::growth::{Body, Experiment, StaircasePlan};
@@ -49,11 +49,11 @@ pub struct Staircase {
     pub slope: Option<Interval>,
     /// The same in each pass.
     pub slopes: Vec<f64>,
-    /// Core cycles by which the empty body takes longer than that line has it: so much of a body hides under the pair
+    /// Core cycles by which the empty body takes longer than that line has it: that part of a body hides under the pair
     /// of readings. Negative where bodies pay for something once that the empty one does not, such as the exit of a
     /// loop that was not foreseen.
     pub hidden: Option<f64>,
-    /// How well neighbouring lengths are told apart.
+    /// How well neighbouring lengths are distinguished.
     pub neighbours: Option<Neighbours>,
 }
 

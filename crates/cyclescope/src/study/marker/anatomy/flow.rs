@@ -1,6 +1,6 @@
 //! Where control can go in a function: its instructions, and the edges between them.
 //!
-//! A call leads to what it calls, where that stands with the function, and on to the next instruction: no call is taken
+//! A call leads to what it calls, where that lies with the function, and on to the next instruction: no call is taken
 //! for one that never returns. What lies outside is one more node, at which the flow ends.
 
 use super::super::compiled::Site;
@@ -47,7 +47,7 @@ pub(super) type Cut = (usize, Kind);
 /// What is called, or left for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Callee {
-    /// A function that stands with this one.
+    /// A function that lies with this one.
     Inside,
     Address(u64),
     /// Through a pointer at this address.

@@ -7,7 +7,7 @@ use crate::study::marker::compiled::{Code, Site};
 pub struct Function<'a> {
     /// The address of its first byte.
     pub start: u64,
-    /// Its bytes while the marker is dormant, and those of functions that stand with it.
+    /// Its bytes while the marker is dormant, and those of functions that lie with it.
     pub bytes: &'a [u8],
     /// Where it is entered, from its start.
     pub entry: usize,

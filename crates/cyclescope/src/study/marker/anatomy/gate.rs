@@ -13,7 +13,7 @@ struct Candidate {
     keeps_base: bool,
 }
 
-/// The gates of a function whose marker tests something and branches; none where it has none that can be told.
+/// The gates of a function whose marker tests something and branches; none where it has none that can be recognised.
 pub(super) fn gates(base: &Flow, site: &Flow) -> Vec<Cut> {
     let candidates = candidates(base, site);
     let calls = own_calls(base, site, &candidates);
@@ -68,7 +68,7 @@ fn own_calls(base: &Flow, site: &Flow, candidates: &[Candidate]) -> Vec<usize> {
     own
 }
 
-/// The calls of a marker that nothing enables, in the order in which they stand.
+/// The calls of a marker that nothing enables, in the order of their addresses.
 pub(super) fn ungated_calls(base: &Flow, site: &Flow) -> Vec<usize> {
     let in_base = base.calls(&base.reached(&[]));
     let mut own = Vec::new();

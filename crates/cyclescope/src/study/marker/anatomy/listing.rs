@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// What stands for a place outside that has no name.
+/// The name of a place outside that has none.
 const ELSEWHERE: &str = "elsewhere";
 
 /// When an instruction is reached.

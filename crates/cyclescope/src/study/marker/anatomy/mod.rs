@@ -1,7 +1,7 @@
 //! What a marker adds to the code: which instructions are on which path, and how many bytes.
 //!
 //! **Paths.** Control flow is followed from the function's entry: through both sides of conditional branches, through
-//! calls into functions that stand with it, and, where enabling patches a NOP into a jump, to the jump's target. What
+//! calls into functions that lie with it, and, where enabling patches a NOP into a jump, to the jump's target. What
 //! is reached by nothing is *padding*. A *gate* is an edge that only an enabled marker goes; what is reached without
 //! gates is *likely*, what is only reached through one *unlikely*. Gates are found so:
 //!
@@ -113,7 +113,7 @@ pub fn anatomy<'a>(
 }
 
 impl Anatomy {
-    /// The lines of the cache that are touched where both functions start so many bytes behind a line's start.
+    /// The lines of the cache that are touched where both functions start `offset` bytes behind a line's start.
     pub(crate) fn cache_lines(&self, offset: usize) -> CacheLines {
         CacheLines {
             base: touched(&self.base_assembly, offset, &[Path::Likely, Path::Unlikely]),

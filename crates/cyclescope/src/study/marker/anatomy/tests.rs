@@ -111,7 +111,7 @@ fn calls_of_the_base_are_not_the_markers() {
     let base = "push rbx; mov rbx, rdi; test rdi, rdi; jle out
         top: mov edx, 4096; call qword ptr [0x9000]; dec rbx; jne top
         out: pop rbx; ret";
-    // The marker's code stands in the loop, jumped over, and its probe may be what the loop calls, too.
+    // The marker's code lies in the loop, jumped over, and its probe may be what the loop calls, too.
     for probe in ["qword ptr [0x9000]", "qword ptr [0x9010]", "rbp", "qword ptr [rbp+8]"] {
         let site = format!(
             "push rbx; mov rbx, rdi; test rdi, rdi; jle out

@@ -1,4 +1,4 @@
-//! The module's designs and their states. What a site looks like in C stands in `kernel/markers/`, in a file of the
+//! The module's designs and their states. What a site looks like in C is in `kernel/markers/`, in a file of the
 //! design's name; here is what records and tables say of it.
 
 use super::super::source::design::{Design, Enabling, Language};

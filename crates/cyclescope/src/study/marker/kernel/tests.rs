@@ -45,7 +45,7 @@ fn texts(name: &str, guard: Guard) -> [Vec<u8>; 2] {
     let dormant = asm::parse(&text).unwrap().bytes().to_vec();
     let mut enabled = dormant.clone();
     if let Some(at) = dormant.windows(4).position(|bytes| bytes == [0x0f, 0x1f, 0x44, 0x00]) {
-        // To what stands behind the return.
+        // To what lies behind the return.
         enabled[at..at + 5].copy_from_slice(&[0xe9, 6, 0, 0, 0]);
     }
     [dormant, enabled]

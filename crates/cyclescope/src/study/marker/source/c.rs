@@ -91,12 +91,12 @@ impl Function<'_> {
             .replace("NAME", &function)
     }
 
-    /// What stands in the marker's place.
+    /// The code in the marker's place.
     pub(super) fn site(&self) -> String {
         self.fill(if self.guard.is_some() { self.design.site } else { self.design.base })
     }
 
-    /// What stands before the function.
+    /// The code before the function.
     pub(super) fn before(&self) -> String {
         let section = format!("\nMARKER_SECTION(in_{})\n", self.name());
         match declared_once(self.design) {

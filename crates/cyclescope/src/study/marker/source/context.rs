@@ -19,7 +19,7 @@ pub struct Context<'a> {
     pub rust: Text<'a>,
 }
 
-/// What stands around and in a loop, in one language.
+/// The code around and in a loop, in one language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Text<'a> {
     /// Before the loop.

@@ -46,8 +46,8 @@ pub fn unit(design: &Design, contexts: &[Context]) -> String {
     format!("{}{OWN}", c::unit(design, design.guards(), contexts))
 }
 
-/// What a user's file can be compiled behind by itself, so that what is wrong with it is told with its own lines and no
-/// others.
+/// What a user's file can be compiled behind by itself, so that what is wrong with it is reported with its own lines
+/// and no others.
 pub fn alone() -> String {
     format!("{}{BEFORE}{MARKER} (void)marker_in_around; }} while (0)\n", super::HEADER)
 }
@@ -55,7 +55,7 @@ pub fn alone() -> String {
 /// A design's library with a user's file, which is included once.
 ///
 /// The file defines `void around(void *memory)`, the loop's body; the marker follows it, unless MARKER() in `around`
-/// says where it shall stand. All functions have the same body: which marker is meant is an argument that a macro gives
+/// says where it is to be. All functions have the same body: which marker is meant is an argument that a macro gives
 /// `around` behind the user's, and since `around` is always inlined, it is a constant wherever it is looked at.
 pub(crate) fn around(design: &Design, include: &str) -> String {
     let context = [Context {

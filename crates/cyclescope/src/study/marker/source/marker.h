@@ -1,5 +1,5 @@
 /*
- * What the functions of all designs share. A loop of the user's may stand in the same file: all names but that of
+ * What the functions of all designs share. A loop of the user's may be in the same file: all names but that of
  * barrier() begin with "marker".
  */
 #include <stddef.h>

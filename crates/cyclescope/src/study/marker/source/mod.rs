@@ -1,4 +1,4 @@
-//! The text that markers are compiled from. It stands by itself: the build script compiles this module too.
+//! The text that markers are compiled from. It depends on no other module: the build script compiles this module too.
 
 pub mod c;
 pub mod context;

@@ -43,7 +43,7 @@ fn costs_and_steps_are_those_of_the_machine() {
 
 #[test]
 fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
-    // So many visits, or as many as it takes, which most placements find between the least and the most.
+    // A fixed number of visits, or as many as it takes, which most placements find between the least and the most.
     for (each, spread) in [(64..=64, 0.3), (32..=1024, 0.5)] {
         for confidence in [0.5, 0.8, 0.95, 0.99] {
             let luck: fn(&mut Random) -> f64 = match spread {

@@ -38,7 +38,7 @@ pub(super) struct Core {
     habits: Habits,
     /// Durations that were computed before.
     known: HashMap<(Vec<u8>, u64), u64>,
-    /// Stands for what is not this core's: what it can do, and the machine around it.
+    /// Simulates what is not this core's: what it can do, and the machine around it.
     scenario: Simulated,
 }
 

@@ -13,12 +13,12 @@ pub struct Design {
     pub source: &'static str,
     /// The language of its text.
     pub language: Language,
-    /// What stands before the functions.
+    /// The code before the functions.
     pub declarations: &'static str,
     /// What the loop without the marker has in the marker's place: mostly nothing.
     pub base: &'static str,
-    /// The marker. In C `CALL_PROBE` stands for the guarded call of the probe, and `ENABLED` for the variable that enables
-    /// it; in Rust `NUMBER` and `POINTER` are its arguments.
+    /// The marker. In C `CALL_PROBE` is replaced by the guarded call of the probe, and `ENABLED` by the variable that
+    /// enables it; in Rust `NUMBER` and `POINTER` are its arguments.
     pub site: &'static str,
     /// How it is enabled.
     pub enabling: Enabling,
@@ -31,7 +31,7 @@ pub struct Design {
 pub struct Package {
     /// The header that users include.
     pub header: &'static str,
-    /// What the linker is told.
+    /// The linker's arguments.
     pub libraries: &'static [&'static str],
     /// Files that its headers include by themselves, beside the text that is compiled: their names, and what is in them.
     pub files: &'static [(&'static str, &'static str)],
@@ -53,7 +53,7 @@ pub enum Language {
 pub enum Enabling {
     /// Nothing: there is no marker.
     Never,
-    /// A variable of so many bytes becomes 1.
+    /// A variable of this number of bytes becomes 1.
     Variable(usize),
     /// The byte at each recorded place becomes 1.
     Immediate,

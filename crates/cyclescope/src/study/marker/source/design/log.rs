@@ -1,7 +1,7 @@
 //! ```text
 //! mov rax, [log::MAX_LOG_LEVEL_FILTER]
 //! cmp rax, 3
-//! jbe …            ; over the call of the logger, which stands beside the likely path
+//! jbe …            ; over the call of the logger, which lies beside the likely path
 //! ```
 //!
 //! The comparison with the level that the library was compiled for is no code.

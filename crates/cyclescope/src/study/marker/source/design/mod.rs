@@ -1,4 +1,4 @@
-//! Designs: what stands at a tracing site while nobody listens, and how that is changed. Each is data in a file of its
+//! Designs: what a tracing site holds while nobody listens, and how that is changed. Each is data in a file of its
 //! own: the text of its site in C or Rust, from which the build (or, where a design needs a package, the machine's own
 //! compiler at run time) makes functions, and what enables it.
 
