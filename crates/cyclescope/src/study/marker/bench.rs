@@ -92,8 +92,8 @@ pub trait Bench {
     /// Runs visits to a case, and returns the durations of each: a column for each of [`call`].
     fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
 
-    /// How often the marker called its probe in this number of loops at one placement: the same bytes with another probe,
-    /// which counts. None where it calls none.
+    /// How often the marker called its probe in this number of loops at one placement: the same bytes with another
+    /// probe, which counts. None where it calls none.
     fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }
 

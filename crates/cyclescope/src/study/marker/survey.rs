@@ -64,8 +64,8 @@ const USUAL_CONTEXTS: f64 = 2.0;
 pub const PROOF_LOOPS: u64 = 1000;
 
 /// Times around by which the two lengths differ: as many as take this number of cycles, within bounds, and fewer in
-/// loops that take very long. A visit's cost depends on what predictors have learnt more than on its length: with 100 times
-/// around a memcpy of 4096 bytes a visit took half the time that it took with 300, and as many were needed.
+/// loops that take very long. A visit's cost depends on what predictors have learnt more than on its length: with 100
+/// times around a memcpy of 4096 bytes a visit took half the time that it took with 300, and as many were needed.
 const SPAN_CYCLES: f64 = 4000.0;
 const SPAN: RangeInclusive<f64> = 100.0..=1000.0;
 const SPAN_MOST_CYCLES: f64 = 200_000.0;
