@@ -38,7 +38,7 @@ pub struct EvaluatePlan {
 /// By which factor samples may take longer than the pilot's did, if they are few.
 const SPARE: f64 = 3.0;
 
-/// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes so long.
+/// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes this long.
 const SAMPLE_GUESS: f64 = 80e-9;
 
 impl EvaluatePlan {

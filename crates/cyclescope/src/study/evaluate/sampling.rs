@@ -53,7 +53,7 @@ const PILOTS: [(usize, u32); 2] = [(16, 2), (BLOCK_MOST, 8)];
 const PILOT_TIMES: usize = 5;
 /// What a pilot should take at least, in seconds: several times what a batch of nothing takes.
 const PILOT_TIME: f64 = 300e-6;
-/// A batch counts as hung after this, and so long for each sample: a pair of CPUIDs that leave the guest takes 15 to
+/// A batch counts as hung after this, plus the next for each sample: a pair of CPUIDs that leave the guest takes 15 to
 /// 40 µs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const SLOWEST: Duration = Duration::from_micros(200);

@@ -14,7 +14,7 @@ const WINDOW: usize = 16;
 
 /// The share of differences that must be distinguished before "it resolves one" is said. With an error that leaves a
 /// test the usual power of 80 % (J. Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988, section
-/// 2.4) so many are, where each takes the same.
+/// 2.4) this share is, where each takes the same.
 const RESOLVED_SHARE: f64 = 0.8;
 
 /// The differences between the means of neighbouring lengths, in core cycles.
