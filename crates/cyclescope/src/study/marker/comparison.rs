@@ -6,7 +6,7 @@
 //! margin, which is then what costs at one placement may be wrong by, or no more than the margin to either side. It holds
 //! where all of the interval says so, it doesn't where all of it says otherwise, and else it can't be decided.
 
-use super::difference::differences;
+use super::difference::{Term, differences};
 use super::published::find;
 use super::record::{MarkerRecord, quantity};
 use super::source::context;
@@ -171,20 +171,21 @@ impl Claim {
     fn test(&self, records: &[MarkerRecord]) -> Conclusion {
         let sum = |weight: f64, terms: &[(f64, Cost)]| {
             let found = |(own, (design, state, context)): &(f64, Cost)| {
-                Some((weight * own, find(records, design, state, context)?))
+                let record = find(records, design, state, context)?;
+                Some(Term { weight: weight * own, record })
             };
             terms.iter().map(found).collect::<Option<Vec<_>>>()
         };
-        let interval = |terms: Option<Vec<(f64, &MarkerRecord)>>| {
+        let interval = |terms: Option<Vec<Term>>| {
             let terms = terms?;
-            median_interval(&differences(&terms), terms.first()?.1.confidence)
+            median_interval(&differences(&terms), terms.first()?.record.confidence)
         };
         let figures: Vec<Option<Interval>> =
             self.figures.iter().map(|(_, _, terms)| interval(sum(1.0, terms))).collect();
         let weighed = self.figures.iter().zip(self.weights).filter(|(_, weight)| **weight != 0.0);
         let terms: Option<Vec<Vec<_>>> = weighed.map(|((_, _, terms), weight)| sum(*weight, terms)).collect();
         let measured = terms.is_some();
-        let difference = interval(terms.map(|terms| terms.concat()));
+        let difference = interval(terms.map(|terms| terms.into_iter().flatten().collect()));
         let margin = match self.margin {
             Margin::Aim(name) => Some(aim(name)),
             Margin::Share(share, of) => figures[of].map(|figure| (share * figure.value).abs()),
