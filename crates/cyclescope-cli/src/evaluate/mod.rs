@@ -61,7 +61,7 @@ impl Front for Look {
         let Some(found) = &study.found else { return Ok(()) };
         let (mut page, not_run) = (Page::new(output), &study.plan.not_run);
         // Of one that ended early there is nothing to compare.
-        if found.verdicts.is_empty() {
+        if !found.complete {
             return tables::samples(&mut page, found, not_run);
         }
         sections::machine(&mut page, found, &study.around)?;

@@ -89,13 +89,9 @@ impl CaseFacts {
     }
 }
 
-fn unsound(how: &str) -> RunError {
-    RunError::Replay { how: how.to_string() }
-}
-
 /// Nothing on this machine is asked.
 fn absent() -> RunError {
-    unsound("no marker is run")
+    RunError::Replay { how: "no marker is run".to_string() }
 }
 
 impl<'a> AnsweredBench<'a> {
@@ -107,10 +103,11 @@ impl<'a> AnsweredBench<'a> {
     ) -> Result<AnsweredBench<'a>, RunError> {
         let facts: BenchFacts = answers.get(|| bench.as_deref().map(BenchFacts::of).ok_or_else(absent))?;
         if !facts.are_sound() {
-            return Err(unsound("a number of the bench is out of its range"));
+            return Err(answers.damaged("a number of the bench is out of its range"));
         }
         let cases: Option<Vec<MarkerCase>> = facts.cases.iter().map(|case| case.case(catalog)).collect();
-        let cases = cases.ok_or_else(|| unsound("a subject is of a design or state that there is not"))?;
+        let cases =
+            cases.ok_or_else(|| answers.damaged("a subject is of a design or state that there is not"))?;
         Ok(AnsweredBench { bench, answers, facts, cases })
     }
 
@@ -129,7 +126,7 @@ impl Bench for AnsweredBench<'_> {
         let mut lines = anatomy.assembly.iter().chain(&anatomy.base_assembly);
         match lines.all(|line| line.len() > 0 && line.offset <= BYTES_MOST) {
             true => Ok(anatomy),
-            false => Err(unsound("an instruction is out of its function")),
+            false => Err(self.answers.damaged("an instruction is out of its function")),
         }
     }
 

@@ -42,6 +42,8 @@ pub struct Evaluation {
     pub claims: Vec<Claim>,
     /// What follows from all of it, for each executor.
     pub verdicts: Vec<Verdict>,
+    /// Whether it came to its end.
+    pub complete: bool,
 }
 
 /// How far the course has come, by the default executor's time.
@@ -110,7 +112,13 @@ impl<'a> Course<'a> {
     pub(super) fn run(&mut self, complete: &mut Option<Evaluation>) -> Result<(), Stop> {
         let found = self.facts()?;
         let facts = found.facts.clone();
-        let empty = Evaluation { facts, methods: Vec::new(), claims: Vec::new(), verdicts: Vec::new() };
+        let empty = Evaluation {
+            facts,
+            methods: Vec::new(),
+            claims: Vec::new(),
+            verdicts: Vec::new(),
+            complete: false,
+        };
         let complete = complete.insert(empty);
         let tested_clocks = found.tested_clocks(self.asked.plan);
         let mut examined = Vec::new();
@@ -120,6 +128,7 @@ impl<'a> Course<'a> {
         complete.claims = self.claims(&found, &tested_clocks, &examined)?;
         self.samples(&tested_clocks, examined, complete)?;
         complete.verdicts = self.verdicts(complete)?;
+        complete.complete = true;
         Ok(())
     }
 
@@ -140,7 +149,9 @@ impl<'a> Course<'a> {
             let host = self.executors.host()?;
             Ok::<_, Error>(Found::find(host, self.executors.plain(), plan, seeds))
         })?;
-        found.check(plan)?;
+        if !found.is_sound(plan) {
+            return Err(self.answers.damaged("what was found about the machine is out of its range").into());
+        }
         self.record("machine", self.asked.machine)?;
         self.record("evaluate.tsc", &FactsRecord::new(&found.facts))?;
         Ok(found)

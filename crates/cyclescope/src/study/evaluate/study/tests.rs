@@ -298,20 +298,24 @@ fn another_reading_gives_another_record() {
     let changed = Directory::new("changed");
     let mut again = Evaluate::restore(&container).unwrap();
     let mut writer = Writer::create(&changed.0, origin(&again)).unwrap();
-    let mut events = container.events().unwrap();
-    let mut last = None;
-    while let Some((event, mut samples)) = events.take(usize::MAX).unwrap() {
-        // Of each batch, so that ensembles of the last method are among them.
-        if let (Event::Batch(_), Some(sample)) = (&event, samples.first_mut()) {
-            sample.end += 1;
-            last = Some(sample.end);
+    // One reading of the last ensemble, which nothing that is asked later depends on.
+    let batches = |container: &Container| {
+        let mut events = container.events().unwrap();
+        std::iter::from_fn(move || events.take(usize::MAX).unwrap()).enumerate()
+    };
+    let last =
+        batches(&container).filter(|(_, (event, _))| matches!(event, Event::Batch(_))).last().unwrap().0;
+    for (number, (event, mut samples)) in batches(&container) {
+        if number == last {
+            samples[0].end += 1 << 20;
         }
         writer.event(&event, &samples).unwrap();
     }
-    assert!(last.is_some());
     writer.finish().unwrap();
-    let lines = replayed(&mut again, &Container::open(&changed.0).unwrap());
-    assert_ne!(lines.as_ref().ok(), Some(&records));
+    let lines = replayed(&mut again, &Container::open(&changed.0).unwrap()).expect("the same course");
+    let differing: Vec<&str> =
+        records.iter().zip(&lines).filter(|(one, other)| one != other).map(|(one, _)| one.kind).collect();
+    assert!(differing.contains(&"evaluate") && lines.len() == records.len(), "{differing:?}");
 }
 
 #[test]

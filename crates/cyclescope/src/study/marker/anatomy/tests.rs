@@ -335,6 +335,11 @@ fn what_lies_outside_has_a_name_or_none() {
 fn the_compiled_markers_have_what_their_designs_say() {
     for compiled in Compiled::built() {
         let (design, names) = (compiled.design, names(&compiled));
+        if cfg!(debug_assertions) && ["log", "tracing"].contains(&design.name) {
+            // rustc moves what is unlikely out of the way where it optimizes.
+            println!("skipped: {} in a build that is not optimized", design.name);
+            continue;
+        }
         for code in compiled.codes.iter().filter(|code| code.guard.is_some()) {
             let base = compiled.code(&code.context, None).unwrap();
             let it = anatomy(base, code, design.enabling, &names);
