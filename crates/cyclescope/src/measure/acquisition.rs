@@ -1,4 +1,4 @@
-//! What a measurement has read, and what it found.
+//! Samples of a measurement, and its result.
 
 use super::estimate::{Estimate, LayoutData, Shape};
 use crate::executor::CounterProgress;
@@ -7,35 +7,35 @@ use std::time::Duration;
 /// The samples of one unit and warm-up, and where they come from.
 #[derive(Debug, Clone)]
 pub struct Acquisition {
-    /// u.
+    /// The unit u: copies in the shortest body, about.
     pub unit: usize,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
-    /// Iterations of the ruler's loops, about.
+    /// Iterations of the ruler's loops, approximate.
     pub ruler_loops: u64,
-    /// How to read the rounds.
+    /// Parameters of the rounds, to read their durations.
     pub shape: Shape,
-    /// How many placements each layout's samples come from.
+    /// Placements that the samples of each layout come from.
     pub runs_per_layout: usize,
-    /// What each layout's calls took.
+    /// Durations of each layout's calls.
     pub layouts: Vec<LayoutData>,
-    /// How far TSC, APERF and MPERF went meanwhile, where the executor reads them.
+    /// Increments of TSC, APERF and MPERF during the measurement; `None` where the executor does not read them.
     pub progress: Option<CounterProgress>,
-    /// Seconds that a round should take, with a margin.
+    /// Upper estimate of a round's duration in seconds.
     pub round_s: f64,
 }
 
 /// A finished measurement.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    /// The estimate; none where too few rounds were undisturbed.
+    /// The estimate; `None` where too few rounds were undisturbed.
     pub estimate: Option<Estimate>,
     /// Whether the cost was proportional to the number of copies.
     pub linear: bool,
-    /// Whether the cost had stopped moving after the warm-up.
+    /// Whether the cost had stopped changing after the warm-up.
     pub settled: bool,
-    /// The samples of the last unit and warm-up that were tried.
+    /// Samples of the last unit and warm-up that were tried.
     pub acquisition: Acquisition,
-    /// Time spent.
+    /// Time spent on the measurement.
     pub elapsed: Duration,
 }

@@ -1,4 +1,4 @@
-//! The loop that adapts: how long bodies are, how long to warm up, how many layouts, when to stop.
+//! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides when to stop.
 
 use super::acquisition::{Acquisition, Measurement};
 use super::estimate::{Estimate, Shape, call, estimate};
@@ -14,34 +14,34 @@ const WARM_UP: u32 = 3;
 /// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
 const WARM_UP_MOST: u32 = 96;
 /// Instructions in the shortest body at least: more than any scheduler holds (97 entries on Golden Cove, 192 in
-/// all of Zen 4's). A body that the scheduler holds as a whole ends otherwise than a longer one: with 100, chains of
+/// all of Zen 4's). A body that fits the scheduler as a whole ends differently from a longer one: with 100, chains of
 /// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
 /// was off by more than 0.4.
 const INSTRUCTIONS: usize = 200;
 /// Memory accesses in the shortest body at least: more than any store buffer holds (Intel and AMD
-/// optimisation manuals: at most 112 entries), else a whole sample hides in it.
+/// optimisation manuals: at most 112 entries), else a sample's stores all fit in it and their cost is hidden.
 const MEMORY_ACCESSES: usize = 128;
 /// Bytes of the longest body at first, inside every op cache and half of a level 1 instruction cache.
 const BODY_BYTES: usize = 12 << 10;
-/// Bytes of the longest body when the unit was grown.
+/// Bytes of the longest body after the unit was increased.
 const BODY_BYTES_MOST: usize = 128 << 10;
-/// Core cycles of the longest body at first and when the unit was grown: well below a scheduler's time slice.
+/// Core cycles of the longest body at first and after the unit was increased: well below a scheduler's time slice.
 const BODY_CYCLES: f64 = 400_000.0;
 const BODY_CYCLES_MOST: f64 = 4_000_000.0;
 /// With these the ratio of the rulers is good to 0.1 % through a clock that steps by 38 ticks.
 const LATENCY_LOOPS: u64 = 400;
 const LATENCY_LAYOUTS: usize = 4;
 const LATENCY_ROUNDS: u32 = 24;
-/// Core cycles that a cold start is taken to cost before it is measured.
+/// Assumed cost of a cold start in core cycles, before it is measured.
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
-/// A slope that bends, or a cost that moves, by less than this share or this many core cycles is accepted.
+/// A bend of the slope, or a trend of the cost, below this share or this many core cycles is accepted.
 const BEND_SHARE: f64 = 0.01;
 const BEND_CYCLES: f64 = 0.003;
-/// How long to leave a shared core alone before the layouts are taken anew, how often, and for how many budgets at
-/// most: a neighbour's spells of work lasted from tens of milliseconds to seconds, and what is measured in one is
-/// wrong by up to a third.
+/// Pause on a shared core before the layouts are measured again, the number of pauses, and their limit in budgets: a
+/// busy sibling was active for tens of milliseconds to seconds at a time, and costs measured beside it were wrong by up
+/// to a third.
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 150;
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
@@ -56,7 +56,7 @@ impl Session<'_> {
         let guess = if self.is_cold() { COLD_GUESS } else { self.pilot()? };
         let unit = if self.is_cold() { 1 } else { self.plan.unit.unwrap_or_else(|| self.first_unit(guess)) };
         let mut acquisition = self.acquisition(unit, self.plan.warm_up.unwrap_or(WARM_UP), guess);
-        // The first batch may have waited for another run on this CPU, which is not this one's time.
+        // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
         self.started = self.executor.now();
         loop {
             let more = acquisition.layouts.len().max(self.plan.layouts);
@@ -82,7 +82,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether there is time to wait for a busy sibling to rest.
+    /// Whether there is time to wait until a busy sibling is idle.
     fn may_wait(&self) -> bool {
         self.pauses < PAUSES_MOST && self.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
     }
@@ -91,8 +91,8 @@ impl Session<'_> {
         result.as_ref().is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
     }
 
-    /// Whether the instrument's own error leaves too little of the precision for the spread of the layouts, which
-    /// more layouts make smaller: then only longer bodies help.
+    /// Whether the instrument's error takes too large a part of the precision: more layouts reduce only the error from
+    /// the spread between layouts, so only longer bodies help.
     fn is_blurred(&self, estimate: &Option<Estimate>) -> bool {
         let Some(estimate) = estimate else { return false };
         let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
@@ -187,12 +187,12 @@ impl Session<'_> {
     }
 }
 
-/// The unit whose shortest bodies, a quarter shorter, still hold so many.
+/// The smallest unit whose bodies hold `least` copies even when they are shortened by a quarter.
 fn with_spread(least: usize) -> usize {
     (4 * least).div_ceil(3)
 }
 
-/// Whether the cost is proportional to the number of copies, and whether it has stopped moving.
+/// Whether the cost is proportional to the number of copies, and whether it has stopped changing.
 fn verdict(estimate: &Option<Estimate>) -> (bool, bool) {
     let Some(estimate) = estimate else { return (true, true) };
     let tolerance = (BEND_SHARE * estimate.cost.value.abs()).max(BEND_CYCLES);

@@ -1,31 +1,31 @@
 //! A cost is a contrast: a sum of the times of several programs, each with its weight.
 //!
-//! With weights that sum up to nothing, what every call takes beside its body (the pair of readings, the way in and out)
-//! is in none of it. A slope over copies, one program less another, and how much a slope bends are all contrasts. They
-//! are linear, so that a contrast of means is the mean of contrasts.
+//! Where the weights sum to 0, the overhead of every call (the pair of readings, entry and exit) cancels. A slope over
+//! copies, the difference of two programs and the bend of a slope are contrasts. Contrasts are linear: a contrast of
+//! means is the mean of contrasts.
 
-/// Calls of a round, by column, with their weights.
+/// Columns of a round, each with the weight of its call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Contrast(Vec<(usize, f64)>);
 
 impl Contrast {
-    /// A sum of these columns, each with its weight.
+    /// The sum of these columns, each multiplied by its weight.
     pub fn new(weights: impl IntoIterator<Item = (usize, f64)>) -> Contrast {
         Contrast(weights.into_iter().collect())
     }
 
-    /// What each copy takes, by a call that runs this many `copies` more than another.
+    /// The time of each copy, from two calls that differ by this many `copies`.
     pub fn slope([fewer, more]: [usize; 2], copies: f64) -> Contrast {
         Contrast::new([(more, 1.0 / copies), (fewer, -1.0 / copies)])
     }
 
-    /// This less another.
+    /// The difference of this contrast and `other`.
     pub fn less(mut self, other: &Contrast) -> Contrast {
         self.0.extend(other.0.iter().map(|&(column, weight)| (column, -weight)));
         self
     }
 
-    /// Its value for the durations of a round, or for means over rounds, in their unit.
+    /// Value for the durations of a round, or for means over rounds, in the unit of these.
     pub fn of(&self, durations: &[f64]) -> f64 {
         self.0.iter().map(|(column, weight)| weight * durations[*column]).sum()
     }

@@ -1,4 +1,4 @@
-//! From a unit to batches: the programs of each layout, where they stand, in which order they run.
+//! From a unit to batches: the programs of each layout, their addresses and their order.
 
 use super::acquisition::Acquisition;
 use super::estimate::{LayoutData, call};
@@ -12,31 +12,30 @@ use crate::program::memory::Memory;
 use crate::ruler::LayoutSamples;
 use std::time::Duration;
 
-/// How long any batch may take before its snippet counts as hung, beside the time that it should take and the
-/// budget.
+/// Time after which the snippet of a batch counts as hung, in addition to the batch's expected duration and the budget.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Taken for granted where the time of a batch is foreseen: no core is slower than 1 GHz, a call of a program
-/// takes its surroundings 2 µs, and one whose caches are emptied first a millisecond (measured: 0.1 ms).
+/// Assumptions for the expected duration of a batch: a core runs at 1 GHz or more, the overhead of a call is 2 µs, and
+/// that of a call with emptied caches 1 ms (measured: 0.1 ms).
 pub(super) const SECONDS_A_CYCLE: f64 = 1e-9;
 const SECONDS_A_CALL: f64 = 2e-6;
 const SECONDS_A_COLD_CALL: f64 = 1e-3;
 /// No deadline is longer than a week.
 const LONGEST_S: f64 = 7.0 * 86_400.0;
-/// Bytes of programs that are held in memory for one call of the executor, about,
+/// Approximate bytes of programs in memory for one call of the executor,
 const BATCH_BYTES: usize = 64 << 20;
-/// and layouts at most.
+/// and its largest number of layouts.
 const LAYOUTS_AT_ONCE: usize = 4096;
-/// The ruler's calls, which are also the numbers of its programs.
+/// The ruler's calls; each has the number of its program.
 const RULER_CALLS: [usize; call::RULERS] =
     [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
 
 impl Session<'_> {
-    /// What a call takes beside its program, in seconds at most.
+    /// Largest overhead of a call in seconds.
     pub(super) fn call_s(&self) -> f64 {
         if self.is_cold() { SECONDS_A_COLD_CALL } else { SECONDS_A_CALL }
     }
 
-    /// Runs further layouts, no more at once than memory should hold.
+    /// Runs further layouts, in batches of limited memory.
     pub(super) fn batch(
         &mut self,
         acquisition: &mut Acquisition,
@@ -95,12 +94,12 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// How many placements one layout's samples come from: one, or, where branches are cold, one for each round.
+    /// Placements that one layout's samples come from: one, or, where branches are cold, one for each round.
     fn runs_per_layout(&self, rounds: u32) -> usize {
         if self.plan.cold.branches { rounds as usize } else { 1 }
     }
 
-    /// How many copies the three bodies of a layout hold: u, 2u, 4u, each moved by up to u/4 unless u is fixed.
+    /// Copies in the three bodies of a layout: u, 2u, 4u, each changed by up to u/4 unless u is fixed.
     fn copies(&mut self, unit: usize) -> [usize; 3] {
         if self.is_cold() {
             return [0, 0, 1];
@@ -111,13 +110,13 @@ impl Session<'_> {
         [0, 1, 3].map(|more| more * unit + self.about(unit))
     }
 
-    /// A random number no further from `middle` than a quarter of it.
+    /// A random number that differs from `middle` by a quarter of it at most.
     fn about(&mut self, middle: usize) -> usize {
         let spread = middle / 4;
         middle - spread + self.random.below(2 * spread + 1)
     }
 
-    /// The program with so many copies. Evictions of a cold start depend on that number.
+    /// The program with this number of copies. Evictions of a cold start depend on the number.
     fn program(&self, copies: usize) -> Program {
         match &self.frame {
             Some(frame) => frame.program(self.snippet.code(), copies),
@@ -137,7 +136,7 @@ impl Session<'_> {
         order
     }
 
-    /// Writes a layout's programs and places them and the ruler. Its places are in the order of [`call`].
+    /// Builds a layout's programs and places them and the ruler, in the order of [`call`].
     fn stage(
         &mut self,
         programs: &mut Vec<Program>,
@@ -168,7 +167,7 @@ impl Session<'_> {
     }
 }
 
-/// The samples of some placements that count as one layout.
+/// Samples of several placements, merged into one layout.
 pub(crate) fn gather(layouts: &[Layout], readings: &[Sample]) -> LayoutSamples {
     let per_run = readings.len() / layouts.len();
     let mut runs = layouts.iter().zip(readings.chunks_exact(per_run)).map(|(layout, readings)| {

@@ -1,8 +1,8 @@
-//! The main path: a snippet, programs, samples, an estimate, until the interval is narrow enough.
+//! The measurement of a snippet: builds programs, takes samples and estimates the cost until the interval is narrow
+//! enough.
 //!
-//! The unit u is grown until the cost is proportional to the number of copies, the warm-up until the cost has
-//! stopped moving; then layouts are added until the interval that was asked for is reached or the budget is
-//! spent.
+//! The unit u is increased until the cost is proportional to the number of copies, the warm-up until the cost has
+//! stopped changing; then layouts are added until the requested interval is reached or the budget is spent.
 
 mod acquisition;
 mod adapt;
@@ -25,10 +25,10 @@ use crate::executor::Executor;
 use crate::snippet::Snippet;
 use session::Session;
 
-/// Bytes of the arena that the ruler, the clock readings and the spaces between programs may take.
+/// Bytes of the arena reserved for the ruler, the clock readings and the gaps between programs.
 const ARENA_RESERVE: usize = 64 << 10;
 
-/// How many copies of a snippet the shortest body can hold: three bodies of u, 2u and 4u stand in the arena.
+/// Largest number of copies in the shortest body: the arena holds three bodies of u, 2u and 4u copies.
 fn most_copies(arena_len: usize, snippet: &Snippet) -> usize {
     let room = arena_len.saturating_sub(ARENA_RESERVE + 3 * snippet.init().len());
     room / (7 * snippet.code().len().max(1))
@@ -52,7 +52,7 @@ pub fn measure(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> R
     Session::new(executor, snippet, plan).run()
 }
 
-/// The latency of `imul` in core cycles: the plan's, or found by measuring a NOP.
+/// The latency of `imul` in core cycles: the plan's, or measured with a NOP as the snippet.
 pub fn imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
     match plan.imul_latency {
         Some(latency) => Ok(latency),

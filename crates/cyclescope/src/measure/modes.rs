@@ -1,4 +1,4 @@
-//! Replicates that fall into clusters: a cost that is one of several, and not their mean.
+//! Modes: clusters of replicates with different costs, whose mean is no cost that occurs.
 
 use crate::statistics::{Interval, clusters};
 use serde::Serialize;
@@ -8,14 +8,14 @@ use serde::Serialize;
 pub struct Mode {
     /// Core cycles a copy.
     pub cost: Interval,
-    /// The share of the replicates in this mode.
+    /// Share of the replicates in this mode.
     pub share: f64,
 }
 
-/// Replicates by their mode.
+/// Replicates, grouped by mode.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Modes {
-    /// The replicates of each mode, by their numbers; modes are in ascending order of their costs.
+    /// Indices of the replicates in each mode; modes are in ascending order of cost.
     groups: Vec<Vec<usize>>,
     count: usize,
 }
@@ -26,18 +26,18 @@ impl Modes {
         Modes { groups: clusters(costs, scale), count: costs.len() }
     }
 
-    /// One mode of this many replicates, whatever their costs.
+    /// A single mode of this many replicates, regardless of their costs.
     pub(crate) fn one(count: usize) -> Modes {
         Modes { groups: vec![(0..count).collect()], count }
     }
 
-    /// The mode that most replicates are in: of two equal ones the cheaper. None without replicates.
+    /// The mode with the most replicates, of two equal ones the cheaper; `None` without replicates.
     pub(crate) fn largest(&self) -> Option<&[usize]> {
         self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
     }
 
-    /// The modes that may be as frequent as the largest: their numbers differ by no more than two standard deviations
-    /// of a fair coin's. The largest is among them.
+    /// The modes that may be as frequent as the largest: the numbers of replicates differ by no more than two standard
+    /// deviations of a fair coin's. The largest is among them.
     pub(crate) fn rivals(&self) -> impl Iterator<Item = &[usize]> {
         const DEVIATIONS: f64 = 2.0;
         let most = self.largest().map_or(0, <[usize]>::len) as f64;
@@ -48,7 +48,7 @@ impl Modes {
         rivals.map(Vec::as_slice)
     }
 
-    /// The modes, where there are several and each has an interval; none where replicates agree.
+    /// The modes, where there are several and each has an interval; empty where replicates agree.
     pub(crate) fn listed(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<Mode> {
         if self.groups.len() < 2 {
             return Vec::new();

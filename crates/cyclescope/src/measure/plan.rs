@@ -1,4 +1,4 @@
-//! What is asked of a measurement, and how narrow its interval has to be.
+//! Parameters of a measurement, and the width of the interval at which it stops.
 
 use crate::clock::Clock;
 use crate::program::Cold;
@@ -6,21 +6,21 @@ use crate::statistics::Interval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How narrow an interval has to be: its half width, absolute or relative, whichever is wider.
+/// Requested half width of an interval, absolute or relative, whichever is wider.
 ///
-/// Long snippets can do better than a share that suits short ones: the share can be capped in cycles, down to a
-/// ten-thousandth of the cost, which is as well as the core clock is followed.
+/// A share that suits short snippets is too wide for long ones, so the share can be capped in cycles, down to a
+/// ten-thousandth of the cost, the precision to which the ruler follows the core clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
     /// Half width in core cycles a copy.
     pub cycles: f64,
     /// Half width as a share of the cost.
     pub share: f64,
-    /// Core cycles above which the share does not count, if any.
+    /// Largest half width in core cycles that the share may give, if any.
     pub cap: Option<f64>,
 }
 
-/// The share of the cost below which no cap goes.
+/// The smallest cap, as a share of the cost.
 const CAP_LEAST: f64 = 0.0001;
 
 impl Precision {
@@ -35,41 +35,41 @@ impl Precision {
     }
 }
 
-/// What is asked of a measurement.
+/// Parameters of a measurement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// The timing method.
     #[serde(with = "crate::clock::by_name")]
     pub clock: &'static Clock,
-    /// The step of its readings, in its raw units.
+    /// The step of the method's readings, in its raw units.
     pub step: f64,
-    /// Latency of `imul r32, r32` in core cycles, where data for the micro-architecture tell it; else the whole
-    /// number next to the ratio of the two rulers, whose disagreement would show in the estimate.
+    /// Latency of `imul r32, r32` in core cycles, where data of the micro-architecture contain it. `None` means the
+    /// whole number next to the ratio of the ruler's two chains; the estimate shows if the chains disagree.
     pub imul_latency: Option<f64>,
-    /// Units of the core that add integers, where data tell it.
+    /// Units of the core that add integers, where data of the micro-architecture contain the number.
     pub adders: Option<u32>,
     /// Whether the CPU has AVX.
     pub avx: bool,
-    /// u, where it is fixed.
+    /// The unit u; `None` where the measurement chooses it.
     pub unit: Option<usize>,
-    /// Iterations of the loop around the copies; none without a loop.
+    /// Iterations of the loop around the copies; `None` without a loop.
     pub loop_count: Option<u64>,
-    /// What is cold when a body begins. If anything is, one copy is measured against none.
+    /// What is cold when a body begins. If anything is, bodies with one copy and with none are compared.
     pub cold: Cold,
-    /// Untimed rounds at the start of each layout, where they are fixed.
+    /// Untimed rounds at the start of each layout; `None` where the measurement chooses their number.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
     pub rounds: u32,
-    /// Layouts of the first batch; more follow until the precision is reached.
+    /// Layouts in the first batch; more follow until the precision is reached.
     pub layouts: usize,
-    /// Layouts at most.
+    /// Largest number of layouts.
     pub layouts_most: usize,
-    /// The precision at which to stop.
+    /// Precision at which the measurement stops.
     pub precision: Precision,
-    /// The level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: f64,
     /// Time after which no further batch is begun.
     pub budget: Duration,
-    /// Seeds everything that is random.
+    /// Seed of everything that is random.
     pub seed: u64,
 }

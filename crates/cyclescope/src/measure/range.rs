@@ -1,10 +1,10 @@
-//! The ranges of a plan's numbers. A plan that comes from a file may hold any.
+//! The ranges of a plan's numbers: a plan from a file may contain any number.
 
 use super::Plan;
 
-/// No count of iterations is higher.
+/// Largest number of iterations.
 const ITERATIONS_MOST: u64 = 1 << 40;
-/// Bytes of code at most: bodies have to fit an arena of some megabytes.
+/// Largest number of bytes of code: bodies have to fit an arena of some megabytes.
 pub(crate) const CODE_MOST: usize = 64 << 20;
 /// Rounds of a layout at most; the command line takes up to 100 000.
 const ROUNDS_MOST: u32 = 1 << 17;
@@ -14,7 +14,7 @@ const LAYOUTS_MOST: usize = 1 << 14;
 const A_YEAR: u64 = 366 * 86_400;
 
 impl Plan {
-    /// A field that is out of its range.
+    /// The first field that is out of its range.
     pub(crate) fn unsound(&self) -> Option<&'static str> {
         let positive = |value: f64| value > 0.0 && value < 1e9;
         let checks = [

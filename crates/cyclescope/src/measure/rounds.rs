@@ -1,10 +1,10 @@
-//! Programs beside the ruler: what each takes in core cycles, for contrasts of programs that are not longer or shorter
-//! versions of one snippet.
+//! Times of programs in core cycles, measured beside the ruler, for contrasts of programs that are not longer or
+//! shorter versions of one snippet.
 //!
 //! A round holds the two lengths of both of the ruler's chains, the width sentinel, and any further programs;
 //! rounds that an interrupt hit are dropped whole. Each layout has another number of the ruler's iterations, another
-//! order, and further programs at other addresses. A further program's figure includes its pair of readings: it is
-//! contrasts of such figures that mean something.
+//! order, and further programs at other addresses. The figure of a further program includes its pair of readings, which
+//! cancels in contrasts.
 
 use super::contrast::Contrast;
 use super::schedule::{self, Pace, Room, Schedule, Stage};
@@ -22,9 +22,9 @@ use crate::ruler::{
 };
 use crate::statistics::{Interval, trimmed_interval};
 
-/// Iterations of the chains, about: the ruler's part of a round takes some 6 µs, well below a timer's period.
+/// Approximate iterations of the chains: the ruler's part of a round takes some 6 µs, well below a timer's period.
 const LOOPS: usize = 200;
-/// The sentinel runs this many times its usual iterations, for it is read a few times only.
+/// Factor on the sentinel's usual iterations, since it is read a few times only.
 const SENTINEL_TIMES: u64 = 8;
 const WARM_UP: u32 = 2;
 
@@ -41,12 +41,12 @@ pub struct LayoutRounds {
     /// Iterations of the chains.
     loops: u64,
     samples: LayoutSamples,
-    /// When each round began and ended, as readings of the timing method.
+    /// Start and end of each round, as readings of the timing method.
     times: Vec<[u64; 2]>,
     step: f64,
 }
 
-/// What one layout, or one round, says.
+/// Figures of one layout, or of one round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutReading {
     /// Raw units of one link of the `imul` chain.
@@ -55,11 +55,11 @@ pub struct LayoutReading {
     pub add: f64,
     /// Independent additions in the time of one link of the `add` chain.
     pub width: f64,
-    /// The standard error of the width, as a share of it.
+    /// Standard error of `width`, as a share of it.
     pub width_error: f64,
     /// Links of the `imul` chain by which its two lengths differ.
     pub imul_links: f64,
-    /// The same of the `add` chain.
+    /// Links of the `add` chain by which its two lengths differ.
     pub add_links: f64,
     /// Raw units of each further program, its pair of readings included.
     pub further: Vec<f64>,
@@ -70,12 +70,12 @@ pub struct LayoutReading {
 }
 
 impl Rounds {
-    /// The ruler alone, as a timing method of this step reads it.
+    /// Rounds of the ruler alone, read by a timing method with this step.
     pub fn new(clock: &Clock, step: f64) -> Rounds {
         Rounds { programs: Ruler::new(clock).programs().into(), step, touches_memory: false }
     }
 
-    /// The ruler and these programs, which may touch their memory areas.
+    /// Adds these programs; `touches_memory` says whether they access memory areas.
     pub fn with(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> Rounds {
         let programs = self.programs.into_iter().chain(programs).collect();
         Rounds { programs, touches_memory, ..self }
@@ -131,7 +131,7 @@ fn last(round: &[Sample]) -> u64 {
 }
 
 impl LayoutRounds {
-    /// The rounds that nothing disturbed, by their numbers.
+    /// The undisturbed rounds, each with its index.
     fn undisturbed(&self) -> impl Iterator<Item = (usize, &[f64])> {
         // By the whole interquartile range: a program with two modes keeps both.
         let of = |call: usize| Band::of(self.samples.column(call).collect(), self.step);
@@ -143,7 +143,7 @@ impl LayoutRounds {
         self.samples.rounds().enumerate().filter(kept)
     }
 
-    /// What the layout says; `None` with too few undisturbed rounds.
+    /// The figures of the layout; `None` with too few undisturbed rounds.
     pub fn read(&self) -> Option<LayoutReading> {
         let kept: Vec<&[f64]> = self.undisturbed().map(|(_, round)| round).collect();
         if kept.len() < KEPT_LEAST {
@@ -154,14 +154,14 @@ impl LayoutRounds {
         Some(self.reading(&means, kept.len()))
     }
 
-    /// The middle of the layout's rounds, as a reading of the timing method.
+    /// The median time of the layout's rounds, as a reading of the timing method.
     pub(crate) fn middle(&self) -> u64 {
         let start = self.times.iter().map(|[start, _]| *start).min().unwrap_or_default();
         let end = self.times.iter().map(|[_, end]| *end).max().unwrap_or_default();
         start + end.saturating_sub(start) / 2
     }
 
-    /// Each undisturbed round: from when to when it ran, and the width that it saw.
+    /// Start, end and width of each undisturbed round.
     pub(crate) fn widths(&self) -> impl Iterator<Item = (u64, u64, f64)> {
         self.undisturbed().map(|(number, round)| {
             let [start, end] = self.times[number];
@@ -192,16 +192,16 @@ pub fn unshared(readings: Vec<LayoutReading>, quiet: Quiet) -> Alone<LayoutReadi
     quiet.alone(readings, |reading| (reading.width, reading.width_error))
 }
 
-/// The width of a core of its own, as these layouts saw it; `known` is what the sentinel reads on one where data tell it.
+/// The width of an unshared core, from these layouts; `known` is the sentinel's width on one, where data contain it.
 pub fn quiet(readings: &[LayoutReading], known: Option<f64>) -> Quiet {
     Quiet::of(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
 }
 
-/// A contrast of further programs in core cycles, over the middle of five layouts at least: beside other work some are off
-/// by tens of cycles, and a few would make every interval useless.
+/// A contrast of further programs in core cycles: the trimmed mean of five layouts at least. Beside other work some
+/// layouts are wrong by tens of cycles, and a few of these would make every interval useless.
 ///
-/// `imul_latency` is that of `imul r64, r64` in core cycles. The interval contains the error of the instrument for one
-/// difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
+/// `imul_latency` is the latency of `imul r64, r64` in core cycles. The interval contains the instrument's error for
+/// one difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
 pub fn combination(
     readings: &[LayoutReading],
     imul_latency: f64,

@@ -1,7 +1,8 @@
-//! Which programs run, where, and in which order: the one place that makes a batch and puts its readings in order.
+//! Schedules: the programs that run, their addresses and their order. Only this file builds batches and orders their
+//! readings.
 //!
-//! A round has a column for each of its calls. Each layout runs them in an order of its own; its readings come back by
-//! column. A schedule knows nothing of what its columns mean.
+//! A round has a column for each of its calls. Each layout runs the calls in an order of its own; its readings are
+//! returned by column. A schedule does not know what its columns mean.
 
 use crate::context::AREA_REGISTERS;
 use crate::error::RunError;
@@ -13,26 +14,26 @@ use crate::random::Random;
 use crate::ruler::LayoutSamples;
 use std::time::Duration;
 
-/// Batches of well-behaved programs take some milliseconds, and their lock may have to be waited for.
+/// Batches of programs that end soon take some milliseconds, and may wait for the CPU's lock.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How a batch runs.
+/// Parameters of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pace {
-    /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
+    /// Untimed rounds at the start of each layout, which fill caches and train predictors.
     pub warm_up: u32,
-    /// Timed rounds of each layout.
+    /// Timed rounds in each layout.
     pub rounds: u32,
-    /// Turns of the delay before each call, at most: see [`Batch::delay`].
+    /// Largest number of iterations of the delay before each call: see [`Batch::delay`].
     pub delay: u32,
-    /// How long the whole batch may take.
+    /// Time limit of the whole batch.
     pub deadline: Duration,
-    /// The memory areas of the programs.
+    /// Memory areas of the programs.
     pub memory: Memory,
 }
 
 impl Default for Pace {
-    /// One round after one that doesn't count, of programs that end soon and touch no memory.
+    /// One timed round after an untimed one, of programs that end soon and touch no memory.
     fn default() -> Pace {
         Pace {
             warm_up: 1,
@@ -44,7 +45,7 @@ impl Default for Pace {
     }
 }
 
-/// One layout: where programs are, and what each column calls.
+/// One layout: places of programs, and the call of each column.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
     /// The programs that it uses.
@@ -53,35 +54,35 @@ pub(crate) struct Stage {
     pub calls: Vec<Call>,
     /// The columns in the order in which a round runs them.
     pub order: Vec<usize>,
-    /// By how many bytes each area's register is moved.
+    /// Displacement of each area's register in bytes.
     pub data: Vec<i32>,
-    /// Seeds the delays between calls.
+    /// Seed of the delays between calls.
     pub seed: u64,
 }
 
 impl Stage {
-    /// A random order of calls, with registers in the middle of their areas.
+    /// A stage with a random order of calls, and registers in the middle of their areas.
     pub(crate) fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
         Stage { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.bits() }
     }
 
-    /// Other data addresses.
+    /// The stage with these displacements of the data.
     pub(crate) fn with_data(self, data: Vec<i32>) -> Stage {
         Stage { data, ..self }
     }
 }
 
-/// The first programs at fixed addresses at the start of the arena, each body at the start of a cache line, and the end
-/// of the last: for the ruler, and for what is compared at one place.
+/// Places for the first programs at fixed addresses from the start of the arena, each body at the start of a cache
+/// line, and the end of the last program: for the ruler, and for programs that are compared at one address.
 pub(crate) fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
     let (offsets, end) = placement::fixed(programs);
     (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
 }
 
-/// Random places for some programs, by their numbers, behind what is `fixed`: each layout has another address,
-/// another alignment and another order.
+/// Random places for the programs of these indices, behind the `fixed` ones: each layout has other addresses, another
+/// alignment and another order.
 pub fn random(
     programs: &[Program],
     numbers: impl IntoIterator<Item = usize>,
@@ -96,14 +97,14 @@ pub fn random(
     })
 }
 
-/// Where programs may be placed.
+/// The part of the arena where programs may be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Where in the arena the room begins, in bytes.
+    /// Offset in the arena at which the room begins, in bytes.
     pub from: usize,
     /// Bytes of the arena.
     pub arena: usize,
-    /// Bytes of the bodies past the start of a cache line; random where none is given.
+    /// Offset of each body from the start of a cache line, in bytes; `None` means random.
     pub alignment: Option<usize>,
 }
 
@@ -149,17 +150,17 @@ impl Schedule {
         &self.batch.programs
     }
 
-    /// What an executor runs.
+    /// The batch that an executor runs.
     pub(crate) fn batch(&self) -> &Batch {
         &self.batch
     }
 
-    /// Runs it; the samples are by layout, round and call, in the order in which they were taken.
+    /// Runs the batch; samples are by layout, round and call, in the order in which they were taken.
     pub(crate) fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
         executor.run(&self.batch)
     }
 
-    /// Each layout's samples.
+    /// Splits samples by layout.
     pub(crate) fn by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
         samples.chunks_exact((self.batch.rounds as usize * self.batch.calls()).max(1))
     }
@@ -170,7 +171,7 @@ impl Schedule {
         layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
     }
 
-    /// Runs it, and returns each layout's durations, by column.
+    /// Runs the batch and returns each layout's durations, by column.
     pub(crate) fn measure(&self, executor: &mut dyn Executor) -> Result<Vec<LayoutSamples>, RunError> {
         Ok(self.ordered(&self.run(executor)?))
     }

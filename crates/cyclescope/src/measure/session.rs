@@ -1,4 +1,4 @@
-//! One measurement under way: its executor, its snippet, and what its programs have in common.
+//! The state of a running measurement: its executor, its snippet, and the common parts of its programs.
 
 use super::estimate::call;
 use super::plan::Plan;
@@ -9,20 +9,20 @@ use crate::ruler::Ruler;
 use crate::snippet::{Outline, Snippet};
 use std::time::Duration;
 
-/// One measurement under way.
+/// The state of a running measurement.
 pub(super) struct Session<'a> {
     pub(super) executor: &'a mut dyn Executor,
     pub(super) snippet: &'a Snippet,
     pub(super) plan: &'a Plan,
     pub(super) outline: Outline,
     pub(super) ruler: [Program; call::RULERS],
-    /// What all programs of the snippet have in common.
+    /// The common parts of all programs of the snippet.
     pub(super) frame: Option<Frame>,
     pub(super) imul_latency: f64,
     pub(super) random: Random,
-    /// How often the core was left alone because it was shared.
+    /// Number of pauses because the core was shared.
     pub(super) pauses: u32,
-    /// The executor's time at the beginning.
+    /// The executor's time at the start.
     pub(super) started: Duration,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Session<'a> {
         self.plan.cold.is_any()
     }
 
-    /// How long it has taken so far.
+    /// Time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.executor.now().saturating_sub(self.started)
     }

@@ -1,4 +1,4 @@
-//! One layout: what its rounds hold, and what they say together.
+//! One layout: the calls of its rounds, and its estimate.
 
 use crate::measure::contrast::Contrast;
 use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
@@ -20,50 +20,50 @@ pub(crate) mod call {
     pub(crate) const COUNT: usize = RULERS + 3;
 }
 
-/// What must be known of a round to read its durations.
+/// Parameters of a round that are needed to read its durations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Iterations of a looped body, 1 without a loop.
     pub loop_count: u64,
     /// Latency of `imul r32, r32` in core cycles, a whole number.
     pub imul_latency: f64,
-    /// The step of the clock's readings in its raw units.
+    /// Step of the clock's readings in its raw units.
     pub step: f64,
-    /// Independent additions a cycle that the sentinel reads on a core of its own, where that is known.
+    /// Independent additions a cycle that the sentinel reads on an unshared core; `None` where that is unknown.
     pub width: Option<f64>,
-    /// Whether the layouts form one population even where their costs fall into clusters: what a first run costs
-    /// depends on whether it begins a cache line, and the mean over that is the answer.
+    /// Whether the layouts form one population even where their costs fall into clusters: the cost of a first run
+    /// depends on its offset in a cache line, and the mean over the offsets is the result.
     pub pooled: bool,
 }
 
-/// One layout's durations, and how many copies of the snippet its three bodies held.
+/// Durations of one layout, and the numbers of copies in its three bodies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutData {
-    /// Copies: about u, 2u and 4u.
+    /// Copies of the snippet in the three bodies: about u, 2u and 4u.
     pub copies: [usize; 3],
     /// Iterations of the ruler's loops.
     pub ruler_loops: u64,
-    /// The durations, a column for each of [`call`].
+    /// Durations, a column for each of [`call`].
     pub samples: LayoutSamples,
 }
 
 impl LayoutData {
-    /// Its ruler.
+    /// The layout's ruler.
     pub(crate) fn gauge(&self, shape: &Shape) -> Gauge {
         Gauge::whole(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
     }
 }
 
-/// What one layout says.
+/// Figures of one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayoutEstimate {
     /// Core cycles a copy, from the slope between u and 4u.
     pub cost: f64,
     /// Core cycles a copy between u and 2u, and between 2u and 4u.
     pub slopes: [f64; 2],
-    /// What the instrument may be wrong by, as a standard deviation, in core cycles a copy.
+    /// Standard deviation of the instrument's error, in core cycles a copy.
     pub systematic: f64,
-    /// The change of the cost from the first half of the rounds to the second, in core cycles.
+    /// Change of the cost from the first half of the rounds to the second, in core cycles.
     pub trend: f64,
     /// Raw units of the clock a copy.
     pub raw: f64,
@@ -73,7 +73,7 @@ pub struct LayoutEstimate {
     pub add_link: f64,
     /// Independent additions a core cycle, as the width sentinel saw it.
     pub width: f64,
-    /// Its standard error, as a share of it.
+    /// Standard error of `width`, as a share of it.
     pub width_error: f64,
     /// Rounds used.
     pub kept: usize,
@@ -93,7 +93,7 @@ fn means(rounds: &[&[f64]]) -> [f64; call::COUNT] {
 }
 
 impl LayoutData {
-    /// What the layout says by its rounds below these limits; none of too few.
+    /// Figures of the layout from its rounds below these limits; `None` where they are too few.
     pub(super) fn estimate(&self, limit: &[f64], shape: &Shape) -> Option<LayoutEstimate> {
         let kept: Vec<&[f64]> = self
             .samples

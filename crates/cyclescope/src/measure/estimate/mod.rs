@@ -22,18 +22,18 @@ use crate::ruler::{Alone, shared_margin};
 use crate::statistics::{self, Interval};
 use serde::Serialize;
 
-/// The cost of a snippet, and what speaks for it.
+/// The cost of a snippet, and the figures that support it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
     /// Core cycles a copy; where there are several modes, of the one that most layouts are in.
     pub cost: Interval,
     /// Raw units of the clock a copy, of the same layouts.
     pub raw: Interval,
-    /// The modes, by cost; empty where the layouts form one cluster.
+    /// Modes in ascending order of cost; empty where the layouts form one cluster.
     pub modes: Vec<Mode>,
     /// Slope from 2u to 4u less slope from u to 2u, in core cycles a copy, with a 99.9 % interval.
     pub bend: Interval,
-    /// The change of the cost from the first half of the rounds to the second, with a 99.9 % interval.
+    /// Change of the cost from the first half of the rounds to the second, with a 99.9 % interval.
     pub trend: Interval,
     /// Core cycles of one link of the `add` chain.
     pub add_link: Interval,
@@ -43,7 +43,7 @@ pub struct Estimate {
     pub width: [f64; 3],
     /// Whether most layouts found the core shared with a busy sibling.
     pub shared: bool,
-    /// Each layout's estimate.
+    /// Estimate of each layout.
     pub layouts: Vec<LayoutEstimate>,
     /// Rounds used, in all layouts.
     pub kept: usize,
@@ -51,13 +51,13 @@ pub struct Estimate {
     pub dropped: usize,
 }
 
-/// The level at which a cost counts as bent or moving: a false alarm refuses a good number.
+/// Confidence level of the tests for a bend and a trend: a false alarm refuses a good number.
 const CERTAIN: f64 = 0.999;
 
-/// Clusters of layouts whose own spread is less than this share of the cost are not told apart as modes by it.
+/// Smallest spread within a cluster that is used to separate modes, as a share of the cost.
 const MODE_SHARE: f64 = 0.01;
 
-/// What the durations of some layouts say, at one level of confidence such as 0.95.
+/// Estimates the cost from the durations of layouts, at a level of confidence such as 0.95.
 ///
 /// `None` where fewer than two layouts had enough undisturbed rounds.
 pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Option<Estimate> {
@@ -95,13 +95,13 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
     })
 }
 
-/// Student's interval; of a single value one without bounds.
+/// Student's interval; a single value has one without bounds.
 fn t_interval(values: &[f64], confidence: f64) -> Interval {
     statistics::t_interval(values, confidence)
         .unwrap_or_else(|| Interval::around(statistics::mean(values), f64::INFINITY))
 }
 
-/// Lowest, middle and highest of a figure over the layouts.
+/// Lowest, middle and highest value of a figure over the layouts.
 fn spread(
     layouts: &[LayoutEstimate],
     of: impl Fn(&LayoutEstimate) -> f64,
