@@ -1,32 +1,32 @@
 //! The ruler: chains of known length in core cycles that run beside the samples.
 //!
-//! A chain of dependent `imul` or `add` takes a fixed number of core cycles whatever the clock's frequency
-//! does, so a sample divided by the ruler is in core cycles. Each chain is measured at two lengths whose
-//! difference is free of the reading's overhead. The two differ by the size of the loop's body, not by the
+//! A chain of dependent `imul` or `add` takes a fixed number of core cycles at every frequency of the core,
+//! so a sample divided by the ruler is in core cycles. Each chain is measured at two lengths whose
+//! difference does not contain the readings' overhead. The two differ by the size of the loop's body, not by the
 //! number of iterations: doubling iterations moved the loop's exit, and the difference with it, by up to one
 //! cycle in 900, while equal iteration counts agreed with unrolled chains within 1 in 10 000.
 //!
-//! `imul` is the primary chain. On a core shared with a busy sibling both run late, `add` up to three times
-//! more per cycle, since each of its links competes for a port every cycle. The ratio of the two checks the
-//! ruler; the *width sentinel*, a burst of independent adds, sees the sibling.
+//! `imul` is the primary chain. On a core shared with a busy sibling both chains are delayed, `add` up to three times
+//! more per cycle, since its links compete for a port every cycle. The ratio of the two checks the ruler; the *width
+//! sentinel*, a burst of independent adds, detects the sibling.
 //!
-//! Each loop is at most 64 bytes and stands in one cache line, and touches no memory.
+//! Each loop has at most 64 bytes, lies in one cache line, and accesses no memory.
 
 use crate::clock::Clock;
 pub use crate::program::chains::IMUL;
 pub(crate) use crate::program::chains::{ADD, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
 use crate::program::{Program, Recipe};
 
-/// Copies in the sentinel's loop: as many as fit, for a short loop loses slots at its end (twelve additions
+/// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end (twelve additions
 /// and the counter took 3.0 cycles an iteration on a core with five adders, not 2.6).
 const SENTINEL_COPIES: usize = 4;
 
-/// Iterations of the sentinel's loop at least: some two hundred core cycles.
+/// Smallest number of iterations of the sentinel's loop: some two hundred core cycles.
 pub(crate) const SENTINEL_LOOPS: u64 = 40;
 
 /// Iterations for each unit of the clock's step: the sentinel then takes some twenty steps, so that a busy
-/// sibling, which adds a half, shows in every sample. (With 40 iterations and a simulated step of 38, intervals
-/// beside one that came and went held the truth in 86 %.)
+/// sibling, which adds a half, is visible in every sample. (With 40 iterations and a simulated step of 38, 86 % of the
+/// intervals beside an intermittently busy sibling contained the truth.)
 const LOOPS_PER_STEP: f64 = 5.0;
 
 /// Iterations of the sentinel's loop with a clock of this step.
@@ -34,13 +34,13 @@ pub(crate) fn sentinel_loops(step: f64) -> u64 {
     SENTINEL_LOOPS.max((LOOPS_PER_STEP * step) as u64)
 }
 
-/// Additions in so many iterations of the sentinel's loop.
+/// Additions in `loops` iterations of the sentinel's loop.
 pub(crate) fn sentinel_adds(loops: u64) -> f64 {
     (SENTINEL_ADDS * SENTINEL_COPIES) as f64 * loops as f64
 }
 
-/// Additions a core cycle that the sentinel reads on a core with so many adders to itself: each iteration also
-/// counts down, which takes an adder too.
+/// Additions a core cycle that the sentinel reads on an unshared core with this many adders: the countdown of each
+/// iteration takes an adder too.
 pub fn sentinel_width(adders: u32) -> f64 {
     let adds = (SENTINEL_ADDS * SENTINEL_COPIES) as f64;
     f64::from(adders) * adds / (adds + 1.0)
@@ -49,9 +49,9 @@ pub fn sentinel_width(adders: u32) -> f64 {
 /// Links in the short and the long loop body of the `add` chain.
 pub(crate) const ADD_LINKS: [usize; 2] = [8, 24];
 
-/// Links by which the two bodies of each chain differ.
+/// Links by which the two bodies of the `add` chain differ.
 pub(crate) const ADD_SPAN: f64 = (ADD_LINKS[1] - ADD_LINKS[0]) as f64;
-/// See [`ADD_SPAN`].
+/// Links by which the two bodies of the `imul` chain differ.
 pub(crate) const IMUL_SPAN: f64 = (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
 
 /// The ruler's programs.
@@ -66,7 +66,7 @@ pub struct Ruler {
 }
 
 impl Ruler {
-    /// The ruler as read by `clock`.
+    /// The programs of the ruler, read by `clock`.
     pub fn new(clock: &Clock) -> Ruler {
         let chain = |snippet: &[u8], copies: usize| {
             Recipe { snippet, copies, looped: true, ..Recipe::empty(clock) }.build()

@@ -1,8 +1,8 @@
-//! Reads the ruler's calls of a round: raw units a core cycle, what a call takes beside its chain, and how wide the core is.
+//! Reads the ruler's calls of a round: raw units a core cycle, the overhead of a call, and the width of the core.
 //!
-//! The durations may be those of one round or means over rounds. The chain of `imul` gives the core cycle. Where the
-//! chain of `add` is in the round too, it reads the width sentinel instead: rounds are left out by their width, and a width
-//! that shared the errors of the core cycle would bias what remains.
+//! The durations may be those of one round or means over rounds. The `imul` chain gives the core cycle. Where the
+//! round has the `add` chain too, the width is computed from that chain: rounds are left out by their width, and a
+//! width with the same errors as the core cycle would bias the rounds that remain.
 
 use super::chains::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds};
 use crate::statistics::normal_quantile;
@@ -28,32 +28,32 @@ pub(crate) mod column {
     pub(crate) const WHOLE: usize = 5;
 }
 
-/// What a difference of two bodies, or of two rulers, may be wrong by in all layouts alike, in core cycles, as
-/// a standard deviation. The mean errors of 15 chains of known length, each in 168 measurements over 600 copies
-/// and 1 800 cycles of the ruler, were -0.6 to +0.2 cycles, with a root mean square of 0.30, of which the two
-/// differences have an equal part (Xeon, family 6, model 207). With 0.1, which the mean over all ratios of core
-/// clock to TSC had suggested, 92.5 % of the intervals at 95 % held, with 0.2 93.6 %.
+/// Standard deviation in core cycles of the error that a difference of two bodies, or of two rulers, has in all layouts
+/// alike. The mean errors of 15 chains of known length, each in 168 measurements over 600 copies and 1 800 cycles of
+/// the ruler, were -0.6 to +0.2 cycles, with a root mean square of 0.30, of which the two differences have an equal
+/// part (Xeon, family 6, model 207). With 0.1, which the mean over all ratios of core clock to TSC had suggested, 92.5
+/// % of the intervals at 95 % contained the truth, with 0.2 93.6 %.
 pub const INSTRUMENT_CYCLES: f64 = 0.2;
 
-/// Core cycles by which undisturbed calls of the width sentinel differ, as a standard deviation: those of 228 core cycles
-/// took 221 to 240 (Xeon, family 6, model 207), for the exit of its loop is foreseen now and then.
+/// Standard deviation in core cycles of undisturbed calls of the width sentinel: calls of 228 core cycles took 221 to
+/// 240 (Xeon, family 6, model 207), since the exit of the loop is sometimes predicted.
 const SENTINEL_SPREAD: f64 = 5.0;
 
-/// Half the width of an interval at a level of confidence such as 0.95, for an error of this standard deviation that all
-/// layouts share.
+/// Half width of the interval for an error of this standard deviation that all layouts share, at a level of confidence
+/// such as 0.95.
 pub(crate) fn shared_margin(deviation: f64, confidence: f64) -> f64 {
     normal_quantile(0.5 + confidence / 2.0) * deviation
 }
 
-/// The same in core cycles for one difference that nothing but the instrument makes wrong: see [`INSTRUMENT_CYCLES`].
+/// Half width in core cycles for one difference that has the instrument's error alone: see [`INSTRUMENT_CYCLES`].
 pub(crate) fn instrument_margin(confidence: f64) -> f64 {
     shared_margin(INSTRUMENT_CYCLES, confidence)
 }
 
-/// The ruler of a round: which columns it has, and how long it is.
+/// The ruler of a round: its columns and its length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Gauge {
-    /// Whether the chain of `add` is in the round.
+    /// Whether the round has the `add` chain.
     add: bool,
     /// Iterations of the chains' loops.
     loops: f64,
@@ -63,26 +63,26 @@ pub(crate) struct Gauge {
     imul_latency: f64,
 }
 
-/// What a ruler's calls say.
+/// Figures from the ruler's calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     /// Raw units of the clock a core cycle.
     pub rate: f64,
-    /// Raw units of the clock a link of the `add` chain; NaN without that chain.
+    /// Raw units of the clock per link of the `add` chain; NaN without that chain.
     pub add: f64,
-    /// What a call takes beside its chain, in core cycles: its pair of readings, the way in and out.
+    /// Overhead of a call in core cycles: its pair of readings, entry and exit.
     pub overhead: f64,
-    /// Independent additions a core cycle, as the width sentinel saw it.
+    /// Independent additions a core cycle, from the width sentinel.
     pub width: f64,
 }
 
 impl Scale {
-    /// Core cycles of one link of the `add` chain: 1 where the rulers agree.
+    /// Core cycles of one link of the `add` chain: 1 where the two chains agree.
     pub(crate) fn add_link(&self) -> f64 {
         self.add / self.rate
     }
 
-    /// Whether raw units can be divided by it: no reading ran backwards, and the long chain took longer.
+    /// Whether raw units can be divided by the rate: no reading ran backwards, and the long chain took longer.
     pub(crate) fn is_sane(&self) -> bool {
         self.rate.is_finite() && self.rate > 0.0
     }
@@ -109,12 +109,12 @@ impl Gauge {
         IMUL_LINKS[0] as f64 * self.loops * self.imul_latency
     }
 
-    /// Core cycles of so many iterations of the long `imul` chain.
+    /// Core cycles of `loops` iterations of the long `imul` chain.
     pub(crate) fn long(&self, loops: u64) -> f64 {
         IMUL_LINKS[1] as f64 * loops as f64 * self.imul_latency
     }
 
-    /// What the durations of a round say, or means over rounds.
+    /// Reads the durations of a round, or means over rounds.
     pub(crate) fn read(&self, durations: &[f64]) -> Scale {
         let rate = (durations[column::IMUL_LONG] - durations[column::IMUL_SHORT]) / self.span();
         let overhead = durations[column::IMUL_SHORT] / rate - self.short();
@@ -128,22 +128,22 @@ impl Gauge {
         Scale { rate, add, overhead, width: adds / (durations[column::SENTINEL] / add - beside) }
     }
 
-    /// What the instrument may be wrong by, as a standard deviation, in core cycles a copy: for a cost that is the
-    /// difference of two bodies over so many copies, by this ruler.
+    /// Standard deviation of the instrument's error in core cycles a copy, for a cost that is the difference of two
+    /// bodies by this number of copies.
     pub(crate) fn systematic(&self, cost: f64, copies: f64) -> f64 {
         (INSTRUMENT_CYCLES / copies).hypot(cost * INSTRUMENT_CYCLES / self.span())
     }
 
-    /// The standard error of a width over so many rounds, as a share of it: from the clock's step, for a duration between
-    /// two readings of such a clock has the variance step²/6, and from the sentinel's own spread. What a call takes beside
-    /// its chain, (1 + s) short − s long with s = short / (long − short) in links, is in the width too.
+    /// Standard error of a width over this number of rounds, as a share of it: from the clock's step (a duration
+    /// between two readings has the variance step²/6), from the sentinel's own spread, and from the overhead of a call,
+    /// (1 + s) short − s long with s = short / (long − short) in links.
     pub(crate) fn width_error(&self, scale: &Scale, step: f64, rounds: usize) -> f64 {
         let sentinel = sentinel_adds(self.sentinel_loops) / scale.width;
         let [links, span] =
             if self.add { [ADD_LINKS[0] as f64, ADD_SPAN] } else { [IMUL_LINKS[0] as f64, IMUL_SPAN] };
         let share = links / span;
         let readings = (1.0 + (1.0 + share).powi(2) + share.powi(2)).sqrt();
-        // The width is in links of the chain that reads the sentinel.
+        // The width is in links of the chain that it is computed from.
         let unit = if self.add { scale.add } else { scale.rate };
         let each = (readings * step / 6f64.sqrt() / unit).hypot(SENTINEL_SPREAD);
         each / (rounds as f64).sqrt() / sentinel

@@ -1,21 +1,21 @@
-//! What is usual, learnt from round to round: for programs so many that each has a few rounds only.
+//! Usual figures, learnt over the rounds of many programs that have a few rounds each.
 
 use super::quiet::Quiet;
 use crate::statistics::median;
 use std::collections::VecDeque;
 
-/// The width of a core of its own, as learnt so far: about the most of the upper quartiles of some rounds each, for a
-/// neighbour may be there nearly always, and any round may be wrong either way.
+/// The width of an unshared core, learnt from rounds: nearly the largest of the upper quartiles of groups of rounds,
+/// since a sibling may be busy nearly always, and the width of a round may be wrong in both directions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Widths {
     recent: Vec<f64>,
-    /// In ascending order.
+    /// Upper quartiles of groups of [`Widths::ROUNDS`] rounds, in ascending order.
     quartiles: Vec<f64>,
 }
 
 impl Widths {
     const ROUNDS: usize = 32;
-    /// One in this many quartiles may be wrong.
+    /// Quartiles of which one may be wrong.
     const DOUBTED: usize = 20;
 
     /// Learns from one round.
@@ -30,7 +30,7 @@ impl Widths {
         }
     }
 
-    /// The width of a core of its own; none while nothing is known.
+    /// The width of an unshared core; `None` before the first group of rounds is complete.
     pub(crate) fn quiet(&self) -> Option<Quiet> {
         let count = self.quartiles.len();
         let best = count.checked_sub(1 + count / Self::DOUBTED).map(|at| self.quartiles[at]);
@@ -38,7 +38,7 @@ impl Widths {
     }
 }
 
-/// A figure that is the same each time, as learnt so far: the median of the last ones.
+/// A figure that should be the same in each round, learnt as the median of the last [`Usual::MOST`] rounds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usual {
     recent: VecDeque<f64>,
@@ -47,7 +47,7 @@ pub(crate) struct Usual {
 }
 
 impl Usual {
-    /// How many values are remembered; the usual one is found anew after each [`Usual::EACH`].
+    /// Number of values that are kept; the median is computed again after each [`Usual::EACH`].
     const MOST: usize = 256;
     const EACH: usize = 32;
 
@@ -63,12 +63,12 @@ impl Usual {
         }
     }
 
-    /// The figure; none while too little is known.
+    /// The usual figure; `None` before the first [`Usual::EACH`] rounds.
     pub(crate) fn usual(&self) -> Option<f64> {
         self.usual
     }
 
-    /// Whether a figure is no further from the usual one than this. Any is while nothing is known.
+    /// Whether a figure differs from the usual one by `reach` at most; true while there is no usual figure.
     pub(crate) fn is_near(&self, figure: f64, reach: f64) -> bool {
         self.usual.is_none_or(|usual| (figure - usual).abs() <= reach)
     }
@@ -90,7 +90,7 @@ mod tests {
     fn half_the_width_is_seen_whatever_else_was() {
         let mut widths = Widths::default();
         assert_eq!(widths.quiet(), None, "nothing is known yet");
-        // A neighbour in a quarter of the rounds, and a while of readings that are far too wide, change nothing.
+        // A busy sibling in a quarter of the rounds, and a series of readings that are far too wide, change nothing.
         (0..64).for_each(|round| widths.learn(if round % 4 == 0 { 2.7 } else { 4.0 }));
         (0..Widths::ROUNDS * 2).for_each(|_| widths.learn(40.0));
         (0..Widths::ROUNDS * 40).for_each(|_| widths.learn(4.0));

@@ -1,7 +1,7 @@
 //! The ruler: chains of known length in core cycles that run beside the samples, and the only place that reads raw
 //! samples in core cycles.
 //!
-//! Each threshold of these rules is here once, with the measurement that it comes from.
+//! Each threshold is defined here once, with the measurement that it comes from.
 
 mod chains;
 mod gauge;

@@ -1,34 +1,34 @@
-//! Which readings something disturbed: an interrupt, stolen time, a change of frequency.
+//! Detects disturbed readings: by an interrupt, stolen time, a change of frequency.
 //!
-//! A reading is an outlier where it lies further from the middle than several interquartile ranges, and than what the
-//! clock's step and its wander make of undisturbed readings.
+//! A reading is an outlier where its distance from the median exceeds several interquartile ranges, and the spread that
+//! the clock's step and wander give undisturbed readings.
 
 use crate::statistics::{median, quantile};
 
-/// A reading beyond the middle by this many interquartile ranges is an outlier: for a normal distribution 8 standard
+/// A reading above the median by this many interquartile ranges is an outlier: for a normal distribution 8 standard
 /// deviations, which chance does not reach, while an interrupt takes thousands of ticks.
 const SCALES: f64 = 6.0;
 
-/// A layout with fewer undisturbed rounds is not used: of two nobody can tell which was disturbed.
+/// A layout with fewer undisturbed rounds is not used: of two rounds that differ, either may be the disturbed one.
 pub(crate) const KEPT_LEAST: usize = 3;
 
 /// The share of a duration by which the core clock wanders from one round to the next.
 const CLOCK_WANDER: f64 = 0.0005;
 
-/// How durations of one call lie about the median of their group, of a layout, say.
+/// Outliers among the durations of one call, relative to the median of their group (such as a layout).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outliers {
-    /// The median of each group.
+    /// Median of each group.
     pub medians: Vec<f64>,
-    /// A duration beyond its median by more than this is an outlier.
+    /// Distance above the median from which a duration is an outlier.
     pub reach: f64,
-    /// The share of outliers.
+    /// Share of outliers.
     pub share: f64,
 }
 
 impl Outliers {
-    /// From the durations of some groups, none of them empty, in raw units of a clock of this step. The groups differ by
-    /// their medians only.
+    /// From the durations of some groups, none of them empty, in raw units of a clock of this step. The groups differ
+    /// by their medians only.
     ///
     /// # Panics
     ///
@@ -40,7 +40,7 @@ impl Outliers {
             residuals.extend(group.iter().map(|duration| duration - median));
         }
         residuals.sort_by(f64::total_cmp);
-        // From the lower half alone: disturbances only lengthen, and may be many.
+        // From the lower half alone: disturbances lengthen durations, and may be frequent.
         let range = 2.0 * (quantile(&residuals, 0.5) - quantile(&residuals, 0.25));
         let typical = crate::statistics::mean(&medians);
         let reach = SCALES * range.max(step).max(CLOCK_WANDER * typical);
@@ -49,7 +49,7 @@ impl Outliers {
     }
 }
 
-/// Where undisturbed values lie, where a disturbance can move them either way: a difference of two readings, say.
+/// The range of undisturbed values that a disturbance can move either way, such as differences of two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Band {
     low: f64,
@@ -57,7 +57,7 @@ pub(crate) struct Band {
 }
 
 impl Band {
-    /// The median give or take some interquartile ranges, or some `least` where that is wider; none without finite
+    /// The median plus or minus some interquartile ranges, or some `least` where that is wider; `None` without finite
     /// values.
     pub(crate) fn of(mut values: Vec<f64>, least: f64) -> Option<Band> {
         values.retain(|value| value.is_finite());

@@ -1,54 +1,55 @@
-//! Which rounds ran beside a busy sibling: another thread on the same core, which no kernel of a guest may know of.
+//! Detects rounds beside a busy sibling: another thread on the same core, which the kernel of a guest may not know.
 //!
-//! Beside one the width sentinel adds about half as many numbers a cycle. A round, or a mean over rounds, counts as alone
-//! where it is nearly as wide as the widest, but for its error. How wide the core could be is known for some designs,
-//! and then a sibling that is busy all the time is seen too.
+//! Beside a busy sibling the width sentinel adds about half as many numbers a cycle. A round, or a mean over rounds,
+//! counts as alone where its width is nearly the largest, within its error. For some designs the width of an unshared
+//! core is known, and then a sibling that is always busy is detected too.
 
 use crate::statistics::quantile;
 
-/// A core that adds fewer numbers a cycle than this share of its best is shared with a busy sibling, for a part of the
-/// time at least. Means over layouts alone agree within half a percent (4.12 to 4.15 additions a cycle); with one
-/// that was not, a pair of readings took up to 59 cycles instead of 49 (Xeon, family 6, model 207).
+/// A core whose width is below this share of its best is shared with a busy sibling, for a part of the time at least.
+/// Means over layouts alone agree within half a percent (4.12 to 4.15 additions a cycle); in a shared layout a pair of
+/// readings took up to 59 cycles instead of 49 (Xeon, family 6, model 207).
 const ALONE_SHARE: f64 = 0.97;
 
-/// Standard errors of the width that a share below may be due to.
+/// Standard errors of the width by which an unshared round may be below that share.
 const ALONE_ERRORS: f64 = 3.0;
 
-/// The same against what the core could add at most: five adders were measured to add 4.1 of 4.8 numbers a
-/// cycle, for they are chosen before it is known which will be free. A busy sibling takes half.
+/// The limit as a share of the width that the core's adders allow: five adders were measured to add 4.1 of 4.8 numbers
+/// a cycle, since a µop's adder is chosen before it is known which will be free. A busy sibling takes half.
 const KNOWN_SHARE: f64 = 0.7;
 
-/// Layouts, or other units of replication, on an unshared core from which on shared ones are left out,
+/// Unshared layouts, or other replicates, that are needed to leave out the shared ones,
 const LEAST: usize = 4;
-/// and the share of all that these must be.
+/// and their smallest share of all.
 const LEAST_SHARE: f64 = 0.25;
 
-/// Not the widest is the best: the noise of one must not condemn the others.
+/// Quantile of the widths that is the best width: not the maximum, since the noise of one round must not exclude
+/// others.
 const BEST: f64 = 0.9;
-/// By so many standard errors that quantile exceeds the width where nothing but noise makes them differ.
+/// Standard errors by which that quantile exceeds the true width where widths differ by noise alone.
 const BEST_ERRORS: f64 = 1.2816;
 
-/// The width of a core of its own, as far as it has been seen.
+/// The width of an unshared core, as measured and as known from data.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Quiet {
-    /// Additions a cycle at the best.
+    /// Best measured width in additions a cycle.
     best: f64,
-    /// Fewer are not possible on a core of this design.
+    /// Width from data of the micro-architecture, in additions a cycle; 0 where unknown.
     known: f64,
 }
 
-/// What is left where rounds beside a busy sibling are left out.
+/// What remains without rounds beside a busy sibling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alone<T> {
-    /// Those that ran alone, or all, where too few did.
+    /// Those that ran alone, or all where too few did.
     pub used: Vec<T>,
-    /// Whether what is left ran beside a sibling for the most part.
+    /// Whether most of `used` ran beside a busy sibling.
     pub shared: bool,
 }
 
 impl Quiet {
-    /// From widths that were seen, each with its standard error as a share of it; `known` is what the sentinel reads on a
-    /// core of its own, where data tell it.
+    /// From measured widths, each with its standard error as a share of it; `known` is the sentinel's width on an
+    /// unshared core, where data contain it.
     pub(crate) fn of(widths: impl IntoIterator<Item = (f64, f64)>, known: Option<f64>) -> Quiet {
         let less_noise = widths.into_iter().map(|(width, error)| width * (1.0 - BEST_ERRORS * error));
         let mut widths: Vec<f64> = less_noise.filter(|width| width.is_finite()).collect();
@@ -57,22 +58,22 @@ impl Quiet {
         Quiet { best, known: known.unwrap_or(0.0) }
     }
 
-    /// The same, where an earlier look has seen a width.
+    /// The larger of both, of the measured width and of the known one.
     pub(crate) fn or_earlier(self, earlier: Quiet) -> Quiet {
         Quiet { best: self.best.max(earlier.best), known: self.known.max(earlier.known) }
     }
 
-    /// Whether a width with this standard error, as a share of it, is that of a core of its own.
+    /// Whether a width with this standard error, as a share of it, is that of an unshared core.
     pub(crate) fn is_alone(&self, width: f64, error: f64) -> bool {
         width >= ((ALONE_SHARE - ALONE_ERRORS * error) * self.best).max(KNOWN_SHARE * self.known)
     }
 
-    /// Whether so few of all ran alone that the others are used too.
+    /// Whether too few of all ran alone, so that the others are used too.
     pub fn is_shared(alone: usize, all: usize) -> bool {
         (alone as f64) < LEAST_SHARE * all as f64
     }
 
-    /// Leaves out what did not run alone, where enough did; `width` is the width of one and its standard error.
+    /// Leaves out what did not run alone, where enough did; `width` returns an item's width and standard error.
     pub(crate) fn alone<T>(&self, all: Vec<T>, width: impl Fn(&T) -> (f64, f64)) -> Alone<T> {
         let is_alone = |one: &T| {
             let (width, error) = width(one);

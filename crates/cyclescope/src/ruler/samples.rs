@@ -1,4 +1,4 @@
-//! Raw readings put in order: which layout, which round, which call of the round.
+//! Raw readings ordered by layout, round and call of the round.
 
 use crate::executor::Sample;
 
@@ -11,14 +11,15 @@ pub struct LayoutSamples {
     durations: Vec<f64>,
 }
 
-/// How long a call took, in raw units. One that ends before it starts, as when the counter was reset by a migration, took
-/// forever, which no filter keeps.
+/// Duration of a call in raw units; infinite, so that every filter drops it, where the call ends before it starts, as
+/// when a migration reset the counter.
 pub(crate) fn duration(sample: &Sample) -> f64 {
     sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
 
 impl LayoutSamples {
-    /// Orders one layout's readings; `order` has the column of each of a round's readings. For durations see [`duration`].
+    /// Orders one layout's readings; `order` has the column of each of a round's readings. For durations see
+    /// [`duration`].
     pub(crate) fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
         let mut durations = vec![0.0; samples.len()];
         for (row, round) in durations.chunks_exact_mut(order.len()).zip(samples.chunks_exact(order.len())) {
@@ -45,7 +46,7 @@ impl LayoutSamples {
         self.rounds().map(move |round| round[call])
     }
 
-    /// How many calls a round has.
+    /// Calls in a round.
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
