@@ -1,4 +1,4 @@
-//! What an executor is asked to run, and what it answers.
+//! Batches that an executor runs, and the results that it returns.
 
 use super::layout::Layout;
 use crate::program::Program;
@@ -8,25 +8,24 @@ use std::time::Duration;
 /// Programs to run together, interleaved, in several layouts.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// The programs.
+    /// Programs of all layouts.
     pub programs: Vec<Program>,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
-    /// Rounds that are kept in each layout.
+    /// Timed rounds in each layout.
     pub rounds: u32,
-    /// The layouts, one after another.
+    /// Layouts in the order in which they run.
     pub layouts: Vec<Layout>,
-    /// What the programs find in memory and in vector registers.
+    /// Memory areas and initial vector registers of the programs.
     pub memory: Memory,
-    /// Turns of a loop of one core cycle, at most, that an executor waits before each call; how many is drawn at
-    /// random, 1 at least. They keep programs from falling in step with a clock that counts in steps, so they have
-    /// to span some of these.
+    /// Largest number of iterations of a one-cycle loop that delays each call; the number is drawn at random, 1 at
+    /// least. The delay prevents that programs synchronize with the steps of a clock, so it has to span some steps.
     pub delay: u32,
-    /// How long the whole batch may take.
+    /// Time limit of the whole batch.
     pub deadline: Duration,
 }
 
-/// A delay for clocks of any step: several times that of the time stamp counters seen so far, which is 10 ns.
+/// A delay for clocks of any step: several times the step of all time stamp counters measured, which is 10 ns.
 pub const DELAY: u32 = 128;
 
 impl Batch {
@@ -40,22 +39,22 @@ impl Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[repr(C)]
 pub struct Sample {
-    /// The reading before the body.
+    /// Reading before the body.
     pub start: u64,
-    /// The reading after the body.
+    /// Reading after the body.
     pub end: u64,
 }
 
-/// A memory area as programs had it.
+/// A memory area that programs used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PlacedArea {
-    /// The address of its first byte, where programs ran.
+    /// Address of its first byte in the programs' address space.
     pub address: u64,
-    /// What its pages were.
+    /// Kind of its pages.
     pub pages: ObtainedPages,
 }
 
-/// What an area's pages turned out to be.
+/// Kind of pages that an area got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObtainedPages {
@@ -67,10 +66,10 @@ pub enum ObtainedPages {
     PooledHuge,
 }
 
-/// How far three clocks went while measured code had the CPU.
+/// Increments of three counters while measured code ran on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct CounterProgress {
-    /// The time stamp counter, in ticks.
+    /// Time stamp counter, in ticks.
     pub tsc: u64,
     /// APERF, in core cycles.
     pub aperf: u64,
@@ -79,7 +78,7 @@ pub struct CounterProgress {
 }
 
 impl CounterProgress {
-    /// How much further it is than it was.
+    /// The increments from `before` to `self`.
     pub fn since(self, before: CounterProgress) -> CounterProgress {
         CounterProgress {
             tsc: self.tsc.wrapping_sub(before.tsc),
@@ -88,7 +87,7 @@ impl CounterProgress {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn and(self, other: CounterProgress) -> CounterProgress {
         CounterProgress {
             tsc: self.tsc.wrapping_add(other.tsc),

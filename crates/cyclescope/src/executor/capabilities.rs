@@ -1,7 +1,7 @@
-//! What an executor can do, as plain data: where its code runs, which timing methods it can run, how much room it has.
+//! The capabilities of an executor as plain data: the ring of its code, its timing methods, its memory.
 //!
-//! Whether a timing method works is decided here alone, from what the method needs ([`Clock`]), what the machine has and
-//! what the executor says of itself. Studies ask these facts and know no executor by name.
+//! Whether a timing method works is decided here alone, from the needs of the method ([`Clock`]), the machine's
+//! features and the executor's capabilities. Studies use these facts and know no executor by name.
 
 use crate::clock::{self, Clock};
 use crate::error::Unavailable;
@@ -15,26 +15,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ring {
-    /// The kernel's: privileged instructions run.
+    /// Ring 0, the kernel's: privileged instructions run.
     Zero,
-    /// That of processes.
+    /// Ring 3, that of processes.
     Three,
 }
 
-/// What the durations are that an executor hands over.
+/// Origin of the durations that an executor returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Timing {
-    /// Those of a core that runs the code.
+    /// A core runs the code.
     Real,
-    /// Those of a model, which is their truth.
+    /// A model computes them, and defines their true values.
     Simulated,
-    /// Those of a program that imitates a processor: no figure in core cycles follows from them.
+    /// An emulator runs the code: no figure in core cycles follows from them.
     Emulated,
 }
 
 impl Timing {
-    /// That of code which this machine runs itself.
+    /// Timing of code that this machine runs itself.
     pub fn on(machine: &Machine) -> Timing {
         if machine.is_emulated() { Timing::Emulated } else { Timing::Real }
     }
@@ -43,7 +43,7 @@ impl Timing {
 /// Why an executor can't do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lack {
-    /// The reason, as a clause about the timing method that needs it.
+    /// Reason, as a clause about the timing method that needs the capability.
     pub why: &'static str,
     /// What the user can do about it.
     pub remedy: &'static str,
@@ -54,7 +54,7 @@ pub struct Lack {
 pub enum CycleCounter {
     /// Yes.
     Offered,
-    /// If the system lets a process count. It is asked when a method needs the counter and not before: the first event
+    /// If the system lets a process count. The system is asked only when a method needs the counter: the first event
     /// that a system opens makes its kernel wait for all CPUs, 4 to 11 ms on a two-CPU VM.
     AskSystem,
     /// No.
@@ -70,14 +70,14 @@ pub struct Room {
     pub areas: Vec<usize>,
 }
 
-/// What an executor can do.
+/// Capabilities of an executor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capabilities {
     /// The executor's name in records and on the command line.
     pub executor: &'static str,
-    /// Where its code runs.
+    /// Ring that its code runs in.
     pub ring: Ring,
-    /// What its durations are.
+    /// Origin of its durations.
     pub timing: Timing,
     /// Whether programs can call functions of the system's library.
     pub library: Result<(), Lack>,
@@ -85,8 +85,8 @@ pub struct Capabilities {
     pub control_registers: Result<(), Lack>,
     /// The core-cycles counter, as RDPMC reads it.
     pub cycle_counter: CycleCounter,
-    /// Whether APERF and MPERF are read around the programs of a batch ([`Executor::progress`](super::Executor)); unknown
-    /// before the executor is opened.
+    /// Whether APERF and MPERF are read around the programs of a batch ([`Executor::progress`](super::Executor));
+    /// unknown before the executor is opened.
     pub aperf: Fact<bool>,
     /// Memory for code and data; unknown before the executor is opened where it is not always the same.
     pub room: Fact<Room>,
@@ -98,7 +98,7 @@ impl Capabilities {
         self.ring == Ring::Zero
     }
 
-    /// Whether no figure in core cycles can be had.
+    /// Whether the processor is emulated, so that there are no figures in core cycles.
     pub fn is_emulated(&self) -> bool {
         self.timing == Timing::Emulated
     }
@@ -133,12 +133,12 @@ impl Capabilities {
             .map_err(|error| unavailable(&error.why, "choose another clock (--clock list)"))
     }
 
-    /// Each timing method with why it does not work there, where it does not.
+    /// Each timing method, with the reason where it does not work.
     pub fn clocks(&self, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
         clock::ALL.iter().map(|clock| (clock, self.require(clock, machine))).collect()
     }
 
-    /// The timing method that is used unless another one is asked for.
+    /// The default timing method.
     pub fn default_clock(&self, machine: &Machine) -> Result<&'static Clock, Unavailable> {
         let mut refused = None;
         for clock in clock::preferred(&machine.features) {

@@ -1,4 +1,4 @@
-//! What every executor does.
+//! The interface of all executors.
 
 use super::batch::{Batch, CounterProgress, PlacedArea, Sample};
 use super::capabilities::Capabilities;
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 /// Runs batches.
 pub trait Executor {
-    /// What it can do.
+    /// Capabilities of the executor.
     fn capabilities(&self) -> &Capabilities;
 
     /// The machine that its programs run on: a simulated one for a simulated executor. Facts about the processor and
     /// its TSC come from here and not from the computer that this process happens to run on.
     fn machine(&self) -> &Machine;
 
-    /// Its name in records.
+    /// Name in records.
     fn name(&self) -> &'static str {
         self.capabilities().executor
     }
@@ -29,8 +29,8 @@ pub trait Executor {
         self.capabilities().room.known().map_or(0, |room| room.arena)
     }
 
-    /// Runs a batch and hands over its samples by layout, then round, then call of the round, in pieces of whole
-    /// layouts. What was handed over before an error is good.
+    /// Runs a batch and passes its samples to `take` by layout, then round, then call of the round, in pieces of whole
+    /// layouts. Samples that were passed before an error are valid.
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError>;
 
     /// Runs a batch and returns all of its samples.
@@ -40,45 +40,45 @@ pub trait Executor {
         Ok(samples)
     }
 
-    /// The areas of the memory that the last batch had, in its order; none where the executor does not say.
+    /// Memory areas of the last batch, in the order of its memory; empty where the executor does not report them.
     fn areas(&self) -> Vec<PlacedArea> {
         Vec::new()
     }
 
-    /// More about the fault that the last batch ended with.
+    /// Details of the fault that ended the last batch.
     fn last_fault(&self) -> Option<&FaultReport> {
         None
     }
 
-    /// How the lock of the CPU was found when the last batch began; none where there is no such lock.
+    /// State of the CPU's lock when the last batch began; `None` where the executor uses no lock.
     fn lock_state(&self) -> Option<&LockState> {
         None
     }
 
-    /// Whether the last batch had its CPU to itself, as far as other runs of this library go.
+    /// Whether no other run of this library used the CPU during the last batch.
     fn exclusive(&self) -> Fact<bool> {
         let unknown = || Fact::unknown("this executor keeps no other run off its CPU");
         self.lock_state().map_or_else(unknown, LockState::exclusive)
     }
 
-    /// How far TSC, APERF and MPERF went in all batches so far; none where nothing reads them.
+    /// Increments of TSC, APERF and MPERF over all batches; `None` where they are not read.
     fn progress(&self) -> Option<CounterProgress> {
         None
     }
 
-    /// The time since a fixed moment, by the clock that a study's decisions go by: how long to measure, when to stop. It
-    /// is an answer of the executor like its readings, so that a replay of these takes the same decisions.
+    /// The time since a fixed moment, by the clock that studies decide with how long to measure. It is recorded as an
+    /// answer of the executor like its readings, so that a replay makes the same decisions.
     fn now(&self) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed()
     }
 
-    /// Leaves the CPU alone for a while.
+    /// Waits without using the CPU.
     fn pause(&self, time: Duration) {
         std::thread::sleep(time);
     }
 
-    /// What of the processor's state the code of all batches so far left changed, and the executor restored.
+    /// Parts of the processor's state that code of any batch changed and the executor restored.
     fn changed(&self) -> Vec<&'static str> {
         Vec::new()
     }

@@ -1,11 +1,11 @@
-//! Faults: which instruction of which program it was.
+//! Fault reports: the instruction and the program that faulted.
 
 use super::layout::Layout;
 use crate::program::Program;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter, Mnemonic};
 
-/// Where a fault happened, beside what [`crate::error::RunError::Fault`] or, in ring 0,
-/// [`crate::error::RunError::Exception`] says.
+/// Details of a fault in addition to [`crate::error::RunError::Fault`] or, in ring 0,
+/// [`crate::error::RunError::Exception`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultReport {
     /// The signal's usual name. Empty in ring 0, where there is no signal: `RunError::Exception` has the exception's
@@ -15,7 +15,7 @@ pub struct FaultReport {
     pub code: i32,
     /// The address that was accessed, where the processor reports it; else the instruction's own.
     pub address: u64,
-    /// The instruction pointer that the processor saved: of some exceptions, behind the instruction.
+    /// The instruction pointer that the processor saved: for some exceptions, behind the instruction.
     pub rip: u64,
     /// The number of the system call that was refused; always `None` in ring 0.
     pub system_call: Option<i32>,
@@ -27,7 +27,7 @@ pub struct FaultReport {
     pub instruction: Option<String>,
 }
 
-/// Where the processor leaves the instruction pointer, by what was raised.
+/// Position of the saved instruction pointer relative to the instruction, by the kind of exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Saved {
     /// At the instruction: a fault (Intel SDM vol. 3A, 6.5; AMD APM vol. 2, 8.1).
@@ -35,8 +35,8 @@ pub(super) enum Saved {
     /// Behind the instruction: a trap such as INT3, INT n and a single step, and a refused system call.
     Behind,
     /// A debug exception that is no single step: INT1. Both manuals call it a trap (Intel SDM vol. 2, INT1; AMD APM
-    /// vol. 3, INT1), but a guest of KVM on Zen 5 (family 26, model 2) finds the address of INT1 itself. Which habit
-    /// the machine has shows in the code alone.
+    /// vol. 3, INT1), but a guest of KVM on Zen 5 (family 26, model 2) finds the address of INT1 itself. Only the code
+    /// at the saved address shows which of the two the machine does.
     AroundInt1,
 }
 
@@ -132,8 +132,8 @@ mod tests {
     /// The place of a program in the arena.
     const PLACE: usize = 4096;
 
-    /// The offset in the snippet of the instruction that is named where the saved address is so far behind the
-    /// snippet's start.
+    /// The offset in the snippet of the instruction that is named for a saved address `at` bytes behind the snippet's
+    /// start.
     fn named(snippet: &[u8], at: usize, saved: Saved) -> usize {
         let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
         let program = Recipe { snippet, copies: 2, ..Recipe::empty(clock) }.build();

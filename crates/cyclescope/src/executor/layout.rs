@@ -1,33 +1,33 @@
-//! Where code and data of a batch are, and in which order its programs are called.
+//! Addresses of code and data in a batch, and the order of its calls.
 
 /// A program's place in a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Placed {
-    /// Which program of the batch.
+    /// Index of the program in the batch.
     pub program: usize,
-    /// Its offset in the executor's code arena.
+    /// Offset in the executor's code arena, in bytes.
     pub offset: u32,
 }
 
-/// Where one layout puts code and data, and in which order it calls.
+/// Places of code and data in one layout, and the order of its calls.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Layout {
-    /// The programs that this layout uses.
+    /// Programs that this layout uses, with their places.
     pub code: Vec<Placed>,
-    /// One round: the calls that follow each other.
+    /// Calls of one round, in order.
     pub round: Vec<Call>,
-    /// By how many bytes each area's register is moved from where the memory has it point: one for each area, within
-    /// [`Memory::shifts`](crate::program::memory::Memory::shifts).
+    /// Displacement of each area's register in bytes from the pointer that the memory defines, one for each area,
+    /// within [`Memory::shifts`](crate::program::memory::Memory::shifts).
     pub data: Vec<i32>,
-    /// Seeds the delays between calls.
+    /// Seed of the delays between calls.
     pub seed: u64,
 }
 
 /// One call of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Call {
-    /// Which of the layout's places.
+    /// Index in [`Layout::code`].
     pub place: usize,
-    /// R15 at the entry of a looped body.
+    /// Value of R15 at the entry of a looped body.
     pub loop_count: u64,
 }

@@ -1,4 +1,4 @@
-//! The executors that there are.
+//! The list of executors.
 
 use super::offer::Offer;
 use super::{kernel, user};
@@ -6,16 +6,16 @@ use super::{kernel, user};
 /// The executors that can be asked for: `--executor`, its help, `doctor` and records take their names from here.
 pub const ALL: &[Offer] = &[user::OFFER, kernel::OFFER];
 
-/// The one that is used unless another is asked for.
+/// The default executor.
 pub const DEFAULT: &Offer = &user::OFFER;
 
 impl Offer {
-    /// Finds one by its name.
+    /// Finds an executor by its name.
     pub fn named(name: &str) -> Option<&'static Offer> {
         ALL.iter().find(|offer| offer.name == name)
     }
 
-    /// Whether it is the one that is used unless another is asked for.
+    /// Whether this is the default executor.
     pub fn is_default(&self) -> bool {
         self.name == DEFAULT.name
     }

@@ -1,9 +1,9 @@
 //! An advisory lock per CPU, so that two runs do not measure on one CPU at the same time.
 //!
-//! It is held for one batch, not for the executor's life: several executors, of one process or of many,
-//! take turns on a CPU, and none can wait for itself. Whoever waits holds the queue's lock meanwhile, so that
-//! a run whose batches follow each other closely cannot starve another. `flock` lets go when a process dies,
-//! however it dies.
+//! The lock is held for one batch, not for the executor's life: several executors, of one process or of many,
+//! take turns on a CPU, and no executor waits for itself. A waiting run holds a second lock, the queue's, so that
+//! a run whose batches follow each other closely cannot starve another. The kernel releases an `flock` when the
+//! process ends in any way.
 
 use crate::machine::fact::Fact;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
@@ -11,19 +11,19 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How the lock was found when the last batch began.
+/// State of the lock when the last batch began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockState {
     /// No other run used the CPU.
     Taken,
-    /// Another run kept it for longer than this one would wait; both ran at the same time.
+    /// Another run kept the lock longer than this run waits; both ran at the same time.
     Busy,
-    /// There is no lock, for this reason; other runs were not looked for.
+    /// The lock could not be opened, for this reason; other runs were not detected.
     Missing(String),
 }
 
 impl LockState {
-    /// Whether the CPU was this run's alone, as far as other runs of this library go.
+    /// Whether no other run of this library used the CPU.
     pub fn exclusive(&self) -> Fact<bool> {
         match self {
             LockState::Taken => Fact::Known(true),
@@ -35,26 +35,26 @@ impl LockState {
 
 /// The lock of one CPU, held for one batch after another.
 pub(super) struct CpuLock {
-    /// The queue and the CPU itself.
+    /// Lock files of the queue and of the CPU.
     files: Result<[OwnedFd; 2], Errno>,
     patience: Duration,
     state: LockState,
 }
 
-/// What a deadline that no clock can hold is taken for.
+/// Replaces a deadline that is too long for `Instant`.
 const LONGEST: Duration = Duration::from_secs(1 << 30);
 
-/// When something that begins now and may take so long has to be done.
+/// The moment at which a deadline that starts now ends.
 pub(super) fn until(deadline: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(deadline).unwrap_or(now + LONGEST)
 }
 
-/// How often a waiting run looks again.
+/// Interval at which a waiting run tries the lock again.
 const POLL: Duration = Duration::from_micros(200);
 
 impl CpuLock {
-    /// The lock of a CPU, not yet held; batches wait so long for it.
+    /// The lock of a CPU, not yet held; batches wait for it for `patience`.
     pub(super) fn open(cpu: usize, patience: Duration) -> CpuLock {
         let open = |directory: &str| {
             Ok([
@@ -70,14 +70,14 @@ impl CpuLock {
         CpuLock { files, patience, state: LockState::Taken }
     }
 
-    /// How it was found when the last batch began.
+    /// State of the lock when the last batch began.
     pub(super) fn state(&self) -> &LockState {
         &self.state
     }
 
-    /// Takes the lock, or gives up after a while.
+    /// Takes the lock, or continues without it when the patience is over.
     pub(super) fn begin(&mut self) {
-        // Whoever kept the CPU through one wait may be stopped: later batches do not wait for it again.
+        // A run that kept the lock through one wait may be stopped: later batches do not wait for it again.
         let patience = match self.state {
             LockState::Busy => Duration::ZERO,
             _ => self.patience,
@@ -96,7 +96,7 @@ impl CpuLock {
         if taken { LockState::Taken } else { LockState::Busy }
     }
 
-    /// Lets other runs have the CPU.
+    /// Releases the lock.
     pub(super) fn release(&self) {
         if let Ok([_, cpu]) = &self.files {
             let _ = rustix::fs::flock(cpu, FlockOperation::Unlock);

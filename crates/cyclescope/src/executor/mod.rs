@@ -1,4 +1,4 @@
-//! Executors run programs and return raw readings. They know nothing of statistics.
+//! Executors run programs and return raw readings. They compute no statistics.
 
 mod batch;
 mod capabilities;

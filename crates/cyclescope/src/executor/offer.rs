@@ -1,4 +1,4 @@
-//! An executor on offer: what the command line calls it, and what is known of it before it is opened.
+//! Offers: the name of an executor on the command line, and what is known before it is opened.
 
 use super::capabilities::Capabilities;
 use super::contract::Executor;
@@ -8,35 +8,35 @@ use crate::snippet::Snippet;
 use std::fmt;
 use std::time::Duration;
 
-/// An executor that can be asked for.
+/// An executor that can be opened by its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer {
-    /// Its name in records and on the command line.
+    /// Name in records and on the command line.
     pub name: &'static str,
-    /// What it is, for help.
+    /// Description for help.
     pub about: &'static str,
     /// Where its code runs, such as `ring 0`.
     pub place: &'static str,
-    /// Whether [`OpenOptions::force`] means something to it.
+    /// Whether [`OpenOptions::force`] has an effect.
     pub takes_force: bool,
-    /// What it can do on a machine, as far as that is known before it is opened.
+    /// Capabilities on a machine, as far as they are known before the executor is opened.
     pub capabilities: fn(&Machine) -> Capabilities,
-    /// Whether it can be used on this machine, and why not.
+    /// Checks whether the executor works on this machine; the error gives the reason.
     pub check: fn(&Machine) -> Result<(), Unavailable>,
-    /// Whether it would survive a snippet, on whichever machine; the flag says whether it is looped.
+    /// Checks whether the executor accepts a snippet, regardless of the machine; the flag says whether it is looped.
     pub judge: fn(&Snippet, bool) -> Result<(), RunError>,
-    /// Opens it for the target CPU of a machine.
+    /// Opens the executor for the target CPU of a machine.
     pub open: fn(&Machine, &OpenOptions) -> Opened,
 }
 
-/// How to open an executor.
+/// Options for opening an executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenOptions {
     /// Whether programs read the core-cycles counter with RDPMC.
     pub counter: bool,
-    /// How long batches wait for another run on the CPU before they run beside it.
+    /// Time that batches wait for another run on the CPU before they run beside it.
     pub patience: Duration,
-    /// Runs code that may not end although no second CPU could end it.
+    /// Whether code that may not end runs although there is no second CPU to end it.
     pub force: bool,
 }
 
@@ -52,13 +52,13 @@ pub type Opened = Result<Box<dyn Executor>, OpenError>;
 /// Opens an executor when it is called.
 pub type Open = Box<dyn Fn() -> Result<Box<dyn Executor>, Error>>;
 
-/// Opens none: of a study whose answers are recorded.
+/// Opens no executor: for a study whose answers are recorded.
 pub(crate) fn closed() -> Open {
     Box::new(|| Err(RunError::Replay { how: "no executor is opened".to_string() }.into()))
 }
 
 impl Offer {
-    /// Opens it when it is called.
+    /// A function that opens the executor.
     pub fn opening(&'static self, machine: &Machine, options: OpenOptions) -> Open {
         let machine = machine.clone();
         Box::new(move || Ok((self.open)(&machine, &options)?))
@@ -68,9 +68,9 @@ impl Offer {
 /// Why an executor was not opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenError {
-    /// The machine does not have what it takes.
+    /// The machine lacks a requirement.
     Unavailable(Unavailable),
-    /// It has, and something failed.
+    /// The machine has all requirements, and opening failed.
     Failed(RunError),
 }
 

@@ -1,4 +1,4 @@
-//! Whether a batch's parts fit together: what every executor checks before it writes.
+//! Consistency of a batch's parts, which every executor checks before it writes.
 
 use super::batch::Batch;
 use super::layout::{Layout, Placed};
@@ -6,7 +6,7 @@ use crate::error::BadBatch;
 use crate::program::memory::{Fill, Memory};
 use std::ops::Range;
 
-/// A program in the arena.
+/// A placed program.
 #[derive(PartialEq)]
 pub(super) struct Code {
     pub(super) program: usize,
@@ -14,7 +14,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Whether the two can't be in the arena together. One program at one place is no collision.
+    /// Whether two placed programs overlap in the arena. The same program at the same place is no collision.
     pub(super) fn collides(&self, other: &Code) -> bool {
         let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
         overlap && self != other
@@ -25,7 +25,7 @@ fn bad_layout(what: String, expected: &str) -> BadBatch {
     BadBatch { part: "a layout".to_string(), what, expected: expected.to_string() }
 }
 
-/// Whether a layout's parts refer to what there is.
+/// Checks that a layout refers to existing programs, places and areas.
 pub(super) fn check(batch: &Batch, layout: &Layout) -> Result<(), BadBatch> {
     let calls = batch.calls();
     if layout.round.len() != calls {
@@ -63,7 +63,7 @@ fn check_data(memory: &Memory, data: &[i32]) -> Result<(), BadBatch> {
     Ok(())
 }
 
-/// A layout's programs, by where they lie in an arena of so many bytes.
+/// A layout's programs in the order of their offsets in an arena of this many bytes.
 pub(super) fn placed_code(batch: &Batch, layout: &Layout, arena: usize) -> Result<Vec<Code>, BadBatch> {
     let code = |place: &Placed| {
         let at = place.offset as usize;

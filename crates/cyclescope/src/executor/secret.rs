@@ -1,4 +1,4 @@
-//! Numbers that no snippet can know: they show whether it wrote over what is not its own.
+//! Random numbers that no snippet can know: they show whether it overwrote memory that is not its own.
 
 use crate::error::RunError;
 
