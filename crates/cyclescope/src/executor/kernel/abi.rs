@@ -7,12 +7,12 @@ use std::mem::{offset_of, size_of};
 pub(super) const VERSION: u32 = 2;
 /// Bytes of the page that holds a context.
 pub(super) const CONTEXT_BYTES: usize = 4096;
-/// Where in that page the context starts.
+/// Offset of the context in that page.
 pub(super) const CONTEXT_AT: usize = 512;
 
 /// [`Info::flags`]: APERF and MPERF are read around each slice.
 pub(super) const INFO_APERF: u32 = 1;
-/// [`Info::flags`]: a second CPU is there to end what runs too long.
+/// [`Info::flags`]: a second CPU can end code that runs too long.
 pub(super) const INFO_DEADLINE: u32 = 1 << 1;
 /// [`Run::flags`]: run although nothing could end an endless loop.
 pub(super) const RUN_UNGUARDED: u32 = 1;
@@ -21,7 +21,7 @@ pub(super) const FILL_WRITTEN: u32 = 1;
 /// [`Fill::flags`]: fill every page.
 pub(super) const FILL_ALL: u32 = 1 << 1;
 
-/// What of the CPU's state measured code had left changed, by bit of [`Outcome::changed`].
+/// Parts of the CPU's state that measured code left changed, by bit of [`Outcome::changed`].
 const CHANGED: [&str; 10] = [
     "CR0",
     "CR8",
@@ -178,11 +178,11 @@ pub(super) const MARKER_MOST_CALLS: u32 = 512;
 pub(super) const MARKER_MOST_DELAY: u32 = 1024;
 /// Most iterations a round.
 pub(super) const MARKER_MOST_WORK: u32 = 32768;
-/// As how many iterations one around a memcpy counts.
+/// Iterations that one around a memcpy counts as.
 pub(super) const MARKER_COPY_WEIGHT: u32 = 4;
 /// The longest slice of a run of markers.
 pub(super) const MARKER_LONGEST_SLICE_US: u32 = 5000;
-/// What [`MarkerSwitch::probe`] is where the sites go off.
+/// Value of [`MarkerSwitch::probe`] that switches the sites off.
 pub(super) const PROBE_DORMANT: u32 = 0;
 
 /// `struct cyclescope_marker_code`

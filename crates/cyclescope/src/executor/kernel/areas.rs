@@ -1,7 +1,7 @@
-//! The memory areas of programs in ring 0: what the module offers, and what it is told to fill them with.
+//! The memory areas of programs in ring 0, which the module makes and fills.
 //!
-//! The module makes areas of whole small pages at addresses of its choice, and fills those of their pages that were
-//! written to with a word or with bytes from here. Everything else that a memory may ask for is unavailable.
+//! The module makes areas of whole small pages at addresses of its choice, and fills the pages that were written to
+//! with a repeated word or with bytes from this executor. All other features of a memory are unavailable.
 
 use super::abi::{self, Area as PlacedSize, Fill};
 use super::device::Module;
@@ -9,25 +9,25 @@ use crate::error::{RunError, Unavailable};
 use crate::executor::{ObtainedPages, PlacedArea};
 use crate::program::memory::{Address, Area, Frames, Lifetime, Memory, Pages};
 
-/// The areas that the module has for this executor.
+/// The areas that the module has made for this executor.
 #[derive(Debug, Default)]
 pub(super) struct Areas {
     /// The last memory of which an area was used.
     memory: Memory,
-    /// Those of the last batch.
+    /// Lifetimes of the last batch's areas.
     lifetimes: Vec<Lifetime>,
-    /// Sizes and addresses, in the module's list.
+    /// Sizes and addresses, in the order of the module's list.
     placed: Vec<PlacedSize>,
-    /// What areas hold at first, where it is not a word over and over.
+    /// Initial contents of areas that are not one repeated word.
     contents: Vec<Option<Vec<u8>>>,
-    /// Whether the module has filled all areas that are used with that.
+    /// Whether the module has filled all used areas with their initial contents.
     filled: bool,
-    /// Whether areas whose contents are kept hold at least what they held at first.
+    /// Whether areas whose contents are kept have been filled at least once.
     begun: bool,
 }
 
 impl Areas {
-    /// Makes the module have a memory that has been checked. The error says what of it the module does not offer.
+    /// Lets the module make the areas of a checked memory. The error names the feature that the module does not offer.
     pub(super) fn adopt(&mut self, module: &Module, memory: &Memory) -> Result<(), RunError> {
         offered(memory, &module.info).map_err(RunError::Unavailable)?;
         let sizes = memory.areas.iter().map(Area::mapped_bytes);
@@ -40,7 +40,7 @@ impl Areas {
         Ok(())
     }
 
-    /// A memory of which nothing is used changes no contents: it often goes between two others that are the same.
+    /// A memory without used areas changes no contents: it often comes between two equal memories.
     fn hold(&mut self, memory: &Memory) {
         let lifetimes: Vec<Lifetime> = memory.areas.iter().map(|area| area.lifetime).collect();
         let unused = lifetimes.iter().all(|lifetime| *lifetime == Lifetime::Unused);
@@ -64,7 +64,7 @@ impl Areas {
         self.contents = memory.areas.iter().zip(&self.placed).map(content).collect();
     }
 
-    /// What the module fills before the next layout. The addresses in it are good until the next [`Areas::adopt`].
+    /// Areas that the module fills before the next layout. Their addresses are valid until the next [`Areas::adopt`].
     pub(super) fn fills(&self) -> Vec<Fill> {
         let written = if self.filled { abi::FILL_WRITTEN } else { abi::FILL_ALL };
         let fill = |(number, lifetime): (usize, &Lifetime)| {
@@ -80,7 +80,7 @@ impl Areas {
         self.lifetimes.iter().enumerate().map(fill).collect()
     }
 
-    /// A layout has ended, well or with a fault of its program.
+    /// Notes that a layout has ended, also with a fault of its program.
     pub(super) fn ran(&mut self, well: bool) {
         let every = self.lifetimes.iter().all(|lifetime| *lifetime != Lifetime::Unused);
         self.filled |= every;
@@ -92,14 +92,14 @@ impl Areas {
         self.placed.iter().map(|area| area.address).collect()
     }
 
-    /// Where the areas are, and what their pages are.
+    /// Addresses of the areas, and the kinds of their pages.
     pub(super) fn placed(&self) -> Vec<PlacedArea> {
         let area = |address| PlacedArea { address, pages: ObtainedPages::Small };
         self.addresses().into_iter().map(area).collect()
     }
 }
 
-/// Whether the module has such a memory.
+/// Checks that the module offers all features of a memory.
 fn offered(memory: &Memory, info: &abi::Info) -> Result<(), Unavailable> {
     let lack = |what: String, why: String| Unavailable {
         what: format!("{what} in ring 0"),

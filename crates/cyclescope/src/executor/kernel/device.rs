@@ -1,4 +1,4 @@
-//! The module's device: whether it is there, what it says, and its calls.
+//! The module's device: its presence, its properties and its calls.
 
 use super::abi::{self, Info};
 use crate::error::{RunError, Unavailable};
@@ -24,14 +24,14 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Opens the device and asks what it is.
+    /// Opens the device and reads its properties.
     pub(crate) fn open() -> Result<Module, Unavailable> {
         let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| {
             let facts = KernelModule::detect(&Files::system(), &release());
             unavailable(&error, &facts)
         })?;
         let mut info = Info { size: size_of::<Info>() as u32, version: abi::VERSION, ..Info::default() };
-        // SAFETY: the module writes a struct of the size that it was told.
+        // SAFETY: the module writes a struct of the size that the call gives.
         if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
             let error = io::Error::last_os_error();
             let lack = format!("has another version of the interface than {} ({error})", abi::VERSION);
@@ -55,12 +55,12 @@ impl Module {
         self.info.flags & abi::INFO_APERF != 0
     }
 
-    /// Whether a second CPU can end what runs too long.
+    /// Whether a second CPU can end code that runs too long.
     pub(crate) fn has_deadline(&self) -> bool {
         self.info.flags & abi::INFO_DEADLINE != 0
     }
 
-    /// The module for one batch alone: it runs one at a time, and who waits for it in a call waits on its own time.
+    /// Reserves the module for one batch: it runs one at a time, and waiting here takes no time of a run's deadline.
     pub(super) fn take(&self) -> Result<(), RunError> {
         let waited =
             rustix::io::retry_on_intr(|| rustix::fs::flock(&self.device, FlockOperation::LockExclusive));
@@ -71,7 +71,7 @@ impl Module {
         waited.map_err(failed)
     }
 
-    /// Lets others have it. Closing the device does, too.
+    /// Releases the module for others, as closing the device does.
     pub(super) fn release(&self) {
         let _ = rustix::fs::flock(&self.device, FlockOperation::Unlock);
     }
@@ -130,7 +130,7 @@ pub(super) fn stranger(lack: &str) -> Unavailable {
     )
 }
 
-/// The module answered something that this version does not know.
+/// The error for an answer of the module that this version does not know.
 pub(super) fn not_understood(why: impl Into<String>) -> RunError {
     let remedy = "build and load the module that came with this program";
     RunError::machinery("understanding the module's answer", why, remedy)
@@ -179,7 +179,7 @@ fn not_loaded(facts: &KernelModule) -> Unavailable {
 
 const MOVING: &str = "moving to the CPU to measure on";
 
-/// This thread on one CPU, until dropped.
+/// Pins this thread to one CPU until dropped.
 pub(super) struct Pinned {
     before: libc::cpu_set_t,
 }

@@ -22,7 +22,7 @@ const EXCEPTIONS: [(u32, &str, &str); 16] = [
     (19, "#XM", "SIMD floating-point exception"),
 ];
 
-/// Where an exception leaves the instruction pointer (Intel SDM vol. 3A, table 6-1).
+/// Position of the saved instruction pointer of an exception (Intel SDM vol. 3A, table 6-1).
 ///
 /// A debug exception may be INT1 or a single step, and the module does not say which: a step that ends at an INT1 is
 /// taken for it.
@@ -39,10 +39,10 @@ pub(super) const NMI: u32 = 2;
 /// The vectors of interrupts.
 pub(super) const FIRST_INTERRUPT: u32 = 32;
 pub(super) const LAST_INTERRUPT: u32 = 255;
-/// The vector of a page fault, the one exception that tells an address.
+/// The vector of a page fault, the one exception that reports an address.
 pub(super) const PAGE_FAULT: u32 = 14;
 
-/// The exception in words: `#UD (invalid opcode)`, `interrupt 128`.
+/// Text of an exception: `#UD (invalid opcode)`, `interrupt 128`.
 pub(super) fn name(vector: u32) -> String {
     match EXCEPTIONS.iter().find(|(number, ..)| *number == vector) {
         Some((_, mnemonic, meaning)) => format!("{mnemonic} ({meaning})"),

@@ -5,10 +5,10 @@ use crate::error::RunError;
 use crate::program::Program;
 use std::collections::HashSet;
 
-/// Pieces of code that are remembered at most: those of several batches.
+/// Largest number of cached pieces of code: those of several batches.
 const MOST: usize = 512;
 
-/// What was allowed so far. Whole pieces of code are compared, so that no two are taken for the same.
+/// Pieces of code that were allowed. Whole pieces are compared, not hashes, so that no two are confused.
 #[derive(Debug, Default)]
 pub(super) struct Judgement {
     allowed: HashSet<Vec<u8>>,
@@ -31,7 +31,7 @@ impl Judgement {
     }
 }
 
-/// All that a judgement depends on. Lengths keep one part from being read as another.
+/// All inputs of the check. Their lengths are included, so that different inputs have different keys.
 fn key(code: &Judged, rules: Rules) -> Vec<u8> {
     let Judged { init, snippet, copies, looped, following } = *code;
     let mut key = vec![u8::from(looped), u8::from(rules.lone_cpu)];

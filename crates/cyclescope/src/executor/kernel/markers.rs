@@ -1,8 +1,8 @@
 //! Markers of the module: instrumentation sites in ordinary kernel code, switched at run time and timed in ring 0.
 //!
-//! A *code* is one function of the module, a loop around one site; which codes there are the module tells. It times
-//! calls of them, beside the [`Ruler`], and returns raw readings. Sites that are on belong to the [`Markers`] that has
-//! switched them: for any other it is `EBUSY` meanwhile, and they go off when it goes.
+//! A *code* is one function of the module, a loop around one site; the module reports the list of its codes. It times
+//! calls of codes beside the [`Ruler`], and returns raw readings. Sites that are on belong to the [`Markers`] that
+//! switched them on: calls of others fail with `EBUSY`, and dropping the owner switches the sites off.
 
 use super::abi::{self, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, VERSION};
 use super::device::{Module, Pinned, not_understood, stranger};
@@ -12,14 +12,14 @@ use crate::executor::lock::CpuLock;
 use std::mem::size_of;
 use std::time::Duration;
 
-/// Most iterations a round, each counted by its [`Target::weight`].
+/// Largest number of iterations a round, each counted by its [`Target::weight`].
 pub(crate) const MOST_WORK: u32 = abi::MARKER_MOST_WORK;
-/// Most calls a round.
+/// Largest number of calls a round.
 pub(crate) const MOST_CALLS: usize = abi::MARKER_MOST_CALLS as usize;
 /// The module takes slices of this length.
 const _: () = assert!(super::SLICE_US <= abi::MARKER_LONGEST_SLICE_US);
 
-/// What stands around the call of the probe.
+/// Code around the call of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Guard {
@@ -27,21 +27,21 @@ pub enum Guard {
     Bare = 0,
     /// `preempt_disable` and `preempt_enable`.
     Preemption = 1,
-    /// What the kernel gives the design by itself.
+    /// The guard that the kernel itself gives the design.
     Own = 2,
 }
 
-/// What else the loop does.
+/// Further work of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Around {
     /// Nothing.
     Nothing = 0,
-    /// It copies 4096 bytes.
+    /// A copy of 4096 bytes.
     Memcpy = 1,
 }
 
-/// What an enabled site calls.
+/// The function that an enabled site calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Probe {
@@ -49,9 +49,9 @@ pub enum Probe {
     Empty = 1,
     /// Takes its arguments as parameters.
     Direct = 2,
-    /// Takes them from a variable argument list that it knows.
+    /// Takes its arguments from a variable argument list whose types it knows.
     Varargs = 3,
-    /// Takes them as a format string says.
+    /// Takes its arguments by a format string.
     Format = 4,
     /// Counts its calls.
     Counting = 5,
@@ -90,19 +90,19 @@ pub struct Code {
     pub design: Design,
     /// The design's name: `none`, `flag`, `static-key`.
     pub name: String,
-    /// What stands around the call of the probe.
+    /// Code around the call of the probe.
     pub guard: Guard,
-    /// What else the loop does.
+    /// Further work of the loop.
     pub around: Around,
-    /// How far behind the start of a cache line the loop begins.
+    /// Offset of the loop from the start of a cache line, in bytes.
     pub placement: u32,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// Where the kernel has it.
+    /// Address in the kernel.
     pub address: u64,
 }
 
-/// What a call runs.
+/// The code or ruler that a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     number: u32,
@@ -110,7 +110,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// How much one iteration counts towards [`MOST_WORK`].
+    /// Weight of one iteration in [`MOST_WORK`].
     pub(crate) fn weight(self) -> u32 {
         self.weight
     }
@@ -135,9 +135,9 @@ impl From<Ruler> for Target {
 /// One call of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// What runs.
+    /// The code or ruler that runs.
     pub target: Target,
-    /// How many iterations.
+    /// Number of iterations.
     pub loops: u32,
 }
 
@@ -146,19 +146,19 @@ pub struct Call {
 pub struct Rounds {
     /// The calls of one round, in their order.
     pub calls: Vec<Call>,
-    /// Rounds that are not kept.
+    /// Untimed rounds.
     pub warm_up: u32,
-    /// Rounds that are kept.
+    /// Timed rounds.
     pub rounds: u32,
-    /// Turns of a loop of one core cycle, at most, before each call.
+    /// Largest number of iterations of a one-cycle delay loop before each call.
     pub delay: u32,
-    /// Seeds the delays.
+    /// Seed of the delays.
     pub seed: u64,
-    /// How long all of it may take.
+    /// Time limit of the run.
     pub deadline: Duration,
 }
 
-/// What came of [`Markers::run`].
+/// Result of [`Markers::run`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timed {
     /// The readings, by round, then by call.
@@ -176,8 +176,8 @@ pub struct Markers {
 }
 
 impl Markers {
-    /// Opens the module's device and asks for its codes. They will run on `cpu`, and wait as long as `patience` for
-    /// another run there.
+    /// Opens the module's device and reads the list of its codes. They will run on `cpu`, and wait for `patience` at
+    /// most for another run there.
     pub fn open(cpu: usize, patience: Duration) -> Result<Markers, Unavailable> {
         let module = Module::open()?;
         let codes = list(&module).map_err(|error| stranger(&format!("has no markers ({error})")))?;
@@ -202,7 +202,7 @@ impl Markers {
         unsafe { self.module.call(abi::MARKER_SWITCH, &mut wanted, "switching markers in the kernel") }
     }
 
-    /// A code's bytes as they stand now.
+    /// The current bytes of a code.
     pub fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError> {
         let mut bytes = vec![0; code.len];
         let mut wanted = MarkerBytes {
@@ -250,7 +250,8 @@ impl Markers {
             total_ms: limit_ms,
             ..MarkerRun::default()
         };
-        // SAFETY: the struct of this call; the list has so many calls, and there is room for the samples of all rounds.
+        // SAFETY: the struct of this call; its counts are those of the list, and there is room for the samples of all
+        // rounds.
         unsafe { self.module.call(abi::MARKER_RUN, &mut run, "running markers in the kernel") }?;
         match run.rounds_done == rounds.rounds {
             true => Ok(Timed { samples, hits: run.hits }),

@@ -1,8 +1,8 @@
 //! The kernel-mode executor: snippets run in ring 0, through the module of this project.
 //!
-//! The module gives them a private address space: their code, their areas and nothing else that they could harm.
-//! Interrupts are off for a slice of some milliseconds; what the code raises comes back as a typed error. What page
-//! tables can't hold back is refused before, by [`refused`]. `docs/kernel-safety.md` tells what remains possible.
+//! The module runs them in a private address space with their code and areas, and nothing else that they could harm.
+//! Interrupts are off for a slice of some milliseconds; exceptions are returned as typed errors. Code that page tables
+//! cannot confine is refused before it runs, by [`refused`]. `docs/kernel-safety.md` lists what remains possible.
 
 mod abi;
 mod areas;
@@ -45,12 +45,12 @@ const SLICE_US: u32 = 2000;
 /// measurement plans for one call.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// What any batch may take.
+/// Smallest time limit of a batch.
 const LEAST_ALLOWED: Duration = Duration::from_secs(30);
 /// The opcode of INT n.
 const INT_N: u8 = 0xcd;
 
-/// Enough copies for all that a body's first ones tell.
+/// Copies at which the verdict on a body no longer changes.
 const JUDGED_COPIES: usize = 4;
 
 /// This executor on offer.
@@ -70,7 +70,7 @@ pub(crate) const OFFER: Offer = Offer {
     },
 };
 
-/// What a [`Kernel`] executor can do on a machine. The module has not been asked.
+/// Capabilities of a [`Kernel`] executor on a machine, without asking the module.
 pub(crate) fn capabilities(machine: &Machine) -> Capabilities {
     let closed = "the module says so when it is opened";
     Capabilities {
@@ -103,16 +103,16 @@ fn judge_snippet(snippet: &Snippet, looped: bool) -> Result<(), RunError> {
     refused::judge(judged, Rules::default()).map_err(|refusal| refusal.into_error())
 }
 
-/// How to make a [`Kernel`] executor.
+/// Options of a [`Kernel`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelOptions {
     /// The CPU that measured code runs on.
     pub cpu: usize,
-    /// How long batches wait for another run on that CPU before they run beside it.
+    /// Time that batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
-    /// How long one call may take before it counts as hung; within what the module takes.
+    /// Time after which one call counts as hung; within the limits of the module.
     pub deadline: Duration,
-    /// Runs code that may not end although no second CPU could end it.
+    /// Whether code that may not end runs although there is no second CPU to end it.
     pub force: bool,
 }
 
@@ -143,7 +143,7 @@ impl Kernel {
         Kernel::open_on(machine, options)
     }
 
-    /// The same where the machine's facts are known already.
+    /// Opens the module's device for a machine whose facts are known.
     pub(crate) fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
         let module = Module::open()?;
         let info = &module.info;
@@ -283,7 +283,7 @@ impl Kernel {
         asked.clamp(SLICE_US + 1, self.module.info.longest_deadline_us.max(SLICE_US + 1))
     }
 
-    /// What a deadline that passed means: only the NMI of the deadline itself tells of one call that took too long.
+    /// The error for a passed deadline: only the deadline's own NMI means that a single call took too long.
     fn overdue(&self, vector: u32, total: Duration) -> RunError {
         let deadline_ms = u64::from(self.deadline_us() / 1000);
         match vector {
@@ -401,8 +401,8 @@ impl Executor for Kernel {
     }
 }
 
-/// How long a batch may take. Its own deadline is there to find code without an end, which the module does itself, and
-/// plans for a machine that has nothing else to do.
+/// Time limit of a batch: longer than its deadline, which assumes an idle machine and is there to detect endless code,
+/// as the module does itself.
 fn allowed(batch: &Batch) -> Duration {
     batch.deadline.max(LEAST_ALLOWED)
 }

@@ -33,7 +33,7 @@ fn every_bit_of_what_changed_has_a_name() {
     assert_eq!(changed(u32::MAX).len(), 10);
 }
 
-/// A machine of which no file tells anything.
+/// A machine without any file.
 fn nothing() -> KernelModule {
     KernelModule::detect(&Files::below("/nonexistent"), "1")
 }

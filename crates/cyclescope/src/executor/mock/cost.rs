@@ -1,4 +1,4 @@
-//! What a program costs on the simulated machine, noise apart: the planted truth.
+//! The cost of a program on the simulated machine without noise: the planted truth.
 
 use super::scenario::{Mode, Scenario};
 use super::timeline::Kind;
@@ -7,8 +7,8 @@ use crate::program::Program;
 use crate::program::chains;
 use crate::random::{Random, mix};
 
-/// What an iteration of the width sentinel's loop costs beside its additions, in core cycles: `nop`, `dec`
-/// and `jnz` take two of five places in a cycle.
+/// Overhead of an iteration of the width sentinel's loop in core cycles: `nop`, `dec` and `jnz` take two of five slots
+/// in a cycle.
 const SENTINEL_LOOP: f64 = 0.4;
 
 /// A program in one layout, ready to be called.
@@ -21,7 +21,7 @@ pub(super) struct Body {
     looped: bool,
     /// Core cycles of entry and exit.
     pub(super) boundary: f64,
-    /// Calls in this layout so far.
+    /// Number of calls made in this layout.
     pub(super) calls: u32,
 }
 
@@ -109,8 +109,8 @@ pub(super) fn kind(snippet: &[u8]) -> Kind {
 pub(super) const IMUL_LATENCY: u32 = 3;
 
 impl Scenario {
-    /// Core cycles of one copy of a snippet where code placement has no effect: the ruler's chains cost
-    /// what they are known to cost, others what the scenario plants.
+    /// Core cycles of one copy of a snippet where code placement has no effect: known for the ruler's chains, planted
+    /// by the scenario for others.
     pub(crate) fn cost_of(&self, snippet: &[u8]) -> f64 {
         match kind(snippet) {
             Kind::Add => 1.0,
@@ -123,7 +123,7 @@ impl Scenario {
         }
     }
 
-    /// The mean of a copy's cost over all layouts, in core cycles: what an estimate over layouts aims at.
+    /// The mean of a copy's cost over all layouts, in core cycles: the true value of an estimate over layouts.
     pub fn mean_cost_of(&self, snippet: &[u8]) -> f64 {
         let cost = self.cost_of(snippet);
         match self.layout.mode.filter(|_| kind(snippet) == Kind::Snippet) {

@@ -1,5 +1,4 @@
-//! The memory of a simulated machine: it accepts every memory that is well described, and runs no code that could look
-//! into it.
+//! The memory of a simulated machine: every valid description is accepted, and no code runs that could read it.
 //!
 //! Addresses are as simple as they are repeatable: free areas follow each other with a gap between two, fixed ones are
 //! where they are wanted, and huge pages come from the pool of a machine that has enough.

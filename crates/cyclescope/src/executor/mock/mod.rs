@@ -1,12 +1,12 @@
-//! Simulated machines, whose truth is known: they prove estimators and studies, and test what handles failures.
+//! Simulated machines with known true costs: they prove estimators and studies, and test the handling of failures.
 //!
-//! [`Simulated`] runs no code. What a call costs in core cycles follows from the program's snippet, copies and loop
+//! [`Simulated`] runs no code. The cost of a call in core cycles follows from the program's snippet, copies and loop
 //! count and from a [`Scenario`]; simulated time passes accordingly, and the readings are those of a TSC that
 //! counts in steps. Everything is reproducible from the scenario and one seed. Its limits: every disturbance
 //! is independent of the others, a buffer has drained by the next call, and only the snippet under test has
 //! layout effects, never the ruler.
 //!
-//! [`SimulatedCore`] reads the code that it is given, and finds out what it costs on a planted [`CoreModel`].
+//! [`SimulatedCore`] decodes the code and computes its cost on a planted [`CoreModel`].
 
 mod core;
 mod cost;
@@ -38,10 +38,10 @@ use std::sync::OnceLock;
 
 /// Bytes of the simulated code arena.
 const ARENA: usize = 1 << 20;
-/// Bytes of each simulated memory area, of which only addresses count: as many as the user executor has.
+/// Bytes of each simulated memory area, of which only addresses are used: the size of the user executor's areas.
 const AREA: usize = 1 << 20;
 
-/// What a simulated executor can do: each timing method reads the simulated TSC, whatever it needs on a real machine.
+/// Capabilities of a simulated executor: each timing method reads the simulated TSC, without its real requirements.
 fn capabilities() -> Capabilities {
     Capabilities {
         executor: "mock",

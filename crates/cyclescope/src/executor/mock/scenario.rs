@@ -1,4 +1,4 @@
-//! What a simulated machine is like: every disturbance that a real one was seen to have, as plain data.
+//! The parameters of a simulated machine: every disturbance observed on real machines, as plain data.
 //!
 //! A field at zero (or `None`) switches its disturbance off; [`Scenario::default`] is a machine without any.
 
@@ -11,21 +11,21 @@ pub struct Scenario {
     pub step: u64,
     /// Nominal core cycles per TSC tick.
     pub ratio: f64,
-    /// Ticks of the TSC in one second; only the batch's deadline is told by it.
+    /// Ticks of the TSC in one second; used for the batch's deadline only.
     pub hertz: f64,
     /// Each reading is late by up to this many ticks, uniformly.
     pub jitter: f64,
     /// Before each call passes a random time of up to this many ticks.
     pub delay: f64,
-    /// What the empty pair of readings costs, in core cycles.
+    /// Cost of the empty pair of readings in core cycles.
     pub overhead: f64,
-    /// What entry and exit of every body cost, in core cycles; the same for all programs.
+    /// Cost of entry and exit of a body in core cycles, the same for all programs.
     pub boundary: f64,
     /// By how many core cycles the boundary of each length of a snippet differs at most, up or down, in each
     /// layout anew.
     pub boundary_spread: f64,
-    /// Core cycles by which the long `imul` ruler differs from its chain in every layout alike: what the
-    /// instrument gets wrong and no number of layouts shows.
+    /// Core cycles by which the long `imul` ruler differs from its chain in every layout alike: an error of the
+    /// instrument that no number of layouts reveals.
     pub ruler_boundary: f64,
     /// Core cycles of one copy of any snippet that is neither the ruler's nor in `costs`.
     pub cost: f64,
@@ -33,17 +33,17 @@ pub struct Scenario {
     pub costs: Vec<(Vec<u8>, f64)>,
     /// Independent additions that the core starts in one cycle.
     pub adds_per_cycle: f64,
-    /// So many core cycles of each body hide under the pair's overhead.
+    /// Core cycles of each body that overlap with the pair's overhead.
     pub slack: f64,
-    /// A loop's iteration takes at least so many core cycles; shorter bodies hide in it.
+    /// Smallest duration of a loop's iteration in core cycles; shorter bodies cost no more.
     pub loop_floor: f64,
-    /// A buffer that swallows the first copies of a snippet.
+    /// A buffer that takes the first copies of a snippet at a lower cost.
     pub buffer: Option<Buffer>,
-    /// What code placement does to a snippet's cost.
+    /// Effect of code placement on a snippet's cost.
     pub layout: LayoutEffects,
     /// The first calls of each program in each layout are slower.
     pub training: Training,
-    /// How the core's frequency moves.
+    /// Changes of the core's frequency.
     pub frequency: Frequency,
     /// Interrupts.
     pub interrupts: Gaps,
@@ -51,9 +51,9 @@ pub struct Scenario {
     pub steal: Gaps,
     /// Disturbances of ruler calls alone.
     pub ruler_hits: Hits,
-    /// A neighbour on the same core.
+    /// A busy sibling on the same core.
     pub sibling: Option<Sibling>,
-    /// What is added to each call, in ticks.
+    /// Ticks that are added to each call.
     pub noise: Noise,
     /// A batch that fails.
     pub fault: Option<Fault>,
@@ -63,18 +63,18 @@ pub struct Scenario {
 /// 40 copies, then 41.8. The buffer is empty again at the next call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffer {
-    /// How many copies fit in.
+    /// Copies that fit.
     pub copies: f64,
     /// Core cycles of a copy that fits.
     pub cost: f64,
 }
 
-/// What code placement does. The same layout has the same effect again.
+/// Effects of code placement. The effect of a layout is the same each time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayoutEffects {
     /// Standard deviation of a factor around 1 on the snippet's cost.
     pub relative: f64,
-    /// Standard deviation of what is added to each copy's cost, in core cycles.
+    /// Standard deviation of the change of each copy's cost, in core cycles.
     pub absolute: f64,
     /// A second scheduling mode.
     pub mode: Option<Mode>,
@@ -87,16 +87,16 @@ pub struct Mode {
     pub probability: f64,
     /// The cost in this mode, divided by the usual cost.
     pub factor: f64,
-    /// Whether each program of a layout falls for itself instead of all together.
+    /// Whether each program of a layout is in the mode independently, instead of all together.
     pub by_program: bool,
 }
 
 /// First calls that are slower: predictors and caches train.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Training {
-    /// How many calls are slower.
+    /// Number of slower calls.
     pub calls: u32,
-    /// By how many core cycles the first is slower; from there on less, in equal steps.
+    /// Core cycles by which the first call is slower; the delay decreases in equal steps.
     pub extra: f64,
 }
 
@@ -127,15 +127,15 @@ pub struct Hits {
     pub ticks: f64,
 }
 
-/// A neighbour on the same core that is busy for spells. Meanwhile a chain of `add` takes 1 % longer and one
-/// of `imul` 0.4 %, the width sentinel takes half as long again.
+/// A sibling on the same core that is busy for periods. In these a chain of `add` takes 1 % longer, one of `imul`
+/// 0.4 %, and the width sentinel 50 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sibling {
-    /// Mean length of a busy spell, in ticks.
+    /// Mean length of a busy period, in ticks.
     pub busy: f64,
-    /// Mean time between two spells, in ticks.
+    /// Mean time between two busy periods, in ticks.
     pub idle: f64,
-    /// By which share the snippet takes longer meanwhile.
+    /// Share by which the snippet takes longer in a busy period.
     pub snippet: f64,
 }
 
@@ -154,17 +154,17 @@ pub enum Noise {
         /// Standard deviation of its logarithm.
         sigma: f64,
     },
-    /// Recorded residuals of real samples in their order, from a random start, round and round. Negative
-    /// ones shorten a call, at most by what it costs beside the body.
+    /// Recorded residuals of real samples in their order, from a random start, repeated. Negative ones shorten a call,
+    /// at most by its overhead.
     Replayed(Vec<f64>),
 }
 
 /// A batch that fails.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
-    /// How many batches succeed before.
+    /// Number of batches that succeed before.
     pub after: u32,
-    /// What the later ones return.
+    /// The error that later batches return.
     pub error: RunError,
 }
 

@@ -6,10 +6,10 @@
 use super::scenario::{Gaps, Scenario};
 use crate::random::Random;
 
-/// What the core is doing, as far as a busy neighbour slows it differently.
+/// Kinds of work that a busy sibling slows differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A reading, a loop's exit: what no neighbour slows.
+    /// Work that no sibling slows: a reading, a loop's exit.
     Fixed,
     /// The ruler's `add` chain.
     Add,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
     Snippet,
 }
 
-/// How much longer rulers take beside a busy neighbour, as measured: every link of an `add` chain competes
+/// Measured factors by which rulers take longer beside a busy sibling: every link of an `add` chain competes
 /// for a port each cycle, those of `imul` every third.
 const ADD_BESIDE_SIBLING: f64 = 1.01;
 const IMUL_BESIDE_SIBLING: f64 = 1.004;
@@ -45,13 +45,13 @@ enum Event {
 
 const EVENTS: [Event; 5] = [Event::Drift, Event::Jump, Event::Sibling, Event::Interrupt, Event::Steal];
 
-/// The simulated machine's time and what changes with it.
+/// The simulated machine's time and its time-dependent state.
 #[derive(Debug, Clone)]
 pub(super) struct Timeline {
     now: f64,
-    /// When each of [`EVENTS`] happens next.
+    /// Time of the next of each of [`EVENTS`].
     due: [f64; EVENTS.len()],
-    /// The earliest of them.
+    /// The earliest of these times.
     next: f64,
     drift: f64,
     jump: f64,
@@ -104,7 +104,7 @@ impl Timeline {
         self.now = self.now.max(until);
     }
 
-    /// Does work of so many core cycles.
+    /// Advances time by work of this number of core cycles.
     pub(super) fn work(&mut self, cycles: f64, kind: Kind, scenario: &Scenario) {
         let mut left = cycles;
         loop {

@@ -1,4 +1,4 @@
-//! What the two sides exchange: a command that the worker can only read, and its answer.
+//! The protocol of caller and worker: a command that the worker can only read, and the worker's answer.
 
 use super::orders::Orders;
 use crate::context::Context;
@@ -18,7 +18,7 @@ pub(super) struct Command {
     pub(super) calls: u32,
     pub(super) warm_up: u32,
     pub(super) rounds: u32,
-    /// Turns of a delay before each call at most.
+    /// Largest number of iterations of the delay before each call.
     pub(super) delay: u32,
     /// Which memory areas are prepared before a layout.
     pub(super) orders: Orders,
@@ -92,7 +92,7 @@ pub(super) const FENCE_COUNTER: u32 = 5;
 
 /// Bytes of the page that holds the context, and of the one that holds the status.
 pub(super) const FENCED_PAGE: usize = 4096;
-/// Where the context and the status stand in their pages; canaries fill the rest.
+/// Offset of the context and of the status in their pages; canaries fill the rest.
 pub(super) const FENCED_AT: usize = 512;
 /// Bytes of canary before and after the samples.
 pub(super) const SAMPLES_FENCE: usize = 64;
@@ -140,7 +140,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// The pointers are mapped for writing, the samples for so many and two fences.
+    /// The pointers are mapped for writing, that of the samples for this number of samples and two fences.
     pub(super) unsafe fn set_fences(&self, samples: usize, canary: u64) {
         for (_, start, bytes) in self.fences(samples) {
             for word in 0..bytes / 8 {

@@ -1,7 +1,7 @@
 //! The core-cycles counter that programs read with RDPMC, opened by the worker for itself.
 //!
-//! The kernel puts the event on whichever hardware counter is free and tells its number in a page of memory
-//! (perf_event_open(2), `index`); the number goes into the context before each call. The event counts in user
+//! The kernel puts the event on any free hardware counter and writes the counter's number to a page of memory
+//! (perf_event_open(2), `index`); the number is copied to the context before each call. The event counts in user
 //! mode only, so that an interrupt's own cycles are not in the readings.
 
 use super::regions::view;
@@ -51,7 +51,7 @@ pub(super) unsafe fn open(setup: &Setup) -> Result<(), i32> {
     if answer < 0 { Err(-answer as i32) } else { Ok(()) }
 }
 
-/// What RDPMC takes to read the event now; none while it is on no counter.
+/// The operand with which RDPMC reads the event; `None` while the event is on no counter.
 ///
 /// # Safety
 ///
@@ -60,6 +60,6 @@ pub(super) unsafe fn index(setup: &Setup) -> Option<u32> {
     let at = view::COUNTER_AT + offset_of!(abi::perf_event_mmap_page, index);
     // SAFETY: the page is mapped; the kernel may change it at any time.
     let index = unsafe { setup.at(at).cast::<u32>().read_volatile() };
-    // One above the number, to leave zero for "on none".
+    // The page has the number plus one; 0 means that the event is on no counter.
     index.checked_sub(1)
 }

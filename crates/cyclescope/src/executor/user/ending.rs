@@ -1,4 +1,4 @@
-//! How a worker publishes what came of a command, and how it ends.
+//! How a worker publishes the result of a command, and how it ends.
 
 use super::command::{Command, Shared, Status};
 use super::stub;

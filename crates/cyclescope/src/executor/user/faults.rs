@@ -1,7 +1,7 @@
 //! Faults: reported by the worker's signal handler, named by the caller.
 //!
-//! A worker that faulted ends. Its registers could be restored, but not what else the snippet may have
-//! written in it, and a new worker takes well under a millisecond.
+//! A worker that faulted ends. Its registers could be restored, but not the memory that the snippet may have
+//! overwritten, and a new worker takes well under a millisecond.
 
 use super::command::{Status, outcome};
 use super::ending;
@@ -76,7 +76,7 @@ const TRAP_BRKPT: i32 = 1;
 /// SIGSEGV, as for a general protection fault.
 const OVERFLOW: u32 = 4;
 
-/// Where a signal leaves the instruction pointer.
+/// Position of the instruction pointer that a signal saved.
 fn saved(signal: i32, code: i32, vector: u32) -> Saved {
     match signal {
         libc::SIGTRAP if code == TRAP_BRKPT => Saved::AroundInt1,
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(saved(libc::SIGTRAP, SI_KERNEL, 3), Saved::Behind);
         assert_eq!(saved(libc::SIGSEGV, SI_KERNEL, OVERFLOW), Saved::Behind);
         assert_eq!(saved(libc::SIGSEGV, SI_KERNEL, 13), Saved::At);
-        // A refused system call raises nothing: the vector is that of whatever came before.
+        // A refused system call raises no exception: the vector is that of an earlier one.
         assert_eq!(saved(libc::SIGSYS, 1, 14), Saved::Behind);
         assert_eq!(saved(libc::SIGILL, 2, 6), Saved::At);
     }

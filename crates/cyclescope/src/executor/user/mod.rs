@@ -8,10 +8,10 @@
 //! functions can be called, as long as they make no system calls. Make the executor early: forking a program
 //! that uses much memory takes long (about 10 ms per GiB in small pages).
 //!
-//! A fault, a hang or a damaged fence ends the worker and is reported as what it was; the next batch gets a
-//! new one. This guards against random and careless code: stray stores, wild jumps, any instruction, any
-//! system call. It is no jail for an attacker: VMCALL and VMMCALL reach the hypervisor and nothing here
-//! sees them, and code that looks for the harness's own memory in its process will find it.
+//! A fault, a hang or a damaged fence ends the worker and is reported as a typed error; the next batch gets a
+//! new worker. This guards against random and careless code: stray stores, wild jumps, any instruction, any
+//! system call. It does not confine an attacker: VMCALL and VMMCALL reach the hypervisor unnoticed, and code that looks
+//! for the harness's own memory in its process will find it.
 
 mod areas;
 mod batch;
@@ -54,7 +54,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a worker may take to set itself up.
+/// Time limit for the set-up of a worker.
 const SETUP_TIME: Duration = Duration::from_secs(10);
 
 /// This executor on offer.
@@ -75,7 +75,7 @@ pub(crate) const OFFER: Offer = Offer {
     },
 };
 
-/// What a [`User`] executor can do on a machine.
+/// Capabilities of a [`User`] executor on a machine.
 pub fn capabilities(machine: &Machine) -> Capabilities {
     Capabilities {
         executor: OFFER.name,
@@ -118,7 +118,7 @@ impl User {
         User::spawn_on(machine, options)
     }
 
-    /// The same where the machine's facts are known already.
+    /// Makes an executor for a machine whose facts are known.
     pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<User, RunError> {
         if options.cpu >= MAX_CPUS {
             let why = format!("there is no CPU {}", options.cpu);
@@ -187,10 +187,10 @@ impl User {
         Ok(())
     }
 
-    /// Notes what pages the worker's areas have; an error where they are not those that were asked for.
+    /// Records the kinds of pages that the worker's areas got; an error where they are not the requested ones.
     fn check_areas(&mut self) -> Result<(), RunError> {
         let length = (self.status().address as usize).min(regions::SAMPLES);
-        // SAFETY: mapped as long as `self`; the worker has written so much there and waits.
+        // SAFETY: mapped as long as `self`; the worker has written this number of entries and waits.
         let text = unsafe { std::slice::from_raw_parts(self.regions.shared().samples, length) };
         self.areas.mapped(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
     }
@@ -230,7 +230,7 @@ impl User {
         }
         self.worker = Some(worker);
         self.areas.began();
-        // SAFETY: mapped as long as `self`; the worker has written so many samples and waits.
+        // SAFETY: mapped as long as `self`; the worker has written this number of samples and waits.
         Ok(unsafe { std::slice::from_raw_parts(self.regions.shared().first_sample(), samples) })
     }
 

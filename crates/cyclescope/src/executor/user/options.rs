@@ -1,18 +1,18 @@
-//! What a caller says about the worker.
+//! Options of the worker.
 
 use std::time::Duration;
 
-/// CPUs that can be named.
+/// Number of CPUs that a set can hold.
 pub(crate) const MAX_CPUS: usize = 1024;
 
-/// How to make an executor in user mode.
+/// Options of an executor in user mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOptions {
     /// The CPU that measured code runs on.
     pub cpu: usize,
     /// Whether programs read the core-cycles counter with RDPMC.
     pub counter: bool,
-    /// How long batches wait for another run on that CPU before they run beside it.
+    /// Time that batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
 }
 

@@ -1,6 +1,6 @@
-//! What the worker is told about the memory areas: how to make each, and which to make fresh.
+//! Orders to the worker about memory areas: how to make each, and which to make fresh.
 
-/// [`AreaSetup::register`] where none points into the area.
+/// Value of [`AreaSetup::register`] where no register points into the area.
 pub(super) const NO_REGISTER: usize = usize::MAX;
 
 /// How a worker makes an area.
@@ -21,11 +21,11 @@ pub(super) struct AreaSetup {
     pub(super) bytes: usize,
     pub(super) huge: bool,
     pub(super) backing: Backing,
-    /// The file that holds what the area holds at first.
+    /// File with the area's initial contents.
     pub(super) source: i32,
-    /// Where the worker maps it to copy from.
+    /// Address at which the worker maps the file to copy from.
     pub(super) source_at: u64,
-    /// How much there is to copy; over and over, where the area is larger.
+    /// Bytes of the initial contents, repeated where the area is larger.
     pub(super) source_bytes: usize,
     pub(super) register: usize,
 }

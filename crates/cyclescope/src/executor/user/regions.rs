@@ -38,7 +38,7 @@ pub(super) mod view {
     pub(in super::super) const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD;
     /// Where the region starts that cold programs read through.
     pub(in super::super) const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK + GUARD;
-    /// The page through which the kernel tells where the core-cycles counter is.
+    /// The page in which the kernel reports the number of the core-cycles counter.
     pub(in super::super) const COUNTER_AT: usize = EVICTION_AT + EVICTION + GUARD;
     pub(super) const LEN: usize = COUNTER_AT + GUARD;
 }
@@ -130,7 +130,7 @@ pub(super) fn reserve(at: Option<u64>, bytes: usize) -> Result<Mapping, Errno> {
         Some(at) => (at as usize as *mut core::ffi::c_void, flags | MapFlags::FIXED_NOREPLACE),
         None => (ptr::null_mut(), flags),
     };
-    // SAFETY: a new mapping where none is touches no other memory.
+    // SAFETY: a new mapping at free addresses touches no other memory.
     let start = unsafe { rustix::mm::mmap_anonymous(hint, bytes, ProtFlags::empty(), flags) }?;
     let mapping = Mapping { start: start.cast(), bytes };
     // Kernels before 4.17 take the address for a hint.

@@ -1,4 +1,4 @@
-//! What the worker gives up before it runs foreign code.
+//! The rights and resources that the worker gives up before it runs foreign code.
 //!
 //! The filter allows four system calls, and those only from one instruction of the harness;
 //! `clock_gettime` alone may come from anywhere, for the vDSO falls back to it. Everything else raises
@@ -32,7 +32,7 @@ pub(super) const STEPS: [&str; 12] = [
 
 /// The last two of them, which are not part of [`close`].
 pub(super) const STEP_COUNTER: u32 = 10;
-/// See [`STEP_COUNTER`].
+/// The last step, see [`STEP_COUNTER`].
 pub(super) const STEP_AREAS: u32 = 11;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -184,7 +184,7 @@ struct KernelSigaction {
 
 /// The kernel demands a restorer on x86-64; the handler never returns to it.
 const SA_RESTORER: u64 = 0x0400_0000;
-/// The alternate stack is used from its top whatever RSP is, inside that stack too.
+/// The alternate stack is used from its top for every value of RSP, inside that stack too.
 const SS_AUTODISARM: i32 = 1 << 31;
 
 unsafe fn take_signals(setup: &Setup) -> Result<(), (u32, i32)> {

@@ -1,4 +1,4 @@
-//! What a processor may see at one offset of some code.
+//! Decodes the instructions that a processor may execute at one offset of some code.
 //!
 //! Processors differ in the length of near branches with an operand-size prefix, so that an offset can hold two
 //! instructions. Bytes that the decoder does not know are not taken for a fault: a newer processor may know
@@ -6,7 +6,7 @@
 
 use iced_x86::{Code, Decoder, DecoderError, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess};
 
-/// Where the code is taken to stand: far from the 64 KiB that branches with 16-bit operands reach.
+/// Assumed address of the code: far from the 64 KiB that branches with 16-bit operands reach.
 const BASE: u64 = 0x1000_0000_0000;
 
 /// The longest instruction (Intel SDM vol. 2, 2.3.11).
@@ -27,27 +27,27 @@ const OPEN: [u8; 8] = [0x0f, 0x62, 0xc4, 0xc5, 0x8f, 0xd5, 0xc7, 0xff];
 pub(super) struct DecodedInstruction {
     /// The instruction, its address counted from [`BASE`].
     pub instruction: Instruction,
-    /// Whether every processor that has it takes these bytes for it.
+    /// Whether these bytes mean the instruction on every processor that has it.
     pub sure: bool,
-    /// Whether a LOCK prefix stands in front of it, valid there or not.
+    /// Whether the instruction has a LOCK prefix, valid or not.
     pub locked: bool,
     /// The general registers that it writes to.
     pub writes: u16,
 }
 
-/// What an offset holds.
+/// The decoded contents of an offset.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
     /// One instruction, or two where processors differ; none where all raise a fault.
     Instructions(Vec<DecodedInstruction>),
     /// Bytes that the decoder does not know.
     Unknown,
-    /// An instruction that goes on behind the code's end.
+    /// An instruction that continues past the end of the code.
     Cut,
 }
 
-/// Decodes at any offset. Always as 64-bit code: a far branch to a smaller code segment has nothing to go to, since
-/// addresses there end where the capsule has not begun.
+/// Decodes at any offset, always as 64-bit code: a far branch to a smaller code segment faults, since addresses there
+/// end below the capsule.
 pub(super) struct Offsets<'a> {
     bytes: &'a [u8],
     factory: InstructionInfoFactory,
@@ -58,7 +58,7 @@ impl<'a> Offsets<'a> {
         Offsets { bytes, factory: InstructionInfoFactory::new() }
     }
 
-    /// What stands at an offset inside of the code.
+    /// The contents of an offset inside the code.
     pub(crate) fn at(&mut self, offset: usize) -> Found {
         let rest = &self.bytes[offset..self.bytes.len().min(offset + LONGEST)];
         let mut instructions: Vec<DecodedInstruction> = Vec::new();
@@ -102,8 +102,8 @@ impl<'a> Offsets<'a> {
         opcode.is_some_and(|opcode| FAULTS.contains(opcode))
     }
 
-    /// The instruction that goes on behind the end, as far as all that it may become are alike; none where its
-    /// opcode is not complete.
+    /// The instruction that continues past the end, as far as all its possible completions agree; `None` where its
+    /// opcode is incomplete.
     pub(crate) fn completed(&mut self, offset: usize) -> Option<Found> {
         let rest = &self.bytes[offset..];
         let opcode = rest.get(prefixes(rest).len())?;
@@ -116,7 +116,7 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// The offset that a direct branch leads to, which may be outside of the code.
+/// The target offset of a direct branch, which may be outside the code.
 pub(super) fn target(instruction: &Instruction) -> i64 {
     instruction.near_branch_target().wrapping_sub(BASE) as i64
 }

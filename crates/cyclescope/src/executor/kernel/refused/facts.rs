@@ -1,9 +1,9 @@
-//! What is known of the registers' values before the code runs, wherever it came from.
+//! Facts about register values that hold before the code runs, on every path.
 
 use super::decode::DecodedInstruction;
 use iced_x86::{Code, OpKind, Register};
 
-/// What is known of one register.
+/// Known facts about the value of one register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Fact {
     /// Nothing.
@@ -19,18 +19,18 @@ pub(super) enum Fact {
     Xcr0High,
 }
 
-/// What is known of the 16 general registers.
+/// Known facts about the 16 general registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Facts([Fact; 16]);
 
 const EAX: usize = 0;
 const ECX: usize = 1;
 const EDX: usize = 2;
-/// R15, which counts a loop's turns.
+/// R15, which counts a loop's iterations.
 pub(super) const COUNTER: usize = 15;
 
 impl Facts {
-    /// Takes back what the other way to here does not agree with; whether that was anything.
+    /// Drops the facts that another path does not confirm; returns whether any were dropped.
     pub(crate) fn meet(&mut self, other: &Facts) -> bool {
         let before = *self;
         for (own, other) in self.0.iter_mut().zip(&other.0) {
@@ -54,12 +54,12 @@ impl Facts {
         }
     }
 
-    /// Whether a register holds what was read from CR0.
+    /// Whether a register holds a value that was read from CR0.
     pub(crate) fn is_cr0(&self, register: Register) -> bool {
         register.is_gpr64() && self.0[register.number()] == Fact::Cr0
     }
 
-    /// Whether XSETBV would write what is there.
+    /// Whether XSETBV would write the current value.
     pub(crate) fn is_xcr0(&self) -> bool {
         self.ecx() == Some(0) && self.0[EAX] == Fact::Xcr0Low && self.0[EDX] == Fact::Xcr0High
     }

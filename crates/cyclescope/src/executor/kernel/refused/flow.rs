@@ -1,4 +1,4 @@
-//! Where direct branches lead in one stretch of code, and what is known of the registers there.
+//! The control flow of direct branches in one stretch of code, and the register facts at each offset.
 
 use super::decode::{DecodedInstruction, Found, LONGEST, Offsets, target};
 use super::facts::{COUNTER, Facts};
@@ -6,14 +6,14 @@ use super::instruction::{self, is_direct, is_indirect};
 use super::reason::Reason;
 use iced_x86::{FlowControl, Mnemonic};
 
-/// A stretch of code after every way through it was followed.
+/// A stretch of code after every path through it was followed.
 pub(super) struct Flow<'a> {
     bytes: &'a [u8],
     looped: bool,
     offsets: Offsets<'a>,
-    /// What stands at the offsets that were reached.
+    /// The contents of the offsets that were reached.
     found: Vec<Option<Found>>,
-    /// What is known there; the last one is the stretch's end.
+    /// The register facts at each offset; the last one is the stretch's end.
     facts: Vec<Option<Facts>>,
     open: Vec<usize>,
 }
@@ -26,7 +26,7 @@ pub(super) struct At {
 }
 
 impl<'a> Flow<'a> {
-    /// Follows all ways from the stretch's start; a looped one starts again after its end.
+    /// Follows all paths from the stretch's start; a looped one starts again after its end.
     pub(crate) fn through(bytes: &'a [u8], looped: bool, entry: Facts) -> Flow<'a> {
         let mut flow = Flow {
             bytes,
@@ -90,18 +90,18 @@ impl<'a> Flow<'a> {
         usize::try_from(target(&decoded.instruction)).ok().filter(|target| *target <= self.bytes.len())
     }
 
-    /// What is known at the stretch's end; nothing where no way was found to it.
+    /// The register facts at the stretch's end; none of them where no path reaches it.
     pub(crate) fn exit(&self) -> Facts {
         self.facts[self.bytes.len()].unwrap_or_default()
     }
 
-    /// Whether a branch was reached that may lead to anywhere.
+    /// Whether an indirect branch was reached.
     pub(crate) fn is_indirect(&self) -> bool {
         self.instructions().any(|(_, decoded)| is_indirect(&decoded.instruction))
     }
 
-    /// Whether every way that enters at the start leaves at the end, so that copies of the stretch only follow each
-    /// other.
+    /// Whether every path that enters at the start leaves at the end, so that copies of the stretch run one after
+    /// another.
     pub(crate) fn is_closed(&self) -> bool {
         let cut = self.found.iter().flatten().any(|found| matches!(found, Found::Cut));
         let leaves =
@@ -122,7 +122,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// The first offset that is refused. `lone`: nothing could end a loop without an end.
+    /// The first offset that is refused. `lone`: no second CPU could end an endless loop.
     pub(crate) fn refused(&self, lone: bool) -> Option<At> {
         let reached = self.found.iter().zip(&self.facts).enumerate();
         reached.into_iter().find_map(|(offset, (found, facts))| {

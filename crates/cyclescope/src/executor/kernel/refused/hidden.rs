@@ -1,4 +1,4 @@
-//! Code that an indirect branch can reach: every offset counts, and nothing is known of the registers.
+//! Code that an indirect branch can reach: every offset counts, and no register facts hold.
 
 use super::decode::{Found, Offsets};
 use super::facts::Facts;
@@ -6,7 +6,7 @@ use super::flow::At;
 use super::instruction::always;
 use super::reason::Reason;
 
-/// The first offset of all that is refused.
+/// The first refused offset.
 pub(super) fn refused(bytes: &[u8]) -> Option<At> {
     let mut offsets = Offsets::new(bytes);
     (0..bytes.len()).find_map(|offset| {

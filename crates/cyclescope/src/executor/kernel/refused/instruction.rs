@@ -1,4 +1,4 @@
-//! One instruction, with what is known before it: is it refused?
+//! Whether one instruction is refused, by the register facts before it.
 
 use super::decode::{self, DecodedInstruction};
 use super::facts::{COUNTER, Facts};
@@ -9,7 +9,7 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 /// The vector of a non-maskable interrupt.
 const NMI: u8 = 2;
 
-/// Why an instruction is refused, whatever machine it runs on.
+/// Why an instruction is refused on every machine.
 pub(super) fn always(instruction: &Instruction, facts: &Facts) -> Option<Reason> {
     let mnemonic = instruction.mnemonic();
     if let Some((reason, _)) = REFUSED.iter().find(|(_, list)| list.contains(&mnemonic)) {
@@ -70,19 +70,19 @@ pub(super) fn alone(decoded: &DecodedInstruction, counted: bool) -> Option<Reaso
     (counted && decoded.writes & (1 << COUNTER) != 0).then_some(Reason::LoneCounter)
 }
 
-/// Whether it leads to an offset that its bytes tell.
+/// Whether the instruction is a direct near branch.
 pub(super) fn is_direct(instruction: &Instruction) -> bool {
     let near = [OpKind::NearBranch16, OpKind::NearBranch32, OpKind::NearBranch64];
     near.contains(&instruction.op0_kind())
 }
 
-/// Whether it leads to where its bytes do not tell.
+/// Whether the instruction is an indirect branch.
 pub(super) fn is_indirect(instruction: &Instruction) -> bool {
     let branches = [FlowControl::IndirectBranch, FlowControl::IndirectCall, FlowControl::Return];
     branches.contains(&instruction.flow_control()) || is_far(instruction)
 }
 
-/// Whether it can lead to a code segment of another size.
+/// Whether the instruction can branch to a code segment of another size.
 fn is_far(instruction: &Instruction) -> bool {
     let returns = [Mnemonic::Retf, Mnemonic::Iret, Mnemonic::Iretd, Mnemonic::Iretq];
     returns.contains(&instruction.mnemonic())

@@ -1,11 +1,11 @@
-//! Which instructions are refused whatever their operands, which privileged ones are allowed, and which
+//! Lists of the instructions that are refused with all operands, of the allowed privileged ones, and of the allowed
 //! model-specific registers. `docs/kernel-safety.md` shows the same lists; a test compares them.
 
 use super::reason::Reason;
 use iced_x86::Mnemonic;
 use iced_x86::Mnemonic::*;
 
-/// Instructions that are refused whatever their operands.
+/// Instructions that are refused with all operands.
 pub(super) const REFUSED: &[(Reason, &[Mnemonic])] = &[
     (Reason::MachineStatus, &[Lmsw]),
     (Reason::DescriptorTables, &[Lgdt, Lidt, Lldt, Ltr]),
@@ -84,7 +84,7 @@ pub(super) const REFUSED: &[(Reason, &[Mnemonic])] = &[
 ];
 
 /// Privileged instructions that run: everything that they change is restored, or not changed for good.
-/// [`super::instruction`] looks closer at moves, RDMSR, WRMSR and XSETBV.
+/// [`super::instruction`] also checks the operands of moves, RDMSR, WRMSR and XSETBV.
 pub(super) const ALLOWED: &[Mnemonic] = &[
     Mov, Rdmsr, Wrmsr, Xsetbv, Clts, Wbinvd, Wbnoinvd, Invlpg, Invpcid, Cli, Sti, Swapgs, Stac, Clac, Xsaves,
     Xsaves64,

@@ -1,11 +1,11 @@
 //! Code that ring 0 would not survive, refused before it runs.
 //!
 //! The kernel module runs code in page tables of its own, where an exception or interrupt ends it and the
-//! processor's state is restored. This finds what that does not save: instructions whose effect stays, or that
-//! need no fault to do harm. It follows every direct branch, into the middle of instructions too, and the few
-//! facts on registers that make some privileged instructions harmless. One reachable indirect branch, and each
-//! offset counts. Its limits: the program's own code around the snippet is trusted, and so is that memory
-//! areas and stack can't be executed.
+//! processor's state is restored. This check finds what that does not cover: instructions whose effect persists, or
+//! that do harm without a fault. It follows every direct branch, into the middle of instructions too, and the few
+//! register facts that make some privileged instructions harmless. If an indirect branch is reachable, every offset
+//! counts. Its limits: it trusts the program's own code around the snippet, and that memory areas and stack cannot be
+//! executed.
 
 mod decode;
 mod facts;
@@ -39,7 +39,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// What messages call it.
+    /// Name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Part::Init => "init code",
@@ -64,10 +64,10 @@ pub struct Refusal {
     pub hidden: bool,
 }
 
-/// What surrounds the code.
+/// The surroundings of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rules {
-    /// No second CPU is there, so that nothing can end a loop without an end.
+    /// There is no second CPU, so that nothing can end an endless loop.
     pub lone_cpu: bool,
 }
 
@@ -98,11 +98,11 @@ impl<'a> From<&'a Program> for Judged<'a> {
     }
 }
 
-/// How many copies show what any number of them would. What is known of ECX is the same from the second on, what
-/// hangs on it (XGETBV's result) from the third.
+/// Number of copies whose verdict holds for any number: facts about ECX are the same from the second copy on, facts
+/// that depend on it (XGETBV's result) from the third.
 const ENOUGH: usize = 4;
 
-/// Whether code may run in ring 0; the first thing against it if not.
+/// Checks whether code may run in ring 0; the error is the first refused instruction.
 pub fn judge<'a>(code: impl Into<Judged<'a>>, rules: Rules) -> Result<(), Refusal> {
     let code = code.into();
     let closed = Flow::through(code.snippet, false, Facts::default()).is_closed();
@@ -111,7 +111,7 @@ pub fn judge<'a>(code: impl Into<Judged<'a>>, rules: Rules) -> Result<(), Refusa
 }
 
 impl Judged<'_> {
-    /// With so many copies to follow the flow through, and so many to look at each offset of.
+    /// The check with the numbers of copies whose flow is followed, and of copies whose offsets are all checked.
     fn judge(&self, rules: Rules, flowing: usize, looked_at: usize) -> Result<(), Refusal> {
         let init = Flow::through(self.init, false, Facts::default());
         let mut entry = init.exit();

@@ -45,17 +45,17 @@ pub enum Reason {
     FalseNmi,
     /// Instructions of few or old processors.
     Vendor,
-    /// A privileged instruction that nothing else is said of.
+    /// A privileged instruction that no other reason covers.
     Unlisted,
     /// Bytes that the decoder does not know.
     UnknownEncoding,
     /// A direct branch out of the code.
     BranchLeaves,
-    /// An instruction that goes on behind the code's end.
+    /// An instruction that continues past the end of the code.
     CutOff,
     /// One CPU: a branch back.
     LoneBackward,
-    /// One CPU: a branch to anywhere.
+    /// One CPU: an indirect branch.
     LoneIndirect,
     /// One CPU: a repeated string instruction.
     LoneRepeat,

@@ -1,4 +1,4 @@
-//! Where memory accesses go, as far as code tells without being run.
+//! Addresses of memory accesses, as far as they are known without running the code.
 //!
 //! An address is a symbol and an offset: what its base register held at first, and what was added since. Copies
 //! and additions of constants are followed, so that two base registers may be known to hold one address. Any other

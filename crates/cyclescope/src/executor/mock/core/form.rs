@@ -195,7 +195,7 @@ fn may_be_false(operands: &Operands) -> bool {
 }
 
 fn memory(sets: &PortSets, operands: &Operands, instruction: &Instruction, key: &FormKey) -> Vec<Work> {
-    // A gather or scatter goes to memory for each element; four stand for all numbers of them.
+    // A gather or scatter accesses memory for each element; four represent every number of elements.
     let each = if instruction.is_vsib() { 4 } else { 1 };
     let load = Work { set: sets.load, cycles: 1 };
     let store = Work { set: sets.store, cycles: if key.locked() { LONGEST as u8 } else { 1 } };

@@ -1,9 +1,9 @@
-//! What tells one form of an instruction from another on the planted machine.
+//! The key of an instruction form on the planted machine.
 
 use crate::random::{Random, mix};
 use iced_x86::{Code, Instruction, OpKind, Register};
 
-/// What tells one form from another.
+/// The properties that distinguish forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FormKey {
     code: Code,

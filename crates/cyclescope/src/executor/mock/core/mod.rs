@@ -1,9 +1,9 @@
 //! A simulated core that reads machine code: it proves studies that build programs and measure instructions.
 //!
-//! Unlike [`Simulated`](super::Simulated), which is told what a program costs, it decodes what it is given and finds
-//! out how long that takes on a planted machine, a [`CoreModel`]: µops that issue in order, some in a cycle, wait for
-//! their inputs, compete for ports, and have a latency from each input to each output. Whatever a study measures
-//! on it can be compared with what was planted.
+//! Unlike [`Simulated`](super::Simulated), whose scenario contains the costs, it decodes programs and computes their
+//! durations on a planted machine, a [`CoreModel`]: µops that issue in order, some in a cycle, wait for
+//! their inputs, compete for ports, and have a latency from each input to each output. Every measured value can be
+//! compared with the planted one.
 //!
 //! Its limits: there are dependencies and timing, but no values. No branch is taken but the loop's own and those
 //! that always are; loads hit the cache; what depends on data, such as repeat counts, is a constant; code placement and
@@ -42,14 +42,14 @@ use hashing::QuickMap;
 use pace::Pace;
 use pipeline::Pipeline;
 
-/// Programs whose pace is remembered from batch to batch: a ruler comes back in each.
+/// Number of programs whose durations are cached over batches: the ruler runs in each.
 const REMEMBERED: usize = 256;
 
-/// A simulated core as an executor: it decodes programs and finds out how long they take on a [`CoreModel`].
+/// A simulated core as an executor: it decodes programs and computes their durations on a [`CoreModel`].
 ///
 /// It knows dependencies and timing, but no values. Loads hit the cache, conditional branches are not taken, repeat
 /// counts are a constant. Two addresses are the same where their base and index registers come from the same ones by
-/// copies and added constants; whatever else is written to a register is taken to leave its value alone.
+/// copies and added constants; every other write is assumed to leave a register's value unchanged.
 #[derive(Debug)]
 pub struct SimulatedCore {
     forms: Forms,
@@ -91,12 +91,12 @@ impl SimulatedCore {
         &self.forms.model
     }
 
-    /// µops that were simulated so far.
+    /// Number of µops simulated since the core was made.
     pub fn simulated_uops(&self) -> u64 {
         self.pipeline.count
     }
 
-    /// Core cycles of a program's body, readings apart.
+    /// Core cycles of a program's body, without readings.
     ///
     /// # Panics
     ///
@@ -117,7 +117,7 @@ impl SimulatedCore {
         pace
     }
 
-    /// By which factor a program is slower in a layout.
+    /// Factor by which a program is slower in a layout.
     fn mode(&self, program: &Program, layout: &Layout) -> f64 {
         let mode = self.instrument.scenario().layout.mode;
         let Some(Mode { probability, factor, by_program }) = mode else { return 1.0 };

@@ -10,7 +10,7 @@ use iced_x86::Register;
 /// registers in lower case (`rax`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreModel {
-    /// What the figures of all instructions follow from.
+    /// Seed of the figures of all instructions.
     pub seed: u64,
     /// µops that issue in a cycle; more than there are integer ports.
     pub width: u32,
@@ -28,11 +28,11 @@ pub struct CoreModel {
     pub imul_latency: u32,
     /// From an address to a general register.
     pub load_latency: u32,
-    /// By how much loads of vectors take longer.
+    /// Additional latency of vector loads.
     pub vector_load_extra: u32,
     /// From a store's data until it can be forwarded; vectors take one more.
     pub store_latency: u32,
-    /// From there to what was loaded.
+    /// From there to the loaded value.
     pub forward_latency: u32,
     /// The same where the load covers more than one store wrote.
     pub blocked_latency: u32,
@@ -49,7 +49,7 @@ pub struct CoreModel {
     pub eliminates_64: bool,
     /// Whether moves of xmm, ymm and zmm registers are eliminated.
     pub eliminates_vectors: [bool; 3],
-    /// What LFENCE and its like take.
+    /// Duration of LFENCE and similar instructions.
     pub serialize_latency: u32,
 }
 
@@ -99,7 +99,7 @@ impl CoreModel {
         })
     }
 
-    /// Whether moves to such a register are eliminated.
+    /// Whether moves to a register of this kind are eliminated.
     pub(super) fn eliminates(&self, register: Register) -> bool {
         let [xmm, ymm, zmm] = self.eliminates_vectors;
         match register {

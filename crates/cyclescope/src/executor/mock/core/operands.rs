@@ -1,7 +1,7 @@
-//! What an instruction reads and writes, in the terms of an instruction table.
+//! Inputs and outputs of an instruction, in the terms of an instruction table.
 //!
-//! The database tells it for an instance with registers that differ from each other and from all that the
-//! instruction implies; otherwise `add rax, rax` would have one operand and `mul rax` none beside the implied ones.
+//! The database is queried for an instance with registers that differ from each other and from all implied ones;
+//! otherwise `add rax, rax` would have one operand and `mul rax` none beside the implied ones.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, OpKind, Register, RflagsBits,
@@ -19,7 +19,7 @@ pub(super) enum Slot {
     Mask,
     /// The registers of an address.
     Address,
-    /// What is in memory.
+    /// The contents of memory.
     Memory,
 }
 
@@ -38,7 +38,7 @@ impl Slot {
     }
 }
 
-/// The condition codes of x87, but the one that tells of the stack.
+/// The condition codes of x87, without the one that reports stack faults.
 const CONDITIONS: u32 = RflagsBits::C0 | RflagsBits::C2 | RflagsBits::C3;
 
 /// Flags that are renamed together.

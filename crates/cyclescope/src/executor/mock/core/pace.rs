@@ -1,7 +1,7 @@
-//! How long a body takes, for any number of iterations.
+//! The duration of a body for any number of iterations.
 //!
-//! Some iterations are run; once their durations repeat with a short period, the rest follow from it. A body that takes
-//! another pace after hundreds of iterations is told wrong, by less than one per cent (one in forty random bodies).
+//! Some iterations are run; once their durations repeat with a short period, the rest follow from it. The result is
+//! wrong, by less than one per cent, where the rate changes after hundreds of iterations (one in forty random bodies).
 
 use super::body::{Body, Forms};
 use super::pipeline::Pipeline;
@@ -10,7 +10,7 @@ use crate::program::Program;
 /// Durations that have to repeat themselves. A rate with a denominator of up to eight, which is what ports and issue
 /// make, has at most seven equal ones in a row that are not all equal.
 const REPEATED: usize = 8;
-/// The longest period that is looked for.
+/// The longest period that is searched for.
 const LONGEST_PERIOD: usize = 8;
 /// Periods that a repetition spans at least.
 const PERIODS: usize = 2;
@@ -55,7 +55,7 @@ impl Pace {
         Pace { done, further }
     }
 
-    /// Core cycles of so many iterations.
+    /// Core cycles of this number of iterations.
     pub(super) fn cycles(&self, program: &Program, loop_count: u64) -> f64 {
         let iterations = if program.looped() { loop_count as usize } else { 1 };
         if let Some(done) = self.done.get(iterations) {

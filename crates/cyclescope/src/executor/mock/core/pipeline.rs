@@ -29,9 +29,9 @@ pub(super) struct Pipeline {
     /// The cycle in which µops issue, and how many did.
     cycle: u32,
     issued: u32,
-    /// When the youngest instruction so far leaves the window.
+    /// Cycle in which the youngest instruction leaves the window.
     retired: u32,
-    /// When everything so far is done.
+    /// Cycle in which all instructions are done.
     done: u32,
     /// The x87 register that is at the top.
     top: u16,

@@ -87,7 +87,7 @@ fn subsets(all: Mask) -> Vec<Mask> {
     subsets
 }
 
-/// Work keeps a port for so many cycles at most.
+/// Largest number of cycles for which work keeps a port.
 pub(super) const LONGEST: usize = 8;
 
 /// What one µop asks of the ports.

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Instructions of which only the first operand is written; `{}` stands for it.
+/// Instructions of which only the first operand is written, with `{}` in its place.
 const WRITERS: [&str; 16] = [
     "vaddps {x}, xmm14, xmm15",
     "vpshufb {x}, xmm14, xmm15",
