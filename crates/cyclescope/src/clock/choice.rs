@@ -1,11 +1,11 @@
-//! Which timing methods are preferred where nothing speaks against them. Whether one works is for the executor to say
-//! ([`Capabilities::require`](crate::executor::Capabilities::require)).
+//! The order of preference of timing methods. Whether one works is decided by
+//! [`Capabilities::require`](crate::executor::Capabilities::require).
 
 use super::ALL;
 use super::method::Clock;
 use crate::machine::features::Features;
 
-/// Methods from the most preferred down: fenced on both sides, and cheap.
+/// Methods, the most preferred first: fenced on both sides, and cheap.
 ///
 /// LFENCE comes first where it waits for earlier instructions; SERIALIZE orders on every processor that has
 /// it; RDTSCP waits everywhere, and only LFENCE delays what follows it. Methods with CPUID are never

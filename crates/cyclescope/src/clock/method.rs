@@ -1,4 +1,4 @@
-//! What a timing method is: data, from which all else that must be known about it follows.
+//! A timing method as data, from which all its other properties follow.
 
 use super::step::Step;
 use crate::asm::Emitter;
@@ -8,8 +8,8 @@ use crate::machine::tsc_step::step_ticks;
 use crate::unit::Unit;
 use iced_x86::{CpuidFeature, Register};
 
-/// What a method promises about the code around its readings, the five faults of which
-/// `docs/how-it-measures.md` speaks. What a method does not promise may still not happen on a given core.
+/// Ordering promises of a method for the code around its readings: each excludes one of the five faults in
+/// `docs/how-it-measures.md`. A fault that is not excluded may still not occur on a given core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Promises {
     /// Code before the pair has executed when the start is read.
@@ -32,13 +32,13 @@ pub struct Clock {
     /// Names that the documents it comes from suggest, `paper-` for Intel's paper and `notes-` for the notes on
     /// RDTSC(P).
     pub also: &'static [&'static str],
-    /// One line on what it is good for, and what it does not order.
+    /// One line on its use, and on what it does not order.
     pub about: &'static str,
     /// Where it was described.
     pub source: &'static str,
     /// The unit of its readings.
     pub counts: Unit,
-    /// What it orders.
+    /// Its ordering promises.
     pub promises: Promises,
     /// The steps before the body. Exactly one of them is [`Step::Store`].
     pub start: &'static [Step],

@@ -91,7 +91,7 @@ fn clobbered_registers_are_saved_before_and_loaded_after() {
     }
 }
 
-/// The code of a clock's start and end, without an operand's address: what stands between the entry of an empty
+/// The code of a clock's start and end, without an operand's address: the bytes between the entry of an empty
 /// program and its exit, references to the context zeroed.
 fn sides(clock: &Clock) -> [String; 2] {
     let hex = |emit: fn(&Clock, &mut Emitter)| {

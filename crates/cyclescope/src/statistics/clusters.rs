@@ -1,4 +1,4 @@
-//! Modes among a few dozen estimates: groups with gaps between them that chance does not make.
+//! Modes among a few dozen estimates: groups separated by gaps too wide for chance.
 
 /// Fewest members of a mode: two equal values happen by chance, and a single one is an outlier.
 const FEWEST: usize = 3;
@@ -9,7 +9,7 @@ const MOST_MODES: usize = 4;
 /// Splits values into their modes, lowest first; each holds the indices of its values in ascending order.
 ///
 /// The rule: cut the sorted values at their widest gaps, at three, else two, else one of them, so that every
-/// group keeps at least three members. The cuts stand if each gap is wide against the spread within groups:
+/// group keeps at least three members. The cuts are kept if each gap is wide compared with the spread within groups:
 ///
 /// ```text
 ///     gap / (s √(1/k + 1/l)) ≥ 4.7 + 40/n
@@ -19,8 +19,8 @@ const MOST_MODES: usize = 4;
 /// or `scale` where that is larger. Otherwise all values are one group; so are fewer than six. An outlier
 /// belongs to its neighbours' group.
 ///
-/// `scale` is a spread that means nothing, such as the standard error of the values: smaller gaps would
-/// split values that agree by accident. Zero if nothing is known.
+/// `scale` is an insignificant spread, such as the standard error of the values: it prevents that values which agree by
+/// accident are split at smaller gaps. Zero if unknown.
 ///
 /// The threshold is fitted to simulation (the tests repeat it): with `scale` zero, at most 1 of 100 samples
 /// of 8 to 64 values from a normal, uniform or exponential distribution is split. Few values carry little
@@ -39,7 +39,7 @@ pub(crate) fn clusters(values: &[f64], scale: f64) -> Vec<Vec<usize>> {
     groups(&order, &cuts).into_iter().filter(|group| !group.is_empty()).map(<[usize]>::to_vec).collect()
 }
 
-/// Where so many of the widest gaps are, in ascending order, if that leaves enough members everywhere.
+/// The positions of the `count` widest gaps in ascending order, if every group then has enough members.
 fn widest_gaps(sorted: &[f64], count: usize) -> Option<Vec<usize>> {
     let last = sorted.len().checked_sub(FEWEST)?;
     let mut gaps: Vec<usize> = (FEWEST..=last).collect();
@@ -106,7 +106,7 @@ mod tests {
         }
     }
 
-    /// How many of a sample's two groups of normal values, so many deviations apart, are found exactly.
+    /// Number of samples whose two groups of normal values, this many deviations apart, are found exactly.
     fn found(low: usize, high: usize, apart: f64) -> f64 {
         let mut random = Random::new(12);
         let exact = |random: &mut Random| {

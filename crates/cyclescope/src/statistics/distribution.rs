@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// From so many degrees of freedom on, Fisher's expansion around the normal quantile is exact to 1e-10.
+/// Degrees of freedom from which Fisher's expansion around the normal quantile is exact to 1e-10.
 const NEARLY_NORMAL: f64 = 1e5;
 
 /// The standard normal quantile: M. J. Wichura, algorithm AS 241, routine PPND16, "The percentage points of

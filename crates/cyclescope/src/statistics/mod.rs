@@ -1,8 +1,8 @@
-//! Statistics of small samples: means, quantiles, intervals that earn their name, and modes.
+//! Statistics of small samples: means, quantiles, confidence intervals, and modes.
 //!
-//! Pure functions of plain numbers. They assume independent values: what to feed them (one value a layout,
-//! say, and not one a call) is the caller's business. The t-intervals also assume values that are roughly
-//! normal; with eight or more layouts that are not wildly skewed they hold their confidence well.
+//! Pure functions of plain numbers. They assume independent values; the caller chooses them (such as one value a
+//! layout, and not one a call). The t-intervals also assume values that are roughly normal; with eight or more layouts
+//! that are not strongly skewed their coverage is close to the confidence.
 
 mod clusters;
 mod distribution;
@@ -14,7 +14,7 @@ pub(crate) use distribution::{normal_quantile, t_quantile};
 pub(crate) use order::median_interval;
 pub(crate) use trimmed::trimmed_interval;
 
-/// A value and the interval that holds the truth with a stated confidence.
+/// A value and the interval that contains the true value with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Interval {
     /// The estimate.
@@ -31,7 +31,7 @@ impl Interval {
         Interval { value, low: value - margin, high: value + margin }
     }
 
-    /// Half of its width.
+    /// Half of the interval's width.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -42,7 +42,7 @@ impl Interval {
         Interval { low: self.value - share(self.low), high: self.value + share(self.high), ..self }
     }
 
-    /// Whether it holds this number.
+    /// Whether the interval contains this number.
     pub fn contains(&self, number: f64) -> bool {
         self.low <= number && number <= self.high
     }
@@ -95,7 +95,7 @@ pub fn median(values: &mut [f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// Student's interval for the mean of the population that the values come from; none of fewer than two.
+/// Student's interval for the mean of the population that the values come from; `None` for fewer than two values.
 pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     if values.len() < 2 {
         return None;
@@ -105,8 +105,8 @@ pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval::around(mean(values), t_margin(error, count - 1.0, confidence)))
 }
 
-/// Welch's interval for the mean of `a`'s population less that of `b`'s, whose variances may differ; none
-/// where either has fewer than two values.
+/// Welch's interval for the mean of `a`'s population less that of `b`'s, whose variances may differ; `None` where
+/// either has fewer than two values.
 ///
 /// B. L. Welch, "The generalization of Student's problem when several different population variances are
 /// involved", Biometrika 34 (1947).

@@ -3,7 +3,7 @@
 use super::{Interval, quantile};
 
 /// The median of values, and the narrowest pair of them, equally far from both ends, that holds the population's median
-/// at least as often as asked for. It assumes nothing about the distribution. None of too few values: six for 95 %.
+/// with the requested confidence at least, for every distribution. `None` for too few values: 95 % needs six.
 ///
 /// W. R. Thompson, "On confidence ranges for the median and other expectation distributions", Annals of Mathematical
 /// Statistics 7 (1936).
@@ -11,7 +11,7 @@ pub(crate) fn median_interval(values: &[f64], confidence: f64) -> Option<Interva
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let tail = (1.0 - confidence) / 2.0;
-    // The chance that so many values or fewer lie below the median: a fair coin's.
+    // The chance that this number of values or fewer lie below the median: a fair coin's.
     let mut chance = 0.5f64.powi(sorted.len() as i32);
     let (mut outside, mut cut) = (chance, None);
     for below in 0..sorted.len() / 2 {
@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_tables() {
-        // Ranks for 95 % (any table of the sign test): none of 5, 1 and 6 of 6, 2 and 9 of 10, 4 and 13 of 16, 6 and 15 of 20.
+        // Ranks for 95 % (any table of the sign test): none of 5, 1 and 6 of 6, 2 and 9 of 10, 4 and 13 of 16, 6 and 15
+        // of 20.
         let ranks = |count: usize| {
             let values: Vec<f64> = (1..=count).map(|value| value as f64).collect();
             median_interval(&values, 0.95).map(|interval| (interval.low, interval.high))

@@ -1,4 +1,4 @@
-//! Means that a few wild values do not move.
+//! Means that a few outliers do not change.
 
 use super::{Interval, mean, sample_variance, t_margin};
 
@@ -7,7 +7,7 @@ use super::{Interval, mean, sample_variance, t_margin};
 const TRIMMED: f64 = 0.2;
 
 /// Yuen's interval for the trimmed mean of the population that the values come from, where a fifth is left out at each
-/// end; that is its mean where it is symmetric. None of fewer than five values.
+/// end; for a symmetric population that is its mean. `None` for fewer than five values.
 ///
 /// K. K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61 (1974).
 pub(crate) fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interval> {
