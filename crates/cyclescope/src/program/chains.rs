@@ -1,4 +1,4 @@
-//! Machine code of known cost in core cycles: what the ruler is made of, and what a simulated machine knows it by.
+//! Machine code of known cost in core cycles: the chains of the ruler, by which a simulated machine recognizes it.
 
 /// `add eax, eax`: register operands, for some cores fold the addition of an immediate at rename.
 pub(crate) const ADD: &[u8] = &[0x01, 0xc0];

@@ -1,4 +1,4 @@
-//! Cold starts: what a program throws out of caches and translation buffers before its first reading.
+//! Cold starts: what a program evicts from caches and translation buffers before its first reading.
 
 use crate::asm::Emitter;
 use crate::context::{AREA_REGISTERS, Context, EVICTION_PAGES};
@@ -9,19 +9,19 @@ use std::mem::offset_of;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Cold {
     /// The snippet's code is in no cache: its lines are flushed before each run. It begins at a cache line, and
-    /// NOPs fill its last one, so that the reading after it stands in a line that is not cold.
+    /// NOPs fill its last one, so that the reading after it is in a line that is not cold.
     pub code: bool,
     /// Memory within 4 KiB of where R14, RDI, RSI, RSP and RBP point first is in no cache.
     pub data: bool,
-    /// Branch predictors have never met the body's addresses: each run has an address of its own. Its code is
-    /// then new to the caches nearest to the core, too.
+    /// Branch predictors have never seen the body's addresses: each run has an address of its own. Its code is then
+    /// also absent from the caches nearest to the core.
     pub branches: bool,
     /// Data translations are in no buffer, code translations in no second-level one: more pages are read than
     /// it holds.
     pub tlb: bool,
 }
 
-/// Bytes of a cache line, of every x86-64 core so far.
+/// Bytes of a cache line on all x86-64 cores.
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 /// Bytes around each area's register that are flushed.
@@ -35,12 +35,12 @@ impl Cold {
         self != Cold::default()
     }
 
-    /// Bytes that the body has to be filled up with.
+    /// Bytes of padding after the body.
     pub(super) fn filling(self, body: usize) -> usize {
         if self.code { body.next_multiple_of(LINE) - body } else { 0 }
     }
 
-    /// Emits the evictions, before a body of so many bytes.
+    /// Emits the evictions, before a body of this length in bytes.
     ///
     /// ```text
     ///     mov  rax, [eviction]             ; tlb

@@ -20,7 +20,7 @@ use crate::context::Context;
 use iced_x86::{Code, Register};
 use std::mem::offset_of;
 
-/// What a program is made from.
+/// The parts of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Recipe<'a> {
     /// The timing method.
@@ -31,7 +31,7 @@ pub struct Recipe<'a> {
     pub init: &'a [u8],
     /// The snippet's machine code.
     pub snippet: &'a [u8],
-    /// How many copies of the snippet the body holds.
+    /// Copies of the snippet in the body.
     pub copies: usize,
     /// Whether the body runs in a loop counted by R15.
     pub looped: bool,
@@ -166,7 +166,7 @@ impl Recipe<'_> {
 pub struct Frame {
     head: Vec<u8>,
     head_relocations: Vec<u32>,
-    /// Encoded as if it stood at the program's first byte.
+    /// Encoded as if it began at the program's first byte.
     tail: Vec<u8>,
     tail_relocations: Vec<u32>,
     init: Vec<u8>,
@@ -176,7 +176,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The program around so many copies of a snippet.
+    /// The program with this number of copies of a snippet.
     pub fn program(&self, snippet: &[u8], copies: usize) -> Program {
         let start = self.head.len();
         let loop_end = 16;
@@ -223,7 +223,7 @@ fn repeat(into: &mut Vec<u8>, piece: &[u8], copies: usize) {
     }
 }
 
-/// Appends so many bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
+/// Appends this number of bytes of NOPs, the longest first (Intel SDM vol. 2, NOP).
 pub(crate) fn fill(into: &mut Vec<u8>, mut bytes: usize) {
     const LONGEST: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
     while bytes >= LONGEST.len() {
@@ -271,7 +271,7 @@ impl Program {
         self.bytes.is_empty()
     }
 
-    /// Where the body stands in the code.
+    /// The range of the body in the code.
     pub fn body(&self) -> std::ops::Range<usize> {
         self.body.clone()
     }
@@ -291,7 +291,7 @@ impl Program {
         &self.snippet
     }
 
-    /// How many copies of the snippet the body holds.
+    /// Copies of the snippet in the body.
     pub fn copies(&self) -> usize {
         self.copies
     }

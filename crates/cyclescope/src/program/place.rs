@@ -1,4 +1,4 @@
-//! The policy of a place: where a program's body, or an area's pointer, is to be.
+//! The placement policy of a program's body or of an area's pointer.
 //!
 //! It is data; [`placement`](crate::placement) turns it into offsets.
 
@@ -13,7 +13,7 @@ pub enum Place {
     /// keep theirs.
     #[default]
     Random,
-    /// So many bytes behind the start of the code arena or of the area.
+    /// Offset in bytes from the start of the code arena or of the area.
     Offset(u32),
     /// Anywhere at an address that is `plus` modulo `to`.
     Aligned {
@@ -24,15 +24,16 @@ pub enum Place {
     },
     /// Copies of one program, each body `by` bytes after the one before.
     Spaced {
-        /// How many, at least one.
+        /// Number of copies, at least one.
         copies: u32,
         /// Bytes from one body to the next: at least the program's length.
         by: u32,
     },
-    /// Anywhere at a distance from another body, or from another area's pointer, that is a multiple of 2 to the power of
+    /// Anywhere at a distance from another body, or from another area's pointer, that is a multiple of 2 to the power
+    /// of
     /// `bits`.
     Aliased {
-        /// Which other, by its number among those that are placed together.
+        /// Index of the other among those that are placed together.
         with: usize,
         /// 1 to 31; for data to 12, for areas begin at the start of a page and no more is known.
         bits: u8,
@@ -40,7 +41,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// How many copies of a program it places.
+    /// Number of copies of a program that the policy places.
     pub fn copies(self) -> usize {
         match self {
             Place::Spaced { copies, .. } => copies as usize,
@@ -48,7 +49,7 @@ impl Place {
         }
     }
 
-    /// Whether it makes sense for the one with this number of so many.
+    /// Whether the policy is valid for the item with this index among this number of items.
     pub fn check(self, number: usize, count: usize) -> Result<(), BadBatch> {
         let wrong = |what: String, expected: &str| {
             Err(BadBatch { part: format!("place {number}"), what, expected: expected.to_string() })

@@ -1,4 +1,4 @@
-//! The processor state that a snippet finds beside its general purpose registers.
+//! The processor state at a snippet's entry, beside its general purpose registers.
 
 use crate::asm::Emitter;
 use crate::context::{Context, Element};

@@ -1,4 +1,4 @@
-//! What a memory must be like before any executor looks at it.
+//! Validation of a memory before an executor uses it.
 
 use super::{Address, Area, At, Fill, Frames, MOST_AREAS, MOST_BYTES, Memory};
 use crate::error::BadBatch;

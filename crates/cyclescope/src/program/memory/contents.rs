@@ -1,4 +1,4 @@
-//! What areas hold: the bytes that an executor writes.
+//! The contents of areas: the bytes that an executor writes.
 
 use super::{Area, Fill, Order, Ring};
 use crate::random::Random;
@@ -51,8 +51,8 @@ fn repeat(bytes: &[u8], into: &mut [u8]) {
 }
 
 impl Ring {
-    /// The elements in the order of the ring, each as its number from the start of the area. The area has `bytes` bytes, in
-    /// pages of `page` bytes.
+    /// The elements in the order of the ring, each as its number from the start of the area. The area has `bytes`
+    /// bytes, in pages of `page` bytes.
     pub(crate) fn order(&self, bytes: u64, page: u64) -> Vec<u32> {
         let mut random = Random::new(self.seed);
         let mut order: Vec<u32> = (0..self.elements(bytes) as u32).collect();
@@ -85,7 +85,7 @@ impl Ring {
         }
     }
 
-    /// How many elements have bytes of their own in so much physical memory: others would be at the same ones.
+    /// Number of elements with bytes of their own in this number of bytes of physical memory: further ones would alias.
     pub(super) fn distinct(&self, frame_bytes: u64) -> u64 {
         let (mut a, mut b) = (u64::from(self.stride), frame_bytes);
         while b != 0 {

@@ -1,4 +1,4 @@
-//! A program's memory as data: a list of areas, what each holds at first, and which register points into it.
+//! A program's memory as data: a list of areas, their initial contents, and the registers that point into them.
 //!
 //! A study describes the memory that its programs need; an executor makes it and knows no reason for it. What an
 //! area holds follows from its description and its address alone, so that it is the same in every executor. The limits
@@ -28,12 +28,12 @@ pub const HUGE_PAGE: u64 = 2 << 20;
 /// Distances that keep the areas' registers apart modulo 4096: odd multiples of 320, all in lines of their own. On
 /// Zen 4 a store and a load at addresses that are congruent modulo 1024 cost 20 to 50 cycles.
 const STAGGER: u64 = 320;
-/// How near to an area's end a layout may move a pointer, at most: code reaches so far beside the pointer.
+/// Smallest distance in bytes of a pointer from an area's ends: code accesses memory up to this far from it.
 const MARGIN: u64 = 60 << 10;
 /// The same as a share of the area.
 const MARGIN_SHARE: u64 = 16;
 
-/// What programs find in memory and in vector registers.
+/// Memory areas and initial vector registers of programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// The numbers that vector registers hold at a program's entry.
@@ -47,23 +47,23 @@ pub struct Memory {
 pub struct Area {
     /// Its size in bytes, 1 to [`MOST_BYTES`]. It is mapped in whole pages; what is behind its last byte is zero.
     pub bytes: u64,
-    /// What it holds at first.
+    /// Initial contents.
     pub fill: Fill,
-    /// The size of its pages.
+    /// Size of its pages.
     pub pages: Pages,
     /// Its physical memory.
     pub frames: Frames,
     /// Its address.
     pub address: Address,
-    /// How long programs' stores last.
+    /// Lifetime of programs' stores.
     pub lifetime: Lifetime,
-    /// Which of its pages are there before the first call.
+    /// Pages that are present before the first call.
     pub present: Present,
     /// The register that points into it, if one does.
     pub pointer: Option<Pointer>,
 }
 
-/// What an area holds at first.
+/// Initial contents of an area.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
@@ -83,9 +83,9 @@ pub enum Fill {
 pub struct Ring {
     /// Bytes from one element to the next in memory: a multiple of 8. There are as many as have room in the area.
     pub stride: u32,
-    /// In which order the ring visits them.
+    /// Order in which the ring visits the elements.
     pub order: Order,
-    /// Seeds the random orders.
+    /// Seed of the random orders.
     pub seed: u64,
 }
 
@@ -119,7 +119,7 @@ pub enum Frames {
     /// A physical page for each page.
     #[default]
     Own,
-    /// So many physical pages, mapped over and over: page n is physical page n modulo this number. The fill is that
+    /// This number of physical pages, mapped repeatedly: page n is physical page n modulo this number. The fill is that
     /// of the physical pages.
     Repeated(u32),
 }
@@ -135,7 +135,7 @@ pub enum Address {
     Fixed(u64),
 }
 
-/// How long what programs store in an area lasts.
+/// Lifetime of programs' stores in an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifetime {
@@ -168,7 +168,7 @@ pub enum Present {
 pub struct Pointer {
     /// The register by its encoding number: 0 (RAX) to 14 (R14). R15 counts a loop's iterations.
     pub register: u8,
-    /// Where it points, before a layout moves it.
+    /// Position of the pointer before a layout moves it.
     pub at: At,
 }
 
@@ -202,7 +202,7 @@ impl Memory {
         Memory { vectors: element, areas: AREA_REGISTERS.map(area).into() }
     }
 
-    /// How far from its start an area's register points before a layout moves it, in bytes; none without a register.
+    /// Offset in the area to which its register points before a layout moves it, in bytes; `None` without a register.
     pub fn pointer_offset(&self, area: usize) -> Option<u64> {
         let described = &self.areas[area];
         let middle = described.bytes / 2 + STAGGER * (2 * area as u64 + 1);
@@ -213,7 +213,7 @@ impl Memory {
         }
     }
 
-    /// By how many bytes a layout may move an area's pointer; nothing but zero where it has none. In a ring each
+    /// Displacements of an area's pointer that a layout may use, in bytes; only zero without a pointer. In a ring each
     /// position must be an element.
     pub fn shifts(&self, area: usize) -> RangeInclusive<i64> {
         let Some(offset) = self.pointer_offset(area) else { return 0..=0 };
@@ -225,7 +225,7 @@ impl Memory {
     }
 
     /// The general purpose registers that point into areas: their encoding numbers and values, for areas at these
-    /// addresses and pointers that are moved by so many bytes. Both lists are as long as that of the areas.
+    /// addresses and these displacements of the pointers in bytes. Both lists are as long as that of the areas.
     pub fn registers<'a>(
         &'a self,
         addresses: &'a [u64],
@@ -240,8 +240,8 @@ impl Memory {
 }
 
 impl Area {
-    /// An area of so many bytes at a free address, of small pages of its own that are fresh in each layout, without a
-    /// register.
+    /// An area of this number of bytes at a free address, of small pages of its own that are fresh in each layout,
+    /// without a register.
     pub fn new(bytes: u64, fill: Fill) -> Area {
         Area {
             bytes,
@@ -287,7 +287,7 @@ impl Area {
 }
 
 impl Ring {
-    /// How many elements there are in an area of so many bytes.
+    /// Number of elements in an area of this number of bytes.
     pub fn elements(&self, bytes: u64) -> u64 {
         if bytes < 8 { 0 } else { (bytes - 8) / u64::from(self.stride) + 1 }
     }
