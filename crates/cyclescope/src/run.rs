@@ -1,4 +1,4 @@
-//! The question `run` asks: what does this snippet cost on this machine?
+//! The command `run`: the cost of a snippet on this machine.
 
 use crate::aperf::Aperf;
 use crate::caveat::{Caveat, Code, caveats, fall_short};
@@ -19,7 +19,7 @@ use crate::unit::Hertz;
 use crate::unit::Unit;
 use std::time::Duration;
 
-/// What a user can ask of a run. What is none is chosen for the machine and the snippet.
+/// Options of a run. `None` means a choice by the machine and the snippet.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The timing method.
@@ -34,17 +34,17 @@ pub struct Request {
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
     pub samples: Option<u32>,
-    /// Layouts of the first batch.
+    /// Layouts in the first batch.
     pub layouts: Option<usize>,
-    /// The precision without which a result is too noisy.
+    /// Precision that a result has to reach, or it is too noisy.
     pub precision: Option<Precision>,
-    /// The precision to stop at, where it is another.
+    /// Precision at which the run stops, where it is another.
     pub aim: Option<Precision>,
-    /// The level of the intervals.
+    /// Confidence level of the intervals.
     pub confidence: Option<f64>,
     /// Time after which no further batch is begun.
     pub budget: Option<Duration>,
-    /// Seeds everything that is random.
+    /// Seed of everything that is random.
     pub seed: u64,
     /// Fewer layouts and rounds, and a short budget.
     pub quick: bool,
@@ -54,7 +54,7 @@ pub struct Request {
 const AIM: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
 /// The precision without which a result counts as too noisy, unless the user asks for another.
 const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
-/// The precision of a first run: caches and predictors do not forget in the same way twice.
+/// Precision of a cold run: the state of caches and predictors differs from run to run.
 const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
@@ -63,13 +63,13 @@ const LAYOUTS: usize = 16;
 const LAYOUTS_QUICK: usize = 8;
 /// Where each round is placed anew, memory for programs sets the limit.
 const LAYOUTS_MOST_COLD: usize = 64;
-/// More layouts than this tell no more than their spread.
+/// Largest number of layouts: more do not narrow the interval noticeably.
 const LAYOUTS_MOST: usize = 1024;
 const BUDGET: Duration = Duration::from_millis(160);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
 
 impl Request {
-    /// The precision without which a result counts as too noisy.
+    /// The precision that a result has to reach, or it counts as too noisy.
     pub fn asked(&self) -> Precision {
         self.precision.unwrap_or(if self.cold.is_any() { ASKED_COLD } else { ASKED })
     }
@@ -116,11 +116,11 @@ impl Request {
 pub struct Run {
     /// The measurement.
     pub measurement: Measurement,
-    /// What to know before believing it.
+    /// Caveats of the result.
     pub caveats: Vec<Caveat>,
-    /// The TSC's rate across the measurement: low, value, high. None where the clock does not count it.
+    /// The TSC's rate during the measurement: low, value, high. `None` where the clock does not count TSC ticks.
     pub tsc: Option<[Hertz; 3]>,
-    /// What of the processor's state the code left changed, and the executor restored.
+    /// Parts of the processor's state that the code changed and the executor restored.
     pub changed: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ pub fn run(
     run_with(&Answers::live(), executor, snippet, plan, asked)
 }
 
-/// The same, where the executor's answers are those of [`Answers`]: the TSC's rate is one, too.
+/// Measures a snippet with all inputs from [`Answers`], the TSC's rate included.
 pub(crate) fn run_with(
     answers: &Answers,
     executor: &mut dyn Executor,
@@ -152,7 +152,7 @@ pub(crate) fn run_with(
     Ok(Run::judge(measurement, executor, asked, plan.clock, tsc))
 }
 
-/// What a record says beside the measurement itself.
+/// Fields of a record beside the measurement itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// The snippet.
@@ -168,7 +168,7 @@ pub struct Facts<'a> {
 }
 
 impl Run {
-    /// What a measurement is worth.
+    /// The outcome of a measurement, with its caveats.
     fn judge(
         measurement: Measurement,
         executor: &dyn Executor,
@@ -189,13 +189,13 @@ impl Run {
         Run { measurement, caveats, tsc, changed }
     }
 
-    /// Whether there is a number to give at all.
+    /// Whether the result has a number.
     fn refused(&self) -> bool {
         let refusing = [Code::Nonlinear, Code::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
     }
 
-    /// Whether the result falls short of what was asked for.
+    /// Whether the result does not meet the request.
     pub fn is_noisy(&self) -> bool {
         self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }

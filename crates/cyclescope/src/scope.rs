@@ -1,8 +1,8 @@
-//! The short way in: an executor and a plan, opened once, and what snippets cost on them.
+//! The simple interface: an executor and a plan, opened once, to measure snippets with.
 //!
-//! A [`Scope`] joins what every measurement is made of: the machine, [`Request::plan`], an executor, and
-//! [`run`]. It has no measuring loop. A program that needs evidence, another layout of memory or
-//! contrasts of its own takes the executor and the plan from here, and uses [`crate::measure`] and [`crate::result`].
+//! A [`Scope`] combines the machine, [`Request::plan`], an executor, and [`run`]. It has no measuring loop. A program
+//! that needs evidence, another layout of memory or contrasts of its own takes the executor and the plan from here,
+//! and uses [`crate::measure`] and [`crate::result`].
 
 use crate::asm::{self, Listing};
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::measure::{Plan, Precision, imul_latency, require_room};
 use crate::run::{Request, Run, run};
 use crate::snippet::Snippet;
 
-/// An executor on one CPU, and the plan that snippets are measured by.
+/// An executor on one CPU, and the plan of its measurements.
 pub struct Scope {
     offer: &'static Offer,
     executor: Box<dyn Executor>,
@@ -25,8 +25,8 @@ pub struct Scope {
 ///
 /// # Errors
 ///
-/// [`Error::BadSnippet`] if it is no assembly, [`Error::Unavailable`] if this machine lacks what it takes, and
-/// [`Error::Run`] if the snippet does not come to its end.
+/// [`Error::BadSnippet`] if the text is not assembly, [`Error::Unavailable`] if this machine lacks a requirement, and
+/// [`Error::Run`] if the snippet does not end normally.
 pub fn measure_snippet(text: &str) -> Result<Run, Error> {
     let snippet = Snippet::parse(text)?;
     Scope::open()?.measure(&snippet)
@@ -47,8 +47,8 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the machine or the executor lacks what was asked for, [`Error::Run`] if the executor
-    /// did not start.
+    /// [`Error::Unavailable`] if the machine or the executor lacks a requirement, [`Error::Run`] if the executor did
+    /// not start.
     pub fn with(offer: &'static Offer, machine: &Machine, request: &Request) -> Result<Scope, Error> {
         let plan = request.plan(&(offer.capabilities)(machine), machine)?;
         let options = OpenOptions { counter: plan.clock.reads_counter(), ..OpenOptions::default() };
@@ -61,7 +61,7 @@ impl Scope {
     /// # Errors
     ///
     /// [`Error::Unavailable`] if the CPU lacks an instruction, [`Error::Run`] if the snippet is too long for the
-    /// memory for code, is not one that the executor survives, or does not come to its end.
+    /// memory for code, is refused by the executor, or does not end normally.
     pub fn measure(&mut self, snippet: &Snippet) -> Result<Run, Error> {
         (self.offer.judge)(snippet, self.plan.loop_count.is_some())?;
         for code in [snippet.code(), snippet.init()] {

@@ -1,7 +1,7 @@
-//! What a study learns from outside itself: executors' readings, the time, and whatever else it asks of the machine.
+//! All external inputs of a study: executors' readings, the time, and other queries of the machine.
 //!
-//! The answers are live, or live and kept as evidence, or those of evidence. A study that learns everything through here
-//! takes the same course again over its evidence, and comes to the same result.
+//! Answers are live, live and recorded as evidence, or replayed from evidence. A study that takes all inputs from here
+//! is deterministic over its evidence, and computes the same result again.
 
 use super::container::{Container, ContainerError, Event, Evidence, plain};
 use super::recording::{ExecutorFacts, Recording};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::rc::Rc;
 
-/// Where answers come from.
+/// Source of the answers.
 pub struct Answers(Source);
 
 enum Source {
@@ -22,17 +22,17 @@ enum Source {
 }
 
 impl Answers {
-    /// This machine's.
+    /// This machine.
     pub fn live() -> Answers {
         Answers(Source::Live)
     }
 
-    /// This machine's, which are kept.
+    /// This machine, with every answer recorded.
     pub fn kept(evidence: Rc<Evidence>) -> Answers {
         Answers(Source::Kept(evidence))
     }
 
-    /// Those that a container holds.
+    /// Answers from a container.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Answers {
         }
     }
 
-    /// What `ask` says. What executors answer meanwhile is not kept, because `ask` is not called over evidence.
+    /// The result of `ask`. Answers of executors inside `ask` are not recorded, because a replay does not call it.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Answers {
     }
 }
 
-/// Never returned: what is recorded is not asked.
+/// Never returned: recorded answers are not asked for.
 fn unasked() -> Error {
     RunError::Replay { how: "nothing is asked of the machine".to_string() }.into()
 }

@@ -1,8 +1,8 @@
-//! APERF against the ruler: two ways to count core cycles that know nothing of each other.
+//! Comparison of APERF with the ruler: two independent counts of core cycles.
 //!
-//! APERF counts the core's cycles and the TSC its ticks over the same stretches of time, so their ratio is the core
-//! clock whatever ran meanwhile, delays and untimed rounds included. The ruler tells the same ratio from the timed
-//! rounds alone. The limit: while the clock moves, the two are means over different moments.
+//! APERF counts the core's cycles and the TSC its ticks over the same periods, so their ratio is the core clock,
+//! independent of what ran, delays and untimed rounds included. The ruler measures the same ratio in the timed rounds
+//! alone. The limit: while the clock changes, the two are means over different moments.
 
 use crate::caveat::{Caveat, Code};
 use crate::clock::Clock;
@@ -11,8 +11,8 @@ use crate::measure::Measurement;
 use crate::unit::{Hertz, Unit};
 use serde::Serialize;
 
-/// The two disagree when APERF is further than this share outside of what the ruler saw in the layouts: as much as the
-/// ruler's two chains may differ by.
+/// The two disagree when APERF is outside the range of the ruler's layouts by more than this share, which is also the
+/// tolerance for the ruler's two chains.
 const SHARE: f64 = 0.01;
 
 /// Core cycles a tick of the TSC, by APERF and by the ruler.
@@ -20,7 +20,7 @@ const SHARE: f64 = 0.01;
 pub(crate) struct Aperf {
     /// By APERF, over all batches of the layouts that the estimate rests on.
     pub by_aperf: f64,
-    /// By the ruler: the slowest layout, the mean, the fastest one. None where the timing method counts no ticks.
+    /// By the ruler: the slowest layout, the mean, the fastest one. `None` where the timing method counts no ticks.
     pub by_ruler: Option<[f64; 3]>,
 }
 
@@ -29,16 +29,16 @@ pub(crate) struct Aperf {
 pub struct AperfRecord {
     /// Core cycles a TSC tick by APERF.
     pub cycles_per_tick: f64,
-    /// The same by the ruler, the mean over the layouts; null where the timing method counts no ticks.
+    /// Core cycles a TSC tick by the ruler, the mean over the layouts; null where the timing method counts no ticks.
     pub ruler_cycles_per_tick: Option<f64>,
     /// The core clock in MHz by APERF; null where the TSC's rate isn't known.
     pub core_mhz: Option<f64>,
 }
 
 impl Aperf {
-    /// The comparison for a measurement with this clock; none where APERF wasn't read.
+    /// The comparison for a measurement with this clock; `None` where APERF was not read.
     pub(crate) fn of(measurement: &Measurement, clock: &Clock) -> Option<Aperf> {
-        // A hypervisor may offer the counter and let it stand still.
+        // A hypervisor may offer the counter without advancing it.
         let CounterProgress { tsc, aperf, .. } =
             measurement.acquisition.progress.filter(|progress| progress.tsc > 0 && progress.aperf > 0)?;
         let rate = measurement.estimate.as_ref().filter(|_| clock.counts == Unit::TscTicks);
@@ -50,8 +50,8 @@ impl Aperf {
         Some(Aperf { by_aperf: aperf as f64 / tsc as f64, by_ruler })
     }
 
-    /// A caveat where the two disagree. A clock that moves explains what lies within the range of the layouts, for a
-    /// mean over time can't leave it.
+    /// A caveat where the two disagree. A value within the range of the layouts is explained by a changing clock, since
+    /// a mean over time cannot leave that range.
     pub(crate) fn caveat(&self) -> Option<Caveat> {
         let [slow, mean, fast] = self.by_ruler?;
         if (slow * (1.0 - SHARE)..=fast * (1.0 + SHARE)).contains(&self.by_aperf) {

@@ -1,4 +1,4 @@
-//! What a reader must know before believing a number: a closed list of caveats.
+//! Caveats of a result: a closed list.
 
 use crate::measure::estimate::Estimate;
 use crate::measure::{Measurement, Precision};
@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Code {
-    /// The interval is wider than was asked for.
+    /// The interval is wider than requested.
     IntervalNotReached,
     /// The core clock's frequency changed while the snippet was measured.
     FrequencyMoved,
     /// The worker changed its CPU.
     Migrated,
-    /// The cost depends on where code and data stand.
+    /// The cost depends on the addresses of code and data.
     LayoutDependent,
     /// The layouts form two clusters.
     TwoModes,
-    /// The two chains of the ruler do not stand in the ratio of their latencies, or APERF counts otherwise.
+    /// The ruler's two chains do not have the ratio of their latencies, or APERF differs from the ruler.
     RulersDisagree,
     /// The cost is not proportional to the number of copies.
     Nonlinear,
@@ -38,9 +38,9 @@ pub enum Code {
 /// A caveat and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveat {
-    /// Which of the closed list.
+    /// Kind of caveat.
     pub code: Code,
-    /// What was found, with figures.
+    /// Explanation with figures.
     pub text: String,
 }
 
@@ -54,17 +54,17 @@ impl Caveat {
 
 /// The core clock counts as moved when its extremes differ by more than this share.
 const FREQUENCY_SHARE: f64 = 0.02;
-/// The rulers disagree when their ratio is off by more than this share.
+/// The ruler's chains disagree when their ratio is wrong by more than this share.
 const RULER_SHARE: f64 = 0.01;
 /// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
 const WIDTH_LEAST: f64 = 1.5;
-/// Layouts that differ by more than this share of the cost, as a standard deviation, and this many cycles.
+/// The cost is layout-dependent when its standard deviation over layouts exceeds this share and this many cycles.
 const LAYOUT_SHARE: f64 = 0.03;
 const LAYOUT_CYCLES: f64 = 0.02;
 /// A machine is noisy where more than this share of the rounds was dropped.
 const DROPPED_SHARE: f64 = 0.2;
 
-/// Whether a result with these caveats falls short of what was asked for.
+/// Whether a result with these caveats does not meet the request.
 pub fn fall_short(caveats: &[Caveat]) -> bool {
     let short = [
         Code::Nonlinear,
@@ -77,7 +77,7 @@ pub fn fall_short(caveats: &[Caveat]) -> bool {
     caveats.iter().any(|caveat| short.contains(&caveat.code))
 }
 
-/// The caveats of a measurement, against the precision that was asked for.
+/// The caveats of a measurement, for the requested precision.
 pub fn caveats(measurement: &Measurement, asked: Precision) -> Vec<Caveat> {
     let Some(estimate) = &measurement.estimate else {
         let text = "fewer than two layouts had undisturbed rounds".to_string();
@@ -125,7 +125,7 @@ fn not_repeatable(measurement: &Measurement, estimate: &Estimate) -> Option<Cave
     caveat(Code::NotRepeatable, text)
 }
 
-/// A caveat where the interval is wider than was asked for.
+/// A caveat where the interval is wider than requested.
 pub fn interval_not_reached(cost: &Interval, asked: Precision) -> Option<Caveat> {
     if asked.met_by(cost) {
         return None;
@@ -156,7 +156,7 @@ fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
         return None;
     }
     let [low, high] = range(&costs);
-    let text = format!("the cost depends on where code and data stand: {low:.3} to {high:.3} core cycles");
+    let text = format!("the cost depends on the addresses of code and data: {low:.3} to {high:.3} core cycles");
     caveat(Code::LayoutDependent, text)
 }
 

@@ -1,8 +1,8 @@
-//! What a measurement says, what is kept of it, and the way back from that to the same result.
+//! Results of measurements, their evidence, and the replay of evidence.
 //!
-//! [`record`] has results as JSON, [`caveat`] what to know before believing one, [`aperf`] a counter beside the ruler.
-//! [`container`] is the one format for the evidence of every study, [`answers`] all that a study learns from outside
-//! itself: live, kept in a container, or given again from one.
+//! [`record`] has results as JSON, [`caveat`] their caveats, [`aperf`] the comparison of APERF with the ruler.
+//! [`container`] is the one format for the evidence of every study, [`answers`] all external inputs of a study: live,
+//! recorded in a container, or replayed from one.
 
 pub mod answers;
 pub mod aperf;

@@ -123,7 +123,7 @@ pub struct RunRecord {
     /// Iterations of the loop around them; null without a loop.
     #[serde(rename = "loop")]
     pub loop_count: Option<u64>,
-    /// What was cold when the snippet began; then one run was measured against none.
+    /// What was cold when the snippet began; if anything was, bodies with one copy and with none were compared.
     pub cold: Cold,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
@@ -133,9 +133,9 @@ pub struct RunRecord {
     pub samples: usize,
     /// Rounds that were dropped as disturbed.
     pub dropped: usize,
-    /// What the ruler showed.
+    /// Figures of the ruler.
     pub ruler: Option<RulerRecord>,
-    /// What APERF counted; null where nothing reads it.
+    /// Comparison with APERF; null where it was not read.
     pub aperf: Option<AperfRecord>,
     /// The CPU that it ran on.
     pub cpu: u32,
@@ -145,9 +145,9 @@ pub struct RunRecord {
     pub seed: u64,
     /// Clusters of layouts, where there are several.
     pub modes: Vec<ModeRecord>,
-    /// What to know before believing it.
+    /// Caveats of the result.
     pub caveats: Vec<Caveat>,
-    /// What of the processor's state the code left changed, and the executor restored.
+    /// Parts of the processor's state that the code changed and the executor restored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// For a function: the cost of calling an empty one, which was subtracted.
@@ -159,8 +159,8 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// The cost of a function: of calling it less that of calling an empty one. Whether the interval is narrow
-    /// enough is a question to the difference.
+    /// The cost of a function: that of calling it less that of calling an empty one. The requested precision applies to
+    /// the difference.
     pub fn less_call(mut self, empty: &RunRecord, asked: Precision) -> RunRecord {
         self.cost = self.cost.less(&empty.cost);
         self.ticks = self.ticks.less(&empty.ticks);
@@ -186,7 +186,7 @@ impl RunRecord {
 }
 
 impl RunRecord {
-    /// Whether the result falls short of what was asked for.
+    /// Whether the result does not meet the request.
     pub fn is_noisy(&self) -> bool {
         self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
     }
@@ -200,9 +200,9 @@ pub struct ErrorRecord {
     pub code: &'static str,
     /// The exit code.
     pub exit: u8,
-    /// What happened.
+    /// Description of the failure.
     pub text: String,
-    /// What helps.
+    /// Remedy.
     pub remedy: Option<String>,
     /// The signal's name.
     pub signal: Option<&'static str>,
@@ -234,7 +234,7 @@ pub mod exit {
     pub const DIFFERENT: u8 = 1;
     /// Bad usage or bad snippet.
     pub const USAGE: u8 = 2;
-    /// Something that was asked for is not available here.
+    /// A requested clock, counter, executor or CPU feature is not available here.
     pub const UNAVAILABLE: u8 = 3;
     /// The snippet faulted or hung.
     pub const FAULT: u8 = 4;

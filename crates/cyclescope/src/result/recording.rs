@@ -1,9 +1,9 @@
-//! An executor that runs nothing itself: it hands batches to another one and keeps what went in and what came out.
+//! A recording executor: it passes batches to another executor, and records batches and results.
 //!
-//! All that a study learns from its executor passes here: readings, errors, the time, what the executor says of its
-//! surroundings. A study whose decisions follow from these and from its seed takes the same course again over
-//! [`replaying`](super::replaying). What more than an executor finds, as `marker`'s loops and `evaluate`'s experiments on
-//! several CPUs, is kept through [`answers`](super::answers).
+//! All inputs of a study from its executor pass through here: readings, errors, the time, facts about the surroundings.
+//! A study whose decisions follow from these and from its seed makes the same decisions over
+//! [`replaying`](super::replaying). Results of other sources, such as `marker`'s loops and `evaluate`'s experiments on
+//! several CPUs, are recorded through [`answers`](super::answers).
 
 use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
 use crate::error::RunError;
@@ -17,23 +17,23 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What a study may ask of an executor before it has run anything.
+/// Facts about an executor before its first batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExecutorFacts {
-    /// Its name in records.
+    /// Name in records.
     pub(super) name: String,
-    /// The privilege level that it ran code at.
+    /// Privilege level that it ran code at.
     pub(super) ring: Ring,
-    /// What its durations were.
+    /// Origin of its durations.
     pub(super) timing: Timing,
     /// Bytes of its code arena.
     pub(super) arena_len: usize,
-    /// What it said before its first batch.
+    /// Its state before the first batch.
     pub(super) before: After,
 }
 
 impl ExecutorFacts {
-    /// Those of an executor.
+    /// The facts of an executor.
     pub(super) fn of(executor: &dyn Executor) -> ExecutorFacts {
         ExecutorFacts {
             name: executor.name().to_string(),
@@ -53,7 +53,7 @@ fn after(executor: &dyn Executor) -> After {
     }
 }
 
-/// Records what another executor does.
+/// Records the calls of another executor.
 pub(super) struct Recording {
     evidence: Rc<Evidence>,
     executor: Box<dyn Executor>,

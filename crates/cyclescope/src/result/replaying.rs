@@ -1,8 +1,8 @@
-//! An executor that runs nothing: it answers each batch with the readings that another one gave for the same batch.
+//! A replaying executor: it returns the recorded readings of each batch.
 //!
-//! A study that asks for another batch than the recorded one has taken another course: the evidence was written by
-//! another version, or by a study that decides by something else than its executor's answers. That is an error, never a
-//! number. Asked for more than was recorded, it says that the recording ends.
+//! A batch that differs from the recorded one means that the evidence was written by another version, or by a study
+//! whose decisions do not follow from recorded answers. That is an error, never a number. A request past the last
+//! recorded answer is an error too.
 
 use super::container::{BatchEvent, Container, ContainerError, Event, Events, digest};
 use super::recording::ExecutorFacts;
@@ -30,7 +30,7 @@ pub(super) struct Replaying {
 /// The answers of a container, in the order in which they were given, to whomever asks.
 pub(super) struct Recorded(RefCell<State>);
 
-/// What a study hears that asks for more than was recorded.
+/// Reason of the error for a request past the last recorded answer.
 const ENDS: &str = "the recording ends here";
 
 struct State {
@@ -42,7 +42,7 @@ struct State {
 }
 
 impl State {
-    /// What comes next, with no more readings than this.
+    /// The next event, with `most` readings at most.
     fn next(&mut self, most: usize) -> Result<(Event, Vec<Sample>), RunError> {
         if let Some(error) = &self.ended {
             return Err(error.clone());
@@ -60,7 +60,7 @@ fn different(what: &str) -> RunError {
 }
 
 impl Recorded {
-    /// Those of a container.
+    /// Opens the answers of a container.
     pub(super) fn new(container: &Container) -> Result<Recorded, ContainerError> {
         let state = State { events: container.events()?, now: Duration::ZERO, ended: None };
         Ok(Recorded(RefCell::new(state)))
@@ -71,14 +71,14 @@ impl Recorded {
         self.0.borrow_mut().ended.get_or_insert(error).clone()
     }
 
-    /// Whether every answer has been given. Not where an answer is damaged, or was one to another question.
+    /// Whether every answer has been given; false where an answer is damaged or belongs to another request.
     pub(super) fn is_exhausted(&self) -> bool {
         let state = self.0.borrow();
         let ends = |error: &RunError| matches!(error, RunError::Replay { how } if how == ENDS);
         state.events.are_over() && state.ended.as_ref().is_none_or(ends)
     }
 
-    /// What was kept, with no more readings than this.
+    /// The recorded readings, `most` at most.
     pub(super) fn kept(&self, most: usize) -> Result<(serde_json::Value, Vec<Sample>), RunError> {
         let next = self.0.borrow_mut().next(most);
         let kept = next.and_then(|(event, samples)| match event {
@@ -124,7 +124,7 @@ impl Recorded {
     }
 }
 
-/// Those of the recorded executor. Whatever it ran has worked, so that nothing is lacking.
+/// Capabilities of the recorded executor. All that it ran has worked, so nothing is lacking.
 fn capabilities(facts: &ExecutorFacts) -> Capabilities {
     let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
     Capabilities {

@@ -1,4 +1,4 @@
-//! Raw readings as columns of variable-length integers: their number, their durations, their distances.
+//! Raw readings as columns of variable-length integers: number, durations, distances.
 //!
 //! A duration is the end less the start; a distance is the start less the end before it, or less zero, zigzag-coded for
 //! a clock that steps back. Both are modulo 2^64, so that every reading comes back as it was.
@@ -55,7 +55,7 @@ pub(crate) fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Takes readings, so many at most. `None` where there are more or a number is none.
+/// Takes readings. `None` where there are more than `most`, or where an integer is malformed.
 pub(crate) fn take_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
     let Some(count) = take(from)?.filter(|count| *count <= most) else { return Ok(None) };
     let mut samples = Vec::with_capacity((count as usize).min(SET_ASIDE));

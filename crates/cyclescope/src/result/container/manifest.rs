@@ -12,13 +12,14 @@ use std::path::Path;
 /// The schema of a container.
 pub const SCHEMA: &str = "cyclescope-evidence/3";
 
-/// What a manifest is called until it is complete.
+/// File name of a manifest until it is complete.
 pub(super) const NEW_MANIFEST: &str = "manifest.json.new";
 
-/// Bytes of a manifest at most: machine facts take 5 kB, the largest study's facts, those of all instruction forms, 2 MB.
+/// Bytes of a manifest at most: machine facts take 5 kB, the largest study's facts, those of all instruction forms, 2
+/// MB.
 const BYTES_MOST: u64 = 64 << 20;
 
-/// Where evidence comes from: what is known before anything is measured.
+/// Origin of evidence, known before anything is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// The study, by the name of its command.
@@ -29,14 +30,14 @@ pub struct Origin {
     pub machine: Value,
 }
 
-/// What is known of a file.
+/// Length and checksum of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartFacts {
     /// Bytes of the file; what follows them came after the manifest was written.
     pub bytes: u64,
     /// Bytes of what it holds.
     pub raw_bytes: u64,
-    /// How many things it holds.
+    /// Number of its items.
     pub items: u64,
     /// FNV-1a of the file's bytes.
     pub checksum: String,
@@ -54,7 +55,7 @@ pub struct Manifest {
     pub origin: Origin,
     /// Whether the command that wrote it came to its end.
     pub finished: bool,
-    /// What the study needs, beside the readings, to compute its result.
+    /// Inputs of the study, beside the readings, that its result is computed from.
     pub facts: Value,
     /// The other files by their names.
     pub files: BTreeMap<String, PartFacts>,
@@ -114,7 +115,7 @@ impl Manifest {
         }
         let manifest: Manifest =
             serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
-        // Of one manifest there is one text only: whatever byte of it differs is seen.
+        // A manifest has exactly one text: a difference in any byte is detected.
         if manifest.text().is_ok_and(|own| own.as_bytes() != text) {
             return Err(damaged("checksum", "it is not that of the text".to_string()));
         }

@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `manifest.json` | schema, version, study, machine, the study's facts, length and checksum of every other file |
 //! | `programs.jsonl.zst` | the machine code of each program, once, before it is placed |
-//! | `layouts.jsonl.zst` | each layout as data: where programs stood, in which order they were called |
+//! | `layouts.jsonl.zst` | each layout as data: places of programs, order of their calls |
 //! | `readings.zst` | the events in the order in which they happened, each with its raw readings |
 //! | `records.jsonl.zst` | the JSON lines that the command printed |
 //!
-//! The files are written while the measurement runs; no more than one batch is in memory. A manifest is replaced as a whole, and covers
-//! the bytes that were there when it was written: what a process that was killed wrote after it is ignored, and the
-//! result counts as unfinished.
+//! The files are written while the measurement runs; no more than one batch is in memory. A manifest is replaced as a
+//! whole, and covers the bytes that were there when it was written: what a process that was killed wrote after it is
+//! ignored, and the result counts as unfinished.
 //!
 //! A reading is stored as its duration and its distance from the reading before it, as variable-length integers, all
 //! durations of an event before all distances; Zstandard level 1 compresses the whole file. On a Zen 5 VM the 354 MB of
@@ -67,7 +67,7 @@ impl Part {
     }
 }
 
-/// What happened, in order.
+/// An event of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
@@ -80,43 +80,43 @@ pub enum Event {
     Batch(Box<BatchEvent>),
     /// Readings that a study keeps by itself.
     Kept {
-        /// Which they are, as the study has it.
+        /// Name of the readings in the study.
         of: serde_json::Value,
     },
 }
 
-/// A batch that was run, and how the executor was found afterwards.
+/// A batch that was run, and the state of the executor afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BatchEvent {
     /// The numbers of its programs, in its order.
     pub programs: Vec<u64>,
     /// The number of its first layout; the others follow.
     pub first_layout: u64,
-    /// How many layouts it has.
+    /// Number of its layouts.
     pub layouts: usize,
-    /// How they were run.
+    /// Parameters of the batch.
     pub how: How,
-    /// Tells it from other batches: a number from its programs, layouts and the rest.
+    /// Identifies the batch: a checksum of its programs, layouts and parameters.
     pub digest: String,
-    /// What the executor said when it was over.
+    /// State of the executor after the batch.
     pub after: After,
-    /// Why it ended early, if it did.
+    /// Error that ended the batch early, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<RunError>,
 }
 
-/// What a batch has beside programs and layouts.
+/// Parameters of a batch beside programs and layouts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct How {
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
-    /// Rounds that are kept in each layout.
+    /// Timed rounds in each layout.
     pub rounds: u32,
     /// The memory areas.
     pub memory: Memory,
-    /// Turns of a loop before each call, at most.
+    /// Largest number of iterations of the delay before each call.
     pub delay: u32,
-    /// How long the batch may take.
+    /// Time limit of the batch.
     pub deadline: Duration,
 }
 
@@ -128,7 +128,7 @@ impl How {
     }
 }
 
-/// What an executor says beside its readings.
+/// State that an executor reports beside its readings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct After {
     /// See [`Executor::progress`](crate::executor::Executor::progress).
@@ -158,7 +158,7 @@ pub enum ContainerError {
         /// What it said.
         error: io::Error,
     },
-    /// A file does not say what it has to.
+    /// A file has invalid contents.
     Damaged {
         /// The file's name.
         file: &'static str,

@@ -93,7 +93,7 @@ fn in_file(file: &str, error: io::Error) -> io::Error {
 /// What a file holds, decompressed.
 pub(crate) type PartReader = BufReader<io::Take<Decoder<'static, BufReader<io::Take<File>>>>>;
 
-/// Opens a file whose bytes are those that the manifest tells of.
+/// Opens a file whose length and checksum match the manifest.
 pub(crate) fn open(
     directory: &Path,
     part: Part,

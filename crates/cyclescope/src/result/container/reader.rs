@@ -19,7 +19,7 @@ const LINE_MOST: u64 = 256 << 20;
 /// Readings of an event at most, 4 GiB of them: the largest batches hold some million.
 const SAMPLES_MOST: u64 = 1 << 28;
 
-/// A container whose files are as the manifest tells.
+/// A container whose files match the manifest.
 #[derive(Debug)]
 pub struct Container {
     directory: PathBuf,

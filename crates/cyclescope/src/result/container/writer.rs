@@ -122,7 +122,7 @@ impl Writer {
         self.part(Part::Records).add(format!("{line}\n").as_bytes()).map(|_| ())
     }
 
-    /// What the study needs beside the readings; the last word counts.
+    /// Sets the study's inputs beside the readings; the last call counts.
     pub fn set_facts<T: Serialize>(&mut self, facts: &T) -> io::Result<()> {
         self.facts = plain(facts)?;
         Ok(())
@@ -160,7 +160,7 @@ pub fn remove_unfinished(directory: &Path) {
     }
 }
 
-/// Tells one program from others: a number from its code, and from what of it is the body.
+/// Identifies a program: a checksum of its code and of the range of its body.
 fn program_digest(program: &Program) -> u64 {
     let mut sum = Checksum::new();
     sum.add(program.code());
@@ -170,7 +170,7 @@ fn program_digest(program: &Program) -> u64 {
     sum.number()
 }
 
-/// Tells one batch from others: a number from its programs, its layouts and how they are run.
+/// Identifies a batch: a checksum of its programs, layouts and parameters.
 pub(in crate::result) fn digest(batch: &Batch) -> io::Result<String> {
     let mut sum = Checksum::new();
     batch.programs.iter().for_each(|program| sum.add(&program_digest(program).to_le_bytes()));
@@ -179,11 +179,11 @@ pub(in crate::result) fn digest(batch: &Batch) -> io::Result<String> {
     Ok(sum.text())
 }
 
-/// A container that a study and its executors write together. Writing ends with the first failure, which
-/// [`Evidence::finish`] returns: the study itself goes on.
+/// A container that a study and its executors write together. Writing stops at the first failure, which
+/// [`Evidence::finish`] returns; the study continues.
 pub struct Evidence {
     writer: RefCell<Result<Writer, io::Error>>,
-    /// Whether what happens now is not kept.
+    /// Whether recording is paused.
     aside: Cell<bool>,
 }
 
@@ -194,7 +194,7 @@ impl Evidence {
         Ok(Evidence { writer: RefCell::new(Ok(writer)), aside: Cell::new(false) })
     }
 
-    /// Does something of which nothing is kept.
+    /// Calls a function without recording.
     pub(in crate::result) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
         let before = self.aside.replace(true);
         let result = act();
@@ -202,7 +202,7 @@ impl Evidence {
         result
     }
 
-    /// Adds to it, where nothing has failed so far.
+    /// Writes to the container unless an earlier write has failed.
     pub fn keep<T>(&self, act: impl FnOnce(&mut Writer) -> io::Result<T>) -> Option<T> {
         if self.aside.get() {
             return None;
