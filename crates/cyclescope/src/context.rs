@@ -1,4 +1,4 @@
-//! The context of a program: what one call reads and leaves, in one block of memory beside the code.
+//! The context of a program: the inputs and outputs of one call, in one block of memory beside the code.
 //!
 //! A program is position-independent code `fn(ctx*)`. Every address, register image and sample lives here
 //! and is reached RIP-relative, so that the same program bytes run wherever an executor puts them, in user
@@ -23,7 +23,7 @@ pub struct Context {
     pub start: u64,
     /// The clock's raw reading after the body.
     pub end: u64,
-    /// How often a looped body runs: R15 at its entry.
+    /// Iterations of a looped body: R15 at its entry.
     pub loop_count: u64,
     /// The caller's stack pointer, kept here while RSP belongs to the snippet.
     pub return_rsp: u64,

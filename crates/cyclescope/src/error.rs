@@ -1,4 +1,4 @@
-//! The library's three kinds of failure. Each says what happened and what helps.
+//! The library's three kinds of failure, each with a cause and a remedy.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 /// Something that was asked for does not exist on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unavailable {
-    /// What was asked for: a clock, a counter, an executor, a CPU feature.
+    /// The missing clock, counter, executor or CPU feature.
     pub what: String,
     /// Why it is not available here.
     pub why: String,
@@ -16,7 +16,7 @@ pub struct Unavailable {
     pub remedy: String,
 }
 
-/// The measured code did not come to its end, or the machinery around it failed.
+/// The measured code did not end normally, or the harness failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunError {
@@ -25,7 +25,7 @@ pub enum RunError {
         /// The signal by its usual name, such as `SIGSEGV`.
         #[serde(deserialize_with = "constant")]
         signal: Constant,
-        /// The address that was accessed; that of the instruction where the processor does not tell
+        /// The address that was accessed; that of the instruction where the processor does not report it
         /// (`SIGILL`, `SIGFPE`, general protection and alignment checks).
         address: u64,
         /// The instruction that faulted, as text with its offset in the snippet, where it can be named.
@@ -49,11 +49,11 @@ pub enum RunError {
         /// The deadline in milliseconds.
         deadline_ms: u64,
     },
-    /// Code that may well come to an end did not get through in ring 0.
+    /// Code in ring 0 did not complete its rounds, although it may be finite.
     Late {
-        /// How long it was tried, in milliseconds.
+        /// Duration of the attempts in milliseconds.
         limit_ms: u64,
-        /// Whether it was interrupted over and over; else there were too many rounds for the time.
+        /// Whether every attempt was interrupted; else there were too many rounds for the time.
         interrupted: bool,
     },
     /// The measured code wrote outside its own memory areas.
@@ -62,17 +62,17 @@ pub enum RunError {
         #[serde(deserialize_with = "constant")]
         fence: Constant,
     },
-    /// The worker ended without a word, for example killed from outside.
+    /// The worker ended without a report, for example killed from outside.
     WorkerLost {
         /// How it ended.
         how: String,
     },
-    /// The code would not be survived where it was to run, and has not run.
+    /// The executor refused the code, which has not run: its effects could not be confined.
     Refused {
-        /// Which piece of the code: `snippet`, `init code` or `following code`.
+        /// Piece of the code: `snippet`, `init code` or `following code`.
         #[serde(deserialize_with = "constant")]
         part: Constant,
-        /// Where in that piece, in bytes.
+        /// Offset in that piece, in bytes.
         offset: usize,
         /// The instruction there, as text.
         instruction: String,
@@ -85,11 +85,11 @@ pub enum RunError {
         /// Whether only an indirect branch may lead there.
         hidden: bool,
     },
-    /// The batch is not one that can run: its memory, a layout, or the order of calls is wrong.
+    /// The batch is invalid: its memory, a layout, or the order of calls is wrong.
     BadBatch(BadBatch),
-    /// The executor cannot give the batch what it asks for on this machine.
+    /// The executor does not offer a feature that the batch needs on this machine.
     Unavailable(Unavailable),
-    /// Recorded readings do not answer what was asked for.
+    /// Recorded readings do not match the request.
     Replay {
         /// Why.
         how: String,
@@ -102,7 +102,7 @@ pub enum RunError {
         /// The operating system's error number.
         errno: i32,
     },
-    /// The machinery around the code could not do its part, although no system call failed.
+    /// The harness failed, although no system call did.
     Machinery {
         /// What was being done.
         #[serde(deserialize_with = "constant")]
@@ -115,14 +115,14 @@ pub enum RunError {
     },
 }
 
-/// Something in a batch that can't be as it is written.
+/// An invalid part of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BadBatch {
-    /// Which part of the batch: `area 2`, `layout 0`, `place 1`; each is counted from 0.
+    /// Part of the batch: `area 2`, `layout 0`, `place 1`; each is counted from 0.
     pub part: String,
     /// What is wrong with it.
     pub what: String,
-    /// What would be right.
+    /// What was expected.
     pub expected: String,
 }
 
@@ -156,7 +156,7 @@ pub struct BadSnippet {
     pub column: u32,
     /// What is wrong there.
     pub message: String,
-    /// What would fit instead, where that can be told.
+    /// Suggestion, if there is one.
     pub expected: Option<String>,
 }
 
@@ -165,14 +165,14 @@ pub struct BadSnippet {
 pub enum Error {
     /// Something that was asked for does not exist on this machine.
     Unavailable(Unavailable),
-    /// The code did not come to its end, or the machinery around it failed.
+    /// The measured code did not end normally, or the harness failed.
     Run(RunError),
     /// The text is not assembly.
     BadSnippet(BadSnippet),
 }
 
 impl RunError {
-    /// A failure of the machinery that no system call reported.
+    /// A failure of the harness that no system call reported.
     pub fn machinery(doing: &'static str, why: impl Into<String>, remedy: &'static str) -> RunError {
         RunError::Machinery { doing, why: why.into(), remedy }
     }
@@ -185,7 +185,7 @@ impl RunError {
         }
     }
 
-    /// Whether the measured code has no part in it, so that other code would fail as well.
+    /// Whether the failure does not depend on the measured code, so that other code would fail as well.
     pub fn is_of_the_harness(&self) -> bool {
         matches!(
             self,

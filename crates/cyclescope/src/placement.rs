@@ -1,12 +1,12 @@
-//! Chooses layouts: where code and data stand.
+//! Chooses layouts: the addresses of code and data.
 //!
-//! Code placement moves results further than sampling noise does, so the layout is what is replicated. Each
+//! Code placement changes results more than sampling noise does, so layouts are the replicates. Each
 //! layout has another code address, another alignment of the body against the cache line, other data
 //! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
-//! their bodies, so that their difference is that of the added copies. The ruler stands still.
+//! their bodies, so that their difference is that of the added copies. The ruler has fixed addresses.
 //!
-//! Where code or data are to be somewhere in particular, a [`Place`](crate::program::Place) says so, and [`resolve()`] and
-//! [`data_at`] find offsets for it.
+//! A [`Place`](crate::program::Place) describes where code or data has to be, and [`resolve()`] and [`data_at`] find
+//! offsets for it.
 
 mod resolve;
 
@@ -20,7 +20,7 @@ use crate::random::Random;
 const LINE: usize = 64;
 const PAGE: usize = 4096;
 
-/// How far data may move from the middle of its area, in bytes; a multiple of the cache line.
+/// Largest displacement of data from the middle of its area, in bytes; a multiple of the cache line.
 const DATA_SPREAD: usize = 16 * PAGE;
 
 /// The next place after `end` where the program's body is `alignment` bytes past the start of a cache line.
@@ -39,9 +39,9 @@ pub(crate) fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
     (offsets, end)
 }
 
-/// Chooses places in the arena between `from` and `arena_len` for some of the programs, by their numbers:
-/// a random address, one alignment for all bodies, a random order in memory. The alignment, in bytes past the
-/// start of a cache line, is random where none is given.
+/// Chooses places in the arena between `from` and `arena_len` for the programs of these indices:
+/// a random address, one alignment for all bodies, a random order in memory. The alignment is an offset in bytes from
+/// the start of a cache line; `None` means random.
 ///
 /// Returns `None` where the arena is too small for them.
 pub(crate) fn random(
@@ -67,13 +67,13 @@ pub(crate) fn random(
     Some(places)
 }
 
-/// Chooses by how many bytes each register is moved in the standard memory, as [`data_in`] does.
+/// Chooses the displacement of each register in the standard memory, as [`data_in`] does.
 pub(crate) fn data(random: &mut Random) -> Vec<i32> {
     data_in(&Memory::default(), random)
 }
 
-/// Chooses by how many bytes each area's register is moved: whole cache lines, so that nothing starts to straddle two of
-/// them. What points to the start of an area, or to an element of a ring, stays.
+/// Chooses the displacement of each area's register: whole cache lines, so that no access starts to straddle two lines.
+/// Pointers to the start of an area, or to an element of a ring, are not moved.
 pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
     (0..memory.areas.len()).map(|area| shift(memory, area, random)).collect()
 }

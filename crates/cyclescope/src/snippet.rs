@@ -1,4 +1,4 @@
-//! A snippet: the machine code to be measured, and what can be read off it before it runs.
+//! A snippet: the machine code to be measured, and its static properties.
 
 use crate::asm;
 use crate::context::Element;
@@ -17,12 +17,12 @@ pub struct Snippet {
     text: String,
 }
 
-/// What a look at the instructions tells.
+/// Static properties of the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outline {
-    /// How many instructions the snippet has.
+    /// Number of instructions in the snippet.
     pub instructions: usize,
-    /// How many of them access memory.
+    /// Number of instructions that access memory.
     pub memory_accesses: usize,
     /// Whether it or its init code accesses memory.
     pub touches_memory: bool,
@@ -112,7 +112,7 @@ impl Outline {
     }
 }
 
-/// Whether an operand is a ZMM register. (What an instruction writes is told as the whole register, since it
+/// Whether an operand is a ZMM register. (A written register is reported as the whole one, since the instruction
 /// clears the rest.)
 fn names_zmm(instruction: &Instruction) -> bool {
     let operands = (0..instruction.op_count()).map(|operand| instruction.op_register(operand));

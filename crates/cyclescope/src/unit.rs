@@ -1,7 +1,7 @@
 //! Units as types: a number of TSC ticks is not a number of core cycles.
 //!
-//! The time stamp counter (TSC) runs at a fixed rate of its own, the core clock at whatever rate power
-//! management chose. Readings and results carry their [`Unit`]; a frequency is [`Hertz`]. Conversions need a
+//! The time stamp counter (TSC) runs at a fixed rate of its own, the core clock at the rate that power
+//! management chooses. Readings and results carry their [`Unit`]; a frequency is [`Hertz`]. Conversions need a
 //! measured rate and are therefore part of an estimate, never `From`.
 
 use serde::{Deserialize, Serialize};

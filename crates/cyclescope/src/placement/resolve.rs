@@ -1,4 +1,4 @@
-//! From policies to offsets: a pure function of what is to be placed, the room, and random numbers.
+//! From policies to offsets: a pure function of the items, the room, and random numbers.
 
 use super::LINE;
 use crate::error::BadBatch;
@@ -8,12 +8,12 @@ use crate::program::{Place, Program};
 use crate::random::Random;
 use std::ops::Range;
 
-/// A program, and where its body is to be.
+/// A program, and the policy for its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Which program of the batch.
+    /// Index of the program in the batch.
     pub program: usize,
-    /// Where its body is to be.
+    /// Policy for its body.
     pub place: Place,
 }
 
@@ -44,7 +44,7 @@ impl Grid {
     }
 }
 
-/// What has been placed so far.
+/// The items that are placed already.
 struct Arena<'a> {
     programs: &'a [Program],
     room: Range<usize>,
@@ -62,7 +62,7 @@ impl Arena<'_> {
         (inside && self.taken.iter().all(apart)).then_some(stretch)
     }
 
-    /// Whether copies of a program that are so far apart fit, of each other too.
+    /// Whether copies of a program at this distance fit, without overlapping each other.
     fn fits(&self, program: usize, body: usize, copies: usize, by: usize) -> bool {
         let apart = copies == 1 || by >= self.programs[program].len();
         apart && (0..copies).all(|copy| self.free(program, body + copy * by).is_some())

@@ -139,7 +139,7 @@ impl Reason {
             USER_MODE,
         ),
         (Reason::BranchLeaves, "it branches out of the code", WITHIN),
-        (Reason::CutOff, "it goes on behind the end of the code", WITHIN),
+        (Reason::CutOff, "it continues past the end of the code", WITHIN),
         (
             Reason::LoneBackward,
             "it branches back, and without a second CPU nothing ends an endless loop",
