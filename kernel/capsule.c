@@ -120,7 +120,7 @@ static int map(struct capsule *capsule, u64 at, void *memory, size_t bytes, u64 
 	return 0;
 }
 
-/* One page of zeros stands for all: programs read through them for the translations, not for the bytes. */
+/* One page of zeros is mapped at all addresses: programs read them for the translations, not for the bytes. */
 static int map_eviction(struct capsule *capsule)
 {
 	u64 zeros = __sme_set(page_to_phys(ZERO_PAGE(0))) | ENTRY_READ;
@@ -150,7 +150,7 @@ static int map_all(struct capsule *capsule)
 	      map(capsule, STACK_AT, capsule->stack, STACK_BYTES, ENTRY_WRITE) ?:
 	      map(capsule, inside, (void *)inside, capsule_places.end - inside, ENTRY_EXECUTE) ?:
 	      map_eviction(capsule);
-	/* Every second page: what overflows one stack must not run into the next. */
+	/* Every second page: an overflow of one stack must not reach the next. */
 	for (stack = 0; !bad && stack < 4; stack++)
 		bad = map(capsule, EVENTS_AT + stack * 2 * PAGE_SIZE, capsule->events + stack * PAGE_SIZE,
 			  PAGE_SIZE, ENTRY_WRITE);
@@ -314,7 +314,7 @@ int capsule_adopt_cpu(struct capsule *capsule)
 	u16 task;
 	u64 tss_at;
 
-	/* The caller is pinned; should it be moved all the same, it is told so before the run. */
+	/* The caller is pinned; if it was moved all the same, the run fails before it starts. */
 	preempt_disable();
 	native_store_gdt(&gdt);
 	store_idt(&idt);

@@ -2,12 +2,12 @@
 /*
  * The capsule: the private address space in which measured code runs.
  *
- * Where everything lies in it, for C and for assembly.
+ * Its memory layout, for C and for assembly.
  */
 #ifndef CYCLESCOPE_CAPSULE_H
 #define CYCLESCOPE_CAPSULE_H
 
-/* In a slot of the top-level table of which neither the module's text nor the CPU's entry area has a part. */
+/* In a slot of the top-level table that neither the module's text nor the CPU's entry area uses. */
 #define CAPSULE_BASE	0xffff960000000000
 #define CAPSULE_GUARD	0x10000
 #define ARENA_BYTES	0x400000

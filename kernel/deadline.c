@@ -2,7 +2,7 @@
 /*
  * The deadline: a timer on another CPU that sends an NMI to the one whose slice takes too long.
  *
- * A high-resolution timer, not one of the timer wheel: jiffies stand still while the CPU that counts them is in the
+ * A high-resolution timer, not one of the timer wheel: jiffies do not advance while the CPU that counts them is in the
  * capsule. One run is watched at a time.
  */
 #include <linux/cpumask.h>
@@ -50,7 +50,7 @@ static void cyclescope_start_watch(void *unused)
 	hrtimer_start(&watch.timer, ns_to_ktime(watch.nanoseconds / 2), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Ours come here, those that ended a slice and those that came late; another's must not be taken for ours. */
+/* Receives this module's NMIs, those that ended a slice and late ones; NMIs of others must not be claimed. */
 static int cyclescope_handle_nmi(unsigned int type, struct pt_regs *regs)
 {
 	if (smp_processor_id() == READ_ONCE(watch.cpu) && READ_ONCE(watch.sent)) {
@@ -106,7 +106,7 @@ void deadline_disarm(void)
 	int patience = 1000;
 
 	hrtimer_cancel(&watch.timer);
-	/* An NMI on its way must find who expects it, not the next run's record or a module that is gone. */
+	/* A pending NMI must meet the run that expects it, not the next run's record or an unloaded module. */
 	while (READ_ONCE(watch.sent) && patience--)
 		udelay(10);
 	WRITE_ONCE(watch.sent, false);

@@ -46,8 +46,8 @@
 /*
  * void capsule_enter(struct capsule_control *control);
  *
- * The page that it stands on is not mapped in the capsule: the one instruction that could load any address space
- * from a register of the measured code's choice is out of its reach. What it loads maps the next page alone.
+ * Its page is not mapped in the capsule, so measured code cannot reach the one instruction that could load any address
+ * space from a register of the code's choice. The address space that it loads maps the next page alone.
  */
 SYM_FUNC_START(capsule_enter)
 	pushq	%rbp
@@ -148,8 +148,8 @@ SYM_INNER_LABEL(capsule_inside, SYM_L_LOCAL)
 	movq	%r14, PROGRESS_SAMPLE(%rbp)
 	jmp	.Lround
 
-	/* From here to the end NMIs and machine checks only leave a note: whoever leaves already must not lose what it
-	 * leaves with. */
+	/* From here to the end NMIs and machine checks only leave a note: a second exit would overwrite the reason of the
+	 * first. */
 SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	ANNOTATE_NOENDBR
 .Ldone:
@@ -182,7 +182,7 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	iretq
 5:	addq	$16, %rsp
 
-	/* Registers are the measured code's and nobody's any more. */
+	/* Registers hold values of the measured code, which are no longer needed. */
 .Levent:
 	popq	%rdi			/* vector */
 	/* By an exception of that kind there is an error code, by INT n there is none. The CPU starts from the stack's

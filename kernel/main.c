@@ -19,7 +19,7 @@
 #include <asm/tsc.h>
 #include "module.h"
 
-/* The same numbers stand beside the Rust side's structs: neither compiles if it does not agree. */
+/* The Rust side asserts the same numbers beside its structs: neither side compiles if it does not agree. */
 static_assert(sizeof(struct cyclescope_info) == 80);
 static_assert(offsetof(struct cyclescope_info, arena) == 16);
 static_assert(offsetof(struct cyclescope_info, most_area_bytes) == 40);
@@ -56,7 +56,7 @@ static char *refused = "";
 module_param(refused, charp, 0444);
 MODULE_PARM_DESC(refused, "why nothing can be run here (read only; empty where it can)");
 
-/* By itself: the header that has it moves from version to version. */
+/* Not the kernel's: its header moves from version to version. */
 static void query_cpuid(u32 leaf, u32 answer[4])
 {
 	asm volatile("cpuid"
@@ -64,7 +64,7 @@ static void query_cpuid(u32 leaf, u32 answer[4])
 		     : "a"(leaf), "c"(0));
 }
 
-/* Whether the processor has a leaf, of the range that `first` begins. */
+/* Whether the processor has a leaf of the range that begins at `first`. */
 static bool has_leaf(u32 first, u32 leaf)
 {
 	u32 answer[4];

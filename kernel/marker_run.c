@@ -56,7 +56,7 @@ static int check(const struct cyclescope_marker_run *run)
 	return 0;
 }
 
-/* What runs for a call, and how often one of its iterations counts; 0 where there is no such code. */
+/* Finds the function of a call; returns the weight of one of its iterations, 0 where there is no such code. */
 static u32 resolve(u32 number, struct timed_call *call)
 {
 	const struct marker_code *code;
@@ -129,7 +129,7 @@ static void run_round(struct batch *batch, const struct cyclescope_marker_run *r
 	}
 }
 
-/* One slice, if this is the CPU that was asked for; how many samples it has made to keep. */
+/* One slice, if this is the requested CPU; returns the number of timed samples. */
 static int run_slice(struct batch *batch, const struct cyclescope_marker_run *run)
 {
 	u64 rounds = (u64)run->warm_up + run->rounds, end;

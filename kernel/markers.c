@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * What markers there are, and which are on.
+ * The list of markers, and their switches.
  *
- * Sites that are on are the state of the whole module. It belongs to the open file that has made it, until all sites
- * are off again, at the latest when that file goes.
+ * Sites that are on are state of the whole module. The open file that switched one on owns this state until all sites
+ * are off again, at the latest when the file is closed.
  */
 #include <linux/build_bug.h>
 #include <linux/cache.h>
@@ -15,7 +15,7 @@
 #include "markers/marker.h"
 #include "module.h"
 
-/* The same numbers stand beside the Rust side's structs. */
+/* The Rust side asserts the same numbers beside its structs. */
 static_assert(sizeof(struct cyclescope_marker_code) == 56);
 static_assert(offsetof(struct cyclescope_marker_code, name) == 16);
 static_assert(offsetof(struct cyclescope_marker_code, address) == 48);
@@ -47,7 +47,7 @@ static struct {
 u8 *marker_to __read_mostly = memory.to;
 u8 *marker_from __read_mostly = memory.from;
 
-/* Taken before `one_run`. The owner never waits for it long, not even to close: all others are sent away. */
+/* Taken before `one_run`. The owner never waits for it long, not even to close: others get EBUSY. */
 static DEFINE_MUTEX(sites);
 static struct file *owner;
 static bool enabled[ARRAY_SIZE(designs)];
@@ -81,7 +81,7 @@ static int enable(u32 design, u32 probe)
 {
 	int bad;
 
-	/* Of those that there are a design may refuse some itself. */
+	/* A design may refuse some of the probes itself. */
 	if (!designs[design]->connect || !marker_probes[probe])
 		return -EOPNOTSUPP;
 	bad = designs[design]->connect(probe);
@@ -98,7 +98,7 @@ void markers_release(struct file *file)
 {
 	u32 design;
 
-	/* Only a call on this file could make it the owner, and there is none any more. */
+	/* Only a call on this file could make it the owner, and no call is active any more. */
 	if (READ_ONCE(owner) != file)
 		return;
 	mutex_lock(&sites);
@@ -164,7 +164,7 @@ static long run(struct file *file, void *argument)
 
 static const struct {
 	unsigned int command;
-	/* Needs the sites for itself; the others only look. */
+	/* Needs the sites for itself; the other calls only read. */
 	bool alone;
 	long (*run)(struct file *file, void *argument);
 } calls[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* What the files of the module share. */
+/* Declarations that the files of the module share. */
 #ifndef CYCLESCOPE_MODULE_H
 #define CYCLESCOPE_MODULE_H
 
@@ -48,7 +48,7 @@ struct capsule_control {
 	u64 left_cr4;
 };
 
-/* Writable in the capsule: the driver's place, to be believed only after a check. */
+/* Writable in the capsule: the driver's progress, to be checked before use. */
 struct capsule_progress {
 	u64 round;
 	u64 sample;
@@ -67,7 +67,7 @@ struct capsule_call {
 /* A memory area of measured code. */
 struct capsule_area {
 	void *memory;
-	/* Where it is in the capsule. */
+	/* Address in the capsule. */
 	u64 at;
 	u64 bytes;
 };
@@ -89,7 +89,7 @@ struct capsule {
 	u64 *root;
 	unsigned int levels;
 	struct list_head tables;
-	/* Where the CPU's own tables are, whose places ours take; 0 before the first run. */
+	/* Addresses of the CPU's own tables, at which the capsule maps its tables; 0 before the first run. */
 	u64 idt_at;
 	u64 gdt_at;
 	u64 tss_at;
@@ -125,7 +125,7 @@ struct cpu_state {
 	u64 cr0, cr2, cr4, cr8;
 	u64 debug[4], dr6, dr7;
 	u64 fs_base, gs_base, kernel_gs_base, tsc_aux, xcr0, lbr_control;
-	/* What of the CPU's own records was on. */
+	/* The CPU's own records that were on. */
 	u64 pebs, branch_traces;
 	u32 pkru;
 	u16 ds, es, fs, gs, ldt, task;
@@ -142,7 +142,7 @@ static inline u64 get_msr(u32 number)
 }
 
 void cpu_state_save(struct cpu_state *state);
-/* Restores what differs and tells it in bits CYCLESCOPE_CHANGED_. */
+/* Restores state that differs and returns it as bits CYCLESCOPE_CHANGED_. */
 u32 cpu_state_restore(const struct cpu_state *state);
 
 /* The NMI that ends a slice. */
@@ -151,7 +151,7 @@ void deadline_exit(void);
 bool deadline_possible(void);
 /* Watches this CPU from another one until deadline_disarm. May sleep; no CPU comes or goes meanwhile. */
 int deadline_arm(unsigned int cpu, u32 microseconds);
-/* Again, if the watching CPU has gone. */
+/* Arms again if the watching CPU has gone offline. */
 int deadline_keep(void);
 void deadline_disarm(void);
 /* Around a slice, with interrupts off. */
@@ -170,7 +170,7 @@ extern struct mutex one_run;
 
 /* The device's calls for markers; -ENOTTY for any other. */
 long markers_ioctl(struct file *file, unsigned int command, void __user *user);
-/* The file goes: what it has switched on goes off. */
+/* Switches off the sites that a closed file has switched on. */
 void markers_release(struct file *file);
 /* The code of this number, of any design; NULL past the last one. */
 const struct marker_code *marker_code(u32 number);

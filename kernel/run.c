@@ -36,7 +36,7 @@
 #define MACHINE_CHECK		18
 #define SAMPLE_BYTES		sizeof(struct cyclescope_sample)
 
-/* Everything of one slice that outlives it. */
+/* Results of one slice. */
 struct slice {
 	struct cpu_state before;
 	u32 changed;
@@ -52,7 +52,7 @@ static int put_code(struct capsule *capsule, const struct cyclescope_run *run)
 	struct cyclescope_piece __user *list = u64_to_user_ptr(run->piece_list);
 	u32 index;
 
-	/* Nothing of the last run is left to jump to. */
+	/* No code of the last run remains to jump to. */
 	if (capsule->used_to > capsule->used_from)
 		memset(capsule->arena + capsule->used_from, INT3, capsule->used_to - capsule->used_from);
 	capsule->used_from = ARENA_BYTES;
@@ -190,7 +190,7 @@ static bool in_service(u64 vector)
 	return apic->read(APIC_ISR + (u32)(vector / 32) * 0x10) & (1u << (vector % 32));
 }
 
-/* By the code's own hand only where the note of one says so that the CPU has not made. */
+/* Whether the CPU reports a machine check in progress; otherwise the code raised the vector itself. */
 static bool is_machine_check(void)
 {
 	return boot_cpu_has(X86_FEATURE_MCE) && get_msr(MSR_IA32_MCG_STATUS) & MCG_STATUS_MCIP;
@@ -206,7 +206,7 @@ static bool is_interrupt(const struct capsule *capsule, u64 vector)
 	       (capsule->control->flags & X86_EFLAGS_IF && !by_instruction(capsule, vector));
 }
 
-/* Gives the kernel what came in the capsule. True where that, and not the measured code, ended the slice. */
+/* Passes an event in the capsule on to the kernel. True where the event, and not the measured code, ended the slice. */
 static bool hand_on(struct capsule *capsule)
 {
 	u64 vector = capsule->control->vector;
@@ -222,8 +222,8 @@ static bool hand_on(struct capsule *capsule)
 		came = true;
 		capsule_hand_on(vector);
 	}
-	/* A real one, since INT 2 would not keep another from coming in the middle of the kernel's first steps. Whoever
-	 * sent it finds its reason as it was. */
+	/* A real NMI, since INT 2 would not block another one during the kernel's first steps. The NMI's sender finds its
+	 * reason unchanged. */
 	if (vector == NMI || pending & (1ull << NMI))
 		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
 	return came;
@@ -263,7 +263,7 @@ static u64 kept(const struct cyclescope_run *run, u64 round)
 	return round > run->warm_up ? round - run->warm_up : 0;
 }
 
-/* Hands over the samples of the rounds since `from`. What the driver left as its place is believed if it adds up. */
+/* Copies out the samples of the rounds since `from`, if the driver's progress is consistent. */
 static int take_samples(struct capsule *capsule, struct cyclescope_run *run, u64 from, bool *astray)
 {
 	u64 round = capsule->progress->round;
@@ -291,13 +291,13 @@ static void tell_event(const struct capsule *capsule, struct cyclescope_run *run
 	run->outcome.error_code = control->error_code;
 	run->outcome.ip = control->ip;
 	run->outcome.sp = control->sp;
-	/* It holds an older address where no page fault was. */
+	/* CR2 holds an older address unless there was a page fault. */
 	if (control->vector == PAGE_FAULT && !by_instruction(capsule, PAGE_FAULT))
 		run->outcome.cr2 = control->cr2;
 	run->outcome.ip_offset = control->ip - ARENA_AT < ARENA_BYTES ? control->ip - ARENA_AT : CYCLESCOPE_NOWHERE;
 }
 
-/* What a slice's end means. True where the run is over. */
+/* Evaluates the end of a slice. True where the run is over. */
 static bool cyclescope_note_end(const struct capsule *capsule, struct cyclescope_run *run, const struct slice *slice,
 				bool late)
 {
@@ -339,8 +339,8 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 		if (bad)
 			return bad;
 		run->outcome.slices++;
-		/* A slice that is interrupted over and over never comes to its own deadline. One that ended before its first
-		 * round tells nothing of the code: a virtual machine was stopped, or the slice is too short. */
+		/* A slice that is interrupted each time never reaches its own deadline. One that ended before its first round
+		 * says nothing about the code: a virtual machine was stopped, or the slice is too short. */
 		if (astray || progress->round != round || capsule->control->vector == LEFT_SLICE)
 			stuck_since = ktime_get_ns();
 		late = slice.over || ktime_get_ns() - stuck_since > run->deadline_us * 1000ull;

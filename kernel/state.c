@@ -137,7 +137,7 @@ static void cyclescope_read_cpu_state(struct cpu_state *state)
 void cpu_state_save(struct cpu_state *state)
 {
 	cyclescope_read_cpu_state(state);
-	/* No breakpoint of a debugger may meet the capsule, where nobody would know it. */
+	/* A debugger's breakpoint must not fire in the capsule, which has no handler for it. */
 	set_db7(DR7_NONE);
 	state->pebs = stop_pebs();
 	state->branch_traces = stop_branch_traces();
@@ -154,7 +154,7 @@ u32 cpu_state_restore(const struct cpu_state *state)
 		set_cr0(state->cr0);
 		changed |= CYCLESCOPE_CHANGED_CR0;
 	}
-	/* Not told: CR2 changes with each page fault. */
+	/* Not reported: CR2 changes with each page fault. */
 	if (now.cr2 != state->cr2)
 		set_cr2(state->cr2);
 	if (now.cr8 != state->cr8) {
@@ -212,7 +212,7 @@ u32 cpu_state_restore(const struct cpu_state *state)
 		asm volatile("lldt %0" : : "m"(state->ldt));
 		changed |= CYCLESCOPE_CHANGED_TABLES;
 	}
-	/* The task register can't be reloaded without a write to the table; it can only be told. */
+	/* The task register can't be reloaded without a write to the table; a change is only reported. */
 	if (now.task != state->task)
 		changed |= CYCLESCOPE_CHANGED_TABLES;
 	return changed;

@@ -16,13 +16,13 @@
 
 /* Bytes of the page that holds a program's context. */
 #define CYCLESCOPE_CONTEXT_BYTES 4096
-/* Where in that page the context itself starts. */
+/* Offset of the context in that page. */
 #define CYCLESCOPE_CONTEXT_AT 512
 
-/* What a machine lacks or has (cyclescope_info.flags). */
+/* Features of the machine (cyclescope_info.flags). */
 /* APERF and MPERF are read around each slice. */
 #define CYCLESCOPE_INFO_APERF (1u << 0)
-/* A second CPU is there, so that an NMI ends what runs too long. */
+/* There is a second CPU, whose NMI ends code that runs too long. */
 #define CYCLESCOPE_INFO_DEADLINE (1u << 1)
 
 /* Where a program finds itself in ring 0, and what bounds a run. All addresses are those of the private address
@@ -39,13 +39,13 @@ struct cyclescope_info {
 	__u64 context;
 	/* The pages that programs with a cold start read through, all zero, eviction_bytes of them. */
 	__u64 eviction;
-	/* Most bytes of all memory areas of one open file together. */
+	/* Largest number of bytes in all memory areas of one open file together. */
 	__u64 most_area_bytes;
 	__u32 arena_bytes;
 	__u32 eviction_bytes;
-	/* Most memory areas of one open file. */
+	/* Largest number of memory areas of one open file. */
 	__u32 most_areas;
-	/* Most pieces of code, and most calls a round, of one run. */
+	/* Largest numbers of pieces of code and of calls a round in one run. */
 	__u32 most_pieces;
 	__u32 most_calls;
 	/* The longest slice and the longest deadline, µs. */
@@ -57,7 +57,7 @@ struct cyclescope_info {
 struct cyclescope_area {
 	/* Whole pages, at least one. */
 	__u64 bytes;
-	/* The answer: where it is. The same list of sizes gives the same addresses. */
+	/* Output: its address. The same list of sizes gives the same addresses. */
 	__u64 address;
 };
 
@@ -67,7 +67,7 @@ struct cyclescope_area {
 struct cyclescope_areas {
 	__u32 size;
 	__u32 version;
-	/* None is known. */
+	/* 0: no flag is defined. */
 	__u32 flags;
 	__u32 areas;
 	/* struct cyclescope_area, read and written. */
@@ -80,16 +80,16 @@ struct cyclescope_areas {
 /* Fill every page. */
 #define CYCLESCOPE_FILL_ALL (1u << 1)
 
-/* What a memory area holds before the first round. With no flag it stays as it is. */
+/* Contents of a memory area before the first round. Without a flag they are not changed. */
 struct cyclescope_fill {
 	__u32 flags;
 	__u32 reserved;
-	/* The address of as many bytes as the area has, or 0: copies of `word` then. */
+	/* Address of the contents, as many bytes as the area has; 0: copies of `word`. */
 	__u64 content;
 	__u64 word;
 };
 
-/* A program, and where in the arena it goes. */
+/* A program, and its offset in the arena. */
 struct cyclescope_piece {
 	__u32 offset;
 	__u32 bytes;
@@ -98,7 +98,7 @@ struct cyclescope_piece {
 
 /* One call of a round. */
 struct cyclescope_call {
-	/* Where in the arena the program starts. */
+	/* Offset of the program in the arena. */
 	__u32 offset;
 	__u32 reserved;
 	/* Written to the context's loop_count. */
@@ -112,7 +112,7 @@ struct cyclescope_sample {
 };
 
 /* cyclescope_run.flags */
-/* Run although nothing could end an endless loop: without it a run on the only CPU is EOPNOTSUPP. */
+/* Run although no second CPU could end an endless loop: without it a run on the only CPU is EOPNOTSUPP. */
 #define CYCLESCOPE_RUN_UNGUARDED (1u << 0)
 
 /* cyclescope_outcome.status */
@@ -123,13 +123,13 @@ enum cyclescope_status {
 	CYCLESCOPE_FAULT = 1,
 	/* A slice, or the attempts at one round, took longer than the deadline: ip. */
 	CYCLESCOPE_DEADLINE = 2,
-	/* A program came back without a clock reading. */
+	/* A program returned without a clock reading. */
 	CYCLESCOPE_NO_READING = 3,
 	/* A wild jump reached the way out of the private address space, or the driver's notes are damaged. */
 	CYCLESCOPE_ASTRAY = 4,
 };
 
-/* cyclescope_outcome.changed: what the code had left changed, and the module has restored. */
+/* cyclescope_outcome.changed: state that the code changed and the module restored. */
 #define CYCLESCOPE_CHANGED_CR0 (1u << 0)
 #define CYCLESCOPE_CHANGED_CR8 (1u << 1)
 #define CYCLESCOPE_CHANGED_DEBUG (1u << 2)
@@ -141,10 +141,10 @@ enum cyclescope_status {
 #define CYCLESCOPE_CHANGED_TSC_AUX (1u << 8)
 #define CYCLESCOPE_CHANGED_CR4 (1u << 9)
 
-/* ip_offset where the instruction is not in the arena. */
+/* Value of ip_offset where the instruction is not in the arena. */
 #define CYCLESCOPE_NOWHERE 0xffffffffu
 
-/* What came of a run; the module writes all of it. */
+/* Result of a run, written by the module. */
 struct cyclescope_outcome {
 	__u32 status;
 	__u32 vector;
@@ -152,16 +152,16 @@ struct cyclescope_outcome {
 	__u64 ip;
 	__u64 sp;
 	__u64 cr2;
-	/* Of ip in the arena, or CYCLESCOPE_NOWHERE. */
+	/* Offset of ip in the arena, or CYCLESCOPE_NOWHERE. */
 	__u32 ip_offset;
 	__u32 changed;
-	/* Kept rounds whose samples are written. */
+	/* Timed rounds whose samples are written. */
 	__u32 rounds_done;
 	/* Slices, and rounds that an interrupt or NMI hit and that were run again. */
 	__u32 slices;
 	__u32 repeated;
 	__u32 reserved;
-	/* How far TSC, APERF and MPERF went in the slices. */
+	/* Increments of TSC, APERF and MPERF in the slices. */
 	__u64 tsc;
 	__u64 aperf;
 	__u64 mperf;
@@ -183,24 +183,24 @@ struct cyclescope_run {
 	__u64 context;
 	/* Room for rounds * calls samples. */
 	__u64 samples;
-	/* Rounds that are not kept, and rounds that are. */
+	/* Numbers of untimed rounds and of timed ones. */
 	__u32 warm_up;
 	__u32 rounds;
-	/* Turns of a loop of one core cycle, at most, before each call. At least 1. */
+	/* Largest number of iterations of a one-cycle delay loop before each call, at least 1. */
 	__u32 delay;
-	/* After how many µs interrupts are let in, between two rounds. */
+	/* Time in µs after which interrupts are let in, between two rounds. */
 	__u32 slice_us;
-	/* How long a slice may take before an NMI ends it, µs; more than slice_us. */
+	/* Time in µs after which an NMI ends a slice; more than slice_us. */
 	__u32 deadline_us;
-	/* How long the whole run may take, ms; it then ends as if the deadline had passed. */
+	/* Time limit of the whole run in ms; it then ends as if the deadline had passed. */
 	__u32 total_ms;
-	/* Seeds the delays. */
+	/* Seed of the delays. */
 	__u64 seed;
 	/* struct cyclescope_fill, one for each of the file's areas. */
 	__u64 fill_list;
 	/* The value that both readings hold before each call. */
 	__u64 unread;
-	/* How many: EINVAL for another number than the file has areas. */
+	/* Number of fills: EINVAL unless it is that of the file's areas. */
 	__u32 fills;
 	__u32 reserved;
 	struct cyclescope_outcome outcome;
@@ -216,42 +216,42 @@ struct cyclescope_run {
 #define CYCLESCOPE_MARKER_NAME_BYTES 16
 /* Bytes that one iteration of a memcpy context copies. */
 #define CYCLESCOPE_MARKER_COPIED 4096
-/* Most calls a round. */
+/* Largest number of calls a round. */
 #define CYCLESCOPE_MARKER_MOST_CALLS 512
-/* Most turns of the delay before a call. */
+/* Largest number of iterations of the delay before a call. */
 #define CYCLESCOPE_MARKER_MOST_DELAY 1024
-/* Most iterations a round, of all its calls together, so that interrupts wait for some milliseconds at most. One around
- * a memcpy counts as CYCLESCOPE_MARKER_COPY_WEIGHT. */
+/* Largest number of iterations a round over all its calls, so that interrupts wait for some milliseconds at most. One
+ * around a memcpy counts as CYCLESCOPE_MARKER_COPY_WEIGHT. */
 #define CYCLESCOPE_MARKER_MOST_WORK 32768
 #define CYCLESCOPE_MARKER_COPY_WEIGHT 4
 /* The longest slice, µs. */
 #define CYCLESCOPE_MARKER_LONGEST_SLICE_US 5000
 
-/* What stands around the call of the probe. */
+/* Code around the call of the probe. */
 enum cyclescope_guard {
 	CYCLESCOPE_GUARD_BARE = 0,
 	/* preempt_disable and preempt_enable. */
 	CYCLESCOPE_GUARD_PREEMPTION = 1,
-	/* What the kernel gives the design by itself. */
+	/* The guard that the kernel itself gives the design. */
 	CYCLESCOPE_GUARD_OWN = 2,
 };
 
-/* What else the loop does. */
+/* Further work of the loop. */
 enum cyclescope_surroundings {
 	CYCLESCOPE_AROUND_NOTHING = 0,
 	CYCLESCOPE_AROUND_MEMCPY = 1,
 };
 
-/* What an enabled site calls, always with the arguments "%d %p", 1, NULL or, from a tracepoint, 1, NULL. */
+/* The probe that an enabled site calls, always with the arguments "%d %p", 1, NULL or, from a tracepoint, 1, NULL. */
 enum cyclescope_probe {
 	/* Nothing: the site is off. */
 	CYCLESCOPE_PROBE_DORMANT = 0,
 	CYCLESCOPE_PROBE_EMPTY = 1,
 	/* Takes its arguments as parameters. */
 	CYCLESCOPE_PROBE_DIRECT = 2,
-	/* Takes them by va_arg, and knows which there are. */
+	/* Takes its arguments by va_arg, with known types. */
 	CYCLESCOPE_PROBE_VARARGS = 3,
-	/* Takes them as the format string says. */
+	/* Takes its arguments by the format string. */
 	CYCLESCOPE_PROBE_FORMAT = 4,
 	/* Counts its calls: cyclescope_marker_run.hits. */
 	CYCLESCOPE_PROBE_COUNTING = 5,
@@ -267,11 +267,11 @@ enum cyclescope_marker_ruler {
 	CYCLESCOPE_RULER_SENTINEL = 0x80000004,
 };
 
-/* What a code is. ENOENT past the last one. */
+/* Description of a code. ENOENT past the last one. */
 struct cyclescope_marker_code {
 	__u32 size;
 	__u32 version;
-	/* Its number; all that follows is the answer. */
+	/* Input: its number. All other fields are output. */
 	__u32 code;
 	/* The number of its design. */
 	__u32 design;
@@ -279,35 +279,35 @@ struct cyclescope_marker_code {
 	/* enum cyclescope_guard, enum cyclescope_surroundings. */
 	__u32 guard;
 	__u32 around;
-	/* How far behind the start of a cache line its loop is to begin. */
+	/* Offset of its loop from the start of a cache line. */
 	__u32 placement;
-	/* Its length. */
+	/* Its length in bytes. */
 	__u32 bytes;
 	__u64 address;
 };
 
-/* The bytes of a code as they stand now. */
+/* The current bytes of a code. */
 struct cyclescope_marker_bytes {
 	__u32 size;
 	__u32 version;
 	__u32 code;
-	/* Its length: EINVAL for another. */
+	/* Length of the code: EINVAL for another. */
 	__u32 bytes;
 	__u64 buffer;
 };
 
-/* All sites of one design on or off. EOPNOTSUPP for a probe that the design or this kernel has not. */
+/* Switches all sites of one design on or off. EOPNOTSUPP for a probe that the design or this kernel lacks. */
 struct cyclescope_marker_switch {
 	__u32 size;
 	__u32 version;
-	/* None is known. */
+	/* 0: no flag is defined. */
 	__u32 flags;
 	__u32 design;
 	/* enum cyclescope_probe */
 	__u32 probe;
 };
 
-/* One call of a round: so many iterations of a code or of a ruler. */
+/* One call of a round: a number of iterations of a code or of a ruler. */
 struct cyclescope_marker_call {
 	__u32 code;
 	__u32 loops;
@@ -317,29 +317,29 @@ struct cyclescope_marker_call {
 struct cyclescope_marker_run {
 	__u32 size;
 	__u32 version;
-	/* None is known. */
+	/* 0: no flag is defined. */
 	__u32 flags;
 	/* The CPU that the caller is pinned to: ESTALE where it runs on another one. */
 	__u32 cpu;
 	__u32 calls;
-	/* Rounds that are not kept, and rounds that are. */
+	/* Numbers of untimed rounds and of timed ones. */
 	__u32 warm_up;
 	__u32 rounds;
-	/* Turns of a loop of one core cycle, at most, before each call. At least 1. */
+	/* Largest number of iterations of a one-cycle delay loop before each call, at least 1. */
 	__u32 delay;
 	/* struct cyclescope_marker_call */
 	__u64 call_list;
 	/* Room for rounds * calls of struct cyclescope_sample. */
 	__u64 samples;
-	/* Seeds the delays. */
+	/* Seed of the delays. */
 	__u64 seed;
-	/* After how many µs interrupts are let in, between two rounds. */
+	/* Time in µs after which interrupts are let in, between two rounds. */
 	__u32 slice_us;
-	/* How long the whole run may take, ms: it then ends early. */
+	/* Time limit of the whole run in ms; it then ends early. */
 	__u32 total_ms;
-	/* The module writes what follows. Calls of the counting probe, those of the warm-up among them. */
+	/* Output from here on. Calls of the counting probe, those of the warm-up included. */
 	__u64 hits;
-	/* Kept rounds whose samples are written. */
+	/* Timed rounds whose samples are written. */
 	__u32 rounds_done;
 	__u32 slices;
 };

@@ -2,9 +2,9 @@
 /*
  * An immediate value: MOV of a constant, test, branch. To switch it the constant is overwritten in the code.
  *
- * The kernel has no longer such a thing, and none of its means to patch text are for modules. So the pages are mapped
- * a second time, to be written to; the text itself is never writable. One byte is written at a time, and nobody runs
- * the codes meanwhile.
+ * The kernel no longer has immediate values, and exports none of its functions to patch text. So the pages are mapped
+ * a second time, writable; the text itself is never writable. One byte is written at a time, and no code runs
+ * meanwhile.
  */
 #include <linux/cache.h>
 #include <linux/kernel.h>
@@ -17,8 +17,8 @@
 
 static marker_probe *probe __read_mostly;
 
-/* Volatile, or it would be done once before the loop. The note tells how far behind the function's start the constant
- * lies; an address would have to be relocated. */
+/* Volatile, or it would be done once before the loop. The note has the constant's offset from the function's start;
+ * an address would have to be relocated. */
 #define IMMEDIATE(name) ({								\
 	u8 value;									\
 											\
@@ -45,7 +45,7 @@ static marker_probe *probe __read_mostly;
 #define PLACE_EXPANDED(name)			&name##_constant,
 
 ALL(CONSTANT)
-/* In the order of the codes. */
+/* Offsets in the order of the codes. */
 static const u32 *const constants[] = { ALL(PLACE) };
 static_assert(ARRAY_SIZE(constants) == ARRAY_SIZE(codes));
 

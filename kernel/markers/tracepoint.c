@@ -2,8 +2,8 @@
 /*
  * A tracepoint, as any module can define one: a static key in front of a call that knows who listens.
  *
- * It has a prototype and no format string, so its probes are its own. No event is made of it, and nobody but this
- * module can listen.
+ * It has a prototype and no format string, so its probes are its own. It defines no trace event, and only this
+ * module can register a probe.
  */
 #include <linux/kernel.h>
 #include <linux/tracepoint.h>

@@ -12,7 +12,7 @@ fell() { [ $(($2 - $1)) -le "$3" ]; }
 kept_slabs=1 kept_memory=1 kept_areas=1
 
 check "the module loads" insmod /modules/cyclescope.ko
-# Whatever is only made once.
+# Allocations that are made only once.
 cyclescope-guest runs 1000 20 >/dev/null
 status=0
 for turn in 1 2 3; do

@@ -1,4 +1,4 @@
-# Who may not run code in ring 0 is told so.
+# A user who may not run code in ring 0 gets an error with its remedy.
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh

@@ -226,7 +226,7 @@ static void bounds(void)
 	demand(request.run.slices > 1, "several slices");
 }
 
-/* Sites belong to the file that has switched one on, until none is on. */
+/* Sites belong to the file that has switched one on, until all are off. */
 static void owners(void)
 {
 	int file = open_device(), other = open_device();

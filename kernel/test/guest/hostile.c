@@ -249,7 +249,7 @@ static uint64_t draw(void)
 	return random_state;
 }
 
-/* Requests with random words in random places: whatever is answered, it is answered. */
+/* Requests with random words in random places: every one returns an answer. */
 static void random_requests(void)
 {
 	static const uint64_t words[] = {
@@ -429,7 +429,7 @@ static uint64_t read_and_overwrite(struct request *request, uint64_t area)
 	return ((struct cyclescope_sample *)request->samples)->start;
 }
 
-/* A selector of an LDT would be loaded where none is mapped. */
+/* A selector of an LDT would be loaded where no LDT is mapped. */
 static void ldt_selector(void)
 {
 	struct user_desc entry = { .limit = 0xfffff, .seg_32bit = 1, .limit_in_pages = 1, .useable = 1 };
@@ -560,7 +560,7 @@ static void wrong_areas(void)
 	       request.run.outcome.cr2 == good[0].address, "a page fault behind an area");
 }
 
-/* Beside NMIs from elsewhere: none is lost, no round of samples is either. `repeated` tells whether any came. */
+/* Beside NMIs from elsewhere: no NMI and no round of samples is lost. `repeated` shows whether any came. */
 static void interrupted(void)
 {
 	struct request request;
