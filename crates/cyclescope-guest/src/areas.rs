@@ -15,7 +15,7 @@ use std::time::Duration;
 const RSI: u8 = 6;
 const ELEMENTS: u64 = 1024;
 
-/// One call of a snippet in each of some layouts, with one area. `ud2` in it tells that it found something else.
+/// One call of a snippet in each of some layouts, with one area. The snippet runs `ud2` where it finds another value.
 fn run(kernel: &mut Kernel, text: &str, area: &Area, layouts: u64) -> Result<(), RunError> {
     let code = cyclescope::asm::parse(text).expect("the snippet is right");
     let layout = |seed| Layout {
@@ -40,7 +40,7 @@ fn is(word: u64) -> String {
     format!("cmp qword ptr [rsi], {word}\nje good\nud2\ngood: nop")
 }
 
-/// What memory in ring 0 holds, layout by layout.
+/// Tests the contents of memory in ring 0, layout by layout.
 pub fn areas() -> Outcome {
     let mut kernel = open(KernelOptions::default().deadline)?;
     for order in [Order::Sequential, Order::RandomByLine, Order::RandomByPage] {

@@ -102,7 +102,7 @@ fn attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
             let third = random.bits() as u8 & 0xfc | order;
             bytes.extend([0xc4, random.bits() as u8 & 0xe0 | map as u8, third]);
         }
-        // Processors without AVX-512 raise #UD whatever follows; one of the kind is as good as all.
+        // Processors without AVX-512 raise #UD for all following bytes; one such instruction represents all.
         _ if random.below(16) == 0 => {
             bytes.extend([0x62, random.bits() as u8, random.bits() as u8, random.bits() as u8])
         }

@@ -1,4 +1,4 @@
-//! Random code in ring 0: whatever it is, it is refused, or comes back with an answer, and nothing else has changed.
+//! Random code in ring 0: every piece is refused or returns an outcome, and nothing else has changed.
 
 use crate::draw;
 use crate::memory::{Canary, kernel_sum};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 /// Twice a slice; a call of so little code that is not an endless loop takes some µs, emulated too.
 const DEADLINE: Duration = Duration::from_millis(4);
-/// Of the code that ran, how much must end without a fault, that not only faults are tested.
+/// Share of the code that ran that must end without a fault, so that not only faults are tested.
 const COMPLETED: f64 = 0.3;
 
-/// Runs so many pieces of code.
+/// Runs `count` pieces of code.
 pub fn fuzz(count: u64, seed: u64) -> Outcome {
     let canary = Canary::new();
     let before = kernel_sum()?;

@@ -1,4 +1,4 @@
-//! Every marker of the module: what it calls, dormant and enabled, and which of its bytes change.
+//! Every marker of the module: its calls, dormant and enabled, and the bytes that change.
 
 use crate::outcome::Outcome;
 use cyclescope::error::RunError;

@@ -1,10 +1,10 @@
-//! What must not change, whatever runs in ring 0: the kernel's text and constants, and memory of a process.
+//! Memory that no code in ring 0 may change: the kernel's text and constants, and memory of a process.
 
 use std::error::Error;
 use std::fs::{File, read_to_string};
 use std::os::unix::fs::FileExt;
 
-/// Of the kernel's memory: text and what is only read.
+/// Symbols around the kernel's text and read-only data.
 const RANGES: [(&str, &str); 2] = [("_stext", "_etext"), ("__start_rodata", "__end_rodata")];
 const CANARY_WORDS: usize = (64 << 20) / 8;
 
@@ -62,7 +62,7 @@ impl Canary {
         Canary((0..CANARY_WORDS).map(pattern).collect())
     }
 
-    /// How many words are no longer what they were.
+    /// Number of words that have changed.
     pub fn changed(&self) -> usize {
         self.0.iter().enumerate().filter(|(index, word)| **word != pattern(*index)).count()
     }

@@ -1,4 +1,4 @@
-//! The study of markers over the module: what it says on an emulated machine, where no time means anything.
+//! The study of markers over the module on an emulated machine, where times have no meaning.
 
 use crate::markers;
 use crate::outcome::Outcome;
@@ -52,7 +52,7 @@ fn surroundings() -> Surroundings {
     }
 }
 
-/// What a record has to say.
+/// The expected contents of a record.
 fn judge(record: &MarkerRecord, state: &State) -> Outcome {
     let expected = state.probe.map(|_| if state.enabled { PROOF_LOOPS } else { 0 });
     if record.calls.map(|calls| calls.counted) != expected {
@@ -76,7 +76,7 @@ fn judge(record: &MarkerRecord, state: &State) -> Outcome {
     };
     let whole = code.function_unlikely_bytes == code.unlikely_bytes as i64
         && code.function_likely_bytes >= code.likely_bytes as i64;
-    // Where the kernel lies is nobody's business; -8 is no address.
+    // No record may contain an address of the kernel; -8 is no address.
     let address = |line: &Line| line.text.contains("0xffffffff") && !line.text.contains("0xfffffffff");
     let named = !code.assembly.iter().any(address);
     if !fits || !whole || !named || code.assembly.is_empty() {

@@ -1,4 +1,4 @@
-//! What a snippet costs, and what to know before believing it.
+//! The cost of a snippet, with its caveats.
 //!
 //!     cargo run --release -p cyclescope --example snippet 'imul rax, rax; add rax, 1'
 

@@ -1,14 +1,14 @@
 //! Writes a program's instructions and remembers where they refer to the context.
 //!
-//! References to the context are RIP-relative. While a program is written the context stands at a nominal
+//! References to the context are RIP-relative. While a program is written the context is at a nominal
 //! distance; `Program::place` corrects each displacement once both addresses are known.
 
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
-/// Where the context stands, relative to the program's first byte, until the program is placed.
+/// Offset of the context from the program's first byte until the program is placed.
 pub(crate) const NOMINAL_CONTEXT: i64 = 0x1000_0000;
 
-/// How far ahead the body is taken to be until its distance is known.
+/// Assumed distance to the body until it is known.
 const NOMINAL_BODY: i64 = 0x1000;
 
 /// Collects machine code.
@@ -34,7 +34,7 @@ impl Emitter {
         }
     }
 
-    /// Where the next byte stands in the program.
+    /// Offset of the next byte in the program.
     pub(crate) fn len(&self) -> usize {
         self.length
     }

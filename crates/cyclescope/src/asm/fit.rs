@@ -1,6 +1,6 @@
 //! Chooses the instruction for a statement: of all patterns that fit, the shortest encoding.
 //!
-//! Whatever is chosen has been encoded, decoded again and found to be the same Code: the encoder alone accepts
+//! Each candidate is encoded and decoded again, and must give the same Code: the encoder alone accepts
 //! combinations that no processor does, such as `{z}` on a store.
 
 use super::kinds::{Slot, slots};

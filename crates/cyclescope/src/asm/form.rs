@@ -6,7 +6,7 @@ use iced_x86::{Code, EncodingKind, Instruction};
 /// What a register-or-memory operand is in a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// A register, or whatever else the operand always is.
+    /// A register, or the only kind that the operand can have.
     Plain,
     /// One of ah, bh, ch, dh.
     HighByte,

@@ -107,7 +107,7 @@ pub(super) enum Imm {
     Byte,
     /// A byte that is sign-extended to this number of bits.
     ByteTo(u32),
-    /// So many bits as they are.
+    /// This number of bits as they are.
     Bits(u32),
     /// 32 bits that are sign-extended to 64.
     DwordTo64,

@@ -196,7 +196,7 @@ impl Cursor<'_> {
         })
     }
 
-    /// `[...]`, the reader standing before the bracket; also the segment where it is written inside.
+    /// `[...]`, read from the bracket on; also the segment where it is written inside.
     fn brackets(&mut self) -> Result<(Linear, Register), BadSnippet> {
         let open = self.take().at;
         let mut segment = Register::None;

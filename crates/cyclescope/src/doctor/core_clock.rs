@@ -14,7 +14,7 @@ use crate::unit::Unit;
 /// The level of the intervals.
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 16;
-/// How far from a whole number a measured latency may lie.
+/// Largest distance of a measured latency from a whole number.
 const WHOLE_SHARE: f64 = 0.01;
 
 /// Measures the core clock with this number of layouts. `rate` is that of the TSC, where it is known: low, value,

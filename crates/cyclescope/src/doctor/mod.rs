@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use siblings::Target;
 use std::time::{Duration, Instant};
 
-/// How thorough an examination is.
+/// Thoroughness of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
     /// For the calibration of the TSC; half of it when its windows agree.
@@ -72,17 +72,17 @@ impl Effort {
     };
 }
 
-/// What an examination works with.
+/// Inputs of an examination.
 pub struct Means<'a> {
     /// Runs code on the target CPU, or why nothing does.
     pub executor: Result<&'a mut dyn Executor, String>,
-    /// What that executor can do, or could.
+    /// Capabilities of that executor.
     pub capabilities: &'a Capabilities,
     /// Makes executors on other CPUs.
     pub others: &'a MakeExecutor<'a>,
-    /// The timing method; none for the machine's default.
+    /// The timing method; `None` means the machine's default.
     pub clock: Option<&'static Clock>,
-    /// How thorough to be.
+    /// Thoroughness.
     pub effort: Effort,
     /// Seeds everything that is random.
     pub seed: u64,
@@ -97,7 +97,7 @@ pub struct Chosen {
     pub why: &'static str,
 }
 
-/// What an examination found.
+/// Results of an examination.
 #[derive(Debug, Clone)]
 pub struct Diagnosis {
     /// The timing method.
@@ -106,7 +106,7 @@ pub struct Diagnosis {
     pub counters: Counters,
     /// The executors on offer.
     pub executors: Vec<Offered>,
-    /// What the kernel module says, or why it can't be asked.
+    /// Facts from the kernel module, or why there are none.
     pub kernel_module: Fact<ModuleStudy>,
     /// The experiments on the TSC.
     pub tsc: Fact<TscStudy>,
@@ -120,13 +120,13 @@ pub struct Diagnosis {
     pub exclusive: Fact<bool>,
     /// The noise at the end.
     pub noise: Noise,
-    /// What happened during the examination.
+    /// Disturbances during the examination.
     pub between: NoiseBetween,
     /// Other tasks that wanted the target CPU before it began.
     pub runnable: Fact<u32>,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// What follows from all of it.
+    /// Findings from all facts.
     pub findings: Vec<Finding>,
 }
 

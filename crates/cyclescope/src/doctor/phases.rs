@@ -13,8 +13,8 @@ use crate::random::Random;
 use crate::ruler::{ADD, Band};
 use crate::statistics::mean;
 
-/// Links of the shortest chain, and by how many the next is longer: together they span 136 core cycles, some
-/// steps of every TSC seen so far.
+/// Links of the shortest chain, and the number by which each next one is longer: together they span 136 core cycles,
+/// some steps of every TSC measured.
 const SHORTEST: usize = 64;
 const MORE: usize = 8;
 const CHAINS: usize = 18;

@@ -13,7 +13,7 @@ use crate::record::Quantity;
 use crate::unit::Unit;
 use serde::Serialize;
 
-/// What `doctor` found.
+/// Results of `doctor`.
 #[derive(Debug, Serialize)]
 pub struct DoctorRecord<'a> {
     cpu: Option<u32>,
@@ -46,7 +46,7 @@ struct CoreRecord {
     core_clock: Quantity,
     /// The slowest and the fastest layout.
     core_mhz_range: Option<[f64; 2]>,
-    /// What the clock counts in the time of one core cycle.
+    /// Units that the clock counts per core cycle.
     per_core_cycle: Quantity,
     imul_latency: Quantity,
     imul_latency_known: Option<u32>,

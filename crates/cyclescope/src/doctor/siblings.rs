@@ -141,7 +141,7 @@ impl Target<'_> {
     }
 }
 
-/// Adds on another CPU until it is told to stop.
+/// Runs additions on another CPU until the caller stops it.
 fn keep_busy(
     make: &MakeExecutor,
     cpu: u32,
@@ -185,7 +185,7 @@ fn inside(widths: &Widths, busy: &[Sample]) -> Vec<f64> {
     widths.iter().filter(is_inside).map(|(_, _, width)| *width).collect()
 }
 
-/// What the widths mean.
+/// Evaluates the widths.
 fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option<f64>) -> SiblingProof {
     let middle = |widths: Vec<f64>| {
         let mut widths = widths;

@@ -112,7 +112,7 @@ fn an_examination_without_an_executor_completes() {
     assert_eq!(ruler.state, State::Problem);
 }
 
-/// `prctl` acts on the thread alone, so a thread stands for a process that was started so.
+/// `prctl` acts on the thread alone, so a thread imitates a process that was started with this setting.
 #[test]
 fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
     let worked = std::thread::spawn(|| {

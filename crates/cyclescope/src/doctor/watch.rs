@@ -17,7 +17,7 @@ const ROUNDS: u32 = 16;
 /// Looks that are taken in one batch: some milliseconds, beside which its start does not matter.
 const LOOKS: usize = 32;
 
-/// How to watch the core clock.
+/// Parameters for watching the core clock.
 #[derive(Debug, Clone)]
 pub(crate) struct Watch {
     /// The timing method.
@@ -28,20 +28,20 @@ pub(crate) struct Watch {
     pub rate: Option<Hertz>,
     /// Latency of `imul r64, r64` in core cycles; without it, the chain of additions has to do.
     pub imul: Option<u32>,
-    /// How long to watch.
+    /// Duration of the watch.
     pub time: Duration,
     /// Seeds everything that is random.
     pub seed: u64,
 }
 
-/// What is known of the machine before its core clock is watched.
+/// Facts about the machine from before its core clock is watched.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known<'a> {
     /// Its TSC.
     pub tsc: &'a TscFacts,
-    /// What experiments on the TSC found.
+    /// Results of experiments on the TSC.
     pub study: Option<&'a TscStudy>,
-    /// What experiments on the core found.
+    /// Results of experiments on the core.
     pub core: Option<&'a CoreStudy>,
 }
 

@@ -1,4 +1,4 @@
-//! The core clock over time: what a series of short looks at it says.
+//! The core clock over time, from a series of short measurements (looks).
 //!
 //! A look is the ruler, read for about a tenth of a millisecond. Looks have noise, so that two that differ are
 //! no change of the core clock. A change is three looks in a row, all on one side of the level before
@@ -19,7 +19,7 @@ use crate::unit::{Hertz, Unit};
 pub(crate) struct Look {
     /// Its middle, in seconds since the series began.
     pub at_s: f64,
-    /// What the timing method counts in the time of one core cycle.
+    /// Units that the timing method counts per core cycle.
     pub raw_per_cycle: f64,
 }
 
@@ -41,7 +41,7 @@ pub struct CoreSeries {
     pub noise: f64,
     /// The smallest change that counts, as a share of the level before.
     pub least_change: f64,
-    /// How many changes were seen.
+    /// Number of changes.
     pub change_count: usize,
     /// The first of them, at most 200.
     pub changes: Vec<Change>,

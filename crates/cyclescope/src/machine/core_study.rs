@@ -1,4 +1,4 @@
-//! What only measured code shows about the core: its clock by the ruler, whether the phases of the TSC's step
+//! Facts about the core from measured code: its clock by the ruler, whether the phases of the TSC's step
 //! are uniform, and which CPUs share the core.
 //!
 //! Plain results; [`crate::doctor`] makes the experiments.
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::statistics::Interval;
 use crate::unit::Unit;
 
-/// What the ruler says about the core.
+/// Facts about the core from the ruler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreStudy {
     /// The timing method that read it.
     pub clock: &'static str,
     /// What it counts.
     pub unit: Unit,
-    /// How many of these are one core cycle.
+    /// Number of these units per core cycle.
     pub raw_per_cycle: Interval,
     /// The core clock in MHz; `None` where the rate of the timing method's clock is not known.
     pub megahertz: Option<Interval>,

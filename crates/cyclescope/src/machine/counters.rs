@@ -29,7 +29,7 @@ pub struct Counters {
     pub page_rate: Fact<Hertz>,
 }
 
-/// How the counter of core cycles can be read.
+/// Way of reading the core-cycles counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CycleCounter {
     /// RDPMC works in user mode (`cap_user_rdpmc`), else only read(2) does.
@@ -60,7 +60,7 @@ impl Counters {
     }
 }
 
-/// Succeeds when user mode can read the core-cycles counter with RDPMC, else says why not and what helps.
+/// Succeeds when user mode can read the core-cycles counter with RDPMC; the error has reason and remedy.
 pub(crate) fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailable> {
     let counters = Counters::detect(features, files);
     let (why, remedy) = match counters.core_cycles {

@@ -1,4 +1,4 @@
-//! What the facts mean for a measurement: a sorted list of findings, each with what to change.
+//! Findings: effects of the machine's facts on measurements, sorted, each with a remedy.
 //!
 //! Each check is one function of the `Evidence`; it returns nothing where its facts are unknown and that
 //! itself matters to nobody.

@@ -12,7 +12,7 @@ use crate::unit::Hertz;
 const MODULES: &str = "/sys/module";
 /// There while the module is loaded.
 const LOADED: &str = "/sys/module/cyclescope";
-/// Where the module that is loaded says why it runs nothing here.
+/// File in which the loaded module reports why it refuses this machine.
 const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
 
 /// What files report on the module and on a kernel that could load it.
@@ -59,7 +59,7 @@ pub struct Obstacle {
     pub remedy: Option<String>,
 }
 
-/// What an opened module says.
+/// Facts from the opened module.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ModuleStudy {
     /// The version of its interface.

@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// `prctl` and `arch_prctl` act on the thread alone, so a thread stands for a process that was started so.
+    /// `prctl` and `arch_prctl` act on the thread alone, so a thread imitates a process with these settings.
     fn in_thread_with(call: impl FnOnce() -> bool + Send + 'static, check: fn()) {
         let worked = std::thread::spawn(move || {
             let worked = call();

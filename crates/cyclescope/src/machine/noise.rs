@@ -1,4 +1,4 @@
-//! What disturbs a measurement from outside: stolen time, interrupts, other tasks, quotas.
+//! External disturbances of a measurement: stolen time, interrupts, other tasks, quotas.
 //!
 //! Take a [`Noise`] before and one after; their difference shows what happened between.
 
@@ -21,11 +21,11 @@ pub struct Noise {
     pub preempted: Fact<u64>,
     /// Tasks that are running or ready on all CPUs, averaged over a minute (`/proc/loadavg`).
     pub load: Fact<f64>,
-    /// How often the cgroup's quota stopped its tasks (`cpu.stat`).
+    /// Number of times that the cgroup's quota stopped its tasks (`cpu.stat`).
     pub throttled: Fact<u64>,
 }
 
-/// What happened between two moments.
+/// Disturbances between two moments.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NoiseBetween {
     /// Stolen time, in clock ticks of 1/100 s.
@@ -67,7 +67,7 @@ impl Noise {
         }
     }
 
-    /// What happened since `earlier`.
+    /// Disturbances since `earlier`.
     pub(crate) fn since(&self, earlier: &Noise) -> NoiseBetween {
         NoiseBetween {
             steal: difference(&self.steal, &earlier.steal),

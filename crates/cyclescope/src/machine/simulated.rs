@@ -1,7 +1,7 @@
-//! A machine that is not there: what a simulated executor's programs run on.
+//! A simulated machine, on which the programs of a simulated executor run.
 //!
 //! Its TSC has a given rate and step, so that nothing reads the TSC of the computer that simulates it. It has every
-//! feature, for a simulated core refuses no instruction, one CPU, and no file: whatever else is asked of it is unknown.
+//! feature, since a simulated core refuses no instruction, one CPU, and no file: all other facts are unknown.
 
 use super::Machine;
 use super::cpu::{Cpu, Vendor};
@@ -12,7 +12,7 @@ use super::microarch::Microarchitecture;
 use super::tsc::GivenTsc;
 use super::{CpuFacts, topology::Topology};
 
-/// What a simulated core and its clock are like.
+/// Parameters of a simulated core and its clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SimulatedMachine {
     /// Its TSC.

@@ -158,7 +158,7 @@ unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [Log], time: Du
     for round in 0..rounds {
         std::thread::sleep(share(round * count).saturating_duration_since(Instant::now()));
         for turn in 0..count {
-            // Another one begins each round, so that none is always behind one that takes too long.
+            // Each round begins with another CPU, so that no CPU always follows one that takes too long.
             let log = &mut logs[((turn + round) % count) as usize];
             let until = share(round * count + turn + 1);
             if Instant::now() >= until {

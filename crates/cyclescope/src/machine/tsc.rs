@@ -1,4 +1,4 @@
-//! Facts about the time stamp counter that need no measurement, and what each source says its rate is.
+//! Facts about the time stamp counter that need no measurement, and its rate by each source.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::leaves::{Leaves, Register};
 use crate::error::{Constant, Unavailable};
 use crate::unit::Hertz;
 
-/// What CPUID and the kernel say of the TSC.
+/// Facts about the TSC from CPUID and the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscFacts {
     /// Why RDTSC would fault in this process; `None` when it may be executed.
@@ -26,7 +26,7 @@ pub struct TscFacts {
     pub adjust: bool,
     /// RDTSCP exists; Linux keeps the CPU's number in its TSC_AUX.
     pub rdtscp: bool,
-    /// What the kernel keeps time with, such as `tsc` or `kvm-clock`.
+    /// The kernel's clock source, such as `tsc` or `kvm-clock`.
     pub clocksource: Fact<String>,
     /// The rate from every source that needs no time to ask.
     pub sources: Vec<Source>,
@@ -36,7 +36,7 @@ pub struct TscFacts {
     pub given: Option<GivenTsc>,
 }
 
-/// What is known of a TSC that this process can't read.
+/// Facts about a TSC that this process cannot read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GivenTsc {
     /// Its rate.

@@ -21,11 +21,11 @@ use crate::error::Unavailable;
 pub struct TscStudy {
     /// The rate.
     pub calibration: Calibration,
-    /// What every source says about the rate, with its distance from the calibration.
+    /// The rate by every source, with its distance from the calibration.
     pub sources: Vec<ComparedSource>,
     /// The step of each way of reading.
     pub steps: Vec<ReadingStep>,
-    /// What the timing instructions cost.
+    /// Costs of the timing instructions.
     pub traps: Traps,
     /// Why the kernel doesn't trust this TSC; `None` where it does, or its log is silent.
     pub unstable: Option<String>,

@@ -12,8 +12,8 @@
 //!
 //! Limits: a point without a place on its axis (not a number, infinite, beyond ±1e250, or not above zero on a
 //! logarithmic axis) is left out, and the chart says how many were. Text widths are estimated, since only the
-//! viewer knows its fonts; long texts get smaller, then are cut. Where several series have error bars, each stands a
-//! few pixels aside. After seven series the colours repeat, with thinner lines and hollow dots.
+//! viewer knows its fonts; long texts get smaller, then are cut. Where several series have error bars, each is shifted
+//! by a few pixels. After seven series the colours repeat, with thinner lines and hollow dots.
 //!
 //! ```
 //! use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};

@@ -50,7 +50,7 @@ fn dots(svg: &str) -> Vec<(f64, f64)> {
     circles.map(|node| (number(node, "cx"), number(node, "cy"))).collect()
 }
 
-/// The height at which a text stands.
+/// The vertical position of a text.
 pub(super) fn height_of(svg: &str, text: &str) -> f64 {
     let document = Document::parse(svg).unwrap();
     let node = document.descendants().find(|node| node.text().is_some_and(|found| found.trim() == text));

@@ -107,7 +107,7 @@ fn this_machine() -> Features {
     Features::detect(&leaves, &Cpu::detect(&leaves, &files), &files)
 }
 
-/// The feature behind a flag of the kernel. Flags that stand for more than usability by this process (AMX,
+/// The feature behind a flag of the kernel. Flags that mean more than usability by this process (AMX,
 /// shadow stacks) are left out.
 fn feature_of_flag(flag: &str) -> Option<F> {
     let renamed = match flag {

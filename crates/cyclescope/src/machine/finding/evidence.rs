@@ -36,7 +36,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    /// What the machine alone tells; the caller adds what else it has collected.
+    /// Evidence from the machine alone; the caller adds other facts.
     #[cfg(test)]
     pub(crate) fn of(machine: &'a Machine) -> Evidence<'a> {
         Evidence {

@@ -1,7 +1,7 @@
 use super::*;
 use std::path::PathBuf;
 
-/// A folder that stands for `/`, gone with its value.
+/// A folder that replaces `/`, removed when dropped.
 struct Tree(PathBuf);
 
 impl Tree {

@@ -15,7 +15,7 @@ struct Counters {
     drift: f64,
     /// The step of both.
     step: f64,
-    /// B's step begins so many ticks after A's.
+    /// Ticks by which B's step begins after A's.
     phase: f64,
     /// The least time of a message, and of its answer.
     ways: [f64; 2],
@@ -29,7 +29,7 @@ const ALIKE: Counters =
 const PAUSE: f64 = 1e8;
 
 impl Counters {
-    /// B's counter when A's shows so much.
+    /// B's counter at this value of A's.
     fn other(&self, time: f64) -> f64 {
         time * (1.0 + self.drift) + self.offset
     }
