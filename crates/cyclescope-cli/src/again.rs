@@ -66,11 +66,11 @@ pub fn again<F: Front>(front: &F, container: &Container, output: &mut Output) ->
 struct Again<'a> {
     /// The lines that were printed then.
     written: Lines,
-    /// How many were told again.
+    /// Number of lines that were computed again.
     told: usize,
-    /// What is not as it was then.
+    /// Lines that differ.
     differing: Vec<String>,
-    /// Whether the study came to its end.
+    /// Whether the study is complete.
     finished: bool,
     failure: Option<Failure>,
     output: &'a mut Output,

@@ -1,7 +1,7 @@
 //! One driver for all studies: measures, prints, keeps evidence and result files, draws, and computes all of it again.
 //!
-//! A command turns its options into a study and has a [`Front`]: how the result looks as text, what is drawn, which exit
-//! code it means. Everything else is here.
+//! A command turns its options into a study and has a [`Front`]: how the result looks as text, what is drawn, which
+//! exit code it means. Everything else is here.
 
 use crate::args::Common;
 use crate::evidence::{Place, unwritten};
@@ -21,15 +21,15 @@ use cyclescope::study::{Stop, Study};
 use std::path::Path;
 use std::rc::Rc;
 
-/// What a command knows of its study beyond the contract of all studies.
+/// A command's functions for its study beyond the contract of all studies.
 pub trait Front {
     /// The study.
     type Study: Study;
 
-    /// Prints what was found, as text. Of a study that ended early that is a part.
+    /// Prints the result as text; of a study that ended early, a part of it.
     fn text(&self, study: &Self::Study, output: &mut Output) -> Result<(), Failure>;
 
-    /// Draws what was found.
+    /// Draws the result.
     fn draw(&self, _study: &Self::Study, _plots: &mut Plots) -> Result<(), Failure> {
         Ok(())
     }
@@ -44,12 +44,12 @@ pub trait Front {
         Ok(())
     }
 
-    /// The exit code of what was found.
+    /// The exit code of the result.
     fn exit(&self, _study: &Self::Study) -> u8 {
         exit::DONE
     }
 
-    /// What ended the study.
+    /// The failure for an error that ended the study.
     fn failure(&self, _study: &Self::Study, error: Error) -> Failure {
         error.into()
     }
@@ -60,7 +60,7 @@ pub trait Front {
     }
 }
 
-/// Where the results of a study go, beside standard output.
+/// Destinations of a study's results beside standard output.
 pub struct Order<'a> {
     /// The machine.
     pub machine: &'a Machine,

@@ -1,4 +1,4 @@
-//! Where evidence goes.
+//! The directory for evidence.
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A directory for evidence. What is unfinished when this goes is removed, unless a line of the result is complete.
+/// A directory for evidence. Dropping it removes unfinished evidence, unless a line of the result is complete.
 pub struct Place<'a> {
     directory: &'a Path,
     existed: bool,
@@ -30,7 +30,7 @@ impl Drop for Place<'_> {
 }
 
 impl<'a> Place<'a> {
-    /// The directory that was asked for, which is made here. One that exists has to be empty.
+    /// Makes the requested directory. An existing one has to be empty.
     pub fn prepare(common: &'a Common) -> Result<Option<Place<'a>>, Failure> {
         let Some(directory) = common.evidence.as_deref() else { return Ok(None) };
         let existed = directory.exists();
@@ -62,7 +62,7 @@ fn refused(directory: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
 }
 
-/// What is said when evidence can't be written while a study runs.
+/// Message when evidence can't be written while a study runs.
 pub const NO_LONGER: &str = "evidence is no longer written; the study continues";
 
 /// Evidence that could not be written.

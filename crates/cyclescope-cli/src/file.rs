@@ -1,8 +1,8 @@
 //! A result file under way: whole lines only, one writer, and a journal of what is not yet a line.
 //!
-//! A study that finds a line in several parts keeps them in a journal beside the file until the line is complete. Both are
-//! written a line at a time, so that a program that is killed loses no more than the line in flight, which is dropped
-//! when the file is resumed.
+//! A study that finds a line in several parts keeps them in a journal beside the file until the line is complete. Both
+//! are written a line at a time, so that a program that is killed loses no more than the line in flight, which is
+//! dropped when the file is resumed.
 
 use crate::failure::Failure;
 use rustix::fs::{FlockOperation, flock};
@@ -22,12 +22,12 @@ pub struct ResultFile {
     file: File,
     /// Bytes of whole lines.
     length: u64,
-    /// Whether it is a new one.
+    /// Whether the file is new.
     created: bool,
     journal: Option<File>,
     /// The command that writes it.
     command: &'static str,
-    /// Tells the parts in the journal from those of other studies.
+    /// Identifies the study of the journal's parts.
     session: Value,
     announced: bool,
 }
@@ -152,9 +152,9 @@ impl ResultFile {
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Ends it: nothing is left to resume.
+    /// Removes the journal: nothing is left to resume.
     pub fn finish(self) {
-        // That there is none is as good.
+        // A missing journal is no error.
         let _ = std::fs::remove_file(self.journal_path());
     }
 

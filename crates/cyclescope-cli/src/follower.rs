@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Seconds of evidence that a study loses that is killed, about.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
-/// Whoever follows.
+/// Receives the records of a study: prints them, and writes evidence and result file.
 pub struct Follower<'a> {
     output: &'a mut Output,
     evidence: Option<Rc<Evidence>>,

@@ -16,7 +16,7 @@ pub struct Library {
     path: PathBuf,
     name: String,
     source: PathBuf,
-    /// Where it was compiled.
+    /// Folder in which the library was compiled.
     pub folder: Option<Scratch>,
 }
 
@@ -27,7 +27,7 @@ pub struct Function {
     text: String,
 }
 
-/// The name of a compiled function that is called where none is named.
+/// The default name of a compiled function.
 const DEFAULT_NAME: &str = "f";
 /// The compiled library's file.
 const COMPILED: &str = "function.so";

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 /// The process group that the handler ends; 0 where there is none.
 static GROUP: AtomicI32 = AtomicI32::new(0);
 
-/// Whether a line on standard error is being drawn again and again, so that the prompt would follow it.
+/// Whether a progress line is being drawn on standard error, so that the prompt would follow it.
 static DRAWING: AtomicBool = AtomicBool::new(false);
 
-/// Says whether such a line is being drawn.
+/// Sets whether a progress line is being drawn.
 pub fn drawing(is: bool) {
     DRAWING.store(is, Ordering::Release);
 }

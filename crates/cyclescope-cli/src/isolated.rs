@@ -10,7 +10,7 @@ use cyclescope::record::{ErrorRecord, exit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// How long a library's constructors may take.
+/// Time limit for a library's constructors.
 const LOADING: Duration = Duration::from_secs(10);
 
 /// Loads libraries and works with them in a separate process; returns its exit code. The

@@ -1,4 +1,4 @@
-//! The cyclescope command line: parse, do, report, exit with a code that says how it went.
+//! The cyclescope command line: parses arguments, runs the command, prints the result and returns the exit code.
 
 mod again;
 mod args;

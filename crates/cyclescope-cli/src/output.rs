@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 /// Characters in a line of text.
 pub const WIDTH: usize = 80;
 
-/// Where results go.
+/// Output of results.
 pub struct Output {
     json: bool,
     colours: bool,

@@ -1,5 +1,5 @@
-//! The commands of studies that take nothing but the names of their subjects: everything comes from what the library knows
-//! of them.
+//! The commands of studies that take nothing but the names of their subjects: everything comes from what the library
+//! knows of them.
 
 use crate::args::Common;
 use crate::driver::{Front, Order, drive};
@@ -94,7 +94,7 @@ pub fn plain(
     drive(&Table(plain.columns), &mut Told { study, lines: Vec::new() }, order, output)
 }
 
-/// Computes the result of a study without a front again; none where there is no such study.
+/// Computes the result of a study without a front again; `None` where there is no such study.
 pub fn replay(container: &Container, output: &mut Output) -> Option<Result<u8, Failure>> {
     let plain = StudyInfo::named(&container.manifest.origin.study)?.plain?;
     Some(again::again(&Table(plain.columns), container, output))
@@ -158,7 +158,7 @@ impl Study for Told {
     }
 }
 
-/// Collects lines on their way to whoever follows.
+/// Collects lines and passes them on to the follower.
 struct Collecting<'a> {
     lines: &'a mut Vec<Value>,
     follow: &'a mut dyn Follow,

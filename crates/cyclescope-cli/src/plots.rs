@@ -1,9 +1,9 @@
-//! Where `--plots` writes pictures.
+//! The directory of `--plots`.
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 
-/// Where graphs go.
+/// The directory for graphs.
 pub struct Plots {
     directory: PathBuf,
     /// The line under each title: the machine.
@@ -11,7 +11,7 @@ pub struct Plots {
 }
 
 impl Plots {
-    /// Into a directory, which is made where there is none.
+    /// Graphs in a directory, which is made if it does not exist.
     pub fn new(directory: &Path, machine: &str) -> Result<Plots, Failure> {
         std::fs::create_dir_all(directory).map_err(|error| {
             let text = format!("no graphs can be written to {}: {error}", directory.display());

@@ -1,4 +1,4 @@
-//! Where a snippet comes from: the command line, a file, standard input, machine code, another assembler.
+//! Sources of a snippet: the command line, a file, standard input, machine code, another assembler.
 
 use crate::args::RunArgs;
 use crate::assembler;
@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 64 << 10;
 pub struct Text {
     /// The text.
     pub text: String,
-    /// Whether it came from standard input.
+    /// Whether the snippet came from standard input.
     pub from_stdin: bool,
 }
 

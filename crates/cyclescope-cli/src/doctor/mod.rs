@@ -17,10 +17,10 @@ use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use std::time::Duration;
 
-/// How long each of some dozen batches waits for another cyclescope on its CPU.
+/// Time that each of some dozen batches waits for another cyclescope on its CPU.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// Runs the command and returns the exit code: a diagnosis that completes is done, whatever its findings.
+/// Runs the command and returns the exit code: a diagnosis that completes is done, with any findings.
 pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     if common.evidence.is_some() {
         let remedy = "leave --evidence out; --json prints every fact and figure";

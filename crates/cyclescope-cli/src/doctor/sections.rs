@@ -100,15 +100,15 @@ fn core_types(machine: &Machine) -> String {
     }
 }
 
-/// What is known of the TSC.
+/// Facts about the TSC.
 pub struct Tsc<'a> {
     /// By CPUID and the kernel.
     pub told: &'a TscFacts,
-    /// What makes LFENCE wait.
+    /// The property that makes LFENCE wait.
     pub lfence: &'a Fact<LfenceOrder>,
     /// By experiments.
     pub study: &'a Fact<TscStudy>,
-    /// Whether means see through its step.
+    /// Whether means average out its step.
     pub phases: &'a Fact<Phases>,
 }
 
@@ -328,7 +328,7 @@ pub fn counters(page: &mut Page, diagnosis: &Diagnosis) -> Result<(), Failure> {
     })
 }
 
-/// What may disturb.
+/// Possible disturbances.
 pub fn surroundings(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.section("Surroundings")?;
     if let Some(target) = &machine.target {
@@ -366,7 +366,7 @@ pub fn surroundings(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -
     page.row("examined for", &format!("{seconds:.2} s"))
 }
 
-/// What follows from all of it.
+/// Findings.
 pub fn findings(page: &mut Page, diagnosis: &Diagnosis) -> Result<(), Failure> {
     page.section("Findings")?;
     let with = |state: State| diagnosis.findings.iter().filter(move |finding| finding.state == state);

@@ -43,11 +43,11 @@ pub fn session(
     }
 }
 
-/// What a file to resume holds.
+/// Contents of a file to resume.
 pub struct Resumed {
     /// What the survey takes from it.
     pub kept: Kept,
-    /// Its session; none where its first line is not complete.
+    /// Its session; `None` where its first line is incomplete.
     pub session: Option<Session>,
 }
 
