@@ -24,7 +24,7 @@ pub(super) struct Worker {
     reaped: bool,
 }
 
-/// How waiting for a worker came out.
+/// Outcome of waiting for a worker.
 pub(super) enum Waited {
     Done,
     Late,
@@ -172,10 +172,10 @@ impl Drop for Worker {
     }
 }
 
-/// Turns of active waiting, when the worker runs on another CPU: about 20 µs.
+/// Iterations of active waiting, when the worker runs on another CPU: about 20 µs.
 const SPINS: u32 = 500;
-/// How often a sleeping caller looks whether the worker still lives: seldom, since each time may interrupt
-/// what is being measured.
+/// Intervals at which a sleeping caller checks whether the worker still lives: long, since each check may interrupt
+/// the measured code.
 const FIRST_SLICE: Duration = Duration::from_millis(2);
 const LAST_SLICE: Duration = Duration::from_millis(64);
 

@@ -11,11 +11,11 @@ pub(super) struct Restored {
     pub(super) fsgsbase: u8,
 }
 
-/// Waits for `delay` (at least 1) turns of a short loop, calls a program, and restores the processor state
-/// that it may have left behind: AC, NT and DF in the flags, upper vector parts, FS and GS base.
+/// Waits for `delay` (at least 1) iterations of a short loop, calls a program, and restores the processor state
+/// that it may have changed: AC, NT and DF in the flags, upper vector parts, FS and GS base.
 ///
-/// MXCSR and the x87 state are no matter of the harness, which does not compute with floating point; each
-/// program sets what it uses.
+/// MXCSR and the x87 state are not restored: the harness does not compute with floating point, and each program
+/// sets what it uses.
 #[unsafe(naked)]
 pub(super) unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const Restored) {
     naked_asm!(

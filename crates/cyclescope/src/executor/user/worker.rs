@@ -77,7 +77,7 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
     }
     let command: *const Command = setup.at(view::COMMAND_AT).cast();
     let mut last = setup.sequence;
-    // SAFETY: the shared memory is mapped, and the caller writes commands only while none is running.
+    // SAFETY: the shared memory is mapped, and the caller writes no command while one is running.
     unsafe {
         ptr::addr_of_mut!((*status()).outcome).write_volatile(outcome::DONE);
         ptr::addr_of_mut!((*status()).address).write_volatile(smaps as u64);

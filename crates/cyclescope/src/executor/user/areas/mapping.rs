@@ -28,7 +28,7 @@ unsafe fn map_at(address: u64, bytes: usize, protection: i32, flags: i32, fd: i3
     if answer == address as isize { Ok(()) } else { Err(-answer as i32) }
 }
 
-/// What the kernel is to do with the pages of a mapping; it may decline.
+/// Advice to the kernel on the pages of a mapping; it may decline.
 ///
 /// # Safety
 ///
@@ -38,7 +38,8 @@ unsafe fn advise(address: u64, bytes: usize, advice: i32) {
     unsafe { stub::syscall(libc::SYS_madvise, address as usize, bytes, advice as usize, 0, 0, 0) };
 }
 
-/// Maps all areas; returns the length of the text about them that is in place of the samples. The error is an error number.
+/// Maps all areas; returns the length of the text about them that is in place of the samples. The error is an error
+/// number.
 ///
 /// # Safety
 ///
@@ -154,7 +155,7 @@ unsafe fn refresh(area: &AreaSetup) {
     let mut done = 0;
     while done < length {
         let part = area.source_bytes.min(length - done);
-        // SAFETY: both are mapped for so long, and apart.
+        // SAFETY: both ranges are mapped for `part` bytes and do not overlap.
         unsafe { ptr::copy_nonoverlapping(from, to.add(done), part) };
         done += part;
     }

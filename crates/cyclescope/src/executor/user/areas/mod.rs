@@ -1,13 +1,12 @@
 //! The memory areas of programs: from their description to what the worker maps.
 //!
-//! What an area holds at first is in a file without a name, its source, that the caller writes and the worker can only
-//! read. An area of which few pages are touched is a private mapping of its source: what is written gets a page of its
-//! own, and dropping these pages makes the area fresh. Any other area is memory of the worker's own into which it
-//! copies the source. All of it is mapped before the worker's sandbox closes, so that a batch with a memory of
-//! another shape gets a new worker, while one that only holds something else keeps it.
+//! The initial contents of an area are in a file without a name, its source, that the caller writes and the worker can
+//! only read. An area of which few pages are touched is a private mapping of its source: a written page is copied, and
+//! dropping the copies makes the area fresh. Any other area is the worker's own memory, into which it copies the
+//! source. All areas are mapped before the worker's sandbox closes, so that a batch with a memory of another shape gets
+//! a new worker, while a memory that differs only in contents keeps the worker.
 //!
-//! The caller reserves the addresses, which tells it whether a fixed one is free and keeps them the same in a worker
-//! that replaces another.
+//! The caller reserves the addresses: so it knows whether a fixed address is free, and a new worker has the same ones.
 
 mod mapping;
 mod pages;
@@ -25,7 +24,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// Mappings of one process that this leaves to others, of those that the kernel allows (`vm.max_map_count`).
 const OTHER_MAPPINGS: u64 = 4096;
 
-/// What areas hold at first.
+/// Initial contents of areas.
 struct Source {
     file: OwnedFd,
     bytes: usize,
@@ -103,7 +102,7 @@ struct Made {
     /// The physical pages of areas that repeat them.
     _frames: Vec<OwnedFd>,
     obtained: Vec<ObtainedPages>,
-    /// Whether sources hold what the memory says.
+    /// Whether sources have the contents that the memory describes.
     written: bool,
     /// Whether areas whose contents are kept hold at least what they held at first.
     begun: bool,
@@ -114,8 +113,8 @@ struct Made {
 pub(super) struct Areas(Option<Made>);
 
 impl Areas {
-    /// Makes files and addresses for a memory that has been checked. True where the worker has to be replaced, for it has
-    /// mapped another one.
+    /// Makes files and addresses for a memory that has been checked. True where the worker has to be replaced, for it
+    /// has mapped another one.
     pub(super) fn adopt(&mut self, memory: &Memory) -> Result<bool, RunError> {
         let shapes: Vec<Shape> = (0..memory.areas.len()).map(|area| Shape::of(memory, area)).collect();
         let renewed = match &mut self.0 {
@@ -137,7 +136,7 @@ impl Areas {
         self.setups().iter().map(|setup| setup.address).collect()
     }
 
-    /// What a new worker maps.
+    /// Mappings of a new worker.
     pub(super) fn setups(&self) -> &[AreaSetup] {
         self.0.as_ref().map_or(&[], |made| &made.setups)
     }
@@ -155,7 +154,7 @@ impl Areas {
         Ok(())
     }
 
-    /// What the worker has to prepare for the next command.
+    /// Areas that the worker prepares for the next command.
     pub(super) fn orders(&self) -> Orders {
         let mut orders = Orders::default();
         let Some(made) = &self.0 else { return orders };
@@ -179,7 +178,7 @@ impl Areas {
         }
     }
 
-    /// Where the areas are, and what their pages are.
+    /// Addresses of the areas, and the kinds of their pages.
     pub(super) fn placed(&self) -> Vec<PlacedArea> {
         let Some(made) = &self.0 else { return Vec::new() };
         let placed = |(setup, pages): (&AreaSetup, &ObtainedPages)| PlacedArea {

@@ -1,4 +1,4 @@
-//! What the kernel says of mappings: which pages they have, what is in the way, how many there may be.
+//! Facts about mappings from the kernel: their pages, conflicting mappings, their largest number.
 
 use crate::error::Unavailable;
 use crate::executor::ObtainedPages;
@@ -29,7 +29,7 @@ fn kibibytes(about: &[&str], name: &str) -> u64 {
     about.iter().find_map(value).unwrap_or(0)
 }
 
-/// What pages an area has according to a `smaps` file; an error where not all of them are huge.
+/// The kind of an area's pages according to a `smaps` file; an error where not all of them are huge.
 pub(super) fn obtained(smaps: &str, address: u64, bytes: u64) -> Result<ObtainedPages, Unavailable> {
     let (mut pooled, mut transparent) = (0, 0);
     let inside = |start: u64, end: u64| address <= start && end <= address + bytes;
@@ -63,7 +63,7 @@ fn transparent_setting() -> String {
     setting.map_or_else(|_| "not in this kernel".to_string(), |text| text.trim().to_string())
 }
 
-/// What of this process is in a stretch of addresses.
+/// The mappings of this process in a range of addresses.
 pub(super) fn occupant(address: u64, bytes: u64) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut there = mappings(&maps).filter(|(start, end, _)| *start < address + bytes && address < *end);
@@ -72,7 +72,7 @@ pub(super) fn occupant(address: u64, bytes: u64) -> String {
     there.find_map(|(_, _, about)| name(&about)).unwrap_or_else(|| "other memory".to_string())
 }
 
-/// How many mappings the kernel allows one process; its default where it does not say.
+/// Number of mappings that the kernel allows one process; the default where it is not reported.
 pub(super) fn most_mappings() -> u64 {
     const DEFAULT: u64 = 65530;
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();

@@ -111,7 +111,7 @@ fn huge_pages_are_huge_or_refused_with_a_remedy() {
         }
         other => panic!("{other:?}"),
     }
-    // The executor goes on with small ones.
+    // The executor continues with small pages.
     assert_holds(&mut user, &round(ring.elements(area.bytes)), &[Area { pages: Pages::Small, ..area }]);
     assert_eq!(user.areas()[0].pages, ObtainedPages::Small);
 }
