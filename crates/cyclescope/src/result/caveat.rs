@@ -156,7 +156,8 @@ fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
         return None;
     }
     let [low, high] = range(&costs);
-    let text = format!("the cost depends on the addresses of code and data: {low:.3} to {high:.3} core cycles");
+    let text =
+        format!("the cost depends on the addresses of code and data: {low:.3} to {high:.3} core cycles");
     caveat(Code::LayoutDependent, text)
 }
 
