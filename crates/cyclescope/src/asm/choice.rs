@@ -27,7 +27,7 @@ impl Default for Choice {
     }
 }
 
-/// An address that a 64-bit absolute operand names when nothing else is asked for.
+/// The default address of a 64-bit absolute operand.
 const ABSOLUTE: u64 = 0x1122_3344_5566_7788;
 
 /// General registers that an instruction may have; first those with no special part in the snippet's world.

@@ -3,7 +3,7 @@
 use super::kinds::{Class, Imm, Slot, slots};
 use iced_x86::{Code, EncodingKind, Instruction};
 
-/// What a register-or-memory operand is in a form.
+/// Kind of a register-or-memory operand in a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// A register, or the only kind that the operand can have.
@@ -16,7 +16,7 @@ pub enum Variant {
     Broadcast,
 }
 
-/// How an EVEX form is masked.
+/// Masking of an EVEX form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Masking {
     /// Not at all.
@@ -30,7 +30,7 @@ pub enum Masking {
 /// Embedded rounding of an EVEX form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rounding {
-    /// As MXCSR says.
+    /// By MXCSR.
     None,
     /// `{er}`: in the instruction.
     Embedded,
@@ -113,7 +113,7 @@ impl Prefix {
 pub struct Form {
     /// The instruction.
     pub code: Code,
-    /// What each operand is.
+    /// Kind of each operand.
     pub variants: [Variant; 5],
     /// Masking.
     pub masking: Masking,
@@ -208,12 +208,12 @@ impl Form {
     }
 }
 
-/// Whether it is a string instruction.
+/// Whether the form is a string instruction.
 pub(super) fn repeats(code: Code) -> bool {
     slots(code).any(|slot| matches!(slot, Slot::Source | Slot::Destination))
 }
 
-/// Whether it is a string instruction that REPE and REPNE can end.
+/// Whether the form is a string instruction that REPE and REPNE can end.
 pub(super) fn compares(code: Code) -> bool {
     repeats(code) && code.op_code().op_kinds().len() == 2 && {
         let mut instruction = Instruction::default();

@@ -1,4 +1,4 @@
-//! What an operand slot of an instruction takes, in the few classes that the text distinguishes.
+//! Operands that a slot of an instruction accepts, in the few classes that the text distinguishes.
 
 use iced_x86::{Code, OpCodeOperandKind as Kind, Register};
 
@@ -96,7 +96,7 @@ impl Class {
     }
 }
 
-/// What an immediate slot contains.
+/// Encoding of an immediate slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Imm {
     /// 4 bits that share a byte with a register.
@@ -134,7 +134,7 @@ impl Imm {
         }
     }
 
-    /// The value as the encoding has to store it (sign-extended), or none if it does not fit.
+    /// The value as the encoding has to store it (sign-extended); `None` if it does not fit.
     pub(super) fn fit(self, value: i128) -> Option<i64> {
         let (width, stored) = (self.width(), self.stored());
         if self == Imm::One {
@@ -153,7 +153,7 @@ impl Imm {
     }
 }
 
-/// What an operand slot takes.
+/// Operands that a slot accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     /// Nothing that exists in 64-bit mode.

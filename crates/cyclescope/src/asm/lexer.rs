@@ -28,7 +28,7 @@ impl Position {
     }
 }
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name, in lower case but for labels' sake kept as written in `Token::text`.

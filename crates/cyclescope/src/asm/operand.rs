@@ -19,7 +19,7 @@ pub(super) struct Operand {
     pub(super) decorators: Vec<(String, Position)>,
 }
 
-/// What an operand is.
+/// An operand.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     /// A register.

@@ -64,7 +64,7 @@ pub(super) struct Mismatch {
     pub(super) at: Position,
 }
 
-/// What the layout still has to fill in.
+/// Parts that the layout still has to fill in.
 #[derive(Debug, Clone)]
 pub(super) enum Fixup {
     /// Nothing.

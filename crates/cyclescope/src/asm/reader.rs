@@ -7,7 +7,7 @@ use super::registers::named;
 use crate::error::BadSnippet;
 use iced_x86::Register;
 
-/// What a prefix word or an encoding hint asks for.
+/// Effect of a prefix word or an encoding hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     Lock,

@@ -68,7 +68,7 @@ impl RegisterSet {
         (self.0 >> FLAGS) as u32
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the set is empty.
     #[cfg(test)]
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0

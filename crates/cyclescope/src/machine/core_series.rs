@@ -1,12 +1,12 @@
 //! The core clock over time, from a series of short measurements (looks).
 //!
-//! A look is the ruler, read for about a tenth of a millisecond. Looks have noise, so that two that differ are
-//! no change of the core clock. A change is three looks in a row, all on one side of the level before
-//! by more than 1 % and by more than five times the looks' noise, which is taken from
-//! neighbouring looks, so that it does not grow with the changes themselves.
+//! A look reads the ruler for about a tenth of a millisecond. Looks have noise, so two different looks are not yet a
+//! change of the core clock. A change is three looks in a row, all on one side of the level before by more than 1 %
+//! and by more than five times the looks' noise. The noise is computed from differences of adjacent looks, so that
+//! changes do not increase it.
 //!
-//! Limits: what lasts for fewer looks than that is not counted; where the clock changes at nearly every look,
-//! it passes for noise. A slow drift counts as a change each time it has left its last level.
+//! Limits: changes that last for fewer than three looks are not counted; a clock that changes at nearly every look
+//! is taken for noise. A slow drift counts as a change each time that it has left its last level.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::unit::{Hertz, Unit};
 /// A look at the core clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
-    /// Its middle, in seconds since the series began.
+    /// Middle of the look, in seconds since the series began.
     pub at_s: f64,
     /// Units that the timing method counts per core cycle.
     pub raw_per_cycle: f64,
@@ -26,14 +26,14 @@ pub(crate) struct Look {
 /// The core clock over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoreSeries {
-    /// The timing method that looked.
+    /// The timing method.
     #[serde(deserialize_with = "crate::error::constant")]
     pub clock: Constant,
-    /// What it counts.
+    /// Unit of its readings.
     pub unit: Unit,
-    /// The series, at most 200: single looks, or groups of neighbours where there are more.
+    /// The series, at most 200 points: single looks, or groups of adjacent ones where there are more.
     pub points: Vec<CorePoint>,
-    /// Raw units a core cycle: lowest, median and highest. A single look off its neighbours is no extreme.
+    /// Raw units a core cycle: lowest, median and highest, without single looks that differ from both adjacent ones.
     pub raw_per_cycle: [f64; 3],
     /// The core clock in MHz: slowest, median and fastest. `None` where the timing method's rate is not known.
     pub megahertz: Option<[f64; 3]>,

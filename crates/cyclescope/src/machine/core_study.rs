@@ -11,9 +11,9 @@ use crate::unit::Unit;
 /// Facts about the core from the ruler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoreStudy {
-    /// The timing method that read it.
+    /// The timing method.
     pub clock: &'static str,
-    /// What it counts.
+    /// Unit of its readings.
     pub unit: Unit,
     /// Number of these units per core cycle.
     pub raw_per_cycle: Interval,
@@ -94,9 +94,9 @@ pub enum Sharing {
 pub struct SiblingProof {
     /// The other CPU.
     pub cpu: u32,
-    /// What follows.
+    /// Conclusion.
     pub sharing: Sharing,
-    /// Why it says neither.
+    /// Reason where the experiment is inconclusive.
     pub why: Option<String>,
     /// Independent additions a core cycle, the other CPU idle.
     pub alone: Option<f64>,

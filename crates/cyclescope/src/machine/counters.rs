@@ -12,12 +12,12 @@ use super::features::Features;
 use crate::error::Unavailable;
 use crate::unit::Hertz;
 
-/// What can be counted here.
+/// Available counters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counters {
     /// A counter of core cycles in user mode (`PERF_COUNT_HW_CPU_CYCLES`), or why there is none.
     pub core_cycles: Fact<CycleCounter>,
-    /// What would make the counter available, as a shell command.
+    /// Shell command that would make the counter available.
     pub remedy: Option<String>,
     /// `kernel.perf_event_paranoid`: above 2 some distributions forbid every use by ordinary users.
     pub paranoid: Fact<i32>,

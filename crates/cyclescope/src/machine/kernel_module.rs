@@ -53,9 +53,9 @@ pub enum Right {
 /// Something that prevents this machine from using the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// What it is.
+    /// Description.
     pub text: String,
-    /// A shell command that takes it away, where there is one.
+    /// Shell command that removes it, where there is one.
     pub remedy: Option<String>,
 }
 
@@ -64,13 +64,13 @@ pub struct Obstacle {
 pub struct ModuleStudy {
     /// The version of its interface.
     pub version: u32,
-    /// Whether a second CPU can end what runs too long.
+    /// Whether a second CPU can end code that runs too long.
     pub deadline: bool,
     /// Whether the processor counts APERF and MPERF.
     pub aperf: bool,
     /// The kernel's rate of the TSC.
     pub tsc: Hertz,
-    /// How far that lies above the rate measured here, in parts per million.
+    /// Difference of that rate from the one measured here, in parts per million.
     pub tsc_ppm: Option<f64>,
 }
 
@@ -105,7 +105,7 @@ impl KernelModule {
         }
     }
 
-    /// What prevents loading it here, what can't be changed first.
+    /// Obstacles to loading the module, those without a remedy first.
     pub fn obstacles(&self) -> Vec<Obstacle> {
         let fixed = |text: String| Obstacle { text, remedy: None };
         let mut found = Vec::new();

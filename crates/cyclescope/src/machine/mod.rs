@@ -1,10 +1,9 @@
 //! The machine that is measured on: processor, features, time stamp counter, CPUs, sources of noise.
 //!
-//! [`Machine::detect`] collects what can be known at once; `Counters` adds what takes
-//! slow system calls, [`TscStudy`](tsc_study::TscStudy) what takes experiments, and
-//! `findings` says what all of it means. These are values that are handed on: nothing
-//! here is global, and every source may be missing (a container without `/sys`, a hypervisor without CPUID
-//! leaves), which is a [`Fact`] with a reason.
+//! [`Machine::detect`] collects the facts that are available at once; `Counters` adds those that need slow system
+//! calls, [`TscStudy`](tsc_study::TscStudy) those that need experiments, and `findings` evaluates all of them. These
+//! are plain values: nothing here is global, and every source may be missing (a container without `/sys`, a hypervisor
+//! without CPUID leaves), which is a [`Fact`] with a reason.
 
 pub(crate) mod cache;
 pub(crate) mod calibrate;

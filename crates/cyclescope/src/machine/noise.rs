@@ -117,7 +117,7 @@ fn preempted() -> Fact<u64> {
     if result == 0 { Fact::Known(usage.ru_nivcsw as u64) } else { Fact::unknown("getrusage failed") }
 }
 
-/// How many threads of others than this process and its children run or are ready on `cpu` at this moment, as far as
+/// Number of threads that run or are ready on `cpu` now, without those of this process and its children, as far as
 /// `/proc` shows other processes (a container shows its own). Takes about 10 µs for each process.
 pub(crate) fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
     let own = std::process::id();

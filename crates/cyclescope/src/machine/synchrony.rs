@@ -30,17 +30,17 @@ use bounds::{Comparison, Exchange, compare};
 pub struct Synchrony {
     /// The target CPU, A of all comparisons.
     pub cpu: u32,
-    /// How both sides read the TSC; an LFENCE follows each read.
+    /// Way in which both sides read the TSC; an LFENCE follows each read.
     pub reading: TscRead,
-    /// The step of the readings that the bounds allow for, in ticks.
+    /// Step of the readings that the bounds allow for, in ticks.
     pub step_ticks: f64,
-    /// Whether that is a known step; if not, the largest that could be found is allowed for.
+    /// Whether that step is known; if not, it is the largest that can be detected.
     pub step_known: bool,
     /// The other CPUs, the nearest first.
     pub pairs: Vec<Pair>,
     /// Allowed CPUs that were not compared.
     pub untested: Vec<u32>,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct Synchrony {
 pub struct Pair {
     /// Its number: B of the comparison.
     pub cpu: u32,
-    /// What the exchanges prove; unknown where not one was made.
+    /// Result of the exchanges; unknown where no exchange was made.
     pub comparison: Fact<Comparison>,
     /// Blocks in which no exchange was made.
     pub lost_blocks: usize,
@@ -76,10 +76,10 @@ const BLOCK_TIME: Duration = Duration::from_millis(10);
 const EXCHANGES: usize = 4000;
 /// Pairs of reads that show the step, within a few milliseconds.
 const STEP_PAIRS: usize = 30_000;
-/// What is assumed where the step is not known: the largest that can be found ([`super::tsc_step`]).
+/// Assumed step where it is not known: the largest that can be detected ([`super::tsc_step`]).
 const STEP_MOST: f64 = 100.0;
 
-/// How the exchanges read the TSC: in a way that waits for the message before it.
+/// Way in which the exchanges read the TSC: after the message before it.
 pub(crate) fn reading(machine: &Machine) -> Fact<TscRead> {
     if machine.features.lfence().known().is_some() {
         return Fact::Known(TscRead::LfenceRdtsc);

@@ -46,7 +46,7 @@ pub struct ComparedSource {
 pub struct ReadingStep {
     /// The way of reading.
     pub reading: TscRead,
-    /// What was found.
+    /// The step found.
     pub step: Fact<TscStep>,
 }
 
