@@ -4,7 +4,7 @@
 . ./ring0.sh
 plan 3
 
-# Number of interrupts that the kernel has handled on the measured CPU.
+# Number of NMIs that the kernel has handled on the measured CPU.
 nmis() { awk '$1 == "NMI:" { print $3 }' /proc/interrupts; }
 
 # SysRq's list of all CPUs' stacks asks the others by NMI. Its "Call Trace:" is no complaint

@@ -70,7 +70,7 @@ pub struct ModuleStudy {
     pub aperf: bool,
     /// The kernel's rate of the TSC.
     pub tsc: Hertz,
-    /// Difference of that rate from the one measured here, in parts per million.
+    /// That rate less the one measured here, in parts per million.
     pub tsc_ppm: Option<f64>,
 }
 

@@ -56,7 +56,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Difference of the source from the calibration, in parts per million; `None` where the source has no rate.
+    /// The source's rate less the calibrated one, in parts per million; `None` where the source has no rate.
     pub(crate) fn ppm_above(&self, calibrated: Hertz) -> Option<f64> {
         self.rate.known().map(|rate| rate.ppm_above(calibrated))
     }
