@@ -3,8 +3,8 @@
 //! Selecting and planning make a value, the study, whose [`Study::plan`] is all that decides its course beside the
 //! answers of the machine. [`Study::measure`] asks for these answers, judges what they say and tells a [`Record`] as soon
 //! as it is complete. Judgements and records follow from plan and answers alone: no clock, no file, no machine is read
-//! past [`Answers`]. So evidence, replay, progress, JSON and result files are the same code for all studies, [`replay`]
-//! here and the command line's driver.
+//! past [`Answers`]. So evidence, replay, progress, JSON and result files are the same code for all studies:
+//! [`super::replay`] and the command line's driver.
 
 use crate::error::{Error, RunError, Unavailable};
 use crate::executor::LockState;

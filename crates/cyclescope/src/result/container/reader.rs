@@ -8,7 +8,7 @@ use crate::executor::Sample;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::{self, BufRead, Read};
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Bytes of an event's head at most: some hundred kilobytes for a batch of 100 000 programs.
@@ -89,7 +89,7 @@ impl Container {
 
     fn lines(&self, part: Part) -> Result<Lines, ContainerError> {
         let count = self.manifest.files[part.file()].items;
-        Ok(Lines { reader: self.part(part)?, part, numbers: 1..=count })
+        Ok(Lines { reader: self.part(part)?, part, numbers: 1..count.saturating_add(1) })
     }
 }
 
@@ -97,7 +97,7 @@ impl Container {
 pub struct Lines {
     reader: PartReader,
     part: Part,
-    numbers: RangeInclusive<u64>,
+    numbers: Range<u64>,
 }
 
 impl Iterator for Lines {
@@ -105,7 +105,7 @@ impl Iterator for Lines {
 
     fn next(&mut self) -> Option<Self::Item> {
         let number = self.numbers.next()?;
-        let mut left = std::mem::replace(&mut self.numbers, 1..=0);
+        let left = std::mem::take(&mut self.numbers);
         let damaged = |how: String| ContainerError::damaged(self.part.file(), format!("line {number}"), how);
         let mut line = Vec::new();
         let read = (&mut self.reader).take(LINE_MOST).read_until(b'\n', &mut line);
@@ -114,7 +114,7 @@ impl Iterator for Lines {
             .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string())));
         // Nothing that follows a damaged line can be read: their number is one that the file gives.
         if line.is_ok() {
-            std::mem::swap(&mut self.numbers, &mut left);
+            self.numbers = left;
         }
         Some(line)
     }
