@@ -119,7 +119,7 @@ impl ResultFile {
     }
 
     /// Keeps a part of a line to come.
-    pub fn keep(&mut self, part: &Value) -> Result<(), Failure> {
+    pub fn keep(&mut self, part: &str) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
             let path = self.journal_path();
@@ -127,7 +127,7 @@ impl ResultFile {
             bytes = line(&JournalHead { session: self.session.clone() });
             self.journal = Some(file);
         }
-        bytes.extend(line(part));
+        bytes.extend(format!("{part}\n").into_bytes());
         let written = self.journal.as_mut().map_or(Ok(()), |journal| journal.write_all(&bytes));
         written.map_err(|error| self.unwritten(&error))
     }
@@ -247,7 +247,7 @@ mod tests {
         let part = |form: u64| json!({"form": form, "cycles": [0.1, 1.0 / 3.0]});
         let mut file = created(&path).unwrap();
         file.belongs_to(json!({"seed": 1, "share": 0.95}));
-        (0..3).for_each(|form| file.keep(&part(form)).unwrap());
+        (0..3).for_each(|form| file.keep(&part(form).to_string()).unwrap());
         let whole = std::fs::read(file.journal_path()).unwrap();
         let lines = whole.iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(lines, 4);
@@ -257,7 +257,7 @@ mod tests {
             let known = file.journal().unwrap();
             assert_eq!(known, (0..expected).map(part).collect::<Vec<_>>(), "{cut}");
             // It continues with whole lines.
-            file.keep(&part(7)).unwrap();
+            file.keep(&part(7).to_string()).unwrap();
             file.journal = None;
             assert_eq!(file.journal().unwrap().last(), Some(&part(7)), "{cut}");
         }

@@ -7,7 +7,6 @@ use crate::progress::Progress;
 use crate::{evidence, interrupt};
 use cyclescope::result::container::{Evidence, Writer};
 use cyclescope::study::{Follow, Progress as Standing, Record, Role};
-use serde_json::Value;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -137,8 +136,8 @@ impl Follow for Follower<'_> {
         ControlFlow::Continue(())
     }
 
-    fn part(&mut self, part: &Value) -> ControlFlow<()> {
-        let result = self.file.as_mut().map_or(Ok(()), |file| file.keep(part));
+    fn part(&mut self, part: &dyn Fn() -> String) -> ControlFlow<()> {
+        let result = self.file.as_mut().map_or(Ok(()), |file| file.keep(&part()));
         self.flow(result)
     }
 }
@@ -155,7 +154,7 @@ mod tests {
             let mut output = Output::new(false);
             let mut follower = Follower::new(&mut output, None, Some(file), false);
             assert!(follower.record(Record::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
-            assert!(follower.part(&Value::from(1)).is_continue());
+            assert!(follower.part(&|| "1".to_string()).is_continue());
             follower.finish(complete);
             assert_eq!(folder.path().join("a.journal").exists(), !complete);
         }

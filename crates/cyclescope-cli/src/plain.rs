@@ -174,7 +174,7 @@ impl Follow for Collecting<'_> {
         self.follow.progress(progress)
     }
 
-    fn part(&mut self, part: &Value) -> ControlFlow<()> {
+    fn part(&mut self, part: &dyn Fn() -> String) -> ControlFlow<()> {
         self.follow.part(part)
     }
 }

@@ -89,8 +89,7 @@ impl Front for Instr {
     type Study = InstrStudy;
 
     fn text(&self, study: &InstrStudy, output: &mut Output) -> Result<(), Failure> {
-        let rows = study.rows.all();
-        tables::rows(&rows.iter().collect::<Vec<_>>(), output)?;
+        tables::rows(&study.rows.all().collect::<Vec<_>>(), output)?;
         match &study.found {
             Some((summary, seconds)) => tables::summary(summary, *seconds, output),
             None => Ok(()),
@@ -102,9 +101,8 @@ impl Front for Instr {
     }
 
     fn export(&self, study: &InstrStudy) -> Result<(), Failure> {
-        let rows = study.rows.all();
-        export_to(self.csv.as_deref(), &rows, |rows, out| export::csv(rows, out))?;
-        export_to(self.markdown.as_deref(), &rows, |rows, out| export::markdown(rows, out))
+        export_to(self.csv.as_deref(), |out| export::csv(study.rows.all(), out))?;
+        export_to(self.markdown.as_deref(), |out| export::markdown(study.rows.all(), out))
     }
 
     fn exit(&self, study: &InstrStudy) -> u8 {
@@ -226,11 +224,10 @@ fn writable(path: &Path) -> Result<(), Failure> {
 
 fn export_to(
     path: Option<&Path>,
-    rows: &[Row],
-    write: impl FnOnce(&[Row], &mut Vec<u8>) -> std::io::Result<()>,
+    write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     let mut bytes = Vec::new();
-    let written = write(rows, &mut bytes).and_then(|()| std::fs::write(path, bytes));
+    let written = write(&mut bytes).and_then(|()| std::fs::write(path, bytes));
     written.map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
 }

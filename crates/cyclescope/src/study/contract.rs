@@ -115,8 +115,9 @@ pub trait Follow {
         ControlFlow::Continue(())
     }
 
-    /// Part of a record to come, as JSON: a study that is resumed takes it from here.
-    fn part(&mut self, _part: &Value) -> ControlFlow<()> {
+    /// Part of a record to come, from which a study can be resumed; `part` writes it as a line of JSON, which takes time
+    /// that is spent only where it is kept.
+    fn part(&mut self, _part: &dyn Fn() -> String) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }

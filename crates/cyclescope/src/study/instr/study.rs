@@ -63,28 +63,27 @@ pub struct Rows {
     rows: Vec<Option<Row>>,
     /// Where each form's row belongs.
     places: HashMap<String, usize>,
+    /// How many there are.
+    complete: usize,
 }
 
 impl Rows {
     fn new(forms: &[WantedForm]) -> Rows {
         let place = |(index, wanted): (usize, &WantedForm)| (full_name(wanted), index);
-        Rows { rows: vec![None; forms.len()], places: forms.iter().enumerate().map(place).collect() }
+        let places = forms.iter().enumerate().map(place).collect();
+        Rows { rows: vec![None; forms.len()], places, complete: 0 }
     }
 
     /// Takes a row, and returns its place; none where it is of no form of these.
     fn put(&mut self, row: Row) -> Option<usize> {
         let place = *self.places.get(&form_name(&row))?;
-        self.rows[place] = Some(row);
+        self.complete += usize::from(self.rows[place].replace(row).is_none());
         Some(place)
     }
 
-    fn complete(&self) -> usize {
-        self.rows.iter().flatten().count()
-    }
-
     /// Those that there are.
-    pub fn all(&self) -> Vec<Row> {
-        self.rows.iter().flatten().cloned().collect()
+    pub fn all(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().flatten()
     }
 }
 
@@ -162,7 +161,9 @@ impl InstrStudy {
 
     fn take(&mut self, event: Event, standing: SurveyProgress, follow: &mut dyn Follow) -> ControlFlow<()> {
         match event {
-            Event::Done(done) => follow.part(&plain(done).expect("readings are plain data"))?,
+            Event::Done(done) => {
+                follow.part(&|| serde_json::to_string(done).expect("readings are plain data"))?;
+            }
             Event::Row(row) => {
                 let row = self.told(*row);
                 let record = Record::new(NAME, &row);
@@ -170,7 +171,7 @@ impl InstrStudy {
                 follow.record(record)?;
             }
         }
-        let (complete, forms) = (self.rows.complete(), self.forms.len());
+        let (complete, forms) = (self.rows.complete, self.forms.len());
         let passes = self.plan.effort.passes;
         let times = if passes > 1 { format!(", each {passes} times") } else { String::new() };
         let message = format!("{complete} of {forms} forms complete{times}");
@@ -237,7 +238,7 @@ impl Study for InstrStudy {
             }
             false => self.survey(answers, follow)?,
         };
-        let summary = Summary::of(&self.rows.all());
+        let summary = Summary::of(self.rows.all());
         let InstrPlan { session, cpu_model, .. } = &self.plan;
         let record = SummaryRecord {
             summary: &summary,
