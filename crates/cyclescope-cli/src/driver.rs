@@ -94,7 +94,7 @@ pub fn drive<F: Front>(
     let evidence = place.as_ref().map(|place| begin(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(Answers::live, Answers::kept);
     let files = plots.is_some() || front.exports();
-    let mut follower = Follower::new(output, evidence.clone(), file, files);
+    let mut follower = Follower::new(output, evidence.clone(), place.as_ref(), file, files);
     let ended = study.measure(&answers, &mut follower);
     let Ended { unprinted, failure } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {

@@ -29,7 +29,22 @@ impl Drop for Place<'_> {
     }
 }
 
+/// Bytes that evidence leaves free: a disk that is full stops more than this program.
+const SPARE: u64 = 64 << 20;
+
 impl<'a> Place<'a> {
+    /// Fails where little is left of the disk. What the system does not report is not known to be little.
+    pub fn require_space(&self) -> io::Result<()> {
+        let free = rustix::fs::statvfs(self.directory).map(|disk| disk.f_bavail * disk.f_frsize);
+        match free {
+            Ok(free) if free < SPARE => {
+                let left = format!("only {} MB of the disk are left", free >> 20);
+                Err(io::Error::new(io::ErrorKind::StorageFull, left))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the requested directory. An existing one has to be empty.
     pub fn prepare(common: &'a Common) -> Result<Option<Place<'a>>, Failure> {
         let Some(directory) = common.evidence.as_deref() else { return Ok(None) };

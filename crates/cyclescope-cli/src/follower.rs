@@ -1,5 +1,6 @@
 //! Follows a study: keeps each line of its result, prints it, draws the bar.
 
+use crate::evidence::Place;
 use crate::failure::{Failure, warn};
 use crate::file::ResultFile;
 use crate::output::Output;
@@ -18,6 +19,7 @@ const CHECKPOINT: Duration = Duration::from_secs(5);
 pub struct Follower<'a> {
     output: &'a mut Output,
     evidence: Option<Rc<Evidence>>,
+    place: Option<&'a Place<'a>>,
     /// When the evidence was last made readable.
     checked: Instant,
     file: Option<ResultFile>,
@@ -41,12 +43,13 @@ impl<'a> Follower<'a> {
     pub fn new(
         output: &'a mut Output,
         evidence: Option<Rc<Evidence>>,
+        place: Option<&'a Place<'a>>,
         file: Option<ResultFile>,
         files: bool,
     ) -> Follower<'a> {
         let files = files || evidence.is_some() || file.is_some();
         let (checked, ended) = (Instant::now(), Ended::default());
-        Follower { output, evidence, checked, file, files, progress: None, ended }
+        Follower { output, evidence, place, checked, file, files, progress: None, ended }
     }
 
     /// Ends it. Of a study that is complete nothing is left to resume.
@@ -112,6 +115,9 @@ impl<'a> Follower<'a> {
         let Some(evidence) = &self.evidence else { return };
         if self.checked.elapsed() >= CHECKPOINT {
             evidence.keep(Writer::checkpoint);
+            if let Some(Err(reason)) = self.place.map(Place::require_space) {
+                evidence.give_up(reason);
+            }
             self.checked = Instant::now();
         }
         if evidence.has_failed() {
@@ -152,7 +158,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let file = ResultFile::create(&folder.path().join("a"), "instr").unwrap();
             let mut output = Output::new(false);
-            let mut follower = Follower::new(&mut output, None, Some(file), false);
+            let mut follower = Follower::new(&mut output, None, None, Some(file), false);
             assert!(follower.record(Record::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
             assert!(follower.part(&|| "1".to_string()).is_continue());
             follower.finish(complete);

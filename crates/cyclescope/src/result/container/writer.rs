@@ -218,6 +218,14 @@ impl Evidence {
         }
     }
 
+    /// Writes no more, for this reason, which [`Evidence::finish`] returns.
+    pub fn give_up(&self, reason: io::Error) {
+        let mut writer = self.writer.borrow_mut();
+        if writer.is_ok() {
+            *writer = Err(reason);
+        }
+    }
+
     /// Whether writing has met a failure.
     pub fn has_failed(&self) -> bool {
         self.writer.borrow().is_err()
