@@ -30,6 +30,8 @@ pub struct ResultFile {
     /// Identifies the study of the journal's parts.
     session: Value,
     announced: bool,
+    /// Whether the command can resume it.
+    resumes: bool,
 }
 
 /// The first line of a journal.
@@ -40,10 +42,14 @@ struct JournalHead {
 
 impl ResultFile {
     /// A new file, or an empty one.
-    pub fn create(path: &Path, command: &'static str) -> Result<ResultFile, Failure> {
-        let file = ResultFile::open(path, command, true)?;
+    pub fn create(path: &Path, command: &'static str, resumes: bool) -> Result<ResultFile, Failure> {
+        let mut file = ResultFile::open(path, command, true)?;
+        file.resumes = resumes;
         if file.length > 0 {
-            let remedy = format!("resume it with --resume {}, or name a new file", quoted(path));
+            let remedy = match file.resumes {
+                true => format!("resume it with --resume {}, or name a new file", quoted(path)),
+                false => "name a new file".to_string(),
+            };
             return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
         }
         // Of an earlier file of this name.
@@ -98,6 +104,7 @@ impl ResultFile {
             command,
             session: Value::Null,
             announced: false,
+            resumes: true,
         })
     }
 
@@ -163,10 +170,10 @@ impl ResultFile {
         self.announced
     }
 
-    /// What to print when the program is interrupted from now on.
-    pub fn announce(&mut self) -> String {
+    /// What to print when the program is interrupted from now on; `None` where the command can't resume the file.
+    pub fn announce(&mut self) -> Option<String> {
         self.announced = true;
-        format!("interrupted; resume with {}", self.resume_command())
+        self.resumes.then(|| format!("interrupted; resume with {}", self.resume_command()))
     }
 
     /// The command that resumes the file.
@@ -185,7 +192,8 @@ impl ResultFile {
     }
 
     fn unwritten(&self, error: &io::Error) -> Failure {
-        let remedy = format!("free some space; what was written is valid: {}", self.resume_command());
+        let resume = if self.resumes { format!(": {}", self.resume_command()) } else { String::new() };
+        let remedy = format!("free some space; what was written is valid{resume}");
         Failure::internal(format!("writing to {} failed: {error}", self.path.display())).with_remedy(&remedy)
     }
 }
@@ -225,7 +233,7 @@ mod tests {
     use serde_json::json;
 
     fn created(path: &Path) -> Result<ResultFile, Failure> {
-        ResultFile::create(path, "instr")
+        ResultFile::create(path, "instr", true)
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl<'a> Follower<'a> {
                 file.append(&record.line)?;
             }
             if !file.is_announced() {
-                interrupt::farewell(Some(file.announce()));
+                interrupt::farewell(file.announce());
             }
         }
         if let Some(evidence) = &self.evidence {
@@ -156,7 +156,7 @@ mod tests {
     fn what_lets_a_study_be_resumed_goes_when_it_is_complete() {
         for complete in [false, true] {
             let folder = tempfile::tempdir().unwrap();
-            let file = ResultFile::create(&folder.path().join("a"), "instr").unwrap();
+            let file = ResultFile::create(&folder.path().join("a"), "instr", true).unwrap();
             let mut output = Output::new(false);
             let mut follower = Follower::new(&mut output, None, None, Some(file), false);
             assert!(follower.record(Record::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());

@@ -89,7 +89,7 @@ pub fn plain(
     let open = executor::opening(common, &machine, plan.clock.reads_counter());
     let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
     let study = (plain.select)(Selected { subjects, plan, open });
-    let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name)).transpose()?;
+    let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name, false)).transpose()?;
     let order = Order { file, ..Order::new(common, &machine, &repro)? };
     drive(&Table(plain.columns), &mut Told { study, lines: Vec::new() }, order, output)
 }
@@ -292,6 +292,9 @@ mod tests {
         let container = Container::open(path("evidence").as_ref()).unwrap();
         assert!(container.manifest.finished && container.manifest.facts == serde_json::json!(["pear"]));
         assert_eq!(container.records().unwrap().next().unwrap().unwrap(), line);
+        let again = parsed(&["fruit", "--out", &path("out")]).unwrap().unwrap().2;
+        let refused = plain(&info, &common, &again, &mut Output::new(false)).unwrap_err();
+        assert!(refused.text().contains("already exists") && !format!("{refused:?}").contains("--resume"));
     }
 
     #[test]

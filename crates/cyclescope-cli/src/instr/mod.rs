@@ -61,7 +61,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
         return bench.explain(forms, output);
     }
     if let Some(path) = &args.out {
-        file = Some(ResultFile::create(path, NAME)?);
+        file = Some(ResultFile::create(path, NAME, true)?);
     }
     bench.survey(forms, file, resumed, output)
 }
