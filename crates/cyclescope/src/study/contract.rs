@@ -1,9 +1,9 @@
 //! What every study is: select → plan → measure → judge → record.
 //!
-//! Selecting and planning make a value, the study, whose [`Study::plan`] is all that decides its course beside the
-//! answers of the machine. [`Study::measure`] asks for these answers, judges what they say and tells a [`Record`] as soon
-//! as it is complete. Judgements and records follow from plan and answers alone: no clock, no file, no machine is read
-//! past [`Answers`]. So evidence, replay, progress, JSON and result files are the same code for all studies:
+//! Selecting and planning make a value, the study. [`Study::plan`] returns all its inputs beside the answers of the
+//! machine. [`Study::measure`] asks for these answers, judges them, and reports each [`Record`] as soon as it is complete.
+//! Judgements and records follow from plan and answers alone: a study reads no clock, no file and no machine without
+//! [`Answers`]. So evidence, replay, progress, JSON and result files are the same code for all studies:
 //! [`super::replay`] and the command line's driver.
 
 use crate::error::{Error, RunError, Unavailable};
@@ -22,11 +22,11 @@ pub trait Study {
     /// Its name: of its command, and in manifests.
     fn name(&self) -> &'static str;
 
-    /// All that decides its course beside the answers of the machine, as a manifest has it.
+    /// All inputs of the study beside the answers of the machine, as the manifest has them.
     ///
     /// # Errors
     ///
-    /// Where it is no JSON.
+    /// Where it can't be written as JSON.
     fn plan(&self) -> io::Result<Value>;
 
     /// The study whose plan a container holds.
@@ -38,7 +38,7 @@ pub trait Study {
     where
         Self: Sized;
 
-    /// Measures and judges, and tells what it finds.
+    /// Measures, judges, and reports each record as soon as it is complete.
     ///
     /// # Errors
     ///

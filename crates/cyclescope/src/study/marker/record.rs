@@ -134,8 +134,8 @@ pub struct Calls {
     pub loops: u64,
     /// How often the probe was called.
     pub counted: u64,
-    /// How often it has to be: never while the marker is dormant, unless its design calls an empty probe then; null where
-    /// it is in a loop of the user's, who says how often it is come by.
+    /// Expected number of calls: 0 while the marker is dormant, unless its design calls an empty probe then; null in the
+    /// user's own loop, which may run the marker any number of times.
     pub expected: Option<u64>,
 }
 
