@@ -29,8 +29,8 @@ pub struct Promises {
 pub struct Clock {
     /// Its name: the instructions of its start and, where they differ, of its end.
     pub name: &'static str,
-    /// Names that the documents it comes from suggest, `paper-` for Intel's paper and `notes-` for the notes on
-    /// RDTSC(P).
+    /// Names that the documents it comes from suggest, `paper-` for Intel's paper, `notes-` for the notes on
+    /// RDTSC(P) and `agner-` for Agner Fog's manual of test programs.
     pub also: &'static [&'static str],
     /// One line on its use, and on what it does not order.
     pub about: &'static str,

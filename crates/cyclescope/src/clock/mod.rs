@@ -8,13 +8,16 @@ pub(crate) mod by_name;
 mod choice;
 mod clock_gettime;
 mod cpuid_rdtsc;
+mod cpuid_rdtsc_cpuid;
 mod cpuid_rdtsc_cr0_rdtsc;
+mod cpuid_rdtsc_rdtscp;
 mod cpuid_rdtsc_rdtscp_cpuid;
 mod lfence_rdtsc;
 mod lfence_rdtsc_lfence;
 mod lfence_rdtsc_rdtscp_lfence;
 mod method;
 mod mfence_lfence_rdtsc;
+mod mfence_rdtscp_lfence;
 mod rdpmc;
 mod rdpru;
 mod rdtsc;
@@ -32,12 +35,15 @@ pub use step::Step;
 pub const ALL: &[Clock] = &[
     clock_gettime::CLOCK,
     cpuid_rdtsc::CLOCK,
+    cpuid_rdtsc_cpuid::CLOCK,
     cpuid_rdtsc_cr0_rdtsc::CLOCK,
+    cpuid_rdtsc_rdtscp::CLOCK,
     cpuid_rdtsc_rdtscp_cpuid::CLOCK,
     lfence_rdtsc::CLOCK,
     lfence_rdtsc_lfence::CLOCK,
     lfence_rdtsc_rdtscp_lfence::CLOCK,
     mfence_lfence_rdtsc::CLOCK,
+    mfence_rdtscp_lfence::CLOCK,
     rdpmc::CLOCK,
     rdpru::CLOCK,
     rdtsc::CLOCK,

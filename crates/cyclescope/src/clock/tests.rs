@@ -124,10 +124,12 @@ fn golden_bytes() {
     // mov rax, [timespec]; imul rax, rax, 1000000000; add rax, [timespec+8]; mov rdx, rax; shr rdx, 32
     const SYSTEM: &str = "48 8b 25 00 00 00 00 48 83 e4 f0 48 81 ec 80 00 00 00 bf 04 00 00 00 48 8d 35 00 00 00 00 \
          ff 15 00 00 00 00 48 8b 05 00 00 00 00 48 69 c0 00 ca 9a 3b 48 03 05 00 00 00 00 48 8b d0 48 c1 ea 20";
-    let golden: [(&str, &[&str], &[&str]); 15] = [
+    let golden: [(&str, &[&str], &[&str]); 18] = [
         ("clock-gettime", &[LFENCE, SYSTEM, LFENCE, STORE], &[LFENCE, SYSTEM, LFENCE, STORE]),
         ("cpuid-rdtsc", &[CPUID, RDTSC, STORE], &[CPUID, RDTSC, STORE]),
+        ("cpuid-rdtsc-cpuid", &[CPUID, RDTSC, STORE, CPUID], &[CPUID, RDTSC, STORE, CPUID]),
         ("cpuid-rdtsc-cr0-rdtsc", &[CPUID, RDTSC, STORE], &[CR0, RDTSC, STORE]),
+        ("cpuid-rdtsc-rdtscp", &[CPUID, RDTSC, STORE], &[RDTSCP, STORE]),
         ("cpuid-rdtsc-rdtscp-cpuid", &[CPUID, RDTSC, STORE], &[RDTSCP, STORE, CPUID]),
         ("lfence-rdtsc", &[LFENCE, RDTSC, STORE], &[LFENCE, RDTSC, STORE]),
         ("lfence-rdtsc-lfence", &[LFENCE, RDTSC, LFENCE, STORE], &[LFENCE, RDTSC, LFENCE, STORE]),
@@ -137,6 +139,7 @@ fn golden_bytes() {
             &[MFENCE, LFENCE, RDTSC, LFENCE, STORE],
             &[MFENCE, LFENCE, RDTSC, LFENCE, STORE],
         ),
+        ("mfence-rdtscp-lfence", &[MFENCE, RDTSCP, LFENCE, STORE], &[MFENCE, RDTSCP, LFENCE, STORE]),
         ("rdpmc", &[LFENCE, RDPMC, LFENCE, STORE], &[LFENCE, RDPMC, LFENCE, STORE]),
         ("rdpru", &[LFENCE, RDPRU, LFENCE, STORE], &[LFENCE, RDPRU, LFENCE, STORE]),
         ("rdtsc", &[RDTSC, STORE], &[RDTSC, STORE]),
@@ -145,6 +148,7 @@ fn golden_bytes() {
         ("rdtscp-lfence", &[RDTSCP, LFENCE, STORE], &[RDTSCP, LFENCE, STORE]),
         ("serialize-rdtsc", &[SERIALIZE, RDTSC, LFENCE, STORE], &[SERIALIZE, RDTSC, LFENCE, STORE]),
     ];
+    assert_eq!(ALL.len(), golden.len());
     for (clock, (name, start, end)) in ALL.iter().zip(golden) {
         assert_eq!(clock.name, name);
         assert_eq!(sides(clock), [start.join(" "), end.join(" ")], "{name}");

@@ -3,8 +3,8 @@
 use crate::clock::Promises;
 use serde::Serialize;
 
-/// The level of the intervals. Fifteen methods with five rows each make 75 of them: at 95 % four would miss the
-/// truth in every table, at this level one does in one table of thirteen.
+/// The level of the intervals. Eighteen methods with five rows each make 90 of them: at 95 % four or five would miss the
+/// truth in every table, at this level one does in one table of eleven.
 pub const CONFIDENCE: f64 = 0.999;
 
 /// From how many core cycles on a contamination counts: what the project holds a fully fenced method to. Contrasts of
