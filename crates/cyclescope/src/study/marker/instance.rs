@@ -322,7 +322,7 @@ mod tests {
             match enabling {
                 Enabling::Immediate => {
                     assert_eq!(before.ip() + 1, at + site.place as u64);
-                    assert_eq!((before.immediate8(), after.immediate8()), (0, 1));
+                    assert_eq!((before.immediate(1), after.immediate(1)), (0, 1));
                 }
                 Enabling::Jump | Enabling::Entry => {
                     assert_eq!(before.ip(), at + site.place as u64);

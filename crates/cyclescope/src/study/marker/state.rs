@@ -116,9 +116,21 @@ const CALLING: [State; 9] = [
 
 /// The states of a design, each behind the one that it is over.
 pub(crate) fn states(design: &Design) -> Vec<State> {
+    let mut states = possible(design);
+    states.retain(|state| design.only.is_empty() || design.only.contains(&state.name));
+    states
+}
+
+/// All states that a design can be in.
+fn possible(design: &Design) -> Vec<State> {
     let bare = State { guard: "none", probe: None, ..DORMANT };
     match design.enabling {
-        Enabling::Never => vec![State { name: "base", about: "the loop against a copy of itself", ..bare }],
+        Enabling::Never if design.site.is_empty() => {
+            vec![State { name: "base", about: "the loop against a copy of itself", ..bare }]
+        }
+        Enabling::Never => {
+            vec![State { name: "control", about: "something else in the marker's place", ..bare }]
+        }
         // It would cost what it costs in the design of ours.
         Enabling::Tracer if design.package.is_some() => vec![bare],
         Enabling::Tracer => vec![
@@ -191,7 +203,11 @@ mod tests {
     fn every_step_is_over_a_state_before_it() {
         for design in design::ALL {
             let states = states(design);
-            let first = if design.enabling == Enabling::Never { "base" } else { "dormant" };
+            let first = match design.enabling {
+                Enabling::Never if design.site.is_empty() => "base",
+                Enabling::Never => "control",
+                _ => "dormant",
+            };
             assert_eq!((states[0].name, states[0].over), (first, None), "{}", design.name);
             for (index, state) in states.iter().enumerate() {
                 let before = &states[..index];

@@ -55,6 +55,7 @@ const NONE: Design = Design {
     base: "",
     site: "",
     enabling: Enabling::Never,
+    only: &[],
 };
 
 const DORMANT: State = State {

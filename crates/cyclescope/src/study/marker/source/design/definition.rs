@@ -24,6 +24,8 @@ pub struct Design {
     pub enabling: Enabling,
     /// What it is made with, where that is not always there. Such a design is compiled at run time.
     pub package: Option<Package>,
+    /// The names of the states that it is measured in, where not all that it can be in tell something new.
+    pub only: &'static [&'static str],
 }
 
 /// A package of the distribution's.
@@ -87,6 +89,9 @@ pub struct State {
     /// Where the listener counts hits: how many a loop it has to count.
     pub hits: Option<u64>,
 }
+
+/// The states of a variant of a marker: the calls of its probe are the other's.
+pub(super) const UNGUARDED_CALL: &[&str] = &["dormant", "empty"];
 
 /// The site of a static key: the NOP's bytes, as the assembler takes them.
 macro_rules! static_key {

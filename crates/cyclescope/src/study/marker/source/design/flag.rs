@@ -16,4 +16,5 @@ pub(super) const DESIGN: Design = Design {
     site: "if (marker_unlikely(ENABLED)) { CALL_PROBE }",
     enabling: Enabling::Variable(1),
     package: None,
+    only: &[],
 };

@@ -28,4 +28,5 @@ asm(".text\n\t.p2align 4\nNAME_target:\n\t"
     site: "NAME_traced(1, NULL);",
     enabling: Enabling::Entry,
     package: None,
+    only: &[],
 };

@@ -21,4 +21,5 @@ pub(super) const DESIGN: Design = Design {
     }"#,
     enabling: Enabling::Immediate,
     package: None,
+    only: &[],
 };

@@ -15,4 +15,5 @@ pub(super) const DESIGN: Design = Design {
     site: "{ CALL_PROBE }",
     enabling: Enabling::Probe,
     package: None,
+    only: &[],
 };

@@ -18,6 +18,7 @@ pub(super) const DESIGN: Design = Design {
     site: r#"::log::debug!(target: "cyclescope::marker", "{} {:p}", NUMBER, POINTER);"#,
     enabling: Enabling::Switch(STATES),
     package: None,
+    only: &[],
 };
 
 /// The states of `log`.

@@ -44,6 +44,7 @@ pub(super) const DESIGN: Design = Design {
         files: &[("marker-lttng.h", PROVIDER)],
         debian: "liblttng-ust-dev",
     }),
+    only: &[],
 };
 
 /// The states of `lttng-ust`.

@@ -6,6 +6,8 @@ pub mod definition;
 mod flag;
 mod function_entry;
 mod immediate;
+mod immediate_32;
+mod immediate_movzx;
 mod indirect_call;
 pub(crate) mod log;
 mod lttng_ust;
@@ -14,6 +16,7 @@ mod sdt;
 mod sdt_semaphore;
 mod static_key_2;
 mod static_key_5;
+mod stores;
 pub(crate) mod tracing;
 mod usdt;
 mod usdt_semaphore;
@@ -25,6 +28,8 @@ pub const ALL: &[Design] = &[
     flag::DESIGN,
     function_entry::DESIGN,
     immediate::DESIGN,
+    immediate_32::DESIGN,
+    immediate_movzx::DESIGN,
     indirect_call::DESIGN,
     log::DESIGN,
     lttng_ust::DESIGN,
@@ -33,6 +38,9 @@ pub const ALL: &[Design] = &[
     sdt_semaphore::DESIGN,
     static_key_2::DESIGN,
     static_key_5::DESIGN,
+    stores::TWELVE,
+    stores::FOUR,
+    stores::EIGHT,
     tracing::DESIGN,
     usdt::DESIGN,
     usdt_semaphore::DESIGN,

@@ -12,4 +12,5 @@ pub(super) const DESIGN: Design = Design {
     site: "",
     enabling: Enabling::Never,
     package: None,
+    only: &[],
 };

@@ -21,4 +21,5 @@ pub(super) const DESIGN: Design = Design {
     site: r#"DTRACE_PROBE2(cyclescope, sdt, 1, (void *)0); asm volatile(MARKER_RECORD("990b", "990b"));"#,
     enabling: Enabling::Tracer,
     package: Some(PACKAGE),
+    only: &[],
 };

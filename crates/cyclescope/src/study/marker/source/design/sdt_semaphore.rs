@@ -23,4 +23,5 @@ __extension__ volatile unsigned short cyclescope_sdt_semaphore __attribute__((se
     site: "if (marker_unlikely(ENABLED)) { DTRACE_PROBE2(cyclescope, sdt, 1, (void *)0); }",
     enabling: Enabling::Variable(2),
     package: Some(sdt::PACKAGE),
+    only: &[],
 };

@@ -14,4 +14,5 @@ pub(super) const DESIGN: Design = Design {
     site: static_key!("0x66, 0x90"),
     enabling: Enabling::Jump,
     package: None,
+    only: &[],
 };

@@ -14,4 +14,5 @@ pub(super) const DESIGN: Design = Design {
     site: static_key!("0x0f, 0x1f, 0x44, 0x00, 0x00"),
     enabling: Enabling::Jump,
     package: None,
+    only: &[],
 };

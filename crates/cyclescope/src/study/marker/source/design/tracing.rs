@@ -18,6 +18,7 @@ pub(super) const DESIGN: Design = Design {
     site: r#"::tracing::debug!(target: "cyclescope::marker", number = NUMBER, pointer = ?POINTER);"#,
     enabling: Enabling::Switch(STATES),
     package: None,
+    only: &[],
 };
 
 /// The states of `tracing`.

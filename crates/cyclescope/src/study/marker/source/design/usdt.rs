@@ -14,4 +14,5 @@ pub(super) const DESIGN: Design = Design {
     site: r#"asm volatile(MARKER_USDT("0") "\n\t" MARKER_RECORD("990b", "990b") : : "nor"(1), "nor"((void *)0));"#,
     enabling: Enabling::Tracer,
     package: None,
+    only: &[],
 };

@@ -19,4 +19,5 @@ volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned
     site: r#"if (marker_unlikely(ENABLED)) { asm volatile(MARKER_USDT("marker_enabled") : : "nor"(1), "nor"((void *)0)); }"#,
     enabling: Enabling::Variable(2),
     package: None,
+    only: &[],
 };

@@ -1,0 +1,28 @@
+//! ```text
+//! mov al, 0        ; patched to 1
+//! movzx eax, al
+//! test eax, eax
+//! jne …
+//! ```
+//!
+//! The note on Linux kernel markers puts its generic marker's advantage down to `movzbl`, which replaces all of a
+//! register, against `movb`, which replaces a part.
+
+use super::definition::{Design, Enabling, Language, UNGUARDED_CALL};
+
+pub(super) const DESIGN: Design = Design {
+    name: "immediate-movzx",
+    about: "an immediate value of 8 bits, extended with zeros to 32",
+    source: "the optimized marker of Linux kernel markers with the generic one's `movzbl`",
+    language: Language::C,
+    declarations: "",
+    base: "",
+    site: r#"{
+        unsigned int enabled;
+        asm volatile("1: movb $0, %b0\n\tmovzbl %b0, %0\n\t" MARKER_RECORD("1b + 1", "1b + 1") : "=Q"(enabled));
+        if (marker_unlikely(enabled)) { CALL_PROBE }
+    }"#,
+    enabling: Enabling::Immediate,
+    package: None,
+    only: UNGUARDED_CALL,
+};
