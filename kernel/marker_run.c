@@ -3,12 +3,15 @@
  * One run of markers: rounds of calls in slices, each call timed.
  *
  * The codes are the module's own and end by themselves, so there is no capsule and no deadline; how long a round can
- * take is bounded by its iterations. Interrupts are off for a slice and let in between two slices.
+ * take is bounded by its iterations. Interrupts are off for a slice and let in between two slices; and
+ * by codes whose guard turns them off around each call of the probe only.
  */
+#include <linux/irqflags.h>
 #include <linux/kernel.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/nmi.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -126,6 +129,8 @@ static void run_round(struct batch *batch, const struct cyclescope_marker_run *r
 		samples[index].start = read_clock();
 		call->run(call->loops);
 		samples[index].end = read_clock();
+		/* Codes may have let them in. */
+		local_irq_disable();
 	}
 }
 
@@ -136,6 +141,8 @@ static int run_slice(struct batch *batch, const struct cyclescope_marker_run *ru
 	unsigned long flags;
 	int kept = 0;
 
+	/* What comes in does not take the CPU away. */
+	preempt_disable();
 	local_irq_save(flags);
 	if (smp_processor_id() != run->cpu) {
 		kept = -ESTALE;
@@ -149,6 +156,7 @@ static int run_slice(struct batch *batch, const struct cyclescope_marker_run *ru
 		} while (batch->round < rounds && kept + run->calls <= MOST_SAMPLES && read_clock() < end);
 	}
 	local_irq_restore(flags);
+	preempt_enable();
 	touch_softlockup_watchdog();
 	cond_resched();
 	return kept;

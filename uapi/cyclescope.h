@@ -188,7 +188,8 @@ struct cyclescope_run {
 	__u32 rounds;
 	/* Largest number of iterations of a one-cycle delay loop before each call, at least 1. */
 	__u32 delay;
-	/* Time in µs after which interrupts are let in, between two rounds. */
+	/* Time in µs after which interrupts are let in, between two rounds. Codes with CYCLESCOPE_GUARD_INTERRUPTS let them in,
+	 * too. */
 	__u32 slice_us;
 	/* Time in µs after which an NMI ends a slice; more than slice_us. */
 	__u32 deadline_us;
@@ -234,6 +235,8 @@ enum cyclescope_guard {
 	CYCLESCOPE_GUARD_PREEMPTION = 1,
 	/* The guard that the kernel itself gives the design. */
 	CYCLESCOPE_GUARD_OWN = 2,
+	/* local_irq_disable and local_irq_enable: interrupts are let in between the calls, and off again when the code ends. */
+	CYCLESCOPE_GUARD_INTERRUPTS = 3,
 };
 
 /* Further work of the loop. */

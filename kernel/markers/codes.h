@@ -6,11 +6,13 @@
  *   SITE_bare(name)         the probe is called as it is; `name` is the function's
  *   SITE_preemption(name)   with preemption off
  *   SITE_own(name)          as the kernel does it by itself
+ *   SITE_interrupts(name)   with interrupts off, and on behind it
  *
  * A code is a function whose loop begins `placement` bytes behind a cache line's start. Two codes of one placement, with
  * a site and without one, have their loops at the same place, so that their difference is the site's.
  */
 #include <linux/compiler.h>
+#include <linux/irqflags.h>
 #include <linux/preempt.h>
 #include <linux/string.h>
 #include <linux/stringify.h>
@@ -20,9 +22,12 @@
 #define CALL_PROBE		probe("%d %p", 1, NULL)
 #define CALL_PROBE_GUARDED	do { preempt_disable(); CALL_PROBE; preempt_enable(); } while (0)
 
+#define CALL_PROBE_UNINTERRUPTED do { local_irq_disable(); CALL_PROBE; local_irq_enable(); } while (0)
+
 #define GUARD_bare		CYCLESCOPE_GUARD_BARE
 #define GUARD_preemption	CYCLESCOPE_GUARD_PREEMPTION
 #define GUARD_own		CYCLESCOPE_GUARD_OWN
+#define GUARD_interrupts	CYCLESCOPE_GUARD_INTERRUPTS
 #define AROUND_nothing		CYCLESCOPE_AROUND_NOTHING
 #define AROUND_memcpy		CYCLESCOPE_AROUND_MEMCPY
 
@@ -84,7 +89,12 @@
 #else
 #define ALL_OWN(make)
 #endif
-#define ALL(make)		ALL_BARE(make) ALL_PREEMPTION(make) ALL_OWN(make)
+#ifdef SITE_interrupts
+#define ALL_INTERRUPTS(make)	PLACED(make, interrupts, nothing) PLACED(make, interrupts, memcpy)
+#else
+#define ALL_INTERRUPTS(make)
+#endif
+#define ALL(make)		ALL_BARE(make) ALL_PREEMPTION(make) ALL_OWN(make) ALL_INTERRUPTS(make)
 
 ALL(CODE)
 

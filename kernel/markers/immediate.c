@@ -35,6 +35,7 @@ static marker_probe *probe __read_mostly;
 #define DESIGN			immediate
 #define SITE_bare(name)		do { if (unlikely(IMMEDIATE(name))) CALL_PROBE; } while (0)
 #define SITE_preemption(name)	do { if (unlikely(IMMEDIATE(name))) CALL_PROBE_GUARDED; } while (0)
+#define SITE_interrupts(name)	do { if (unlikely(IMMEDIATE(name))) CALL_PROBE_UNINTERRUPTED; } while (0)
 #include "codes.h"
 
 #define CONSTANT(guard, around, placement)	CONSTANT_OF(NAME(guard, around, placement))

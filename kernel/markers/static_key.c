@@ -11,6 +11,7 @@ static marker_probe *probe __read_mostly;
 #define DESIGN			static_key
 #define SITE_bare(name)		do { if (static_branch_unlikely(&enabled)) CALL_PROBE; } while (0)
 #define SITE_preemption(name)	do { if (static_branch_unlikely(&enabled)) CALL_PROBE_GUARDED; } while (0)
+#define SITE_interrupts(name)	do { if (static_branch_unlikely(&enabled)) CALL_PROBE_UNINTERRUPTED; } while (0)
 #include "codes.h"
 
 static int connect(u32 number)

@@ -28,6 +28,7 @@ fn symbol(code: &Code) -> String {
         Guard::Bare => "bare",
         Guard::Preemption => "preemption",
         Guard::Own => "own",
+        Guard::Interrupts => "interrupts",
     };
     let around = match code.around {
         Around::Nothing => "nothing",
@@ -86,7 +87,7 @@ pub fn counts() -> Outcome {
     let designs = designs(&codes);
     let names: Vec<&str> = designs.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["flag", "immediate", "none", "static-key", "tracepoint"]);
-    assert_eq!(codes.len(), (3 * 2 + 2) * 2 * PLACEMENTS);
+    assert_eq!(codes.len(), (3 * 3 + 2) * 2 * PLACEMENTS);
     let all = u64::from(LOOPS * (WARM_UP + ROUNDS));
     for design in &designs {
         let own: Vec<&Code> = codes.iter().filter(|code| code.design == design.0).collect();

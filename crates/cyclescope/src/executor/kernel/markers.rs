@@ -29,6 +29,13 @@ pub enum Guard {
     Preemption = 1,
     /// The guard that the kernel itself gives the design.
     Own = 2,
+    /// `local_irq_disable` and `local_irq_enable`: interrupts are on between the calls.
+    Interrupts = 3,
+}
+
+impl Guard {
+    /// All of them; a design need not have a code for each.
+    pub const ALL: [Guard; 4] = [Guard::Bare, Guard::Preemption, Guard::Own, Guard::Interrupts];
 }
 
 /// Further work of the loop.
@@ -284,14 +291,13 @@ fn list(module: &Module) -> Result<Vec<Code>, RunError> {
 
 fn decode(answer: &MarkerCode) -> Result<Code, RunError> {
     let strange = || not_understood(format!("it describes code {} in other words", answer.code));
-    let guards = [Guard::Bare, Guard::Preemption, Guard::Own];
     let surroundings = [Around::Nothing, Around::Memcpy];
     let name: Vec<u8> = answer.name.iter().copied().take_while(|byte| *byte != 0).collect();
     Ok(Code {
         number: answer.code,
         design: Design(answer.design),
         name: String::from_utf8(name).map_err(|_| strange())?,
-        guard: guards.into_iter().find(|guard| *guard as u32 == answer.guard).ok_or_else(strange)?,
+        guard: Guard::ALL.into_iter().find(|guard| *guard as u32 == answer.guard).ok_or_else(strange)?,
         around: surroundings
             .into_iter()
             .find(|around| *around as u32 == answer.around)
@@ -350,7 +356,7 @@ mod tests {
     #[test]
     fn what_it_can_not_say_is_an_error() {
         for strange in [
-            MarkerCode { guard: 3, ..answer() },
+            MarkerCode { guard: 4, ..answer() },
             MarkerCode { around: 2, ..answer() },
             MarkerCode { name: [0xff; abi::MARKER_NAME_BYTES], ..answer() },
         ] {

@@ -128,6 +128,7 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ("CYCLESCOPE_GUARD_BARE", Guard::Bare as u64),
         ("CYCLESCOPE_GUARD_PREEMPTION", Guard::Preemption as u64),
         ("CYCLESCOPE_GUARD_OWN", Guard::Own as u64),
+        ("CYCLESCOPE_GUARD_INTERRUPTS", Guard::Interrupts as u64),
         ("CYCLESCOPE_AROUND_NOTHING", Around::Nothing as u64),
         ("CYCLESCOPE_AROUND_MEMCPY", Around::Memcpy as u64),
         ("CYCLESCOPE_RULER_IMUL_SHORT", Ruler::ImulShort as u64),

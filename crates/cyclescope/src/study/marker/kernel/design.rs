@@ -88,7 +88,7 @@ const fn guarded(name: &'static str, about: &'static str, over: &'static str, pr
 }
 
 /// All states of a marker that calls a probe, each behind the one that it is over.
-const CALLING: [State; 9] = [
+const CALLING: [State; 10] = [
     DORMANT,
     bare("empty", "a call of an empty probe", "dormant", Probe::Empty),
     bare("direct", "the probe takes its arguments", "empty", Probe::Direct),
@@ -98,6 +98,10 @@ const CALLING: [State; 9] = [
     guarded("guarded-direct", "arguments, with preemption off", "guarded-empty", Probe::Direct),
     guarded("guarded-varargs", "va_arg, with preemption off", "guarded-direct", Probe::Varargs),
     guarded("guarded-format", "a format string, with preemption off", "guarded-varargs", Probe::Format),
+    State {
+        guard: name(Guard::Interrupts),
+        ..bare("uninterrupted-empty", "an empty probe, interrupts off around its call", "empty", Probe::Empty)
+    },
 ];
 
 /// A guard's name in records.
@@ -106,6 +110,7 @@ pub(super) const fn name(guard: Guard) -> &'static str {
         Guard::Bare => "none",
         Guard::Preemption => "preemption",
         Guard::Own => "own",
+        Guard::Interrupts => "interrupts",
     }
 }
 
@@ -118,7 +123,9 @@ pub(super) fn states(design: &Design, guards: &[Guard], probes: &[Probe]) -> Vec
     let own = guards == [Guard::Own];
     // The kernel's own guard is no choice: the states that it is in have the names of those without a guard.
     let named = |state: &State| match state.guard {
-        _ if own && !state.name.starts_with("guarded-") => State { guard: name(Guard::Own), ..*state },
+        guard if own && (!state.enabled || guard == name(Guard::Bare)) => {
+            State { guard: name(Guard::Own), ..*state }
+        }
         guard if !state.enabled && !has(guard) => State { guard: name(Guard::Bare), ..*state },
         _ => *state,
     };
@@ -141,7 +148,7 @@ pub(super) fn states(design: &Design, guards: &[Guard], probes: &[Probe]) -> Vec
 /// All states that a design may be in, whatever guards and probes the module that is loaded has for it.
 pub(crate) fn possible(design: &Design) -> Vec<State> {
     const PROBES: [Probe; 4] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format];
-    states(design, &[Guard::Bare, Guard::Preemption], &PROBES)
+    states(design, &[Guard::Bare, Guard::Preemption, Guard::Interrupts], &PROBES)
 }
 
 #[cfg(test)]
@@ -171,6 +178,20 @@ mod tests {
             assert_eq!(user.guard == "none", kernel.guard == "none");
         }
         assert_eq!(overs(&states(named("none"), &[Guard::Bare], &[])), [("base", None)]);
+    }
+
+    #[test]
+    fn interrupts_are_off_beside_on() {
+        let all = possible(named("flag"));
+        let off: Vec<&State> = all.iter().filter(|state| state.guard == "interrupts").collect();
+        assert_eq!(
+            off.iter().map(|state| (state.name, state.over)).collect::<Vec<_>>(),
+            [("uninterrupted-empty", Some("empty"))]
+        );
+        // A module without such codes has no such state.
+        assert!(
+            !overs(&states(named("flag"), &BOTH, &PROBES)).contains(&("uninterrupted-empty", Some("empty")))
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Markers in ring 0: sites in the module's own code, switched and run by it.
 //!
 //! A case's loop is compared with the design `none` at the same placement. Which states there are the module tells:
-//! a design has those whose guard it has a code for and whose probe it takes. Interrupts are off for a whole visit.
+//! a design has those whose guard it has a code for and whose probe it takes. Interrupts are off for a whole
+//! visit, but where a guard turns them off around each call and on behind it.
 //!
 //! Limits: only the module's two loops ([`context`]); its rounds are bounded (`MOST_WORK`), and so are the loops
 //! ([`Bench::most_loops`]); the A/A row compares a function with itself, not with a copy. Of a tracepoint that is off
@@ -120,7 +121,7 @@ impl<D: Device> KernelBench<D> {
     fn add(&mut self, one: &Found, around: Around, places: &Places) -> Result<(), RunError> {
         let name = CONTEXTS.iter().find(|(_, known)| *known == around).expect("each loop has a name").0;
         let base = places.of(design::BASE, Guard::Bare, around, &self.offsets).ok_or_else(strange)?;
-        let guards: Vec<Guard> = [Guard::Bare, Guard::Preemption, Guard::Own]
+        let guards: Vec<Guard> = Guard::ALL
             .into_iter()
             .filter(|guard| places.of(one.design.name, *guard, around, &self.offsets).is_some())
             .collect();

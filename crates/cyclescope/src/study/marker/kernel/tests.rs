@@ -29,6 +29,7 @@ struct Fake {
 fn texts(name: &str, guard: Guard) -> [Vec<u8>; 2] {
     let guarded = match guard {
         Guard::Bare => "mov rax, qword ptr [rip+0x3000]; call rax; jmp back",
+        Guard::Interrupts => "cli; mov rax, qword ptr [rip+0x3000]; call rax; sti; jmp back",
         _ => "inc dword ptr [rip+0x3000]; call rbx; dec dword ptr [rip+0x3000]; jne back; call rcx; jmp back",
     };
     let text = match name {
@@ -63,7 +64,7 @@ impl Fake {
             longest: 0,
         };
         let designs: [(&str, &[Guard]); 4] = [
-            ("flag", &[Guard::Bare, Guard::Preemption]),
+            ("flag", &[Guard::Bare, Guard::Preemption, Guard::Interrupts]),
             ("none", &[Guard::Bare]),
             ("static-key", &[Guard::Bare, Guard::Preemption]),
             ("tracepoint", &[Guard::Own]),
@@ -166,7 +167,7 @@ fn plan() -> VisitPlan {
 fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
     let bench = bench();
     let count = |name| bench.cases().iter().filter(|case| case.design.name == name).count();
-    assert_eq!(["flag", "none", "static-key", "tracepoint"].map(count), [18, 2, 18, 6]);
+    assert_eq!(["flag", "none", "static-key", "tracepoint"].map(count), [20, 2, 18, 6]);
     assert_eq!(bench.placements(), [0, 4, 8, 12, 16, 20, 24, 28]);
     assert!(bench.device().on.is_empty());
     for (case, pairs) in bench.cases().iter().zip(&bench.pairs) {
