@@ -61,7 +61,8 @@ fn bench(lab: &mut Lab, designs: &[Compiled], contexts: &[&str], seed: u64) -> O
     let (latency, plan) = imul_latency(lab)?;
     let cpu = lab.machine.target.as_ref().map_or(0, |target| target.cpu as usize);
     let options = UserOptions { cpu, ..UserOptions::default() };
-    let (bench, skipped) = UserBench::new(&options, plan.clock, plan.step, designs, contexts, seed)?;
+    let caches = &lab.machine.topology.caches;
+    let (bench, skipped) = UserBench::new(&options, plan.clock, plan.step, designs, contexts, caches, seed)?;
     for (case, why) in skipped {
         println!("skipped: {} {} in {}: {why}", case.design.name, case.state.name, case.context);
     }

@@ -76,8 +76,9 @@ fn user(wanted: Wanted) -> Result<Chosen, Failure> {
         true => vec![AROUND],
         false => choice.contexts.iter().map(|context| context.name).collect(),
     };
+    let caches = &machine.topology.caches;
     let (bench, mut skipped) =
-        UserBench::new(&options, plan.clock, plan.step, &designs, &contexts, plan.seed)?;
+        UserBench::new(&options, plan.clock, plan.step, &designs, &contexts, caches, plan.seed)?;
     let bench = Selected::new(bench, |case| choice.criteria.wants(case));
     skipped.retain(|(case, _)| choice.criteria.wants(case));
     Ok(Chosen { bench: Box::new(bench), skipped, contexts: contexts.len() })

@@ -5,6 +5,7 @@
 use super::anatomy::Anatomy;
 use super::bench::{Bench, MarkerCase, Visit, call};
 use super::catalog::Catalog;
+use super::working_set::WorkingSet;
 use crate::error::RunError;
 use crate::executor::{LockState, Sample};
 use crate::result::answers::Answers;
@@ -52,6 +53,8 @@ struct CaseFacts {
     compiler: String,
     line_offset: usize,
     most_loops: u64,
+    #[serde(default)]
+    working_set: Option<WorkingSet>,
 }
 
 impl BenchFacts {
@@ -63,6 +66,7 @@ impl BenchFacts {
             compiler: bench.compiler(number).to_string(),
             line_offset: bench.line_offset(number),
             most_loops: bench.most_loops(number),
+            working_set: bench.working_set(number),
         };
         BenchFacts {
             cases: bench.cases().iter().enumerate().map(facts).collect(),
@@ -132,6 +136,10 @@ impl Bench for AnsweredBench<'_> {
 
     fn line_offset(&self, case: usize) -> usize {
         self.facts.cases[case].line_offset
+    }
+
+    fn working_set(&self, case: usize) -> Option<WorkingSet> {
+        self.facts.cases[case].working_set
     }
 
     fn compiler(&self, case: usize) -> &str {

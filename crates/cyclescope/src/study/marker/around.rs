@@ -7,7 +7,7 @@
 //! lower 16 bytes of the first 16; vectors, masks and x87 registers are lost where an enabled marker calls. The stack
 //! is left as it was found.
 
-use super::source::context::{AIM, Context, Text};
+use super::source::context::{AIM, Context, Footprint, Text};
 use super::source::design::{Design, Language};
 use super::source::library;
 use crate::asm::Listing;
@@ -94,7 +94,7 @@ impl Loop {
             about: "a loop of the user's",
             usual: false,
             aim: AIM,
-            touches_memory: true,
+            memory: Footprint::Scratch,
             c: text,
             rust: Text { before: "", body: "", after: "" },
         };

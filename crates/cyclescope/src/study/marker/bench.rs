@@ -4,6 +4,7 @@
 use super::anatomy::Anatomy;
 use super::source::design::Design;
 use super::state::State;
+use super::working_set::WorkingSet;
 use crate::error::RunError;
 use crate::executor::LockState;
 use crate::ruler::LayoutSamples;
@@ -62,6 +63,11 @@ pub trait Bench {
     /// they lie in.
     fn line_offset(&self, _case: usize) -> usize {
         0
+    }
+
+    /// The working set of a case's loop; none where it has no particular one.
+    fn working_set(&self, _case: usize) -> Option<WorkingSet> {
+        None
     }
 
     /// The compiler that made a case's functions.
@@ -125,6 +131,10 @@ impl<B: Bench> Bench for Selected<B> {
 
     fn line_offset(&self, case: usize) -> usize {
         self.bench.line_offset(self.numbers[case])
+    }
+
+    fn working_set(&self, case: usize) -> Option<WorkingSet> {
+        self.bench.working_set(self.numbers[case])
     }
 
     fn compiler(&self, case: usize) -> &str {

@@ -38,6 +38,7 @@ mod study;
 pub mod survey;
 pub(crate) mod tracer;
 pub mod user;
+pub mod working_set;
 
 pub(super) use study::INFO;
 pub use study::{MarkerPlan, MarkerStudy, NAME};

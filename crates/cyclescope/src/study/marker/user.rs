@@ -8,15 +8,16 @@ use super::instance::Misfit;
 use super::instance::Region;
 use super::listener;
 use super::programs::{RULERS, Setting, calls, counting_program, program};
-use super::source::context;
+use super::source::context::{self, Footprint};
 use super::source::design::Enabling;
 use super::state::{Probe, State, counting, states};
 use super::tracer::Uprobe;
+use super::working_set::{WorkingSet, memory};
 use crate::clock::Clock;
-use crate::context::Element;
 use crate::error::{RunError, Unavailable};
 use crate::executor::user::{User, UserOptions};
 use crate::executor::{Call, Executor, LockState, Placed, Sample};
+use crate::machine::cache::Cache;
 use crate::measure::schedule::{self, Pace, Room, Schedule, Stage};
 use crate::placement;
 use crate::program::Program;
@@ -59,6 +60,8 @@ pub struct UserBench {
     offsets: Vec<usize>,
     /// Where each placement's data lie.
     data: Vec<Vec<i32>>,
+    /// Those of the CPU.
+    caches: Vec<Cache>,
     random: Random,
 }
 
@@ -74,13 +77,15 @@ struct Switches {
 pub type Skipped = (MarkerCase, Misfit);
 
 impl UserBench {
-    /// Makes copies of all cases at all placements, and a worker that can run them.
+    /// Makes copies of all cases at all placements, and a worker that can run them. Loops with a working set have one beyond
+    /// these caches.
     pub fn new(
         options: &UserOptions,
         clock: &'static Clock,
         step: f64,
         designs: &[Compiled],
         contexts: &[&str],
+        caches: &[Cache],
         seed: u64,
     ) -> Result<(UserBench, Vec<Skipped>), RunError> {
         let mut random = Random::new(seed);
@@ -147,6 +152,7 @@ impl UserBench {
             probes,
             data: offsets.iter().map(|_| placement::data(&mut random)).collect(),
             offsets,
+            caches: caches.to_vec(),
             random,
         };
         for case in (0..bench.cases.len()).rev() {
@@ -214,22 +220,22 @@ impl UserBench {
         let state = self.cases[case].state;
         let [_, site] = self.entries[case][placement];
         let program = program(self.clock, site, &self.settings(case, placement, &state));
-        let once = self.once(program, placement, loops);
+        let once = self.once(program, case, placement, loops);
         once.run(self.executor_for(&state)?)?;
         self.require_traced(case)?;
         Ok(counted(self)? - before)
     }
 
     /// One call at a placement.
-    fn once(&self, program: Program, placement: usize, loops: u64) -> Schedule {
+    fn once(&self, program: Program, case: usize, placement: usize, loops: u64) -> Schedule {
+        let (memory, data) = self.memory(case, placement);
         let stage = Stage {
             code: vec![Placed { program: 0, offset: 0 }],
             calls: vec![Call { place: 0, loop_count: loops }],
             order: vec![0],
-            data: self.data[placement].clone(),
+            data,
             seed: 1,
         };
-        let memory = Memory::standard(Element::default(), true);
         let pace = Pace { warm_up: 0, memory, delay: 1, ..Pace::default() };
         Schedule::with(vec![program], pace, [stage])
     }
@@ -291,9 +297,14 @@ impl UserBench {
         self.designs.iter().find(of).expect("cases are made from the designs")
     }
 
-    fn touches_memory(&self, case: usize) -> bool {
+    fn footprint(&self, case: usize) -> Footprint {
         let name = &self.cases[case].context;
-        context::ALL.iter().find(|one| one.name == name).is_none_or(|one| one.touches_memory)
+        context::ALL.iter().find(|one| one.name == name).map_or(Footprint::Scratch, |one| one.memory)
+    }
+
+    /// The memory of a case's loop, and where it is at a placement.
+    fn memory(&self, case: usize, placement: usize) -> (Memory, Vec<i32>) {
+        memory(self.footprint(case), self.working_set(case), &self.data[placement])
     }
 }
 
@@ -307,6 +318,13 @@ impl Bench for UserBench {
         let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
         let (base, site) = codes.expect("each context has all functions");
         Ok(anatomy(base, site, design.enabling, &names(compiled)))
+    }
+
+    fn working_set(&self, case: usize) -> Option<WorkingSet> {
+        match self.footprint(case) {
+            Footprint::Beyond(level) => Some(WorkingSet::beyond(level, &self.caches)),
+            _ => None,
+        }
     }
 
     fn compiler(&self, case: usize) -> &str {
@@ -332,13 +350,14 @@ impl Bench for UserBench {
         let arena = self.executors[&0].arena_len();
         let room = Room { from: end, arena, alignment: None };
         let places = schedule::random(&programs, RULERS..programs.len(), room, &mut self.random)?;
-        let stages = visits.iter().zip(&pairs).map(|(visit, pair)| {
+        let (memory, _) = self.memory(case, 0);
+        let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.memory(case, visit.placement).1).collect();
+        let stages = visits.iter().zip(&pairs).zip(moved).map(|((visit, pair), moved)| {
             let code = rulers.iter().copied().chain(pair.map(|program| places[program - RULERS])).collect();
             let calls = calls(visit, sentinel_loops(self.step)).to_vec();
-            Stage::shuffled(code, calls, &mut self.random).with_data(self.data[visit.placement].clone())
+            Stage::shuffled(code, calls, &mut self.random).with_data(moved)
         });
         let stages: Vec<Stage> = stages.collect();
-        let memory = Memory::standard(Element::default(), self.touches_memory(case));
         let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..Pace::default() };
         let state = self.cases[case].state;
         let samples = Schedule::with(programs, pace, stages).measure(self.executor_for(&state)?)?;
@@ -355,71 +374,11 @@ impl Bench for UserBench {
         let Some(state) = counting(design, state) else { return Ok(None) };
         let settings = self.settings(case, placement, &state);
         let [_, site] = self.entries[case][placement];
-        let once = self.once(counting_program(site, &settings), placement, loops);
+        let once = self.once(counting_program(site, &settings), case, placement, loops);
         let samples = once.run(self.executor_for(&state)?)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::study::marker::bench::call;
-    use crate::study::marker::survey::PROOF_LOOPS;
-
-    /// A bench of one design in one loop.
-    fn bench(design: &str, context: &str) -> (UserBench, Vec<Skipped>) {
-        let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
-        let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-        let options = UserOptions { cpu, ..UserOptions::default() };
-        let clock = Clock::named("lfence-rdtsc-lfence").expect("there is this clock");
-        let designs: Vec<Compiled> =
-            Compiled::built().into_iter().filter(|compiled| compiled.design.name == design).collect();
-        UserBench::new(&options, clock, 1.0, &designs, &[context], 1).unwrap()
-    }
-
-    /// Whichever of the two loops is taken for which, and whichever length: it must be seen.
-    #[test]
-    fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
-        let (mut bench, _) = bench("flag", "empty");
-        let case = bench.cases.iter().position(|case| case.state.name == "format").unwrap();
-        let visit = |placement| Visit { placement, loops: [100, 400], ruler_loops: 100 };
-        let visits: Vec<Visit> = (0..PLACEMENTS).map(visit).collect();
-        let samples = bench.run(case, &visits).unwrap();
-        let longer = |long: usize, short: usize| {
-            let rounds = samples.iter().filter_map(|samples| samples.rounds().next());
-            rounds.filter(|round| round[long] > round[short]).count()
-        };
-        // An interrupt may turn some around.
-        let most = PLACEMENTS * 3 / 4;
-        assert!(longer(call::SITE_MANY, call::BASE_MANY) >= most);
-        assert!(longer(call::SITE_MANY, call::SITE_FEW) >= most);
-        assert!(longer(call::BASE_MANY, call::BASE_FEW) >= most);
-        assert!(longer(call::IMUL_LONG, call::IMUL_SHORT) >= most);
-        assert!(longer(call::ADD_LONG, call::ADD_SHORT) >= most);
-    }
-
-    /// What needs root, and a kernel with uprobes.
-    #[test]
-    fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
-        let (mut bench, skipped) = bench("usdt", "empty");
-        if let Some((_, why)) = skipped.first() {
-            return eprintln!("skipped: {why}");
-        }
-        let traced = bench.cases.iter().position(|case| case.state.traced).expect("it is there");
-        let dormant = bench.cases.iter().position(|case| !case.state.traced).expect("it too");
-        for placement in 0..PLACEMENTS {
-            assert_eq!(bench.hits(traced, placement, PROOF_LOOPS).unwrap(), Some(PROOF_LOOPS), "{placement}");
-        }
-        let counted = |bench: &UserBench| {
-            bench.tracers.values().map(|(_, uprobe)| uprobe.count().unwrap()).sum::<u64>()
-        };
-        let before = counted(&bench);
-        let visit = Visit { placement: 3, loops: [10, 20], ruler_loops: 10 };
-        bench.run(dormant, &[visit]).unwrap();
-        assert_eq!(counted(&bench), before);
-        bench.run(traced, &[visit]).unwrap();
-        // A round that counts, and one before it.
-        assert_eq!(counted(&bench), before + 2 * (10 + 20));
-    }
-}
+mod tests;

@@ -1,17 +1,16 @@
 //! Every state in a worker, by compiled functions that were copied elsewhere: what the counting listeners count.
 
-use crate::context::Element;
 use crate::error::RunError;
 use crate::executor::user::{User, UserOptions};
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed};
 use crate::program::Recipe;
-use crate::program::memory::Memory;
 use crate::study::marker::compiled::{Code, Compiled};
 use crate::study::marker::instance::{Region, bytes};
 use crate::study::marker::programs::REGISTERS;
-use crate::study::marker::source::context;
+use crate::study::marker::source::context::{self, Context, Footprint};
 use crate::study::marker::source::design::Enabling;
 use crate::study::marker::source::design::definition::State;
+use crate::study::marker::working_set::{WorkingSet, memory};
 use std::time::Duration;
 
 const LOOPS: u32 = 2000;
@@ -29,7 +28,13 @@ fn read_hits() -> Vec<u8> {
 }
 
 /// Hits in each round of one call of a function in some state.
-fn hits(user: &mut User, switch: u64, state: usize, function: u64) -> Result<Vec<u64>, RunError> {
+fn hits(
+    user: &mut User,
+    switch: u64,
+    state: usize,
+    context: &Context,
+    function: u64,
+) -> Result<Vec<u64>, RunError> {
     // mov rbx, rsi; mov edi, state
     let init = [&[0x48, 0x89, 0xf3, 0xbf][..], &(state as u32).to_le_bytes(), &call(switch)];
     // mov edi, loops; mov rsi, rbx
@@ -39,6 +44,10 @@ fn hits(user: &mut User, switch: u64, state: usize, function: u64) -> Result<Vec
         snippet: &[body.concat(), read_hits()].concat(),
         copies: 1,
         ..Recipe::empty(&REGISTERS)
+    };
+    let set = match context.memory {
+        Footprint::Beyond(level) => Some(WorkingSet::beyond(level, &[])),
+        _ => None,
     };
     let batch = Batch {
         programs: vec![program.build()],
@@ -50,7 +59,7 @@ fn hits(user: &mut User, switch: u64, state: usize, function: u64) -> Result<Vec
             data: vec![0; 5],
             seed: 1,
         }],
-        memory: Memory::standard(Element::F64, true),
+        memory: memory(context.memory, set, &[]).0,
         delay: DELAY,
         deadline: Duration::from_secs(10),
     };
@@ -97,10 +106,10 @@ fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they
                 // In both orders, for a state may not depend on the one before.
                 for (number, state) in of_world.clone().chain(of_world.rev()) {
                     let place = format!("{} {} {}", compiled.design.name, state.name, context.name);
-                    let none = hits(&mut user, switch, number, copies[0]);
+                    let none = hits(&mut user, switch, number, context, copies[0]);
                     assert_eq!(none, Ok(vec![0; ROUNDS as usize]), "{place}, without the marker");
                     let expected = state.hits.unwrap_or(0) * u64::from(LOOPS);
-                    let found = hits(&mut user, switch, number, copies[1]);
+                    let found = hits(&mut user, switch, number, context, copies[1]);
                     assert_eq!(found, Ok(vec![expected; ROUNDS as usize]), "{place}");
                 }
             }
@@ -111,17 +120,18 @@ fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they
 #[test]
 fn a_worker_stays_in_its_world() {
     super::prepare();
+    let empty = &context::ALL[0];
     for (compiled, switch, states) in switched() {
         let code = compiled.code("empty", Some("none")).expect("it was compiled");
         let at = copy(code, compiled.design.enabling);
         let mut user = spawn();
-        assert!(hits(&mut user, switch, 0, at).is_ok());
+        assert!(hits(&mut user, switch, 0, empty, at).is_ok());
         let other = states.iter().position(|state| state.world != states[0].world).expect("another world");
         for wrong in [other, states.len()] {
-            let result = hits(&mut user, switch, wrong, at);
+            let result = hits(&mut user, switch, wrong, empty, at);
             assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
             // The fault ended the worker; its successor is in no world yet.
-            assert!(hits(&mut user, switch, 0, at).is_ok());
+            assert!(hits(&mut user, switch, 0, empty, at).is_ok());
         }
     }
 }

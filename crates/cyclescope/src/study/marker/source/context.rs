@@ -11,13 +11,43 @@ pub struct Context<'a> {
     pub usual: bool,
     /// The half width, in core cycles, that a difference at one placement shall have.
     pub aim: f64,
-    /// Whether it touches the memory that it is given.
-    pub touches_memory: bool,
+    /// What it does with the memory that it is given.
+    pub memory: Footprint,
     /// Its text in C.
     pub c: Text<'a>,
     /// Its text in Rust.
     pub rust: Text<'a>,
 }
+
+/// What a loop does with its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Footprint {
+    /// Nothing.
+    Untouched,
+    /// It reads and writes at least 256 KiB.
+    Scratch,
+    /// It goes around in a working set that the cache of this level can't hold: a word at its start says how large it is.
+    Beyond(u32),
+}
+
+/// A loop over a working set: at its memory's start is the set's size in bytes, a multiple of 256, and how far in it the loop
+/// has come. The set begins 4096 bytes behind. A loop goes on where the last one ended, so that any number of
+/// loops go through all of it.
+const LINES: Text = Text {
+    before: "volatile unsigned long *head = (void *)memory; unsigned long bytes = head[0], at = head[1];",
+    body: "const volatile unsigned long *word = (void *)(memory + 4096 + at);\n\
+           word[0]; word[8]; word[16]; word[24];\n\
+           at += 256; if (at >= bytes) at = 0; barrier();",
+    after: "head[1] = at;",
+};
+const LINES_IN_RUST: Text = Text {
+    before: "let head = memory.cast::<usize>(); \
+             let (bytes, mut at) = (head.read_volatile(), head.add(1).read_volatile());",
+    body: "let word = memory.add(4096 + at).cast::<u64>();\n\
+           for index in [0, 8, 16, 24] { word.add(index).read_volatile(); }\n\
+           at += 256; if at >= bytes { at = 0 } barrier();",
+    after: "head.add(1).write_volatile(at);",
+};
 
 /// The code around and in a loop, in one language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +70,7 @@ pub const ALL: &[Context] = &[
         about: "an empty loop",
         usual: true,
         aim: 0.05,
-        touches_memory: false,
+        memory: Footprint::Untouched,
         c: Text { before: "", body: "barrier();", after: "" },
         rust: Text { before: "", body: "barrier();", after: "" },
     },
@@ -49,7 +79,7 @@ pub const ALL: &[Context] = &[
         about: "a loop of memcpy of 4096 bytes",
         usual: true,
         aim: 0.1,
-        touches_memory: true,
+        memory: Footprint::Scratch,
         // Source and destination are no multiple of 4096 apart: such loads would wait for stores that they don't need.
         c: Text { before: "", body: "memcpy(memory + 4096 + 5 * 320, memory, 4096); barrier();", after: "" },
         rust: Text {
@@ -63,7 +93,7 @@ pub const ALL: &[Context] = &[
         about: "a loop with four branches that a predictor can learn, by bytes of a table that repeats",
         usual: false,
         aim: 0.1,
-        touches_memory: true,
+        memory: Footprint::Scratch,
         // Each branch leads over a NOP, so that compilers have nothing to make two of.
         c: Text {
             before: "unsigned long at = 0;",
@@ -91,7 +121,7 @@ pub const ALL: &[Context] = &[
         about: "a loop that is bound by loads from the level 1 cache: eight of them, 2 KiB in all",
         usual: false,
         aim: 0.1,
-        touches_memory: true,
+        memory: Footprint::Scratch,
         c: Text {
             before: "unsigned long at = 0;",
             body: "const volatile unsigned long *word = (void *)(memory + at);\n\
@@ -109,24 +139,20 @@ pub const ALL: &[Context] = &[
     },
     Context {
         name: "l2",
-        // No level 1 cache of data is larger than 128 KiB, and no level 2 cache of the last ten years below 256 KiB.
-        about: "a loop that is bound by loads from the level 2 cache: four lines of 192 KiB, one after the other",
+        about: "a loop with a working set beyond the level 1 cache: loads of its lines, one after the other",
         usual: false,
         aim: 0.1,
-        touches_memory: true,
-        c: Text {
-            before: "unsigned long at = 0;",
-            body: "const volatile unsigned long *word = (void *)(memory + at);\n\
-                   word[0]; word[8]; word[16]; word[24];\n\
-                   at += 256; if (at == 192 * 1024) at = 0; barrier();",
-            after: "",
-        },
-        rust: Text {
-            before: "let mut at = 0usize;",
-            body: "let word = memory.add(at).cast::<u64>();\n\
-                   for index in [0, 8, 16, 24] { word.add(index).read_volatile(); }\n\
-                   at += 256; if at == 192 * 1024 { at = 0 } barrier();",
-            after: "",
-        },
+        memory: Footprint::Beyond(1),
+        c: LINES,
+        rust: LINES_IN_RUST,
+    },
+    Context {
+        name: "l3",
+        about: "a loop with a working set beyond the level 2 cache: loads of its lines, one after the other",
+        usual: false,
+        aim: 0.1,
+        memory: Footprint::Beyond(2),
+        c: LINES,
+        rust: LINES_IN_RUST,
     },
 ];

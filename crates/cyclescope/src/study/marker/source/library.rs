@@ -2,7 +2,7 @@
 //! defines may be defined once in a library only.
 
 use super::c::{self, Function};
-use super::context::{AIM, Context, Text};
+use super::context::{AIM, Context, Footprint, Text};
 use super::design::Design;
 
 /// The name of the context that a user's own loop is.
@@ -63,7 +63,7 @@ pub(crate) fn around(design: &Design, include: &str) -> String {
         about: "a loop of the user's",
         usual: false,
         aim: AIM,
-        touches_memory: true,
+        memory: Footprint::Scratch,
         c: Text { before: "", body: "", after: "" },
         rust: Text { before: "", body: "", after: "" },
     }];
