@@ -12,7 +12,7 @@ use cyclescope::study::marker::published::Beside;
 const WHAT: usize = 48;
 
 /// The document's table with ours beside it, in its order and words; nothing where no figure of it was measured.
-pub fn figures(page: &mut Page, published: &PublishedRecord) -> Result<(), Failure> {
+pub fn figures(page: &mut Page, published: &PublishedRecord, executor: &str) -> Result<(), Failure> {
     if published.figures.is_empty() {
         return Ok(());
     }
@@ -35,16 +35,31 @@ pub fn figures(page: &mut Page, published: &PublishedRecord) -> Result<(), Failu
         }
         let what = wrapped(figure.what, WHAT - 2).join("\n  ");
         let value = figure.published.map_or("-".to_string(), |value| told(figure, value));
-        rows.add_row([format!("  {what}"), value, ours(figure)]);
+        let mark = if figure.remark.is_some() { " *" } else { "" };
+        rows.add_row([format!("  {what}{mark}"), value, ours(figure)]);
     }
     print(page, &rows)?;
     page.output.line("")?;
     note(page, &format!("Document: {}; {}.", published.source, published.machine))?;
-    if published.figures.iter().any(|figure| figure.state.starts_with("guarded")) {
+    if let Some(remark) = published.figures.iter().find_map(|figure| figure.remark) {
+        note(page, &format!("*: {remark}."))?;
+    }
+    if published.figures.iter().any(|figure| figure.total.is_some()) {
         note(
             page,
-            "Its marker disables preemption around the call of its probe; ours takes a read-side lock there.",
+            "NR_LOOPS and the time are sums over the visits that costs are means of; cycles per loop are medians over \
+             placements.",
         )?;
+    }
+    if published.figures.iter().any(|figure| figure.state.starts_with("guarded")) {
+        let ours = match executor {
+            "kernel" => "ours, too, and beside it interrupts.",
+            _ => {
+                "ours takes a read-side lock there, for user mode can turn off neither preemption nor interrupts: \
+                 --executor kernel has both, on beside off."
+            }
+        };
+        note(page, &format!("Its marker disables preemption around the call of its probe; {ours}"))?;
     }
     if published.figures.iter().any(|figure| figure.bytes.is_some()) {
         note(
@@ -61,6 +76,7 @@ pub fn figures(page: &mut Page, published: &PublishedRecord) -> Result<(), Failu
 fn told(figure: &Beside, value: f64) -> String {
     match figure.bytes {
         Some(_) => format!("{value:.0}"),
+        None if figure.total.is_some() => format!("{value:.0}"),
         None if value.fract() != 0.0 && (value * 100.0 - (value * 100.0).round()).abs() > 1e-6 => {
             format!("{value:.3}")
         }
@@ -69,10 +85,11 @@ fn told(figure: &Beside, value: f64) -> String {
 }
 
 fn ours(figure: &Beside) -> String {
-    match (&figure.cycles, figure.bytes) {
-        (Some(cycles), _) => spread(cycles),
-        (None, Some(bytes)) => bytes.to_string(),
-        (None, None) => "-".to_string(),
+    match (&figure.cycles, figure.bytes, figure.total) {
+        (Some(cycles), ..) => spread(cycles),
+        (None, Some(bytes), _) => bytes.to_string(),
+        (None, None, Some(total)) => total.to_string(),
+        (None, None, None) => "-".to_string(),
     }
 }
 
@@ -109,6 +126,10 @@ fn reasons(conclusion: &Conclusion) -> String {
             format!("{} {value:.3} (document {})", figure.what, figure.published)
         })
         .collect();
+    if !conclusion.other_speeds.is_empty() {
+        let names = conclusion.other_speeds.join(", ");
+        parts.push(format!("the loop runs at another of its speeds with {names}"));
+    }
     if let Some(margin) = conclusion.margin {
         let relation = match conclusion.relation {
             Relation::MoreThan => format!("to be above {margin:.3}"),
@@ -134,9 +155,11 @@ mod tests {
             .iter()
             .map(|row| [row.published.map_or_else(String::new, |v| told(row, v)), ours(row)])
             .collect();
-        assert_eq!(shown[0][0], "1.50");
+        let texts = shown.iter().map(|row| row.each_ref().map(String::as_str)).collect::<Vec<_>>();
+        assert_eq!(texts[..2], [["10000000", "100000"], ["15026497", "100000"]]);
+        assert_eq!(shown[2][0], "1.50");
         assert_eq!(
-            shown[2],
+            shown[6],
             ["2.50".to_string(), "1.000 ± 0.000".to_string()].map(|text| text.replace("0.000", "0.010"))
         );
         assert!(shown.contains(&["32".to_string(), "51".to_string()]), "{shown:?}");

@@ -4,7 +4,7 @@ use cyclescope::caveat::{Caveat, Code};
 use cyclescope::record::Quantity;
 use cyclescope::statistics::Interval;
 use cyclescope::study::marker::anatomy::CacheLines;
-use cyclescope::study::marker::record::{CodeRecord, MarkerRecord, Placement, StateStep};
+use cyclescope::study::marker::record::{CodeRecord, MarkerRecord, Placement, StateStep, Timed};
 use cyclescope::study::marker::source::design;
 use cyclescope::unit::Unit;
 
@@ -28,6 +28,9 @@ pub fn record(design: &str, state: &str, cost: f64, over: Option<&'static str>) 
         step: StateStep { over, cost: cycles(cost) },
         base: cycles(1.0),
         site: cycles(1.0 + cost),
+        other_speed: None,
+        timed: Timed { loops: 100_000, base: 100_000.0, site: 100_000.0 * (1.0 + cost) },
+        working_set: None,
         best: Some(-0.1),
         worst: Some(0.1),
         placements: (0..16).map(placement).collect(),

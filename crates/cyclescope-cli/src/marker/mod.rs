@@ -148,7 +148,8 @@ impl Front for Marker {
         tables::contexts(&mut page, records)?;
         tables::skipped(&mut page, skipped)?;
         tables::calls(&mut page, records)?;
-        beside::figures(&mut page, published)?;
+        let executor = records.first().map_or("user", |record| record.executor);
+        beside::figures(&mut page, published, executor)?;
         beside::conclusions(&mut page, &published.conclusions)?;
         if self.assembly { assembly::assembly(&mut page, records) } else { Ok(()) }
     }

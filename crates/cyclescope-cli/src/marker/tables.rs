@@ -11,11 +11,15 @@ use cyclescope::record::Quantity;
 use cyclescope::study::marker::found::SkippedRecord;
 use cyclescope::study::marker::record::{Calls, MarkerRecord};
 use cyclescope::study::marker::source::context;
+use cyclescope::study::marker::working_set::WorkingSet;
 
 /// Footnotes that are shown at most.
 const NOTES: usize = 12;
 /// The design that is no marker.
 const CONTROL: &str = "none";
+
+/// The state of designs that only store.
+const STORES: &str = "control";
 
 /// The machine, and how much was measured.
 pub fn head(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
@@ -50,10 +54,23 @@ pub fn contexts(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure
         page.section(&format!("Context {name}, in core cycles a loop"))?;
         about.map_or(Ok(()), |about| note(page, about))?;
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
+        let set = of.first().and_then(|record| record.working_set);
+        set.map_or(Ok(()), |set| note(page, &working_set(set)))?;
         print(page, &fitting(&of, &mut notes))?;
     }
     legend(page, records)?;
     notes.print(page, NOTES, "--json has them all")
+}
+
+fn working_set(set: WorkingSet) -> String {
+    let kib = |bytes: u64| bytes >> 10;
+    match set.cache {
+        Some(cache) => format!("working set: {} KiB; the cache has {} KiB", kib(set.bytes), kib(cache)),
+        None => format!(
+            "working set: {} KiB, assumed, since the machine tells no cache of this level",
+            kib(set.bytes)
+        ),
+    }
 }
 
 /// The contexts, in their order.
@@ -105,6 +122,10 @@ fn rows(records: &[&MarkerRecord], notes: &mut Notes, most_decimals: usize) -> T
             format!("{:+}/{:+}", code.function_likely_bytes, code.function_unlikely_bytes),
             notes.marks(record.caveats.iter().map(kind)),
         ]);
+        if let Some(other) = &record.other_speed {
+            let name = if other.certain { "  other speed:" } else { "  other speed?" };
+            rows.add_row([name.to_string(), format!("{:.1} to {:.1}", other.without, other.with)]);
+        }
     }
     rows
 }
@@ -152,7 +173,16 @@ fn extremes(record: &MarkerRecord, most_decimals: usize) -> String {
 /// What caveats of a kind have in common: their figures are in the JSON.
 fn kind(caveat: &Caveat) -> &str {
     match caveat.code {
-        Code::IntervalNotReached => "at some placements the interval is wider than asked for",
+        Code::IntervalNotReached => {
+            "at some placements the interval is wider than asked for: there the loop varies from visit to visit"
+        }
+        Code::LayoutDependent => {
+            "the interval of the median is wider than asked for: the cost depends on where the code lies"
+        }
+        Code::OtherSpeed => {
+            "the loop has several speeds, and with this marker, or in the state that its step is over, it runs at \
+             another: the difference is no cost of the marker's"
+        }
         Code::TwoModes => "at some placements visits form modes; the most frequent one counts",
         Code::RulersDisagree => "the rulers disagree, so all costs may be wrong by the same share",
         Code::SiblingBusy => "during many visits a sibling was busy; these are left out",
@@ -175,6 +205,20 @@ fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
             page,
             "none/base is the control: a loop compared with a copy of itself. Its distance from 0 is the measurement's \
              error.",
+        )?;
+    }
+    if records.iter().any(|record| record.state == STORES) {
+        note(
+            page,
+            "The designs stores-* are no markers: they show whether stores in a marker's place change the loop's speed.",
+        )?;
+    }
+    if records.iter().any(|record| record.other_speed.is_some()) {
+        note(
+            page,
+            "other speed: the loop has several, and runs at the first without the marker and at the second with it. The \
+             difference is not what the marker costs. With a question mark it may be: the loop alone runs at the second \
+             at other placements.",
         )?;
     }
     Ok(())
@@ -258,6 +302,7 @@ mod tests {
     use super::*;
     use cyclescope::statistics::Interval;
     use cyclescope::study::marker::record::CodeRecord;
+    use cyclescope::study::marker::speeds::OtherSpeed;
     use cyclescope::unit::Unit;
 
     fn lines(records: &[MarkerRecord]) -> Vec<String> {
@@ -300,6 +345,24 @@ mod tests {
         assert_eq!(words(2), ["dormant", "-0.002", "±", "0.010", "-", "-0.10..0.10", "6/51", "+9/-2", "[1]"]);
         assert_eq!(words(3)[..5], ["empty", "4.250", "±", "0.010", "+4.250"]);
         assert_eq!(words(4)[0], "usdt");
+    }
+
+    #[test]
+    fn another_speed_stands_below_its_row() {
+        let other = |certain| {
+            let controls = vec!["stores-8"];
+            Some(OtherSpeed { placements: 16, without: 150.52, with: 138.58, certain, controls })
+        };
+        let mut rows = [
+            record("flag", "guarded-varargs", -11.94, None),
+            record("flag", "format", 11.94, None),
+            record("flag", "empty", 0.1, None),
+        ];
+        (rows[0].other_speed, rows[1].other_speed) = (other(true), other(false));
+        let lines = lines(&rows);
+        assert_eq!(lines.len(), 7, "{lines:?}");
+        assert_eq!(lines[3].trim_start(), "other speed: 150.5 to 138.6");
+        assert_eq!(lines[5].trim_start(), "other speed? 150.5 to 138.6");
     }
 
     #[test]

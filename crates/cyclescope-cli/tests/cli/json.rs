@@ -3,12 +3,13 @@
 use crate::support::{answer, cyclescope, measured, refused};
 use serde_json::Value;
 
-const CAVEATS: [&str; 12] = [
+const CAVEATS: [&str; 13] = [
     "interval_not_reached",
     "frequency_moved",
     "migrated",
     "layout_dependent",
     "two_modes",
+    "other_speed",
     "rulers_disagree",
     "nonlinear",
     "upper_bound",

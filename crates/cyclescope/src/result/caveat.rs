@@ -19,6 +19,8 @@ pub enum Code {
     LayoutDependent,
     /// The layouts form two clusters.
     TwoModes,
+    /// The code around what is measured runs at another speed because of it, and the difference is not its cost.
+    OtherSpeed,
     /// The ruler's two chains do not have the ratio of their latencies, or APERF differs from the ruler.
     RulersDisagree,
     /// The cost is not proportional to the number of copies.

@@ -12,7 +12,7 @@ mod trimmed;
 pub(crate) use clusters::clusters;
 pub(crate) use distribution::{normal_quantile, t_quantile};
 pub(crate) use order::median_interval;
-pub(crate) use trimmed::trimmed_interval;
+pub(crate) use trimmed::{kept, trimmed_interval};
 
 /// A value and the interval that contains the true value with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -1,6 +1,7 @@
 //! Means that a few outliers do not change.
 
 use super::{Interval, mean, sample_variance, t_margin};
+use std::ops::Range;
 
 /// The share of the values that is left out at each end: 20 % is what Wilcox, "Introduction to Robust Estimation and
 /// Hypothesis Testing", recommends.
@@ -17,8 +18,7 @@ pub(crate) fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interv
     }
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let left_out = (TRIMMED * count as f64) as usize;
-    let kept = left_out..count - left_out;
+    let kept = kept(count);
     let value = mean(&sorted[kept.clone()]);
     // Winsorised: what is left out counts as the outermost value that is kept.
     let [low, high] = [sorted[kept.start], sorted[kept.end - 1]];
@@ -26,6 +26,12 @@ pub(crate) fn trimmed_interval(values: &[f64], confidence: f64) -> Option<Interv
     let h = kept.len() as f64;
     let error = (sample_variance(&sorted) * (count - 1) as f64 / (h * (h - 1.0))).sqrt();
     Some(Interval::around(value, t_margin(error, h - 1.0, confidence)))
+}
+
+/// Which of this number of sorted values count.
+pub(crate) fn kept(count: usize) -> Range<usize> {
+    let left_out = (TRIMMED * count as f64) as usize;
+    left_out..count - left_out
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub struct Conclusion {
     pub margin: Option<f64>,
     /// Whether it holds here; null where that can't be decided.
     pub holds: Option<bool>,
+    /// The markers that it is about and with which the loop runs at another of its speeds: then nothing is decided.
+    pub other_speeds: Vec<String>,
     /// Whether all that it needs was measured.
     pub measured: bool,
 }
@@ -185,12 +187,14 @@ impl Claim {
         let weighed = self.figures.iter().zip(self.weights).filter(|(_, weight)| **weight != 0.0);
         let terms: Option<Vec<Vec<_>>> = weighed.map(|((_, _, terms), weight)| sum(*weight, terms)).collect();
         let measured = terms.is_some();
+        let other_speeds = crossing(terms.iter().flatten().flatten());
         let difference = interval(terms.map(|terms| terms.into_iter().flatten().collect()));
         let margin = match self.margin {
             Margin::Aim(name) => Some(aim(name)),
             Margin::Share(share, of) => figures[of].map(|figure| (share * figure.value).abs()),
         };
-        let holds = difference.zip(margin).and_then(|(found, margin)| self.relation.holds(found, margin));
+        let decided = difference.zip(margin).filter(|_| other_speeds.is_empty());
+        let holds = decided.and_then(|(found, margin)| self.relation.holds(found, margin));
         let figure = |((what, published, _), ours): (&(&'static str, f64, _), &Option<Interval>)| Figure {
             what,
             published: *published,
@@ -204,9 +208,22 @@ impl Claim {
             relation: self.relation,
             margin: margin.filter(|_| difference.is_some()),
             holds,
+            other_speeds,
             measured,
         }
     }
+}
+
+/// The names of those markers whose cost is a difference of the loop's speeds.
+fn crossing<'a>(terms: impl Iterator<Item = &'a Term<'a>>) -> Vec<String> {
+    let mut names = Vec::new();
+    for Term { record, .. } in terms.filter(|term| term.record.other_speed.is_some()) {
+        let name = format!("{}/{} in {}", record.design, record.state, record.context);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 fn aim(name: &str) -> f64 {
@@ -218,8 +235,10 @@ pub(super) mod tests {
     use super::super::difference::difference;
     use super::*;
     use crate::study::marker::anatomy::CacheLines;
+    use crate::study::marker::estimate::Timed;
     use crate::study::marker::record::{CodeRecord, Placement, StateStep};
     use crate::study::marker::source::design;
+    use crate::study::marker::speeds::OtherSpeed;
     use crate::unit::Unit;
 
     /// A made-up record with these costs at the placements.
@@ -242,6 +261,9 @@ pub(super) mod tests {
             step: StateStep { over: None, cost },
             base: cycles(1.0),
             site: cycles(1.0 + costs[0]),
+            other_speed: None,
+            timed: Timed { loops: 1000, base: 1000.0, site: 1000.0 * (1.0 + costs[0]) },
+            working_set: None,
             best: None,
             worst: None,
             placements: costs.iter().enumerate().map(placement).collect(),
@@ -294,6 +316,24 @@ pub(super) mod tests {
             for figure in &conclusion.figures {
                 let ours = figure.ours.value.unwrap();
                 assert!((ours - figure.published).abs() < 0.005, "{figure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_decided_by_a_loop_at_another_speed() {
+        let mut records = published();
+        let other = |certain| {
+            let controls = Vec::new();
+            Some(OtherSpeed { placements: 16, without: 150.0, with: 138.0, certain, controls })
+        };
+        for certain in [true, false] {
+            records[3].other_speed = other(certain);
+            for conclusion in conclusions(&records) {
+                let about = ["generic-slower-in-memcpy", "load-dearer-in-memcpy"].contains(&conclusion.name);
+                assert_eq!(conclusion.holds, (!about).then_some(true), "{conclusion:?}");
+                let names: &[&str] = if about { &["flag/dormant in memcpy"] } else { &[] };
+                assert_eq!(conclusion.other_speeds, names);
             }
         }
     }

@@ -16,7 +16,10 @@ use super::bench::{Visit, call};
 use crate::measure::contrast::Contrast;
 use crate::measure::modes::{Mode, Modes};
 use crate::ruler::{Gauge, LayoutSamples, instrument_margin, sentinel_loops};
-use crate::statistics::{Interval, mean, median, median_interval, t_interval, trimmed_interval};
+use crate::statistics::{
+    Interval, kept, mean, median, median_interval, quantile, t_interval, trimmed_interval,
+};
+use serde::Serialize;
 
 /// Modes closer than this, in core cycles, are not distinguished: it is what a single visit may be wrong by.
 const MODE_CYCLES: f64 = 0.05;
@@ -88,8 +91,42 @@ pub struct PlacementCost {
     pub base: f64,
     /// Core cycles of once around the loop with it.
     pub site: f64,
+    /// What half of the visits are between, of the loop without the marker and of that with it.
+    pub spread: [[f64; 2]; 2],
+    /// What went into the cost.
+    pub timed: Timed,
     /// Visits used.
     pub visits: usize,
+}
+
+/// Iterations, and what they took, of the visits that a cost is the mean of: without the outermost fifths.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Timed {
+    /// Iterations of each of the two loops, by which the two lengths of a visit differ.
+    pub loops: u64,
+    /// Core cycles of the loop without the marker.
+    pub base: f64,
+    /// Core cycles of the loop with it.
+    pub site: f64,
+}
+
+impl Timed {
+    fn of<'a>(readings: impl Iterator<Item = &'a VisitReading>) -> Timed {
+        readings.fold(Timed::default(), |timed, reading| Timed {
+            loops: timed.loops + reading.span as u64,
+            base: timed.base + reading.span * reading.base,
+            site: timed.site + reading.span * reading.site,
+        })
+    }
+
+    /// All of them together.
+    pub(crate) fn sum(all: impl Iterator<Item = Timed>) -> Timed {
+        all.fold(Timed::default(), |sum, one| Timed {
+            loops: sum.loops + one.loops,
+            base: sum.base + one.base,
+            site: sum.site + one.site,
+        })
+    }
 }
 
 /// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
@@ -115,11 +152,20 @@ pub(crate) fn placement(readings: &[VisitReading], confidence: f64) -> Option<Pl
     let middle = |of: fn(&VisitReading) -> f64| {
         median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
     };
+    let spread = |of: fn(&VisitReading) -> f64| {
+        let mut all: Vec<f64> = readings.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        [quantile(&all, 0.25), quantile(&all, 0.75)]
+    };
+    let mut counted = largest.to_vec();
+    counted.sort_by(|one, other| costs[*one].total_cmp(&costs[*other]));
     Some(PlacementCost {
         cost,
         modes: modes.listed(interval),
         base: middle(|reading| reading.base),
         site: middle(|reading| reading.site),
+        spread: [spread(|reading| reading.base), spread(|reading| reading.site)],
+        timed: Timed::of(counted[kept(counted.len())].iter().map(|index| &readings[*index])),
         visits: readings.len(),
     })
 }

@@ -2,13 +2,16 @@
 
 use super::anatomy::{Anatomy, Line, Path};
 use super::bench::{Bench, MarkerCase, Visit, call};
+use super::record::{MarkerRecord, Surroundings, records};
 use super::source::design;
 use super::state::{State, states};
+use super::survey::VisitPlan;
 use crate::error::RunError;
 use crate::executor::Sample;
 use crate::random::Random;
 use crate::ruler::LayoutSamples;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds, sentinel_loops};
+use crate::study::contract::Record;
 
 /// Core cycles.
 pub(super) const IMUL: f64 = 3.0;
@@ -55,6 +58,21 @@ impl Fake {
             step: 1.0,
             broken: false,
         }
+    }
+
+    /// What a survey of it says.
+    pub(super) fn records(&mut self, plan: &VisitPlan) -> Vec<MarkerRecord> {
+        let around = Surroundings {
+            executor: "user",
+            clock: "rdtscp",
+            confidence: plan.confidence,
+            cpu: 1,
+            cpu_model: String::new(),
+            seed: plan.seed,
+            repro: String::new(),
+            emulated: false,
+        };
+        records(self, plan, &around, &mut Vec::<Record>::new()).expect("nothing fails there")
     }
 
     /// A reading of `cycles` core cycles: ticks of a clock that runs at 0.7 of the core's rate, which wanders.

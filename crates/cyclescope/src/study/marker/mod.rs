@@ -6,7 +6,8 @@
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
 //! a library makes is in `listener`. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
 //! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
-//! are known (`estimate`), which [`record`] tells. Which executor has which markers is its [`catalog`]. What the
+//! are known (`estimate`), which [`record`] tells; a loop with several [`speeds`] is
+//! told from a marker that costs. Which executor has which markers is its [`catalog`]. What the
 //! document that all this comes from has measured is [`published`]; a [`comparison`] of markers says whether its
 //! conclusions hold. All of it together is [`found`] by a [`MarkerStudy`], which asks its bench through `answered`, so that
 //! evidence answers as well.
@@ -16,6 +17,7 @@ mod answered;
 pub mod around;
 pub mod bench;
 pub mod catalog;
+mod caveats;
 pub mod comparison;
 pub mod compiled;
 mod copies;
@@ -33,6 +35,7 @@ pub mod published;
 pub mod record;
 pub mod selection;
 pub mod source;
+pub mod speeds;
 pub mod state;
 mod study;
 pub mod survey;

@@ -46,6 +46,12 @@ pub(crate) struct Place {
 /// Which figure of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Figure {
+    /// How often the loop without the marker, or with it, went around.
+    Loops,
+    /// How long that took without the marker, in core cycles.
+    BaseTime,
+    /// The same with it.
+    SiteTime,
     /// Core cycles of once around without the marker.
     Base,
     /// Core cycles of once around with it.
@@ -71,6 +77,8 @@ const SIZE: &str = "Size (x86)";
 const WITHOUT: &str = "without marker";
 const OPTIMIZED: &str = "optimized";
 const GENERIC: &str = "generic";
+const LOOPS: &str = "NR_LOOPS";
+const TIME: &str = "time delta (cycles)";
 const LOOP: &str = "cycles per loop";
 const MARKER: &str = "cycles per loop for marker";
 
@@ -114,16 +122,30 @@ const FLAG_CALL: Named = named("flag", "guarded-empty", "empty");
 
 /// The figures, in the order of the document.
 pub(crate) const PUBLISHED: &[Published] = &[
+    row(EMPTY, WITHOUT, LOOPS, 10_000_000.0, OFF, Figure::Loops),
+    row(EMPTY, WITHOUT, TIME, 15_026_497.0, OFF, Figure::BaseTime),
     row(EMPTY, WITHOUT, LOOP, 1.50, OFF, Figure::Base),
+    row(EMPTY, OPTIMIZED, LOOPS, 10_000_000.0, OFF, Figure::Loops),
+    row(EMPTY, OPTIMIZED, TIME, 40_031_640.0, OFF, Figure::SiteTime),
     row(EMPTY, OPTIMIZED, LOOP, 4.00, OFF, Figure::Site),
     row(EMPTY, OPTIMIZED, MARKER, 2.50, OFF, Figure::Cost),
+    row(EMPTY, GENERIC, LOOPS, 10_000_000.0, FLAG, Figure::Loops),
+    row(EMPTY, GENERIC, TIME, 26_697_878.0, FLAG, Figure::SiteTime),
     row(EMPTY, GENERIC, LOOP, 2.67, FLAG, Figure::Site),
     row(EMPTY, GENERIC, MARKER, 1.17, FLAG, Figure::Cost),
+    row(MEMCPY, WITHOUT, LOOPS, 10_000.0, OFF_MEMCPY, Figure::Loops),
+    row(MEMCPY, WITHOUT, TIME, 12_981_555.0, OFF_MEMCPY, Figure::BaseTime),
     row(MEMCPY, WITHOUT, LOOP, 1298.16, OFF_MEMCPY, Figure::Base),
+    row(MEMCPY, OPTIMIZED, LOOPS, 10_000.0, OFF_MEMCPY, Figure::Loops),
+    row(MEMCPY, OPTIMIZED, TIME, 12_982_290.0, OFF_MEMCPY, Figure::SiteTime),
     row(MEMCPY, OPTIMIZED, LOOP, 1298.23, OFF_MEMCPY, Figure::Site),
     row(MEMCPY, OPTIMIZED, MARKER, 0.074, OFF_MEMCPY, Figure::Cost),
+    row(MEMCPY, GENERIC, LOOPS, 10_000.0, FLAG_MEMCPY, Figure::Loops),
+    row(MEMCPY, GENERIC, TIME, 13_002_788.0, FLAG_MEMCPY, Figure::SiteTime),
     row(MEMCPY, GENERIC, LOOP, 1300.28, FLAG_MEMCPY, Figure::Site),
     row(MEMCPY, GENERIC, MARKER, 2.123, FLAG_MEMCPY, Figure::Cost),
+    row(ENABLED, "with an empty probe", LOOPS, 100_000.0, CALL, Figure::Loops),
+    row(ENABLED, "with an empty probe", TIME, 5_210_587.0, CALL, Figure::SiteTime),
     row(ENABLED, "with an empty probe", LOOP, 52.11, CALL, Figure::Site),
     row(
         ENABLED,
@@ -133,6 +155,8 @@ pub(crate) const PUBLISHED: &[Published] = &[
         CALL,
         Figure::Over("dormant"),
     ),
+    row(ENABLED, "with direct argument passing", LOOPS, 100_000.0, DIRECT, Figure::Loops),
+    row(ENABLED, "with direct argument passing", TIME, 5_299_837.0, DIRECT, Figure::SiteTime),
     row(ENABLED, "with direct argument passing", LOOP, 53.00, DIRECT, Figure::Site),
     row(
         ENABLED,
@@ -142,6 +166,8 @@ pub(crate) const PUBLISHED: &[Published] = &[
         DIRECT,
         Figure::Over("guarded-empty"),
     ),
+    row(ENABLED, "with var args probe", LOOPS, 100_000.0, VARARGS, Figure::Loops),
+    row(ENABLED, "with var args probe", TIME, 5_574_300.0, VARARGS, Figure::SiteTime),
     row(ENABLED, "with var args probe", LOOP, 55.74, VARARGS, Figure::Site),
     row(
         ENABLED,
@@ -150,6 +176,15 @@ pub(crate) const PUBLISHED: &[Published] = &[
         2.74,
         VARARGS,
         Figure::Over("guarded-direct"),
+    ),
+    row(ENABLED, "with var args probe, format string processing", LOOPS, 100_000.0, FORMAT, Figure::Loops),
+    row(
+        ENABLED,
+        "with var args probe, format string processing",
+        TIME,
+        9_622_117.0,
+        FORMAT,
+        Figure::SiteTime,
     ),
     row(ENABLED, "with var args probe, format string processing", LOOP, 96.22, FORMAT, Figure::Site),
     row(
@@ -189,7 +224,15 @@ pub struct Beside {
     pub cycles: Option<Quantity>,
     /// Ours in bytes.
     pub bytes: Option<i64>,
+    /// Ours of iterations, or of core cycles that all of them took: of the visits that costs are means of.
+    pub total: Option<u64>,
+    /// Why the document's figure is of something else than ours, where it is.
+    pub remark: Option<&'static str>,
 }
+
+/// See the listing of the document's, and the System V ABI for x86-64, 3.2.3 and 3.5.7.
+const ABI: &str = "the document's call stores its arguments on the stack (i386), ours puts them into registers (x86-64): \
+                   a probe that takes them loads nothing, and one with a variable argument list stores them first";
 
 /// The document's figures that some records have, beside theirs.
 pub fn beside(records: &[MarkerRecord]) -> Vec<Beside> {
@@ -200,7 +243,15 @@ impl Published {
     fn beside(&self, records: &[MarkerRecord]) -> Option<Beside> {
         let Place { design, state, context, figure } = self.ours;
         let record = find(records, design, state, context)?;
+        let timed = &record.timed;
+        let total = match figure {
+            Figure::Loops => Some(timed.loops),
+            Figure::BaseTime => Some(timed.base.round() as u64),
+            Figure::SiteTime => Some(timed.site.round() as u64),
+            _ => None,
+        };
         let (cycles, bytes) = match figure {
+            Figure::Loops | Figure::BaseTime | Figure::SiteTime => (None, None),
             Figure::Base => (Some(record.base), None),
             Figure::Site => (Some(record.site), None),
             Figure::Cost => (Some(record.cost), None),
@@ -214,7 +265,9 @@ impl Published {
             Figure::FunctionUnlikely => (None, Some(record.code.function_unlikely_bytes)),
         };
         let Published { part, of, what, value, .. } = *self;
-        Some(Beside { part, of, what, published: value, design, state, cycles, bytes })
+        let passes = part == ENABLED && figure != Figure::Loops || figure == Figure::Unlikely;
+        let remark = passes.then_some(ABI);
+        Some(Beside { part, of, what, published: value, design, state, cycles, bytes, total, remark })
     }
 }
 
@@ -243,6 +296,12 @@ mod tests {
             PUBLISHED.iter().find(row).and_then(|row| row.value).unwrap()
         };
         let per_loop = |of, part| value(LOOP, of, part);
+        let is_total = |row: &&Published| [LOOPS, TIME].contains(&row.what);
+        let totals: Vec<f64> = PUBLISHED.iter().filter(is_total).filter_map(|row| row.value).collect();
+        let rows = PUBLISHED.iter().filter(|row| row.what == LOOP).filter_map(|row| row.value);
+        for (total, each) in totals.chunks(2).zip(rows) {
+            assert!((total[1] / total[0] - each).abs() < 0.006, "{total:?} {each}");
+        }
         for (part, of, digits) in [
             (EMPTY, OPTIMIZED, 0.005),
             (EMPTY, GENERIC, 0.005),
@@ -252,8 +311,8 @@ mod tests {
             let cost = per_loop(of, part) - per_loop(WITHOUT, part);
             assert!((cost - value(MARKER, of, part)).abs() < digits, "{part}, {of}: {cost}");
         }
-        let enabled: Vec<f64> =
-            PUBLISHED.iter().filter(|row| row.part == ENABLED).filter_map(|row| row.value).collect();
+        let rows = || PUBLISHED.iter().filter(|row| row.part == ENABLED && !is_total(row));
+        let enabled: Vec<f64> = rows().filter_map(|row| row.value).collect();
         let mut before = per_loop(OPTIMIZED, EMPTY);
         for pair in enabled.chunks(2) {
             assert!((pair[0] - before - pair[1]).abs() < 0.005, "{pair:?}");
@@ -282,10 +341,20 @@ mod tests {
         let of = |what: &str| rows.iter().find(|row| row.what == what).expect("a row");
         assert_eq!(of("cycles per loop for empty probe").cycles.unwrap().value, Some(4.5));
         assert_eq!(of(MARKER).cycles.unwrap().value, Some(1.0));
-        assert!(
-            rows.iter().all(|row| row.design == "immediate" && row.cycles.is_some() != row.bytes.is_some())
-        );
+        assert!(rows.iter().all(|row| {
+            row.design == "immediate"
+                && [row.cycles.is_some(), row.bytes.is_some(), row.total.is_some()]
+                    .map(u8::from)
+                    .iter()
+                    .sum::<u8>()
+                    == 1
+        }));
         assert_eq!(of("adds bytes in the likely path").bytes, Some(6));
+        assert_eq!((of(LOOPS).total, of(LOOPS).published), (Some(1000), Some(1e7)));
+        let direct = beside(&[record("immediate", "guarded-direct", "empty", &[5.0; 16])]);
+        let told: Vec<bool> = direct.iter().map(|row| row.remark.is_some()).collect();
+        assert_eq!(told, [false, true, true], "{direct:?}");
+        assert!(of(LOOPS).remark.is_none() && of(MARKER).remark.is_none());
         assert!(beside(&records[1..]).iter().all(|row| row.what != "cycles per loop for empty probe"));
     }
 }

@@ -3,11 +3,15 @@
 use super::anatomy::{Anatomy, CacheLines, Line};
 use super::around::AROUND;
 use super::bench::{Bench, MarkerCase};
+use super::caveats::caveats;
 use super::estimate::PlacementCost;
-use super::ledger::{Finding, aim};
+pub use super::estimate::Timed;
+use super::ledger::Finding;
 use super::source::design::Enabling;
+use super::speeds::{OtherSpeed, other_speeds};
 use super::survey::{PROOF_LOOPS, VisitPlan, prove, survey};
-use crate::caveat::{Caveat, Code};
+use super::working_set::WorkingSet;
+use crate::caveat::Caveat;
 use crate::record::{ModeRecord, Quantity};
 use crate::statistics::Interval;
 use crate::study::contract::{Follow, Stop};
@@ -33,6 +37,13 @@ pub struct MarkerRecord {
     pub base: Quantity,
     /// Core cycles of once around the loop with it.
     pub site: Quantity,
+    /// Where the loop runs at another speed with the marker than without: then the cost is not the marker's, and the step
+    /// is refused; null where it doesn't.
+    pub other_speed: Option<OtherSpeed>,
+    /// How often the two loops went around in the visits that costs are means of, over all placements, and how long that took.
+    pub timed: Timed,
+    /// The working set of its loop; null where it has no particular one.
+    pub working_set: Option<WorkingSet>,
     /// The cost at the placement where it is least; null where none is known.
     pub best: Option<f64>,
     /// The cost at the placement where it is most.
@@ -190,11 +201,14 @@ impl MarkerRecord {
     /// The record of a finding.
     pub(crate) fn new(
         finding: &Finding,
-        offsets: &[usize],
+        speeds: Speeds,
+        bench: &dyn Bench,
         code: CodeRecord,
-        compiler: &str,
         around: &Surroundings,
     ) -> MarkerRecord {
+        let Speeds { case, own, over } = speeds;
+        let (compiler, offsets) = (bench.compiler(case), bench.placements());
+        let step = finding.step.filter(|_| own.is_none() && over.is_none());
         let state = &finding.case.state;
         let costs = || finding.placements.iter().flatten().map(|placement| placement.cost.value);
         let placements =
@@ -205,9 +219,12 @@ impl MarkerRecord {
             guard: state.guard.to_string(),
             context: finding.case.context.clone(),
             cost: quantity(finding.cost),
-            step: StateStep { over: state.over, cost: quantity(finding.step) },
+            step: StateStep { over: state.over, cost: quantity(step) },
             base: quantity(finding.base),
             site: quantity(finding.site),
+            other_speed: own.cloned(),
+            timed: Timed::sum(finding.placements.iter().flatten().map(|placement| placement.timed)),
+            working_set: bench.working_set(case),
             best: costs().min_by(f64::total_cmp),
             worst: costs().max_by(f64::total_cmp),
             placements: placements.collect(),
@@ -222,9 +239,36 @@ impl MarkerRecord {
             cpu: around.cpu,
             cpu_model: around.cpu_model.clone(),
             seed: around.seed,
-            caveats: caveats(finding, around),
+            caveats: match around.emulated {
+                true => vec![Caveat::emulated()],
+                false => caveats(finding, own, over),
+            },
             repro: around.repro.clone(),
         }
+    }
+}
+
+/// A case, and what is known of the speeds of its loop.
+#[derive(Clone, Copy)]
+pub(crate) struct Speeds<'a> {
+    /// Its number.
+    case: usize,
+    /// Its own other speed.
+    own: Option<&'a OtherSpeed>,
+    /// That of the state that its step is over.
+    over: Option<&'a OtherSpeed>,
+}
+
+impl<'a> Speeds<'a> {
+    fn new(case: usize, findings: &[Finding], all: &'a [Option<OtherSpeed>]) -> Speeds<'a> {
+        let own = &findings[case].case;
+        let is_over = |other: &Finding| {
+            let other = &other.case;
+            (other.design, &other.context, Some(other.state.name))
+                == (own.design, &own.context, own.state.over)
+        };
+        let over = findings.iter().position(is_over).and_then(|over| all[over].as_ref());
+        Speeds { case, own: all[case].as_ref(), over }
     }
 }
 
@@ -240,11 +284,12 @@ pub fn records(
     follow: &mut dyn Follow,
 ) -> Result<Vec<MarkerRecord>, Stop> {
     let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, follow)? };
+    let speeds = other_speeds(&findings, plan.confidence);
     let record = |(case, finding): (usize, &Finding)| {
         let anatomy = bench.anatomy(case)?;
         let cache_lines = anatomy.cache_lines(bench.line_offset(case));
         let code = CodeRecord { cache_lines, ..CodeRecord::from(anatomy) };
-        Ok(MarkerRecord::new(finding, bench.placements(), code, bench.compiler(case), around))
+        Ok(MarkerRecord::new(finding, Speeds::new(case, &findings, &speeds), bench, code, around))
     };
     findings.iter().enumerate().map(record).collect()
 }
@@ -261,53 +306,4 @@ fn placement(placement: Option<&PlacementCost>, offset: usize) -> Placement {
         modes: placement.iter().flat_map(|placement| placement.modes.iter().map(mode)).collect(),
         visits: placement.map_or(0, |placement| placement.visits),
     }
-}
-
-/// The rulers disagree when their ratio is off by more than this share, as in [`crate::caveat`].
-const RULER_SHARE: f64 = 0.01;
-/// A survey whose core was shared for more than this share of its visits was beside a busy sibling.
-const SHARED_SHARE: f64 = 0.2;
-
-fn caveats(finding: &Finding, around: &Surroundings) -> Vec<Caveat> {
-    if around.emulated {
-        return vec![Caveat::emulated()];
-    }
-    let caveat = |code, text| Some(Caveat { code, text });
-    let all = finding.placements.len();
-    let known: Vec<&PlacementCost> = finding.placements.iter().flatten().collect();
-    let wide = known
-        .iter()
-        .filter(|placement| placement.cost.half_width() > aim(&finding.case, &placement.cost))
-        .count()
-        + (all - known.len());
-    let widest = known.iter().map(|placement| placement.cost.half_width()).fold(0.0, f64::max);
-    let moded = known.iter().filter(|placement| !placement.modes.is_empty()).count();
-    let visits = finding.visits + finding.shared;
-    let found = [
-        (wide > 0).then(|| {
-            let text = format!(
-                "at {wide} of {all} placements the half width is above what was asked for, at most {widest:.2} \
-                 core cycles"
-            );
-            caveat(Code::IntervalNotReached, text)
-        }),
-        (moded > 0).then(|| {
-            let text = format!(
-                "at {moded} of {all} placements visits fall into modes, of which the most frequent counts"
-            );
-            caveat(Code::TwoModes, text)
-        }),
-        ((finding.add_link - 1.0).abs() > RULER_SHARE).then(|| {
-            let text = format!("an add takes {:.3} cycles by the ruler, not 1", finding.add_link);
-            caveat(Code::RulersDisagree, text)
-        }),
-        (finding.shared as f64 > SHARED_SHARE * visits as f64).then(|| {
-            let text = format!(
-                "{} of {visits} visits were beside a busy sibling and are left out",
-                finding.shared
-            );
-            caveat(Code::SiblingBusy, text)
-        }),
-    ];
-    found.into_iter().flatten().flatten().collect()
 }
