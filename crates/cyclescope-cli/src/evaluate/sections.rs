@@ -131,6 +131,10 @@ fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(),
     let name = page.output.bold(method.clock);
     page.output.line(format!("  {label:<18}{name}"))?;
     page.row("", &format!("{}.", method.why))?;
+    if !method.not_told.is_empty() {
+        let faults: Vec<&str> = method.not_told.iter().map(|fault| fault.text()).collect();
+        page.row("", &format!("Promised, but not told for certain here: {}.", faults.join(", ")))?;
+    }
     if let (Some(value), Some(high)) = (method.overhead.value, method.overhead.high) {
         page.row("", &format!("Subtract {value:.1} ± {:.1} core cycles.", high - value))?;
     }

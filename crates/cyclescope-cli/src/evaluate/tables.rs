@@ -9,7 +9,8 @@ use cyclescope::executor::DEFAULT;
 use cyclescope::statistics::median;
 use cyclescope::study::evaluate::Candidate;
 use cyclescope::study::evaluate::contamination::{FAULTS, Fault, Verdict};
-use cyclescope::study::evaluate::criteria::{self, in_steps};
+use cyclescope::study::evaluate::criteria::in_steps;
+use cyclescope::study::evaluate::ergodic::Ergodic;
 use cyclescope::study::evaluate::evaluation::{Evaluated, Evaluation};
 use cyclescope::study::evaluate::method::Method;
 use cyclescope::study::evaluate::plan::NotRun;
@@ -34,8 +35,15 @@ fn whole(value: u128) -> String {
     if value < 1_000_000 { value.to_string() } else { short(value as f64) }
 }
 
-fn yes(value: bool) -> String {
-    if value { "yes" } else { "no" }.to_string()
+/// A verdict in a word that fits a column.
+fn word(verdict: Ergodic) -> String {
+    let word = match verdict {
+        Ergodic::Yes => "yes",
+        Ergodic::No => "no",
+        Ergodic::NotComparable => "too few",
+        Ergodic::DependsOnShare => "depends",
+    };
+    word.to_string()
 }
 
 /// What each method's samples are: the distribution and the paper's totals.
@@ -97,7 +105,7 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
             integer(figures.variance_of_minima),
             figures.spurious_minima.to_string(),
             short(in_steps(figures.total_variance_exact.value(), method.tested.step)),
-            yes(method.ergodic()),
+            word(method.ergodic()),
         ];
         totals.add(method.tested.candidate(), name(method), figures);
     }
@@ -106,12 +114,20 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
         page,
         "Integers as the paper's program has them; --json has the exact fractions and the reasons. In steps² 0.25 is \
          perfect: a clock that only counts in steps has it. A constant minimum may only mean that the step hides \
-         what varies.",
+         what varies. Too few: samples that can't be compared with the paper's, for chance alone makes variances that \
+         differ.",
     )?;
     // Of a few methods there is room for the reasons.
-    for method in methods.iter().filter(|_| methods.len() <= REASONS_MOST) {
-        let why = criteria::why(&method.totals, method.tested.step);
-        note(page, &format!("{}: {why}.", method.tested.candidate()))?;
+    let few = |method: &Method| method.ergodic() == Ergodic::NotComparable;
+    for method in methods.iter().filter(|method| methods.len() <= REASONS_MOST || few(method)) {
+        note(page, &format!("{}: {}.", method.tested.candidate(), method.ergodic_why()))?;
+    }
+    let chances = methods.iter().filter(|method| !few(method)).filter_map(|method| method.chance());
+    if let Some(most) = chances.reduce(f64::max) {
+        note(
+            page,
+            &format!("Of the others chance alone makes a variance of variances of {most:.2} or less."),
+        )?;
     }
     scaled(page, methods)
 }
@@ -160,7 +176,7 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
                 format!("± {:.2}", summary.overhead_spread),
                 short(in_steps(summary.variance, method.tested.step)),
                 format!("{:.1} %", 100.0 * summary.dropped_share),
-                yes(summary.ergodic),
+                word(summary.ergodic),
             ]
         });
         let figures = figures.unwrap_or(std::array::from_fn(|_| "-".to_string()));
@@ -172,9 +188,9 @@ pub fn of_trimmed(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
         page,
         "overhead: of an empty pair, over many layouts. spread: its standard deviation between ensembles. steps²: the \
          variance of one reading. dropped: samples 4 steps or more above the minimum around them. ergodic: spread \
-         below one step, variances alike, most samples kept.",
+         below one step, variances alike, most samples kept. Depends: on how many have to remain.",
     )?;
-    for method in methods.iter().filter(|method| !method.ergodic_trimmed()) {
+    for method in methods.iter().filter(|method| method.ergodic_trimmed() != Some(Ergodic::Yes)) {
         if let Some(summary) = &method.trimmed {
             let name = method.tested.candidate();
             note(page, &format!("{name}: {}.", summary.why(method.tested.step)))?;
@@ -320,7 +336,7 @@ pub fn contamination(page: &mut Page, evaluation: &Evaluation, not_run: &[NotRun
          before the start was read; because it was unfinished at the end; because of following code; because its \
          stores were not drained. Each side is tried against a fenced other side. Plain: the method promises that this \
          does not happen, and keeps it. *: no promise, and it happens. (): no promise, and it is not visible here. \
-         !: broken. ?: the interval is too wide to tell.",
+         !: broken, beside two kinds of neighbours. ?: it can't be told.",
     )
 }
 

@@ -51,7 +51,12 @@ fn each_method_has_its_lines() {
             assert!(method[field].is_u64(), "{field} in {method}");
         }
         assert_eq!((&method["ensembles"], &method["samples_per_ensemble"]), (&6.into(), &1500.into()));
-        assert!(method["ergodic"].is_boolean() && method["ergodic_trimmed"].is_boolean());
+        // Six ensembles of 1 500 samples are few where the counter has a coarse step.
+        let verdict = method["ergodic_verdict"].as_str().expect("a word");
+        assert_eq!(method["ergodic"].is_null(), verdict == "not_comparable", "{method}");
+        assert!(method["variance_of_variances_chance"].is_number(), "{method}");
+        let verdict = method["ergodic_trimmed_verdict"].as_str().expect("a word");
+        assert_eq!(method["ergodic_trimmed"].is_null(), verdict == "depends_on_share", "{method}");
         assert!(method["tsc_step"].as_f64().expect("a number") >= 1.0);
         assert_eq!(method["overhead"]["unit"], "core_cycles");
         assert!(method["repro"].as_str().expect("text").starts_with("cyclescope evaluate"));

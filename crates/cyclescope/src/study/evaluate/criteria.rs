@@ -4,28 +4,56 @@
 //! in integers of TSC ticks on a machine whose TSC counted in steps of 4 (sections 3.2.2 and 3.2.4).
 
 use super::ensemble::Totals;
-
-/// The step of the paper's TSC, in ticks: all of its readings are multiples of it.
-#[cfg(test)]
-pub(crate) const PAPER_STEP: f64 = 4.0;
+use super::ergodic::Ergodic;
+use super::trimmed::Trimmed;
+use crate::statistics::median;
 
 /// Ensembles of which this can be said at least: the variance of one value is 0.
 pub(crate) const ENSEMBLES_LEAST: usize = 4;
 
-/// Whether both variances are 0, over ensembles enough.
-pub(crate) fn ergodic(totals: &Totals) -> bool {
-    totals.ensembles >= ENSEMBLES_LEAST
-        && totals.variance_of_variances == Some(0)
-        && totals.variance_of_minima == Some(0)
+/// The variance of variances that chance alone makes, from which on the criterion can't be met: the paper's is an
+/// integer, and 1 is the first that is not 0.
+const CHANCE_MOST: f64 = 1.0;
+
+/// The variance of the variances of ensembles of `samples` independent readings, in raw units⁴: what it would be if
+/// nothing but chance made ensembles differ. The readings are those that remain without interrupts, for one interrupt
+/// decides the variance of its ensemble. `None` without an ensemble.
+///
+/// The variance of a sample variance is (μ₄ − σ⁴ (n − 3)/(n − 1))/n.
+pub fn chance(ensembles: &[Trimmed], samples: u32) -> Option<f64> {
+    let n = f64::from(samples.max(2));
+    let of = |ensemble: &Trimmed| {
+        let [second, fourth] = ensemble.moments;
+        (fourth - second * second * (n - 3.0) / (n - 1.0)) / n
+    };
+    let mut values: Vec<f64> = ensembles.iter().map(of).collect();
+    (!values.is_empty()).then(|| median(&mut values).max(0.0))
 }
 
-/// Why the literal verdict is as it is, for a clock of this step in raw units.
-pub fn why(totals: &Totals, step: f64) -> String {
+/// Whether both variances are 0. Not comparable over few ensembles, or where chance alone makes a variance of variances
+/// that is not 0.
+pub(crate) fn ergodic(totals: &Totals, chance: Option<f64>) -> Ergodic {
+    let few = chance.is_some_and(|chance| chance >= CHANCE_MOST);
+    if few || totals.ensembles < ENSEMBLES_LEAST {
+        return Ergodic::NotComparable;
+    }
+    Ergodic::from(totals.variance_of_variances == Some(0) && totals.variance_of_minima == Some(0))
+}
+
+/// Why the literal verdict is as it is, for ensembles of `samples` readings of a clock of this step in raw units.
+pub fn why(totals: &Totals, samples: u32, chance: Option<f64>, step: f64) -> String {
     if totals.ensembles < ENSEMBLES_LEAST {
-        return format!("{} ensembles are too few to say", totals.ensembles);
+        return format!("not comparable: {} ensembles are too few to say", totals.ensembles);
     }
     let figure = |value: Option<u128>| value.map_or("beyond 128 bits".to_string(), |value| value.to_string());
     let (minima, variances) = (figure(totals.variance_of_minima), figure(totals.variance_of_variances));
+    if let Some(chance) = chance.filter(|chance| *chance >= CHANCE_MOST) {
+        return format!(
+            "not comparable: in {} ensembles of {samples} samples chance alone makes a variance of variances of {chance:.0}, \
+             where the criterion asks for 0 (it is {variances}; of minima {minima})",
+            totals.ensembles
+        );
+    }
     match (totals.variance_of_minima == Some(0), totals.variance_of_variances == Some(0)) {
         (true, true) if step > 1.0 => {
             format!("minimum and variance are constant; a step of {step:.0} may hide that they are not")
@@ -64,6 +92,8 @@ mod tests {
     use super::super::ensemble::{Ensemble, Occurrence};
     use super::super::published::{PUBLISHED, Published};
     use super::*;
+    use crate::random::Random;
+    use crate::statistics::mean;
 
     /// Samples above the minimum: how many of a thousand, and by how much.
     type Above = (u64, u64);
@@ -105,13 +135,13 @@ mod tests {
     fn the_papers_totals_get_the_papers_verdicts() {
         let first = Totals::of(&first_method()).unwrap();
         assert_totals(&first, row("cpuid-rdtsc"));
-        assert!(!ergodic(&first), "{}", why(&first, PAPER_STEP));
+        assert_eq!(ergodic(&first, None), Ergodic::No);
         for (method, base, most, above) in
             [("cpuid-rdtsc-rdtscp-cpuid", 44, 104, 180), ("cpuid-rdtsc-cr0-rdtsc", 208, 176, 300)]
         {
             let totals = Totals::of(&ensembles(&[(999, base, (above, 4)), (1, base, (1, most))])).unwrap();
             assert_totals(&totals, row(method));
-            assert!(ergodic(&totals), "{}", why(&totals, PAPER_STEP));
+            assert_eq!(ergodic(&totals, None), Ergodic::Yes);
         }
     }
 
@@ -123,13 +153,50 @@ mod tests {
         assert_eq!((shortest(deviation, 0.01) / 10.0).round(), 69.0);
     }
 
+    fn reason(totals: &Totals, chance: f64, step: f64) -> String {
+        why(totals, 1000, Some(chance), step)
+    }
+
     #[test]
     fn reasons_name_what_varies() {
+        let judged = |totals: &Totals| ergodic(totals, Some(0.2));
         let constant = Totals::of(&ensembles(&[(9, 44, (500, 2))])).unwrap();
-        assert!(ergodic(&constant) && why(&constant, 26.0).contains("a step of 26 may hide"));
+        assert!(judged(&constant) == Ergodic::Yes && reason(&constant, 0.2, 26.0).contains("may hide"));
         let minimum = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 48, (0, 0))])).unwrap();
-        assert!(!ergodic(&minimum) && why(&minimum, 4.0).contains("no overhead"));
+        assert!(judged(&minimum) == Ergodic::No && reason(&minimum, 0.2, 4.0).contains("no overhead"));
         let variance = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
-        assert!(!ergodic(&variance) && why(&variance, 4.0).contains("coarse step"));
+        assert!(judged(&variance) == Ergodic::No && reason(&variance, 0.2, 4.0).contains("coarse step"));
+    }
+
+    #[test]
+    fn few_samples_can_not_be_compared_with_many() {
+        let totals = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
+        assert_eq!(ergodic(&totals, Some(70.0)), Ergodic::NotComparable);
+        let why = reason(&totals, 70.0, 26.0);
+        assert!(why.contains("10 ensembles of 1000 samples") && why.contains("of 70,"), "{why}");
+        let three = Totals::of(&ensembles(&[(3, 44, (0, 0))])).unwrap();
+        assert_eq!(ergodic(&three, Some(0.0)), Ergodic::NotComparable);
+    }
+
+    /// Readings of two values, a step apart, in ensembles of a hundred and of a thousand samples.
+    #[test]
+    fn chance_is_what_independent_readings_make() {
+        let (step, share) = (26.0, 0.1);
+        let mut random = Random::new(5);
+        for samples in [100, 1000] {
+            let variance = |random: &mut Random| {
+                let far = (0..samples).filter(|_| random.happens(share)).count() as f64 / f64::from(samples);
+                step * step * far * (1.0 - far)
+            };
+            let variances: Vec<f64> = (0..4000).map(|_| variance(&mut random)).collect();
+            let middle = mean(&variances);
+            let seen = mean(&variances.iter().map(|one| (one - middle).powi(2)).collect::<Vec<_>>());
+            let second = step * step * share * (1.0 - share);
+            let fourth = second * step * step * (1.0 - 3.0 * share * (1.0 - share));
+            let ensemble = Trimmed { moments: [second, fourth], ..Trimmed::default() };
+            let said = chance(&[ensemble], samples).unwrap();
+            assert!((seen / said - 1.0).abs() < 0.1, "{samples}: {seen} for {said}");
+        }
+        assert_eq!(chance(&[], 100), None);
     }
 }

@@ -1,6 +1,7 @@
 //! One timing method's samples, and what follows from them.
 
 use super::ensemble::Totals;
+use super::ergodic::Ergodic;
 use super::reader::{Sampled, Shape, Size};
 use super::sampling::{Sampling, Span, Take};
 use super::trimmed::Summary;
@@ -77,20 +78,31 @@ impl<'a> Method<'a> {
     }
 
     /// Whether the paper would call it ergodic.
-    pub fn ergodic(&self) -> bool {
-        criteria::ergodic(&self.totals)
+    pub fn ergodic(&self) -> Ergodic {
+        criteria::ergodic(&self.totals, self.chance())
     }
 
-    /// Whether what is left without the machine's doing is ergodic.
-    pub fn ergodic_trimmed(&self) -> bool {
-        self.trimmed.is_some_and(|summary| summary.ergodic)
+    /// Why the paper would, or would not.
+    pub fn ergodic_why(&self) -> String {
+        let Shape { size, scale, .. } = self.sampled.shape;
+        criteria::why(&self.totals, size.samples, self.chance(), scale.step)
+    }
+
+    /// The variance of variances that chance alone makes of so many samples: see [`criteria::chance`].
+    pub fn chance(&self) -> Option<f64> {
+        criteria::chance(&self.sampled.trimmed, self.sampled.shape.size.samples)
+    }
+
+    /// Whether what is left without the machine's doing is ergodic; `None` where nothing is left to say it of.
+    pub fn ergodic_trimmed(&self) -> Option<Ergodic> {
+        self.trimmed.map(|summary| summary.ergodic)
     }
 
     /// The standard deviation of one reading in core cycles, interrupts and changes of frequency left out: what the
     /// method makes of itself, and no less than what steps make of code whose length is no multiple of them. None
     /// where too little remains of the samples to say.
     pub(crate) fn deviation_cycles(&self) -> Option<f64> {
-        let summary = self.trimmed.filter(|summary| summary.ergodic)?;
+        let summary = self.trimmed.filter(|summary| summary.ergodic == Ergodic::Yes)?;
         let step = self.tested.step;
         Some(summary.variance.max(step * step / 4.0).sqrt() * summary.step_cycles / step)
     }

@@ -6,11 +6,13 @@
 pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
+pub mod ergodic;
 pub(crate) mod evaluated;
 pub mod evaluation;
 pub mod facts;
 pub mod method;
 pub mod plan;
+mod powers;
 pub mod published;
 pub mod reader;
 pub mod record;

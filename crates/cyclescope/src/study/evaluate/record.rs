@@ -1,9 +1,10 @@
 //! An evaluation as JSON.
 
 use super::Candidate;
-use super::contamination::{self, Contamination, Fault};
-use super::criteria::{self, in_steps, shortest};
+use super::contamination::{self, Contamination, Fault, Second};
+use super::criteria::{in_steps, shortest};
 use super::ensemble::{Ensemble, Fraction, Totals};
+use super::ergodic::Ergodic;
 use super::facts::Facts;
 use super::method::Method;
 use super::resolution::{Body, Resolution};
@@ -55,17 +56,26 @@ pub struct EvaluateRecord {
     pub variance_of_variances_steps: f64,
     /// The variance of minima in steps².
     pub variance_of_minima_steps: f64,
+    /// The variance of variances, in raw units⁴, that chance alone makes of ensembles of so many samples; null where no
+    /// sample could be read beside the ruler.
+    pub variance_of_variances_chance: Option<f64>,
+    /// Whether the method is ergodic by the paper's criterion; null where the samples are too few to compare.
+    pub ergodic: Option<bool>,
     /// The paper's verdict.
-    pub ergodic: bool,
+    pub ergodic_verdict: Ergodic,
     /// Why.
     pub ergodic_why: String,
-    /// The verdict on samples below the minimum around them and four steps, in core cycles; null where the machine is
-    /// emulated.
+    /// Whether the samples below the minimum around them and four steps are ergodic, in core cycles; null where that
+    /// depends on the share that has to remain, where too little remains, and where the machine is emulated.
     pub ergodic_trimmed: Option<bool>,
+    /// The verdict on these samples; null where the machine is emulated, or too little remains.
+    pub ergodic_trimmed_verdict: Option<Ergodic>,
     /// Why.
     pub ergodic_trimmed_why: String,
     /// The share of samples that this leaves out; null where nothing could be said.
     pub dropped_share: Option<f64>,
+    /// The share that remains of an ensemble: nine of ten keep more than the first, and nine of ten less than the second.
+    pub kept_shares: Option<[f64; 2]>,
     /// The share of ensembles whose overhead differs from the median by a step or more.
     pub outlying_share: Option<f64>,
     /// Ensembles beside a busy sibling; left out of the trimmed verdict unless they are most.
@@ -145,11 +155,15 @@ impl EvaluateRecord {
             total_variance_steps: squared(&totals.total_variance_exact),
             variance_of_variances_steps: in_steps(squared(&totals.variance_of_variances_exact), step),
             variance_of_minima_steps: squared(&totals.variance_of_minima_exact),
-            ergodic: method.ergodic(),
-            ergodic_why: criteria::why(totals, step),
-            ergodic_trimmed: (!method.tested.emulated).then(|| method.ergodic_trimmed()),
+            variance_of_variances_chance: method.chance(),
+            ergodic: method.ergodic().told(),
+            ergodic_verdict: method.ergodic(),
+            ergodic_why: method.ergodic_why(),
+            ergodic_trimmed: method.ergodic_trimmed().and_then(Ergodic::told),
+            ergodic_trimmed_verdict: method.ergodic_trimmed(),
             ergodic_trimmed_why: trimmed_why(method),
             dropped_share: trimmed.map(|summary| summary.dropped_share),
+            kept_shares: trimmed.map(|summary| summary.kept_shares),
             outlying_share: trimmed.map(|summary| summary.outlying_share),
             shared_ensembles: trimmed.map_or(0, |summary| summary.shared),
             backwards: method.backwards(),
@@ -274,6 +288,28 @@ pub struct ContaminationRecord {
     pub neighbour: &'static str,
     /// What the neighbour itself takes, in core cycles.
     pub size: Option<f64>,
+    /// What another kind of neighbour says; null where the first does not speak against the method.
+    pub second: Option<SecondRecord>,
+}
+
+/// What another kind of neighbour says of a breach that one neighbour has shown.
+#[derive(Debug, Clone, Serialize)]
+pub struct SecondRecord {
+    /// The neighbour.
+    pub neighbour: &'static str,
+    /// What the fault costs beside it, in core cycles, at a level of 99.9 %; refused where it was too much disturbed.
+    pub cost: Quantity,
+    /// Whether it shows the breach, too.
+    pub confirms: bool,
+}
+
+impl SecondRecord {
+    fn new(second: &Second) -> SecondRecord {
+        let Second { neighbour, cost, confirms } = *second;
+        let refused = Quantity::refused(Unit::CoreCycles);
+        let cost = cost.map_or(refused, |cost| Quantity::new(cost, Unit::CoreCycles));
+        SecondRecord { neighbour, cost, confirms }
+    }
 }
 
 impl ContaminationRecord {
@@ -285,7 +321,20 @@ impl ContaminationRecord {
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
         };
         let Contamination { fault, promised, neighbour, size, shared, verdict, .. } = *row;
-        ContaminationRecord { clock, executor, fault, promised, cost, why, shared, verdict, neighbour, size }
+        let second = row.second.as_ref().map(SecondRecord::new);
+        ContaminationRecord {
+            clock,
+            executor,
+            fault,
+            promised,
+            cost,
+            why,
+            shared,
+            verdict,
+            neighbour,
+            size,
+            second,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sampling and verdicts on simulated machines whose truth is known.
 
 use super::TestedClock;
+use super::ergodic::Ergodic;
 use super::method::{Method, Samples};
 use super::reader::Size;
 use super::sampling::{Sampling, Span, Taken};
@@ -30,10 +31,14 @@ fn tested(step: u64) -> TestedClock<'static> {
 }
 
 fn method(scenario: Scenario) -> Method<'static> {
+    method_of(scenario, SIZE)
+}
+
+fn method_of(scenario: Scenario, size: Size) -> Method<'static> {
     let tested = tested(scenario.step);
     let mut machine = Simulated::new(scenario, 5);
-    let shape = Sampling::new(&tested).shape(SIZE, 80e-9);
-    let samples = Samples { asked: SIZE, shape, span: SPAN, earlier: Quiet::default() };
+    let shape = Sampling::new(&tested).shape(size, 80e-9);
+    let samples = Samples { asked: size, shape, span: SPAN, earlier: Quiet::default() };
     let method =
         Method::measure(&mut machine, &tested, &samples, &mut Random::new(6), &mut |_: &Taken| Ok(()));
     method.expect("no fault is planted").expect("durations are sane")
@@ -47,7 +52,9 @@ fn truth() -> f64 {
 #[test]
 fn nothing_disturbs_a_clean_machine() {
     let method = method(Scenario::default());
-    assert!(method.ergodic() && method.ergodic_trimmed(), "{:?} {:?}", method.totals, method.trimmed);
+    let judged = (method.ergodic(), method.ergodic_trimmed());
+    assert_eq!(judged, (Ergodic::Yes, Some(Ergodic::Yes)), "{:?} {:?}", method.totals, method.trimmed);
+    assert!(method.chance().unwrap() < 0.1, "{:?}", method.chance());
     assert_eq!(method.totals.max_deviation, 1);
     let summary = method.trimmed.unwrap();
     let overhead = method.overhead.unwrap();
@@ -73,12 +80,13 @@ fn the_machines_doing_is_not_the_methods() {
     let beside = with(|s| s.sibling = Some(Sibling { busy: 2e6, idle: 1e7, snippet: 0.3 }));
     for method in [moved, interrupted, stolen, beside] {
         let summary = method.trimmed.unwrap();
-        assert!(method.ergodic_trimmed(), "{}", summary.why(1.0));
+        assert_eq!(summary.ergodic, Ergodic::Yes, "{}", summary.why(1.0));
         assert!((summary.overhead / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.overhead);
         assert!(summary.dropped_share < 0.3, "{summary:?}");
     }
     let interrupted = with(|s| s.interrupts = Gaps { rate: 1e-6, ticks: 8000.0 });
-    assert!(!interrupted.ergodic() && interrupted.totals.max_deviation > 1000);
+    assert_eq!(interrupted.ergodic(), Ergodic::No, "{}", interrupted.ergodic_why());
+    assert!(interrupted.totals.max_deviation > 1000);
 }
 
 #[test]
@@ -87,7 +95,7 @@ fn a_coarse_step_is_seen_through() {
     for step in [2, 26, 38, 100] {
         let method = method(Scenario { step, ..Scenario::default() });
         let summary = method.trimmed.unwrap();
-        assert!(summary.ergodic, "{step}: {}", summary.why(step as f64));
+        assert_eq!(summary.ergodic, Ergodic::Yes, "{step}: {}", summary.why(step as f64));
         assert!((summary.overhead - truth).abs() < 0.02 * summary.step_cycles, "{step}: {summary:?}");
         // Two readings each rounded down to steps: at most a quarter of a step² between them.
         assert!(summary.variance <= 0.26 * (step * step) as f64, "{step}: {summary:?}");
@@ -99,8 +107,31 @@ fn a_coarse_step_is_seen_through() {
 fn a_method_that_varies_of_itself_is_not_ergodic() {
     let noise = Noise::LogNormal { probability: 0.9, median: 3000.0, sigma: 1.0 };
     let method = method(Scenario { noise, ..Scenario::default() });
-    assert!(!method.ergodic() && !method.ergodic_trimmed());
+    assert_eq!((method.ergodic(), method.ergodic_trimmed()), (Ergodic::No, Some(Ergodic::No)));
     assert!(method.trimmed.unwrap().why(1.0).contains("says nothing"));
+}
+
+#[test]
+fn half_of_the_samples_decide_nothing() {
+    // Half of them take twice as long and more.
+    let noise = Noise::LogNormal { probability: 0.5, median: 3000.0, sigma: 1.0 };
+    let method = method(Scenario { noise, ..Scenario::default() });
+    let summary = method.trimmed.unwrap();
+    assert_eq!(summary.ergodic, Ergodic::DependsOnShare, "{summary:?}");
+    let why = summary.why(1.0);
+    assert!(why.contains("were dropped") && why.contains("remain") && why.contains("40 or 60 %"), "{why}");
+}
+
+#[test]
+fn too_few_samples_are_not_compared_with_the_papers() {
+    // Readings in steps of 26: their own variance of up to 169 differs by chance between so few.
+    let size = Size { ensembles: 100, samples: 177 };
+    let method = method_of(Scenario { step: 26, ..Scenario::default() }, size);
+    assert_eq!(method.ergodic(), Ergodic::NotComparable, "{:?} {:?}", method.chance(), method.totals);
+    assert!(method.ergodic_why().contains("100 ensembles of 177 samples"), "{}", method.ergodic_why());
+    let chance = method.chance().unwrap();
+    let seen = method.totals.variance_of_variances_exact.value();
+    assert!(chance > 1.0 && (0.3..3.0).contains(&(seen / chance)), "{seen} for {chance}");
 }
 
 #[test]

@@ -8,6 +8,8 @@
 
 use super::TestedClock;
 use super::ensemble::{INSANE, Occurrence};
+use super::ergodic::Ergodic;
+use super::powers::Powers;
 use crate::executor::{Call, Sample};
 use crate::program::Program;
 use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
@@ -25,8 +27,12 @@ const LOOPS_PER_STEP: f64 = 20.0;
 /// A block's rate is the median of this number of blocks around it: an interrupt in the ruler makes one rate wrong, and
 /// a frequency holds for milliseconds (measured: 0.5 ms at least).
 const RATES: usize = 5;
-/// The share of samples that must be kept for the verdict to say anything.
-const KEPT_LEAST: f64 = 0.5;
+/// Shares of the samples that are asked for. Where nine ensembles of ten keep the larger one, what remains is the
+/// method; where nine of ten keep less than the smaller one, it says nothing; between them the answer would depend on the
+/// share.
+const KEPT: [f64; 2] = [0.4, 0.6];
+/// The share of the ensembles that may keep less than most, and of those that may keep more.
+const FEW: f64 = 0.1;
 /// Ensembles that must be kept for it.
 const ENSEMBLES_LEAST: usize = 4;
 
@@ -82,6 +88,7 @@ struct Block {
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
     samples: u64,
+    powers: Powers,
 }
 
 impl Blocks {
@@ -97,6 +104,7 @@ impl Blocks {
             kept += count;
             sum += count * above;
             squares += count * above * above;
+            self.powers.add(above as f64, *count as f64);
         }
         let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
         let gauge = Gauge::brief(loops(scale.step, number), sentinel_loops(scale.step), scale.imul_latency);
@@ -115,6 +123,7 @@ impl Blocks {
     pub(crate) fn finish(&mut self) -> Option<Trimmed> {
         let blocks = std::mem::take(&mut self.blocks);
         let samples = std::mem::take(&mut self.samples);
+        let powers = std::mem::take(&mut self.powers);
         let (mut kept, mut sum, mut squares, mut cycles) = (0.0, 0.0, 0.0, 0.0);
         let (mut rates, mut widths) = (Vec::new(), Vec::new());
         for (at, block) in blocks.iter().enumerate() {
@@ -141,6 +150,7 @@ impl Blocks {
             raw: sum / kept,
             // Each block has a mean of its own.
             variance: squares / (kept - rates.len() as f64).max(1.0),
+            moments: powers.central(),
             rate: mean(&rates),
             width: quantile(&widths, 0.25),
         })
@@ -148,7 +158,7 @@ impl Blocks {
 }
 
 /// What remains of one ensemble.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Trimmed {
     /// Samples taken.
     pub samples: u64,
@@ -160,6 +170,9 @@ pub struct Trimmed {
     pub raw: f64,
     /// Their variance within blocks, in raw units².
     pub variance: f64,
+    /// Second and fourth moment about their mean of how far the samples lie above the minimum of their block, in raw
+    /// units² and ⁴: what the method makes of itself, for a frequency moves a block as a whole.
+    pub moments: [f64; 2],
     /// Raw units a core cycle, the mean over blocks.
     pub rate: f64,
     /// Additions a core cycle in three quarters of the blocks at least.
@@ -169,8 +182,8 @@ pub struct Trimmed {
 /// The trimmed samples of all ensembles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
-    /// Whether the verdict holds: see [`Summary::of`].
-    pub ergodic: bool,
+    /// The verdict: see [`Summary::of`].
+    pub ergodic: Ergodic,
     /// Median over the ensembles' mean samples, in core cycles.
     pub overhead: f64,
     /// By how much these differ, as a standard deviation in core cycles, from the middle half of the ensembles.
@@ -183,6 +196,9 @@ pub struct Summary {
     pub step_cycles: f64,
     /// The share of the samples that was left out, in the ensembles that were used.
     pub dropped_share: f64,
+    /// The share of its samples that an ensemble kept: nine ensembles of ten keep more than the first, and nine of ten
+    /// less than the second.
+    pub kept_shares: [f64; 2],
     /// The share of the ensembles that differ from the median by a step or more.
     pub outlying_share: f64,
     /// Ensembles beside a busy sibling. They were left out, unless they were most.
@@ -211,13 +227,29 @@ pub(crate) fn quiet(ensembles: &[Trimmed]) -> Quiet {
 /// model 207), and one of them decides.
 const WIDTH_ERROR: f64 = 0.025;
 
+/// The verdict on a method whose ensembles kept these shares ([`Summary::kept_shares`]), and were constant or not.
+fn judged([low, high]: [f64; 2], constant: bool) -> Ergodic {
+    let [least, enough] = KEPT;
+    if high < least {
+        Ergodic::No
+    } else if low < enough {
+        Ergodic::DependsOnShare
+    } else {
+        Ergodic::from(constant)
+    }
+}
+
 impl Summary {
     /// Judges the ensembles of a method with this step, in raw units. It is ergodic when
     ///
     /// - the overhead in core cycles differs between ensembles by less than one step of the clock (as a standard
     ///   deviation): the paper's "constant minimum", which was constant to its step of 4 ticks;
     /// - the variance differs between ensembles by less than step²/4 (ditto), the most that rounding to steps makes;
-    /// - at least half of the samples were kept.
+    /// - nine ensembles of ten keep six samples of ten and more.
+    ///
+    /// It is not where one of the first two is missed, or where nine ensembles of ten keep less than four samples of ten.
+    /// Where they keep a share between these, the answer depends on the share that is asked for, and what it would be
+    /// says little of the method.
     ///
     /// `earlier` is the width of a core of its own, as [`quiet`] found it with other methods that have the same ruler.
     /// `None` with fewer than four ensembles.
@@ -245,18 +277,21 @@ impl Summary {
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
+        let mut shares = of(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
+        shares.sort_by(f64::total_cmp);
+        let kept_shares = [FEW, 1.0 - FEW].map(|share| quantile(&shares, share));
+        let constant = overhead_spread < step_cycles && variance_spread < step * step / 4.0;
         let outlying =
             used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
         Some(Summary {
-            ergodic: overhead_spread < step_cycles
-                && variance_spread < step * step / 4.0
-                && dropped_share <= 1.0 - KEPT_LEAST,
+            ergodic: judged(kept_shares, constant),
             overhead,
             overhead_spread,
             variance,
             variance_spread,
             step_cycles,
             dropped_share,
+            kept_shares,
             outlying_share: outlying as f64 / used.len() as f64,
             shared: beside.len(),
             mostly_shared,
@@ -268,10 +303,22 @@ impl Summary {
 
     /// Why the verdict is as it is, in one sentence.
     pub fn why(&self, step: f64) -> String {
-        if self.dropped_share > 1.0 - KEPT_LEAST {
+        let [low, high] = self.kept_shares;
+        let remains = format!(
+            "{:.1} % of the samples lie {STEPS} steps or more above the minimum around them and were dropped; {:.1} % remain, in \
+             most ensembles {:.0} to {:.0} %",
+            100.0 * self.dropped_share,
+            100.0 * (1.0 - self.dropped_share),
+            100.0 * low,
+            100.0 * high
+        );
+        if high < KEPT[0] {
+            return format!("{remains}: that says nothing");
+        }
+        if low < KEPT[1] {
+            let [least, enough] = KEPT.map(|share| 100.0 * share);
             return format!(
-                "{:.1} % of the samples lie {STEPS} steps or more above the minimum around them: what remains says nothing",
-                100.0 * self.dropped_share
+                "{remains}: whether that is enough depends on the share asked for, {least:.0} or {enough:.0} %"
             );
         }
         if self.overhead_spread >= self.step_cycles {
@@ -294,10 +341,27 @@ impl Summary {
         };
         format!(
             "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are a \
-             step or more off{coarse}",
+             step or more off; {:.1} % of the samples were dropped and {:.1} % remain{coarse}",
             self.overhead,
             self.overhead_spread,
-            100.0 * self.outlying_share
+            100.0 * self.outlying_share,
+            100.0 * self.dropped_share,
+            100.0 * (1.0 - self.dropped_share)
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_between_the_two_decides_nothing() {
+        let shares =
+            [[0.99, 1.0], [0.6, 0.7], [0.55, 0.7], [0.45, 0.62], [0.2, 0.45], [0.1, 0.39], [0.0, 0.05]];
+        let constant = shares.map(|shares| judged(shares, true));
+        use Ergodic::{DependsOnShare as Open, No, Yes};
+        assert_eq!(constant, [Yes, Yes, Open, Open, Open, No, No]);
+        assert_eq!(shares.map(|shares| judged(shares, false)), [No, No, Open, Open, Open, No, No]);
     }
 }

@@ -2,11 +2,13 @@
 
 use super::contamination::{Contamination, Fault, Verdict as Seen};
 use super::criteria::shortest;
+use super::ergodic::Ergodic;
 use super::evaluated::Evaluated;
 use super::method::Method;
 use crate::caveat::Caveat;
 use crate::clock::{self, Clock};
 use crate::record::Quantity;
+use crate::statistics::Interval;
 use crate::unit::Unit;
 use serde::Serialize;
 
@@ -20,6 +22,8 @@ pub struct Recommended {
     pub clock: &'static str,
     /// Why this one.
     pub why: String,
+    /// What it promises to keep out where it could not be told whether it does.
+    pub not_told: Vec<Fault>,
     /// What its empty pair takes, in core cycles: to be subtracted.
     pub overhead: Quantity,
     /// The standard deviation of one undisturbed reading, in core cycles.
@@ -60,28 +64,25 @@ impl Verdict {
     /// The verdict on those of some methods that this executor ran.
     pub(crate) fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
         let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
-        let usable: Vec<Usable> = methods().filter_map(Usable::of).collect();
-        let draining: Vec<Usable> =
-            usable.iter().copied().filter(|usable| drains(usable.evaluated)).collect();
         let mut findings: Vec<String> = methods().flat_map(broken).collect();
-        if usable.is_empty() {
-            findings
-                .push("no method here is fenced on both sides and constant between ensembles".to_string());
+        let short = Choice::among(methods(), Promise::Fenced);
+        if let Choice::Nothing(why) = &short {
+            findings.push(format!("no method is recommended: {why}"));
         }
-        let short_code = cheapest(&usable).map(|method| {
-            let why = "it keeps code around it out of its readings on both sides; no other such method here costs a step \
-                       of the clock less";
+        let short_code = short.cheapest().map(|method| {
+            let why = "it promises to keep code around it out of its readings on both sides, and no neighbour was seen to \
+                       get in; no other such method here costs a step of the clock less";
             recommend(method, why)
         });
-        let long_code = match cheapest(&draining) {
-            Some(method) => {
-                let why = "it also waits until the code's stores are visible; others leave out what is still to be \
-                           written";
-                Some(recommend(method, why))
-            }
-            None => cheapest(&usable).map(|method| {
-                let why = "as for short code; no method here waits for stores, so that code which stores seems shorter";
+        let long_code = match Choice::among(methods(), Promise::Drained) {
+            Choice::Of(usable) => cheapest(&usable).map(|method| {
+                let why = "it also promises to wait until the code's stores are visible, and was not seen to miss them; \
+                           others leave out what is still to be written";
                 recommend(method, why)
+            }),
+            Choice::Nothing(why) => short.cheapest().map(|method| {
+                let why = format!("as for short code, and code which stores seems shorter: {why}");
+                recommend(method, &why)
             }),
         };
         Verdict { executor, short_code, long_code, findings, caveats: Vec::new() }
@@ -94,7 +95,31 @@ impl Verdict {
     }
 }
 
-/// A method that promises to keep neighbours out, was not seen to break that, and is constant.
+/// What is asked of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    /// That it keeps code around it out of its readings on both sides.
+    Fenced,
+    /// That it waits for stores, too.
+    Drained,
+}
+
+impl Promise {
+    /// Whether the absence of a fault is part of it.
+    fn covers(self, fault: Fault) -> bool {
+        self == Promise::Drained || fault != Fault::StoresNotDrained
+    }
+
+    /// What such a method is.
+    fn text(self) -> &'static str {
+        match self {
+            Promise::Fenced => "is fenced on both sides",
+            Promise::Drained => "is fenced on both sides and waits for stores",
+        }
+    }
+}
+
+/// A method that promises what is asked, was not seen to break that, and is constant.
 #[derive(Clone, Copy)]
 struct Usable<'a> {
     evaluated: &'a Evaluated,
@@ -102,24 +127,58 @@ struct Usable<'a> {
 }
 
 impl<'a> Usable<'a> {
-    /// None where it is not such a method.
-    fn of(evaluated: &'a Evaluated) -> Option<Usable<'a>> {
-        let method = evaluated.method.as_ref()?;
-        let fenced = evaluated
-            .contamination
-            .iter()
-            .filter(|row| row.fault != Fault::StoresNotDrained)
-            .all(|row| row.promised && row.verdict.happens() != Some(true));
-        (fenced && method.ergodic_trimmed() && method.overhead.is_some())
-            .then_some(Usable { evaluated, method })
+    /// The method, or why it is not such a one; none where it does not promise what is asked.
+    fn of(evaluated: &'a Evaluated, asked: Promise) -> Option<Result<Usable<'a>, String>> {
+        let rows = || evaluated.contamination.iter().filter(|row| asked.covers(row.fault));
+        if !rows().all(|row| row.promised) {
+            return None;
+        }
+        let name = evaluated.candidate.clock.name;
+        if let Some(row) = rows().find(|row| row.verdict == Seen::Broken) {
+            return Some(Err(format!("{name} does not keep out \"{}\"", row.fault.text())));
+        }
+        let Some(method) = &evaluated.method else {
+            return Some(Err(format!("{name} gave no valid reading")));
+        };
+        let why = match method.ergodic_trimmed() {
+            Some(Ergodic::Yes) if method.overhead.is_some() => return Some(Ok(Usable { evaluated, method })),
+            Some(Ergodic::No) => "is not constant between ensembles",
+            _ => "can't be told to be constant between ensembles",
+        };
+        Some(Err(format!("{name} {why}")))
     }
 }
 
-fn drains(evaluated: &Evaluated) -> bool {
-    let mut rows = evaluated.contamination.iter();
-    rows.any(|row| {
-        row.fault == Fault::StoresNotDrained && row.promised && row.verdict.happens() != Some(true)
-    })
+/// The methods that are what is asked, or why there is none.
+enum Choice<'a> {
+    Of(Vec<Usable<'a>>),
+    Nothing(String),
+}
+
+impl<'a> Choice<'a> {
+    fn among(methods: impl Iterator<Item = &'a Evaluated>, asked: Promise) -> Choice<'a> {
+        let (mut usable, mut unfit) = (Vec::new(), Vec::new());
+        for judged in methods.filter_map(|evaluated| Usable::of(evaluated, asked)) {
+            match judged {
+                Ok(method) => usable.push(method),
+                Err(why) => unfit.push(why),
+            }
+        }
+        match (usable.is_empty(), unfit.is_empty()) {
+            (false, _) => Choice::Of(usable),
+            (true, false) => Choice::Nothing(unfit.join("; ")),
+            (true, true) => {
+                Choice::Nothing(format!("no method that was measured promises that it {}", asked.text()))
+            }
+        }
+    }
+
+    fn cheapest(&self) -> Option<Usable<'a>> {
+        match self {
+            Choice::Of(usable) => cheapest(usable),
+            Choice::Nothing(_) => None,
+        }
+    }
 }
 
 /// The method with the least overhead. Within a step of the clock they are equals, and the one that is the default on
@@ -136,21 +195,14 @@ fn cheapest<'a>(methods: &[Usable<'a>]) -> Option<Usable<'a>> {
 
 fn recommend(usable: Usable, why: &str) -> Recommended {
     let Usable { evaluated, method } = usable;
-    let open: Vec<&str> = evaluated
-        .contamination
-        .iter()
-        .filter(|row| row.promised && row.verdict.happens().is_none())
-        .map(|row| row.fault.text())
-        .collect();
-    let open = match open.is_empty() {
-        true => String::new(),
-        false => format!("; promised, but not told for certain: {}", open.join(", ")),
-    };
+    let not_told = |row: &&Contamination| row.promised && row.verdict.happens().is_none();
+    let not_told = evaluated.contamination.iter().filter(not_told).map(|row| row.fault).collect();
     let deviation = method.deviation_cycles().unwrap_or(f64::NAN);
     let many = evaluated.resolution.by_samples.first().and_then(|by| by.rungs.last());
     Recommended {
         clock: evaluated.candidate.clock.name,
-        why: format!("{why}{open}"),
+        why: why.to_string(),
+        not_told,
         overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
             Quantity::new(overhead, Unit::CoreCycles)
         }),
@@ -169,16 +221,16 @@ fn broken(evaluated: &Evaluated) -> Vec<String> {
     let name = evaluated.candidate.clock.name;
     let of = |row: &Contamination| {
         let cost = row.cost.known()?;
-        (row.verdict == Seen::Broken).then(|| {
-            format!(
-                "{name} promises to keep out \"{}\" and does not: {:.1} core cycles ({:.1} to {:.1}) beside {}",
-                row.fault.text(),
-                cost.value,
-                cost.low,
-                cost.high,
-                row.neighbour
-            )
-        })
+        let second = row.second.filter(|second| second.confirms && row.verdict == Seen::Broken)?;
+        let figure = |cost: &Interval| format!("{:.1} ({:.1} to {:.1})", cost.value, cost.low, cost.high);
+        Some(format!(
+            "{name} promises to keep out \"{}\" and does not: {} core cycles beside {}, {} beside {}",
+            row.fault.text(),
+            figure(cost),
+            row.neighbour,
+            figure(&second.cost?),
+            second.neighbour
+        ))
     };
     evaluated.contamination.iter().filter_map(of).collect()
 }
@@ -190,8 +242,7 @@ mod tests {
     use crate::machine::fact::Fact;
     use crate::random::Random;
     use crate::ruler::Quiet;
-    use crate::statistics::Interval;
-    use crate::study::evaluate::contamination::FAULTS;
+    use crate::study::evaluate::contamination::{FAULTS, Second};
     use crate::study::evaluate::method::Samples;
     use crate::study::evaluate::reader::Size;
     use crate::study::evaluate::resolution::resolution;
@@ -226,6 +277,11 @@ mod tests {
             size: None,
             cost: Fact::Known(Interval::around(9.0, 1.0)),
             shared: false,
+            second: (verdict == Seen::Broken).then_some(Second {
+                neighbour: "planted, too",
+                cost: Some(Interval::around(7.0, 1.0)),
+                confirms: true,
+            }),
             verdict,
         };
         Evaluated {
@@ -266,8 +322,38 @@ mod tests {
             );
             assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
             // Nothing drains, so there is nothing better for long code.
-            assert_eq!(verdict.long_code.unwrap().clock, "lfence-rdtsc-lfence");
+            let long_code = verdict.long_code.unwrap();
+            assert_eq!(long_code.clock, "lfence-rdtsc-lfence");
+            assert!(long_code.why.contains("no method that was measured promises"), "{}", long_code.why);
         }
+    }
+
+    #[test]
+    fn why_nothing_waits_for_stores_is_said() {
+        let fenced = || evaluated("lfence-rdtsc-lfence", 50.0, FENCED);
+        let long_code = |draining| judged(&[fenced(), draining]).long_code.unwrap();
+        let broken = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Broken];
+        let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, broken));
+        assert_eq!(found.clock, "lfence-rdtsc-lfence");
+        assert!(
+            found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""),
+            "{}",
+            found.why
+        );
+        // That it can't be told whether a method is constant does not say that it is not.
+        let mut varying = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
+        let summary = varying.method.as_mut().unwrap().trimmed.as_mut().unwrap();
+        summary.ergodic = Ergodic::DependsOnShare;
+        let found = long_code(varying);
+        assert!(found.why.contains("can't be told to be constant"), "{}", found.why);
+        let mut silent = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
+        silent.method = None;
+        assert!(long_code(silent).why.contains("gave no valid reading"));
+        // What can't be told of its promises speaks against no method.
+        let open = [Seen::Kept, Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Unclear];
+        let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, open));
+        assert_eq!(found.clock, "mfence-lfence-rdtsc");
+        assert_eq!(found.not_told, [Fault::BodyUnfinished, Fault::StoresNotDrained]);
     }
 
     #[test]
@@ -282,7 +368,12 @@ mod tests {
         );
         let recommended = verdict.short_code.unwrap();
         assert_eq!(recommended.clock, "rdtscp-lfence");
-        assert!(recommended.why.contains("not told for certain: body started early"), "{}", recommended.why);
+        assert_eq!(recommended.not_told, [Fault::BodyStartedEarly]);
+        assert!(
+            verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles beside planted, 7.0"),
+            "{:?}",
+            verdict.findings
+        );
         let verdict = judged(&[evaluated("rdtsc", 20.0, [Seen::Visible; 5])]);
         assert!(verdict.short_code.is_none() && verdict.findings.len() == 1);
     }

@@ -93,11 +93,11 @@ impl<'a> Means<'a> {
         let Alone { used, shared } = unshared(readings.to_vec(), self.quiet);
         let weigh = |contrast: &Contrast| combination(&used, self.imul_latency, contrast, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
-        let value = |contrast: &Option<Contrast>| match contrast {
-            Some(contrast) => weigh(contrast).map(|interval| interval.value),
-            None => Some(0.0),
+        let known = |contrast: &Option<Contrast>| match contrast {
+            Some(contrast) => weigh(contrast),
+            None => Some(Interval::around(0.0, 0.0)),
         };
-        let (size, overlap) = (value(&trial.size)?, value(&trial.overlap)?.max(0.0));
+        let (size, overlap) = (known(&trial.size)?.value, known(&trial.overlap)?.high.max(0.0));
         Some(Outcome { costs: costs?, conditions: Conditions { size, overlap, alone: !shared } })
     }
 }

@@ -44,7 +44,7 @@ pub const FAULTS: [Fault; 5] = [
 
 impl Fault {
     /// The fault in words.
-    pub(crate) fn text(self) -> &'static str {
+    pub fn text(self) -> &'static str {
         match self {
             Fault::LeadingUnfinished => "leading code unfinished",
             Fault::BodyStartedEarly => "body started early",
@@ -84,8 +84,9 @@ impl Fault {
 pub(super) struct Conditions {
     /// What the neighbour takes, in core cycles.
     pub(super) size: f64,
-    /// By how many core cycles the end's own time exceeds that of the code before what it may miss; 0 where that code
-    /// takes longer, and for faults of a start. As much may seem missed of a body that is finished.
+    /// By how many core cycles at most the end's own time exceeds that of the code before what it may miss; 0 where
+    /// that code takes longer, and for faults of a start. As much may seem missed of a body that is finished. It has no
+    /// upper bound: of an end that takes longer than the body it can't be told whether it misses the body.
     pub(super) overlap: f64,
     /// Whether the core was not shared with a busy sibling, as far as can be seen.
     pub(super) alone: bool,

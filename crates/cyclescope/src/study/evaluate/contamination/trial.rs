@@ -90,20 +90,30 @@ impl Trial {
     /// The trial of one fault beside one neighbour.
     pub(super) fn new(clock: &Clock, fault: Fault, neighbour: &Neighbour) -> Trial {
         let mut bench = Bench::new(clock);
-        let Reference { fenced, draining } = bench.reference;
-        let (cost, size) = match fault {
-            Fault::LeadingUnfinished => {
-                (leading_unfinished(&mut bench, neighbour), bench.size(neighbour.code))
-            }
-            Fault::BodyStartedEarly => body_started_early(&mut bench, neighbour),
-            Fault::BodyUnfinished => end_too_early(&mut bench, neighbour, fenced),
-            Fault::FollowingInTheWay => {
-                (following_in_the_way(&mut bench, neighbour), bench.size(neighbour.code))
-            }
-            Fault::StoresNotDrained => end_too_early(&mut bench, neighbour, draining),
-        };
-        let overlap = (fault == Fault::BodyUnfinished).then(|| overlap(&mut bench, neighbour));
-        bench.trial(vec![cost], Some(size), overlap)
+        let (cost, size) = bench.cost(fault, neighbour, &[]);
+        bench.complete(fault, neighbour, vec![cost], size)
+    }
+
+    /// The trial that speaks for a breach where each of its contrasts shows it: beside this neighbour, and
+    ///
+    /// - less what is still to be seen where a fence that the method should have stands between it and the neighbour
+    ///   (for leading and following code that is the cost already);
+    /// - of a body that is unfinished, beside twice the neighbour, and by how much that is more. What a fence hides of
+    ///   its own time behind a body does not grow with the body.
+    pub(super) fn against(clock: &Clock, fault: Fault, neighbour: &Neighbour) -> Trial {
+        let mut bench = Bench::new(clock);
+        let (cost, size) = bench.cost(fault, neighbour, &[]);
+        let mut costs = vec![cost.clone()];
+        if let Some(fence) = missing_fence(fault) {
+            let (fenced, _) = bench.cost(fault, neighbour, fence);
+            costs.push(cost.clone().less(&fenced));
+        }
+        if fault == Fault::BodyUnfinished {
+            let longer = Neighbour { code: neighbour.code.twice(), ..*neighbour };
+            let (more, _) = bench.cost(fault, &longer, &[]);
+            costs.extend([more.clone(), more.less(&cost)]);
+        }
+        bench.complete(fault, neighbour, costs, size)
     }
 
     /// The trial of several kinds of following code, which only compares them.
@@ -111,6 +121,41 @@ impl Trial {
         let mut bench = Bench::new(clock);
         let costs = candidates.iter().map(|candidate| following_in_the_way(&mut bench, candidate)).collect();
         bench.trial(costs, None, None)
+    }
+}
+
+/// The fence between a neighbour and the side of a method that lets nothing of it through; none where the cost of the
+/// fault is the difference to such a fence.
+fn missing_fence(fault: Fault) -> Option<&'static [u8]> {
+    match fault {
+        Fault::LeadingUnfinished | Fault::FollowingInTheWay => None,
+        Fault::BodyStartedEarly | Fault::BodyUnfinished => Some(LFENCE),
+        Fault::StoresNotDrained => Some(DRAINED),
+    }
+}
+
+impl Bench<'_> {
+    /// What a fault costs beside a neighbour, with these bytes between it and the method, and the size of the neighbour.
+    fn cost(&mut self, fault: Fault, neighbour: &Neighbour, between: &[u8]) -> (Contrast, Contrast) {
+        let Reference { fenced, draining } = self.reference;
+        match fault {
+            Fault::LeadingUnfinished => (leading_unfinished(self, neighbour), self.size(neighbour.code)),
+            Fault::BodyStartedEarly => body_started_early(self, neighbour, between),
+            Fault::BodyUnfinished => end_too_early(self, neighbour, between, fenced),
+            Fault::FollowingInTheWay => (following_in_the_way(self, neighbour), self.size(neighbour.code)),
+            Fault::StoresNotDrained => end_too_early(self, neighbour, between, draining),
+        }
+    }
+
+    fn complete(
+        mut self,
+        fault: Fault,
+        neighbour: &Neighbour,
+        costs: Vec<Contrast>,
+        size: Contrast,
+    ) -> Trial {
+        let overlap = (fault == Fault::BodyUnfinished).then(|| overlap(&mut self, neighbour));
+        self.trial(costs, Some(size), overlap)
     }
 }
 
@@ -126,22 +171,28 @@ fn leading_unfinished(bench: &mut Bench, neighbour: &Neighbour) -> Contrast {
 }
 
 /// The body behind leading code, with the method's start and with a fenced one.
-fn body_started_early(bench: &mut Bench, neighbour: &Neighbour) -> (Contrast, Contrast) {
+fn body_started_early(bench: &mut Bench, neighbour: &Neighbour, between: &[u8]) -> (Contrast, Contrast) {
     let fenced = bench.reference.fenced;
-    let (leading, body) = (LEADING.code(), neighbour.code.code());
+    let (leading, body) = (LEADING.code(), [between, &neighbour.code.code()].concat());
     let [seems, truly] = [bench.clock.start, fenced].map(|start| {
         let around = Around { leading: &leading, ..Around::default() };
         let with = bench.add(start, fenced, Around { body: &body, ..around });
-        let without = bench.add(start, fenced, around);
+        let without = bench.add(start, fenced, Around { body: between, ..around });
         difference(with, without)
     });
     (seems.less(&truly), truly)
 }
 
 /// The last part of a body before the method's end, and before one that waits for it.
-fn end_too_early(bench: &mut Bench, neighbour: &Neighbour, waiting: &'static [Step]) -> (Contrast, Contrast) {
+fn end_too_early(
+    bench: &mut Bench,
+    neighbour: &Neighbour,
+    between: &[u8],
+    waiting: &'static [Step],
+) -> (Contrast, Contrast) {
     let first = neighbour.body.code();
-    let body = [&first[..], &neighbour.code.code()].concat();
+    let body = [&first[..], &neighbour.code.code(), between].concat();
+    let first = [&first[..], between].concat();
     let fenced = bench.reference.fenced;
     let [seems, truly] = [bench.clock.end, waiting].map(|end| {
         let around = Around { following: MFENCE, ..Around::default() };

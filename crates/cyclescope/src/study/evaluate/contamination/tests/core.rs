@@ -9,6 +9,7 @@ use crate::executor::mock::{Scenario, Simulated};
 use crate::executor::{Batch, Capabilities, Executor, Sample};
 use crate::machine::Machine;
 use crate::program::Program;
+use crate::random::Random;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -26,11 +27,23 @@ pub(super) struct Habits {
     pub(super) mfence: u64,
     /// Cycles in which a store drains that the program finds in the store buffer; none if 0.
     pub(super) left_by_caller: u64,
+    /// For how many square roots since the last fence RDTSCP waits; it forgets further ones.
+    pub(super) rdtscp_roots: usize,
+    /// Readings are multiples of this.
+    pub(super) step: u64,
 }
 
 impl Default for Habits {
     fn default() -> Habits {
-        Habits { lfence_waits: true, mfence: 1, left_by_caller: 0 }
+        Habits { lfence_waits: true, mfence: 1, left_by_caller: 0, rdtscp_roots: usize::MAX, step: 1 }
+    }
+}
+
+impl Habits {
+    /// What the counter reads at the ends of this time.
+    fn read(&self, duration: u64, phases: &mut Random) -> Sample {
+        let phase = phases.bits() % self.step;
+        Sample { start: 0, end: (phase + duration) / self.step * self.step }
     }
 }
 
@@ -38,6 +51,8 @@ pub(super) struct Core {
     habits: Habits,
     /// Durations that were computed before.
     known: HashMap<(Vec<u8>, u64), u64>,
+    /// Where in a step of the counter a program begins.
+    phases: Random,
     /// Simulates what is not this core's: what it can do, and the machine around it.
     scenario: Simulated,
 }
@@ -55,10 +70,13 @@ impl Executor for Core {
         for layout in &batch.layouts {
             let call = |call: &crate::executor::Call| {
                 let program = &batch.programs[layout.code[call.place].program];
-                Sample { start: 0, end: self.duration(program, call.loop_count) }
+                self.duration(program, call.loop_count)
             };
-            let round: Vec<Sample> = layout.round.iter().map(call).collect();
-            (0..batch.rounds).for_each(|_| take(&round));
+            let durations: Vec<u64> = layout.round.iter().map(call).collect();
+            for _ in 0..batch.rounds {
+                let read = |duration: &u64| self.habits.read(*duration, &mut self.phases);
+                take(&durations.iter().map(read).collect::<Vec<_>>());
+            }
         }
         Ok(())
     }
@@ -67,13 +85,14 @@ impl Executor for Core {
 impl Core {
     pub(super) fn new(habits: Habits) -> Core {
         let scenario = Scenario { ratio: 1.0, ..Scenario::default() };
-        Core { habits, known: HashMap::new(), scenario: Simulated::new(scenario, 1) }
+        Core { habits, known: HashMap::new(), phases: Random::new(2), scenario: Simulated::new(scenario, 1) }
     }
 
     fn duration(&mut self, program: &Program, loops: u64) -> u64 {
         let key = (program.code().to_vec(), loops);
         *self.known.entry(key).or_insert_with(|| {
-            let mut flight = Flight { mfence: self.habits.mfence, ..Flight::default() };
+            let Habits { mfence, rdtscp_roots, .. } = self.habits;
+            let mut flight = Flight { mfence, rdtscp_roots, ..Flight::default() };
             if self.habits.left_by_caller > 0 {
                 let drained = flight.add(Unit::Any, self.habits.left_by_caller, Vec::new());
                 flight.accesses.push(drained);
@@ -128,6 +147,9 @@ struct Operation {
 struct Flight {
     operations: Vec<Operation>,
     mfence: u64,
+    rdtscp_roots: usize,
+    /// Square roots since the last barrier.
+    roots: Vec<usize>,
     instructions: u64,
     /// Who wrote each register last.
     writers: HashMap<Register, usize>,
@@ -158,7 +180,11 @@ impl Flight {
                 self.accesses.push(fence);
             }
             Mnemonic::Rdtsc => self.read(Vec::new()),
-            Mnemonic::Rdtscp => self.read(self.since.clone()),
+            Mnemonic::Rdtscp => {
+                let forgotten = self.roots.get(self.rdtscp_roots..).unwrap_or_default();
+                let waits_for = self.since.iter().filter(|done| !forgotten.contains(done));
+                self.read(waits_for.copied().collect());
+            }
             _ => self.ordinary(instruction),
         }
     }
@@ -167,6 +193,7 @@ impl Flight {
         let fence = self.add(Unit::Any, 1, waits_for);
         self.barrier = Some(fence);
         self.since.clear();
+        self.roots.clear();
     }
 
     fn read(&mut self, mut waits_for: Vec<usize>) {
@@ -198,11 +225,15 @@ impl Flight {
         let waits_for = reads.filter_map(|(register, _)| self.writers.get(register)).copied().collect();
         let done = self.add(unit, latency, waits_for);
         self.since.push(done);
+        if instruction.mnemonic() == Mnemonic::Sqrtsd {
+            self.roots.push(done);
+        }
         let writes = used.iter().filter(|(_, access)| *access != OpAccess::Read);
         self.writers.extend(writes.map(|(register, _)| (*register, done)));
         match memory {
             Some(OpAccess::Write) => {
-                let drain = if instruction.mnemonic() == Mnemonic::Movnti { 300 } else { 4 };
+                let whole_line = matches!(instruction.mnemonic(), Mnemonic::Movnti | Mnemonic::Movntps);
+                let drain = if whole_line { 300 } else { 4 };
                 let drained = self.add(Unit::Any, drain, vec![done]);
                 self.accesses.push(drained);
             }
