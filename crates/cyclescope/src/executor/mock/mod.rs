@@ -18,7 +18,7 @@ mod scenario;
 mod tests;
 mod timeline;
 
-pub use self::core::{CoreModel, SimulatedCore};
+pub use self::core::{Class, CoreModel, Regime, SimulatedCore};
 pub use scenario::{
     Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
 };

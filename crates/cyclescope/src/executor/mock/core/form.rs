@@ -9,8 +9,9 @@ use super::kind::{Kind, Nature};
 use super::model::CoreModel;
 use super::operands::{Operands, Slot};
 use super::ports::{LONGEST, PortSets, Work};
+use super::regime::Regime;
 use crate::random::Random;
-use iced_x86::{Instruction, Register};
+use iced_x86::{Instruction, Mnemonic, Register};
 
 /// No dependency between an input and an output.
 const NONE: u8 = u8::MAX;
@@ -28,6 +29,7 @@ pub(super) struct Outcome {
 #[derive(Debug, Clone)]
 pub(super) struct Form {
     pub(super) operands: Operands,
+    pub(super) mnemonic: Mnemonic,
     pub(super) kind: Kind,
     /// Cycles from each input to each output, by output and then input. Memory as an input counts from the arrival
     /// of what was loaded, as an output to the start of the store.
@@ -77,6 +79,7 @@ impl Form {
             store: [store, store + u8::from(random.happens(0.2))],
             load: load + u8::from(nature == Nature::General && random.happens(0.1)),
             operands,
+            mnemonic: instruction.mnemonic(),
             kind,
             compute,
             memory,
@@ -166,6 +169,11 @@ impl Form {
             Slot::Memory => Some(model.forward_latency + cell(from)? + store),
             _ => Some(cell(from)? + store),
         }
+    }
+
+    /// Whether it is of the class that a regime is about, and waits in the scheduler at all.
+    pub(super) fn is_in(&self, regime: &Regime) -> bool {
+        !self.compute.is_empty() && regime.has(self.mnemonic, self.operands.vector)
     }
 
     pub(super) fn uops(&self) -> u32 {

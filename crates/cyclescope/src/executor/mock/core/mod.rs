@@ -21,12 +21,14 @@ mod operands;
 mod pace;
 mod pipeline;
 mod ports;
+mod regime;
 mod stores;
 #[cfg(test)]
 mod tests;
 mod truth;
 
 pub use model::CoreModel;
+pub use regime::{Class, Regime};
 
 use super::instrument::Instrument;
 use super::scenario::{Mode, Scenario};

@@ -1,6 +1,7 @@
 //! The planted machine.
 
 use super::ports::{Counts, PortSets};
+use super::regime::Regime;
 use crate::random::Random;
 use iced_x86::Register;
 
@@ -51,6 +52,8 @@ pub struct CoreModel {
     pub eliminates_vectors: [bool; 3],
     /// Duration of LFENCE and similar instructions.
     pub serialize_latency: u32,
+    /// Latencies that grow where many wait, where the machine has such.
+    pub regime: Option<Regime>,
 }
 
 impl CoreModel {
@@ -80,6 +83,7 @@ impl CoreModel {
             eliminates_64: false,
             eliminates_vectors: [false; 3],
             serialize_latency: between(8, 30),
+            regime: None,
         };
         model.renamed_latency = [None, Some(0), Some(1)][random.below(3)];
         model.stack_engine = random.happens(0.8);

@@ -9,6 +9,7 @@ use super::form::Form;
 use super::kind::Kind;
 use super::model::CoreModel;
 use super::ports::Schedule;
+use super::regime::Waiting;
 use super::stores::{Found, Store, Stores};
 use iced_x86::Register;
 
@@ -19,6 +20,7 @@ pub(super) struct Pipeline {
     ready: [u32; RESOURCES],
     schedule: Schedule,
     stores: Stores,
+    waiting: Waiting,
     values: Values,
     /// How often each register was written: memory renaming knows a base register only until then.
     written: [u32; RESOURCES],
@@ -49,6 +51,7 @@ impl Pipeline {
             ready: [0; RESOURCES],
             schedule: Schedule::default(),
             stores: Stores::default(),
+            waiting: Waiting::default(),
             values: Values::default(),
             written: [0; RESOURCES],
             left: vec![0; model.window as usize],
@@ -72,6 +75,7 @@ impl Pipeline {
         });
         self.schedule.clear(&forms.sets, work);
         self.stores.clear();
+        self.waiting.clear();
         self.ready.fill(0);
         self.left.fill(0);
         self.values = body.values.clone();
@@ -104,6 +108,11 @@ impl Pipeline {
         }
         let begun = self.compute(form, issued, &mut done);
         self.finish(form, issued, begun, &mut done);
+        if let Some(regime) = model.regime.filter(|regime| form.is_in(regime)) {
+            let late = self.waiting.enter(&regime, issued, begun);
+            self.outputs.iter_mut().for_each(|output| *output += late);
+            done += late;
+        }
         // A push to the x87 stack writes its new top, a pop what the old one was below.
         if operation.stack < 0 {
             self.turn(operation.stack);

@@ -47,6 +47,11 @@ impl CoreModel {
         self.form(instruction).kind == Kind::ZeroIdiom
     }
 
+    /// Whether it is one of those whose latency grows where many of them wait.
+    pub fn is_in_regime(&self, instruction: &Instruction) -> bool {
+        self.regime.is_some_and(|regime| self.form(instruction).is_in(&regime))
+    }
+
     /// Whether it waits for the old value of an operand that it only writes.
     pub fn false_dependency(&self, instruction: &Instruction) -> bool {
         self.form(instruction).false_dependency

@@ -155,3 +155,31 @@ fn invalid_code_is_refused() {
     let recipe = Recipe { snippet: &[0x06], copies: 1, ..Recipe::empty(&clock::ALL[0]) };
     SimulatedCore::new(model(), 1).cycles(&recipe.build(), 1);
 }
+
+/// Core cycles of a fence and a chain of this many `vpaddd`.
+fn behind_a_fence(model: &CoreModel, count: usize) -> f64 {
+    cost(model, &format!("lfence{}", "; vpaddd xmm0, xmm0, xmm1".repeat(count)))
+}
+
+#[test]
+fn a_chain_of_which_many_wait_is_slower_where_that_is_planted() {
+    let regime = |class, half_cycles| {
+        let regime = Some(Regime { class, knee: 20, half_cycles });
+        CoreModel { regime, ..model() }
+    };
+    let one = cost(&model(), "vpaddd xmm0, xmm0, xmm1");
+    let cases = [
+        (regime(Class::Vector, 2), 1.0),
+        (regime(Class::Vector, 1), 0.5),
+        (regime(Class::Mnemonic(iced_x86::Mnemonic::Vpaddd), 2), 1.0),
+        (regime(Class::Mnemonic(iced_x86::Mnemonic::Vpsubd), 2), 0.0),
+        (model(), 0.0),
+    ];
+    for (model, more) in cases {
+        assert_eq!(cost(&model, "vpaddd xmm0, xmm0, xmm1"), one + more, "{:?}", model.regime);
+        let grown = |from: usize, to: usize| behind_a_fence(&model, to) - behind_a_fence(&model, from);
+        assert_eq!(grown(8, 16), 8.0 * one, "{:?}", model.regime);
+        assert_eq!(grown(48, 64), 16.0 * (one + more), "{:?}", model.regime);
+        assert_eq!(cost(&model, "imul rax, rax"), 3.0);
+    }
+}
