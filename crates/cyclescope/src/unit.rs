@@ -24,6 +24,8 @@ pub enum Unit {
     Adds,
     /// Calls of a function.
     Calls,
+    /// Instructions.
+    Instructions,
 }
 
 impl Unit {
@@ -36,6 +38,7 @@ impl Unit {
             Unit::Megahertz => "MHz",
             Unit::Adds => "additions",
             Unit::Calls => "calls",
+            Unit::Instructions => "instructions",
         }
     }
 }

@@ -5,12 +5,15 @@
 #[path = "../chains/everything.rs"]
 mod everything;
 mod planted;
+mod regimes;
 mod score;
 
 use cyclescope::asm::forms::{self, Choice, Form};
 use cyclescope::clock::Clock;
 use cyclescope::executor::mock::{CoreModel, SimulatedCore};
 use cyclescope::study::instr::experiments::effort::Effort;
+use cyclescope::study::instr::experiments::form_plan::FormPlan;
+use cyclescope::study::instr::experiments::gauge::Gauge;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::row::{Row, Status};
 use cyclescope::study::instr::survey::{Event, Known, Survey};
@@ -23,15 +26,21 @@ use std::time::Instant;
 
 /// Nothing disturbs a simulated core: two layouts say as much as many.
 const EFFORT: Effort =
-    Effort { passes: 1, layouts: 2, rounds: 1, recipes: 8, cycles: 3_000.0, decoders: false };
+    Effort { passes: 1, layouts: 2, rounds: 1, recipes: 8, cycles: 3_000.0, decoders: false, regimes: true };
 /// In an ordinary run, one form of this many is taken.
 const SAMPLE: usize = 40;
 
-/// Surveys forms on the machine of a seed.
-fn survey(seed: u64, all: &[Form]) -> Score {
+/// What a survey found.
+struct Surveyed {
+    /// Rows, with the plan of each that was measured.
+    rows: Vec<(Row, Option<FormPlan>)>,
+    gauge: Gauge,
+}
+
+/// Surveys forms on a machine.
+fn survey(model: &CoreModel, seed: u64, all: &[Form]) -> Surveyed {
     let features = everything();
     let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
-    let model = CoreModel::random(seed);
     let mut core = SimulatedCore::new(model.clone(), seed);
     let wanted: Vec<WantedForm> = all.iter().map(|form| WantedForm::from(*form)).collect();
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
@@ -46,17 +55,26 @@ fn survey(seed: u64, all: &[Form]) -> Score {
         ControlFlow::Continue(())
     };
     survey.run(&mut core, Known::default(), &mut take).expect("no fault is planted");
-    let mut score = Score::default();
-    for row in &rows {
+    let planned = |row: Row| {
         let is = |form: &Form| format!("{:?}", form.code) == row.code && form.operands() == row.operands;
         let form = all.iter().position(is).expect("a row is of a form");
-        match row.status {
-            Status::Measured => {
-                let plan = survey.plan(form).expect("what is measured has a plan");
-                score.add(row, &plan, &model, &survey.gauge);
-            }
-            Status::Skipped => score.skipped += 1,
-            Status::Failed => score.failed.push(format!("{} {}: {:?}", row.code, row.operands, row.reason)),
+        let measured = row.status == Status::Measured;
+        let plan = measured.then(|| survey.plan(form).expect("what is measured has a plan"));
+        (row, plan)
+    };
+    Surveyed { rows: rows.into_iter().map(planned).collect(), gauge: survey.gauge.clone() }
+}
+
+/// How well the survey of a machine agrees with what was planted.
+fn scored(seed: u64, all: &[Form]) -> Score {
+    let model = CoreModel::random(seed);
+    let Surveyed { rows, gauge } = survey(&model, seed, all);
+    let mut score = Score::default();
+    for (row, plan) in &rows {
+        match (row.status, plan) {
+            (Status::Measured, Some(plan)) => score.add(row, plan, &model, &gauge),
+            (Status::Skipped, _) => score.skipped += 1,
+            _ => score.failed.push(format!("{} {}: {:?}", row.code, row.operands, row.reason)),
         }
     }
     score
@@ -72,7 +90,7 @@ fn sample(seed: u64, every: usize) -> Vec<Form> {
 fn check(seed: u64, every: usize) {
     let start = Instant::now();
     let forms = sample(seed, every);
-    let score = survey(seed, &forms);
+    let score = scored(seed, &forms);
     println!(
         "machine {seed}, {} forms in {:.1} s: {}",
         forms.len(),

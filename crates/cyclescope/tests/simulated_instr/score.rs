@@ -87,6 +87,9 @@ impl Score {
         let before = self.wrong.len() + self.wrong_exact.len();
         self.throughput(row, plan, model);
         for latency in &row.latency {
+            if let Some(regimes) = &latency.regimes {
+                self.wrong.push(format!("{}: {} to {}: {regimes:?}", name(row), latency.from, latency.to));
+            }
             match latency.variant.as_deref() {
                 Some("false dependency" | "partial write") => {}
                 // Where memory is renamed, the model tells what is not.

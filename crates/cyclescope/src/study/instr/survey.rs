@@ -124,7 +124,8 @@ impl<'a> Survey<'a> {
     ) -> Result<Survey<'a>, RunError> {
         let timer = timing.timer();
         let SurveySettings { effort, seed, confidence } = settings;
-        let gauge = Gauge::measure(&timer, executor, features, &mut Random::new(mix(seed, 1)))?;
+        let gauge =
+            Gauge::measure(&timer, executor, features, effort.regimes, &mut Random::new(mix(seed, 1)))?;
         let capabilities = executor.capabilities().clone();
         Ok(Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
     }

@@ -17,13 +17,30 @@ pub struct Effort {
     pub cycles: f64,
     /// Whether the rate from the decoders is measured too.
     pub decoders: bool,
+    /// Whether chains are compared with short ones behind a fence.
+    #[serde(default)]
+    pub regimes: bool,
 }
 
 impl Effort {
     /// The usual.
-    pub const FULL: Effort =
-        Effort { passes: 2, layouts: 6, rounds: 3, recipes: 6, cycles: 10_000.0, decoders: true };
+    pub const FULL: Effort = Effort {
+        passes: 2,
+        layouts: 6,
+        rounds: 3,
+        recipes: 6,
+        cycles: 10_000.0,
+        decoders: true,
+        regimes: true,
+    };
     /// Quick.
-    pub const QUICK: Effort =
-        Effort { passes: 1, layouts: 3, rounds: 2, recipes: 3, cycles: 4_000.0, decoders: false };
+    pub const QUICK: Effort = Effort {
+        passes: 1,
+        layouts: 3,
+        rounds: 2,
+        recipes: 3,
+        cycles: 4_000.0,
+        decoders: false,
+        regimes: false,
+    };
 }

@@ -9,19 +9,22 @@
 //! - memory to general registers: what a load costs from its address, as in a chain of pointers;
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
+use super::fence::Turns;
 use super::modes::usual;
 use super::program_reading::ProgramReading;
+use super::regimes::{Fenced, LongChain, Verdict};
 use super::timing::{Size, Surroundings, Timed, Timer};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
+use crate::program::World;
 use crate::random::Random;
 use crate::snippet::Snippet;
 use crate::study::instr::bodies::links::{self, LOADS, Link, LinkAddress, STORES, computed_copy};
 use crate::study::instr::bodies::route::STEADY;
 use crate::study::instr::forms::operands::{Bank, encode};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns of a cycle in a body.
 const TURNS: usize = 48;
@@ -56,6 +59,8 @@ pub struct Cost {
 pub struct Gauge {
     costs: BTreeMap<Link, Cost>,
     slot: f64,
+    /// Links that cost the same in a short chain behind a fence.
+    steady: BTreeSet<Link>,
 }
 
 /// A general register by number, an address in R14.
@@ -123,20 +128,27 @@ impl Cycle {
 }
 
 impl Gauge {
-    /// Measures all links that the CPU has.
+    /// Measures all links that the CPU has, and where `regimes` is asked for, whether they cost the same in short
+    /// chains.
     pub(crate) fn measure(
         timer: &Timer,
         executor: &mut dyn Executor,
         features: &Features,
+        regimes: bool,
         random: &mut Random,
     ) -> Result<Gauge, RunError> {
         let mut gauge = Gauge::default();
         let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
-        let mut time = |cycles: &[Cycle]| time(timer, executor, cycles, random);
+        let mut timed: Vec<f64> = Vec::new();
+        let mut time = |cycles: &[Cycle]| {
+            let costs = time(timer, executor, cycles, random)?;
+            timed.extend(&costs);
+            Ok::<_, RunError>(costs)
+        };
         // One byte would be so dense that buffers of decoded instructions can't keep up.
         let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
         let nop = Cycle { links: Vec::new(), body: vec![nop; NOPS] };
-        gauge.slot = time(&[nop])?[0] / NOPS as f64;
+        gauge.slot = time(std::slice::from_ref(&nop))?[0] / NOPS as f64;
         let selects: Vec<[Link; 2]> =
             links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
         let mut known: Vec<Vec<Link>> = vec![
@@ -197,7 +209,41 @@ impl Gauge {
             let back: f64 = cycle.links[1..].iter().map(|link| gauge.of(*link)).sum();
             gauge.set(cycle.links[0], cycles - back);
         }
+        if regimes {
+            let cycles: Vec<&Cycle> =
+                std::iter::once(&nop).chain(&known).chain(&pairs).chain(&threes).chain(&loads).collect();
+            let cycles: Vec<(&Cycle, f64)> = cycles.into_iter().zip(timed).collect();
+            gauge.compare(timer, executor, &cycles, random)?;
+        }
         Ok(gauge)
+    }
+
+    /// Compares cycles with short chains of them behind a fence: where these cost the same, all links are steady.
+    fn compare(
+        &mut self,
+        timer: &Timer,
+        executor: &mut dyn Executor,
+        cycles: &[(&Cycle, f64)],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let init = init();
+        for (cycle, cost) in cycles.iter().filter(|(cycle, _)| !cycle.links.is_empty()) {
+            let period = encode(&cycle.body).expect("links can be encoded");
+            let (world, surroundings) = surroundings(&period, &init);
+            let Some(turns) = Turns::of(&period, 1) else { continue };
+            let chain = LongChain { turns, init: &init, world, cycles: &[*cost; 2] };
+            let mut fenced = Fenced { timer, surroundings, executor: &mut *executor, random: &mut *random };
+            let slopes = fenced.screen(&[&chain])?.remove(0);
+            if chain.verdict(&slopes) == Verdict::Alike {
+                self.steady.extend(&cycle.links);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether these links cost the same in short chains, as far as is known.
+    pub(crate) fn is_steady(&self, links: &[Link]) -> bool {
+        links.iter().all(|link| self.steady.contains(link))
     }
 
     /// Shares the cost of a cycle within one class evenly; certain where each takes one cycle.
@@ -240,7 +286,7 @@ impl Gauge {
     #[cfg(test)]
     pub(in crate::study::instr) fn of_ones(links: &[Link]) -> Gauge {
         let cost = Cost { cycles: 1.0, certain: true };
-        Gauge { costs: links.iter().map(|link| (*link, cost)).collect(), slot: 0.2 }
+        Gauge { costs: links.iter().map(|link| (*link, cost)).collect(), slot: 0.2, ..Gauge::default() }
     }
 
     /// Takes what links cost in an earlier part of the same survey: its rows follow one convention.
@@ -259,13 +305,8 @@ impl Gauge {
     }
 }
 
-/// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.
-fn time(
-    timer: &Timer,
-    executor: &mut dyn Executor,
-    cycles: &[Cycle],
-    random: &mut Random,
-) -> Result<Vec<f64>, RunError> {
+/// What runs before a cycle.
+fn init() -> Vec<u8> {
     let address = Register::RAX + u32::from(ADDRESS);
     let mut init = vec![
         Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D).expect("two registers"),
@@ -273,13 +314,27 @@ fn time(
     ];
     init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
     init.extend(computed_copy(Register::RAX + u32::from(SECOND_ADDRESS), address));
-    let init = encode(&init).expect("plain instructions");
+    encode(&init).expect("plain instructions")
+}
+
+/// What a cycle's program needs around it.
+fn surroundings(period: &[u8], init: &[u8]) -> (World, Surroundings) {
+    let world = Snippet::new(period.to_vec(), init.to_vec(), "").outline(true).world;
+    (world, Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() })
+}
+
+/// Core cycles of one turn of each cycle: what most of its layouts say, of several sweeps over all cycles.
+fn time(
+    timer: &Timer,
+    executor: &mut dyn Executor,
+    cycles: &[Cycle],
+    random: &mut Random,
+) -> Result<Vec<f64>, RunError> {
+    let init = init();
     // Each by itself: wide vector units rest while narrower code runs.
     let program = |cycle: &Cycle| {
         let period = encode(&cycle.body).expect("links can be encoded");
-        let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
-        let surroundings =
-            Surroundings { touches_memory: true, vectors: world.vectors, ..Surroundings::default() };
+        let (world, surroundings) = surroundings(&period, &init);
         let program = timer.program(world, &init, &period, TURNS);
         (Timed { program, copies: TURNS, loops: LOOPS }, surroundings)
     };

@@ -4,6 +4,7 @@ use super::effort::Effort;
 use super::experiment::{BOUND_SHARE, Experiment, Meaning, Way};
 use super::form_plan::FormPlan;
 use super::program_reading::{ProgramReading, about};
+use super::regimes;
 use super::timing::{Size, Timed, Timer, Timing};
 use crate::error::RunError;
 use crate::executor::Executor;
@@ -86,6 +87,9 @@ impl Measurement<'_> {
         self.measure_again(executor, &mut readings, random)?;
         if self.effort.decoders && self.plan.rate(&readings) < DECODED_BELOW {
             self.decode(executor, &mut readings, random)?;
+        }
+        if self.effort.regimes {
+            regimes::look(self.timer, self.plan, executor, &mut readings, random)?;
         }
         Ok(readings)
     }

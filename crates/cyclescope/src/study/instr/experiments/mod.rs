@@ -3,10 +3,13 @@
 pub(crate) mod branch;
 pub mod effort;
 pub mod experiment;
+mod fence;
 pub mod form_plan;
 pub mod gauge;
 pub(in crate::study::instr) mod measurement;
 pub(crate) mod modes;
 pub mod program_reading;
+pub mod regime_reading;
+pub(crate) mod regimes;
 pub mod ring_0;
 pub(crate) mod timing;

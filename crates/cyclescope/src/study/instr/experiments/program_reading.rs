@@ -1,6 +1,7 @@
 //! The readings of one program: what each of its layouts came to.
 
 use super::experiment::Way;
+use super::regime_reading::RegimeReading;
 use super::timing::Timing;
 use crate::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ pub struct ProgramReading {
     /// With the first experiment, the rate of its instances from the decoders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decoded: Vec<f64>,
+    /// Short chains behind a fence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regimes: Option<RegimeReading>,
 }
 
 impl ProgramReading {

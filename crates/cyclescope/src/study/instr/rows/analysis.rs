@@ -1,6 +1,7 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::row::{Bound, Latency, Row, Status, Throughput, Variant};
+use super::regimes::regimes;
+use super::row::{Bound, Latency, Regimes, Row, Status, Throughput, Variant};
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
@@ -208,7 +209,15 @@ impl Analysis<'_> {
             let costs = passes.iter().filter_map(of).collect();
             row.caveats.extend(self.disagreement(costs, &what));
         }
-        row.latency.extend(found.into_iter().map(|(latency, ..)| latency));
+        row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
+            // Where the chain was quicker in another way, its own two figures are none of the latency's.
+            let same = |regimes: &Regimes| {
+                let saturated = regimes.saturated.value.unwrap_or(f64::NAN);
+                (saturated - cycles(&latency)).abs() <= SAME_CYCLES
+            };
+            latency.regimes = self.regimes(passes, index).filter(same);
+            latency
+        }));
         headlines(&mut row.latency);
     }
 
@@ -247,6 +256,15 @@ impl Analysis<'_> {
         Some((least.0.clone(), least.1, raw))
     }
 
+    /// The two latencies of an experiment's chain, where it has two.
+    fn regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<Regimes> {
+        let Meaning::Latency { links, .. } = &self.plan.experiments[index].meaning else { return None };
+        let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
+        // Where links are quicker too, nobody can tell whose the difference is.
+        let less = self.gauge.sum(links).filter(|_| self.gauge.is_steady(links))?.cycles;
+        regimes(&readings, less, self.confidence)
+    }
+
     /// The latency by a chain that takes `raw`, whether its links are certain, and the whole chain's cost.
     fn chained(&self, meaning: &Meaning, raw: Interval) -> Option<(Latency, bool, f64)> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
@@ -271,6 +289,7 @@ impl Analysis<'_> {
             bound: if certain { Bound::Exact } else { Bound::Sum },
             variant: variant.clone(),
             chain: format!("{turn}{subtracted}"),
+            regimes: None,
         };
         Some((latency, certain, raw.value))
     }
@@ -331,6 +350,7 @@ impl Analysis<'_> {
                 bound: Bound::Exact,
                 variant: Some(variant.to_string()),
                 chain: Listing::from_bytes(&experiment.period).text().replace('\n', "; "),
+                regimes: None,
             });
         }
     }

@@ -10,6 +10,7 @@ use crate::study::instr::experiments::form_plan::FormPlan;
 use crate::study::instr::experiments::gauge::Gauge;
 use crate::study::instr::experiments::modes::{lowest, usual};
 use crate::study::instr::experiments::program_reading::ProgramReading;
+use crate::study::instr::experiments::regime_reading::RegimeReading;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -35,6 +36,15 @@ pub struct Spread {
     pub median: f64,
     /// The highest.
     pub max: f64,
+}
+
+/// A short chain behind a fence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Length {
+    /// Its instructions.
+    pub instructions: u32,
+    /// Core cycles with the fence and the loop, in the median of layouts and passes.
+    pub cycles: f64,
 }
 
 /// One program.
@@ -64,6 +74,8 @@ pub struct Trial {
     pub bent: u32,
     /// Layouts without a round to go by: the clock moved, the ruler was slow, or wide units slept.
     pub void: u32,
+    /// Short chains behind a fence, by length, where a turn of them takes another time.
+    pub curve: Vec<Length>,
     /// The estimate, links subtracted; null where there is none.
     pub cost: Option<f64>,
     /// Whether the row's number comes from here.
@@ -102,6 +114,7 @@ pub fn explain(
                 trials.push(rated(trial, best == Some(index), first_look));
             }
             Meaning::Latency { .. } => {
+                let trial = Trial { curve: curve(&readings), ..trial };
                 trials.push(explained.chained(trial, meaning, values, raw));
                 trials.extend(explained.again(index, &readings));
             }
@@ -210,6 +223,7 @@ fn empty(experiment: &Experiment) -> Trial {
         passes: Vec::new(),
         bent: 0,
         void: 0,
+        curve: Vec::new(),
         cost: None,
         taken: false,
         why: String::new(),
@@ -225,6 +239,20 @@ fn spread(cycles: &[f64]) -> Option<Spread> {
     known.sort_by(f64::total_cmp);
     let (min, max) = (*known.first()?, *known.last()?);
     Some(Spread { layouts: known.len(), min, median: median(&mut known), max })
+}
+
+/// What short chains took, of all passes that looked.
+fn curve(readings: &[&ProgramReading]) -> Vec<Length> {
+    let curves: Vec<&RegimeReading> =
+        readings.iter().filter_map(|one| one.regimes.as_ref()).filter(|one| !one.turns.is_empty()).collect();
+    let Some(first) = curves.first() else { return Vec::new() };
+    let layouts = || curves.iter().flat_map(|reading| &reading.curve);
+    let length = |(at, turns): (usize, &u32)| {
+        let mut cycles: Vec<f64> = layouts().filter_map(|layout| *layout.get(at)?).collect();
+        let instructions = turns * first.instructions;
+        (!cycles.is_empty()).then(|| Length { instructions, cycles: median(&mut cycles) })
+    };
+    first.turns.iter().enumerate().filter_map(length).collect()
 }
 
 /// The program whose rate the row has: of those with its recipe the fastest.

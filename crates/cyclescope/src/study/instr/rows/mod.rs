@@ -3,5 +3,6 @@
 pub(crate) mod analysis;
 pub mod explanation;
 pub(crate) mod extremes;
+mod regimes;
 pub mod row;
 pub mod table;

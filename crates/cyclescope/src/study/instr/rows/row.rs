@@ -48,6 +48,21 @@ pub struct Latency {
     pub variant: Option<String>,
     /// One turn of the chain as assembly, statements separated by `; `, and what was subtracted.
     pub chain: String,
+    /// Where short chains in an empty scheduler have another latency than `cost`; null where they have the same, and where
+    /// nobody looked.
+    #[serde(default)]
+    pub regimes: Option<Regimes>,
+}
+
+/// The two latencies of a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Regimes {
+    /// Core cycles in a short chain, which finds the scheduler empty.
+    pub fresh: Quantity,
+    /// Core cycles in a long chain, of which a scheduler's worth of instructions waits.
+    pub saturated: Quantity,
+    /// Instructions of the chain, links among them, from which on the second holds.
+    pub knee: Quantity,
 }
 
 /// A reciprocal throughput.

@@ -142,6 +142,7 @@ pub(in crate::study::instr) mod tests {
             bound,
             variant: None,
             chain: format!("{from} to {to}"),
+            regimes: None,
         }
     }
 

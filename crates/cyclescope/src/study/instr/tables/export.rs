@@ -6,7 +6,7 @@ use crate::study::instr::rows::row::{Bound, Latency, Row, Status};
 use serde::Serialize;
 use std::io::{self, Write};
 
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 28] = [
     "code",
     "mnemonic",
     "operands",
@@ -26,6 +26,15 @@ const COLUMNS: [&str; 19] = [
     "rthroughput_high",
     "tags",
     "caveats",
+    "fresh_cycles",
+    "fresh_low",
+    "fresh_high",
+    "saturated_cycles",
+    "saturated_low",
+    "saturated_high",
+    "knee_instructions",
+    "knee_low",
+    "knee_high",
 ];
 
 /// Writes a line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency
@@ -48,6 +57,10 @@ fn record(row: &Row, latency: Option<&Latency>) -> [String; COLUMNS.len()] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let [value, low, high] = figures(latency.map(|latency| &latency.cost));
     let [rate, rate_low, rate_high] = figures(row.throughput.as_ref().map(|throughput| &throughput.cost));
+    let regimes = latency.and_then(|latency| latency.regimes.as_ref());
+    let [fresh, fresh_low, fresh_high] = figures(regimes.map(|regimes| &regimes.fresh));
+    let [saturated, saturated_low, saturated_high] = figures(regimes.map(|regimes| &regimes.saturated));
+    let [knee, knee_low, knee_high] = figures(regimes.map(|regimes| &regimes.knee));
     let caveats: Vec<String> = row.caveats.iter().map(|caveat| name(caveat.code)).collect();
     let status = match row.status {
         Status::Measured => "measured",
@@ -74,6 +87,15 @@ fn record(row: &Row, latency: Option<&Latency>) -> [String; COLUMNS.len()] {
         rate_high,
         row.tags.join(" "),
         caveats.join(" "),
+        fresh,
+        fresh_low,
+        fresh_high,
+        saturated,
+        saturated_low,
+        saturated_high,
+        knee,
+        knee_low,
+        knee_high,
     ]
 }
 
