@@ -7,8 +7,8 @@ use crate::output::{Output, WIDTH, wrapped};
 use crate::page::Page;
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
-use cyclescope::study::instr::rows::explanation::{Spread, Trial, explain};
-use cyclescope::study::instr::rows::row::Row;
+use cyclescope::study::instr::rows::explanation::{Length, Spread, Trial, explain};
+use cyclescope::study::instr::rows::row::{Regimes, Row};
 use cyclescope::study::instr::survey::{Outcome, Survey};
 use serde::Serialize;
 
@@ -74,6 +74,15 @@ fn print(row: &Row, trials: &[Trial], output: &mut Output) -> Result<(), Failure
         let variant = latency.variant.as_ref().map_or(String::new(), |variant| format!(", {variant}"));
         let cost = format!("{}{}", sign(latency.bound), quantity(&latency.cost));
         page.row("latency", &format!("{}→{} {cost} core cycles{variant}", latency.from, latency.to))?;
+        if let Some(Regimes { fresh, saturated, knee }) = &latency.regimes {
+            let text = format!(
+                "{} in a short chain, {} in a long one, from {} instructions on",
+                quantity(fresh),
+                quantity(saturated),
+                quantity(knee)
+            );
+            page.row("", &text)?;
+        }
     }
     if !row.tags.is_empty() {
         page.row("tags", &row.tags.join(", "))?;
@@ -121,6 +130,12 @@ fn print_trial(trial: &Trial, page: &mut Page) -> Result<(), Failure> {
             trial.bent, trial.void
         );
         page.row("  left out", &text)?;
+    }
+    if !trial.curve.is_empty() {
+        let one = |length: &Length| format!("{} {:.1}", length.instructions, length.cycles);
+        let lengths: Vec<String> = trial.curve.iter().map(one).collect();
+        let text = format!("core cycles by instructions: {}", lengths.join(", "));
+        page.row("  behind a fence", &text)?;
     }
     page.row(if trial.taken { "  taken" } else { "  not taken" }, &trial.why)
 }

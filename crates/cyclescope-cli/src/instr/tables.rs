@@ -74,6 +74,11 @@ fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {
     if has(Bound::Upper) {
         note(page, "≤: an upper bound.")?;
     }
+    if shown.iter().any(|row| headlines(row).any(|latency| latency.regimes.is_some())) {
+        let text = "a…b: a in a short chain, which finds room in the scheduler, b in a long one; --explain shows \
+                    at how many instructions.";
+        note(page, text)?;
+    }
     Ok(())
 }
 
@@ -86,7 +91,10 @@ pub fn name(row: &Row) -> String {
 fn latency(row: &Row) -> String {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for latency in headlines(row) {
-        let number = format!("{}{}", sign(latency.bound), short(latency.cost.value.unwrap_or_default()));
+        let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
+        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
+        let cost = short(latency.cost.value.unwrap_or_default());
+        let number = format!("{}{fresh}{cost}", sign(latency.bound));
         let pair = format!("{}→{}", latency.from, latency.to);
         match groups.iter_mut().find(|(known, _)| *known == number) {
             Some((_, pairs)) => pairs.push(pair),
