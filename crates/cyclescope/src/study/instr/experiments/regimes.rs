@@ -31,13 +31,14 @@ const SCREENING: [usize; 2] = [8, 24];
 const LENGTHS: [usize; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
 /// How often a difference has to be found before it is believed.
 const TIMES: usize = 2;
-/// Layouts and rounds of a screening, and how often more of them are taken where they do not tell.
-const SCREENED: Size = Size { layouts: 3, warm_up: 1, rounds: 2 };
+/// Layouts and rounds of a screening, and how often more of them are taken where they do not tell. Of three rounds one may
+/// be disturbed.
+const SCREENED: Size = Size { layouts: 3, warm_up: 1, rounds: 3 };
 const LOOKS: usize = 3;
 /// Chains are alike where short ones are quicker by no more than so many times the least that counts.
 const ALIKE: f64 = 2.5;
 /// Layouts and rounds of a curve.
-const DRAWN: Size = Size { layouts: 4, warm_up: 1, rounds: 2 };
+const DRAWN: Size = Size { layouts: 4, warm_up: 1, rounds: 3 };
 /// Core cycles of a program's longest call, about.
 const CYCLES: f64 = 5_000.0;
 /// A turn whose instructions take longer than this many core cycles each is slow.
