@@ -283,7 +283,7 @@ mod tests {
         let arguments = ["fruit", "pear", "--quick", "--out", &path("out"), "--evidence", &path("evidence")];
         let (info, common, args) = parsed(&arguments).unwrap().unwrap();
         if let Err(refused) = (common.offer().check)(&run::machine(&common).unwrap()) {
-            return println!("skipped: {refused}");
+            return cyclescope_skipped::skipped(refused);
         }
         let code = plain(&info, &common, &args, &mut Output::new(false)).unwrap();
         let file = std::fs::read_to_string(path("out")).unwrap();

@@ -69,7 +69,7 @@ fn quantities_have_an_interval_around_the_value() {
     let doctor: Value = serde_json::from_str(text.lines().nth(1).expect("two lines")).expect("JSON");
     let core = &doctor["core"]["value"];
     if core.is_null() {
-        eprintln!("skipped: no code can be measured here: {}", doctor["core"]["why"]);
+        cyclescope_skipped::skipped(format_args!("no code can be measured here: {}", doctor["core"]["why"]));
         return;
     }
     for (name, unit) in [("core_clock", "MHz"), ("per_core_cycle", "tsc_ticks"), ("imul_latency", "adds")] {

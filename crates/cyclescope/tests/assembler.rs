@@ -137,7 +137,7 @@ fn gnu_as_means_the_same() {
         codes.push(form.code);
     }
     let Some(theirs) = gnu_as(&texts) else {
-        println!("skipped: GNU as and objcopy are not on PATH");
+        cyclescope_skipped::skipped("GNU as and objcopy are not on PATH");
         return;
     };
     let (mut agree, mut identical, mut refused, mut wrong) = (0, 0, Vec::new(), Vec::new());

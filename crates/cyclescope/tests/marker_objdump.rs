@@ -29,7 +29,7 @@ fn shown(sections: &BTreeSet<String>) -> Option<BTreeMap<u64, Shown>> {
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped: objdump of binutils does not run here: {error}");
+            cyclescope_skipped::skipped(format_args!("objdump of binutils does not run here: {error}"));
             return None;
         }
     };
@@ -121,7 +121,9 @@ fn the_objects_came_from_the_compiler() {
     let folder = env!("OUT_DIR");
     let files = match std::fs::read_dir(folder) {
         Ok(files) => files,
-        Err(error) => return eprintln!("skipped: the build's folder {folder} is gone: {error}"),
+        Err(error) => {
+            return cyclescope_skipped::skipped(format_args!("the build's folder {folder} is gone: {error}"));
+        }
     };
     let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
     let designs = Compiled::built();

@@ -1,6 +1,6 @@
 //! How a run ends that does not come to its own end, and what it leaves: nothing.
 
-use crate::support::{answer, cyclescope, folder, has};
+use crate::support::{answer, cyclescope, folder, has_for_part};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -118,7 +118,7 @@ fn interrupted_compilers_and_assemblers_leave_no_files() {
     let compile = ["--c", file.to_str().expect("text")];
     let assemble = ["--assembler", "as", &macros];
     for (tool, arguments) in [("cc", &compile[..]), ("as", &assemble[..])] {
-        if !has(tool) {
+        if !has_for_part(tool) {
             continue;
         }
         for signal in [libc::SIGINT, libc::SIGTERM] {

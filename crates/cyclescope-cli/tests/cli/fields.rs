@@ -3,7 +3,7 @@
 //! `fields.txt` has a line for each: kind, path and types, with `[]` for the elements of a list and `{}` for those of a
 //! map whose names, such as `00000007.0`, are a machine's own. `?` marks a field that some objects do not have. Fields may be added; `cargo test -- --ignored write_the_fields` writes the file anew.
 
-use crate::support::{answer, cyclescope, folder, has};
+use crate::support::{answer, cyclescope, folder, has_for_part};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -103,7 +103,7 @@ fn printed() -> Vec<Value> {
     print(&["run", "--clock", "list"]);
     FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));
     print(&["replay", &path("run")]);
-    let methods = ["--clock", "lfence-rdtsc,rdtscp-lfence", "--ensembles", "12", "--samples", "200"];
+    let methods = ["--clock", "lfence-rdtsc,lfence-rdtsc-lfence", "--ensembles", "12", "--samples", "200"];
     print(&[&["evaluate", "--quick", "--series", "--evidence", &path("evaluate")], &methods[..]].concat());
     print(&["replay", &path("evaluate")]);
     let forms = ["add r64, r64", "mov r64, m64", "vmovntdq m128, xmm", "hlt"];
@@ -115,7 +115,7 @@ fn printed() -> Vec<Value> {
     print(&["marker", "--list"]);
     print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
     print(&["replay", &path("marker")]);
-    if has("cc") {
+    if has_for_part("cc") {
         print(&["run", "--quick", "--c", &path("code.c")]);
     }
     lines

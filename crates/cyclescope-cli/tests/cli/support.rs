@@ -61,17 +61,51 @@ pub fn refused(arguments: &[&str], code: i32) -> Value {
     line
 }
 
-/// The best of some measurements, as a cost: other programs only make it longer.
-pub fn cost(arguments: &[&str]) -> f64 {
-    let costs = (0..3).filter_map(|_| measured(arguments)["cost"]["value"].as_f64());
-    costs.min_by(f64::total_cmp).expect("a number in one of three measurements")
+/// Measurements that may all be too noisy on a busy machine before nothing can be said.
+const ATTEMPTS: usize = 5;
+
+/// The first of some measurements that is as precise as was asked for. Where none is, says that the test leaves out what needs it.
+#[track_caller]
+pub fn number(arguments: &[&str]) -> Option<Value> {
+    let measure = || answer(cyclescope(&["run", "--json"]).args(arguments));
+    let found = (0..ATTEMPTS).map(|_| measure()).find(|answer| {
+        assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
+        answer.code == Some(0)
+    });
+    let found = found.map(|answer| serde_json::from_str(&answer.stdout).expect("JSON"));
+    if found.is_none() {
+        cyclescope_skipped::left_out(format_args!("too noisy in {ATTEMPTS} measurements: {arguments:?}"));
+    }
+    found
+}
+
+/// The value of a quantity, and half the width of its interval.
+pub fn value(quantity: &Value) -> [f64; 2] {
+    let [value, low, high] = ["value", "low", "high"].map(|part| quantity[part].as_f64().expect("a number"));
+    [value, (high - low) / 2.0]
+}
+
+/// Whether a tool is installed.
+fn installed(tool: &str) -> bool {
+    std::process::Command::new(tool).arg("--version").output().is_ok()
 }
 
 /// Whether a tool is installed; if not, says that the test is skipped.
+#[track_caller]
 pub fn has(tool: &str) -> bool {
-    let found = std::process::Command::new(tool).arg("--version").output().is_ok();
+    let found = installed(tool);
     if !found {
-        println!("skipped: {tool} is not installed");
+        cyclescope_skipped::skipped(format_args!("{tool} is not installed"));
+    }
+    found
+}
+
+/// Whether a tool is installed; if not, says that the test leaves out what needs it.
+#[track_caller]
+pub fn has_for_part(tool: &str) -> bool {
+    let found = installed(tool);
+    if !found {
+        cyclescope_skipped::left_out(format_args!("{tool} is not installed"));
     }
     found
 }

@@ -212,17 +212,17 @@ mod tests {
         let machine = Machine::detect();
         let clock = match capabilities(&machine).default_clock(&machine) {
             Ok(clock) => clock,
-            Err(refused) => return eprintln!("skipped: {refused}"),
+            Err(refused) => return cyclescope_skipped::skipped(refused),
         };
         let cpu = machine.target_cpu() as usize;
         let mut user = match User::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
             Ok(user) => user,
-            Err(error) => return eprintln!("skipped: {error}"),
+            Err(error) => return cyclescope_skipped::skipped(error),
         };
         let known = Known { tsc: &machine.tsc, study: None, core: None };
         let how = Watch::new(clock, known, Duration::from_millis(50), 1);
         match watch(&mut user, &how) {
-            Err(why) => eprintln!("skipped: {why}"),
+            Err(why) => cyclescope_skipped::skipped(why),
             Ok(found) => {
                 let [lowest, middle, highest] = found.raw_per_cycle;
                 assert!(0.0 < lowest && lowest <= middle && middle <= highest, "{found:?}");

@@ -42,7 +42,7 @@ mod tests {
     fn what_the_default_opens_says_what_was_said_before() {
         let machine = Machine::detect();
         if let Err(refused) = (DEFAULT.check)(&machine) {
-            return eprintln!("skipped: {refused}");
+            return cyclescope_skipped::skipped(refused);
         }
         let opened = (DEFAULT.open)(&machine, &OpenOptions::default()).expect("a worker");
         assert_eq!(opened.capabilities(), &(DEFAULT.capabilities)(&machine));

@@ -315,7 +315,7 @@ mod tests {
             Ok(found) => {
                 assert!(found.low.0 <= found.hertz.0 && found.hertz.0 <= found.high.0 && found.low.0 > 1e8)
             }
-            Err(refused) => eprintln!("skipped: {refused}"),
+            Err(refused) => cyclescope_skipped::skipped(refused),
         }
     }
 }

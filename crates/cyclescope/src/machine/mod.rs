@@ -219,7 +219,7 @@ mod tests {
             worked
         });
         if !worked.join().unwrap() {
-            eprintln!("skipped: the system can't forbid the instruction");
+            cyclescope_skipped::skipped("the system can't forbid the instruction");
         }
     }
 

@@ -91,7 +91,7 @@ mod tests {
     fn time_goes_forward_and_aux_names_an_online_cpu() {
         let machine = Machine::detect();
         if machine.tsc.require().is_err() || !machine.features.rdtscp() {
-            eprintln!("skipped: no RDTSCP here");
+            cyclescope_skipped::skipped("no RDTSCP here");
             return;
         }
         // SAFETY: both conditions were checked above.

@@ -106,7 +106,7 @@ mod tests {
         let machine = Machine::detect();
         let counters = Counters::detect(&machine.features, &Files::system());
         match TscStudy::measure(&machine, &counters, Duration::from_millis(20)) {
-            Err(refused) => eprintln!("skipped: {refused}"),
+            Err(refused) => cyclescope_skipped::skipped(refused),
             Ok(study) => {
                 assert!(
                     study.steps.iter().all(|found| found.step.known().is_none_or(|step| step.ticks >= 1.0))

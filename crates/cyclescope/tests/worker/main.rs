@@ -8,7 +8,7 @@ mod support;
 use support::*;
 
 #[test]
-fn imul_takes_three_times_as_long_as_add() {
+fn imul_takes_as_long_as_in_the_ruler() {
     let mut user = spawn();
     assert_measures(&mut user, "nothing");
 }

@@ -195,7 +195,7 @@ fn both_sides_of_the_interface_agree() {
     let printed = match built {
         Err(error) => {
             std::fs::remove_dir_all(&folder).unwrap();
-            return eprintln!("skipped: cc doesn't run: {error}");
+            return cyclescope_skipped::skipped(format_args!("cc doesn't run: {error}"));
         }
         Ok(built) => {
             assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));

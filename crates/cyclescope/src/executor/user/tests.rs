@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
 use crate::error::RunError;
 use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use crate::machine::Machine;
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
 use std::mem::offset_of;
@@ -19,7 +20,8 @@ pub(super) fn spawn() -> User {
 }
 
 pub(super) fn once(snippet: &[u8]) -> Program {
-    let clock = Clock::named("rdtscp-lfence").expect("the clock exists");
+    // It needs nothing but x86-64: LFENCE is part of SSE2.
+    let clock = Clock::named("lfence-rdtsc-lfence").expect("the clock exists");
     Recipe { snippet, copies: 1, ..Recipe::empty(clock) }.build()
 }
 
@@ -108,7 +110,7 @@ fn flags_do_not_outlive_a_call() {
 #[test]
 fn segment_bases_do_not_outlive_a_call() {
     if !super::process::has_fsgsbase() {
-        eprintln!("skipped: user code cannot set segment bases here");
+        cyclescope_skipped::skipped("user code cannot set segment bases here");
         return;
     }
     for (write, read) in [(0xd0, 0xc0), (0xd8, 0xc8)] {
@@ -123,7 +125,7 @@ fn segment_bases_do_not_outlive_a_call() {
 #[test]
 fn upper_vector_parts_do_not_outlive_a_call() {
     if !std::is_x86_feature_detected!("avx2") {
-        eprintln!("skipped: no AVX2");
+        cyclescope_skipped::skipped("no AVX2");
         return;
     }
     // vpcmpeqd ymm0, ymm0, ymm0
@@ -146,6 +148,9 @@ fn a_fault_on_the_signal_stack_is_reported() {
 
 #[test]
 fn code_runs_on_the_cpu_that_was_asked_for() {
+    if !Machine::detect().features.rdtscp() {
+        return cyclescope_skipped::skipped("no RDTSCP to ask the CPU's number by");
+    }
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     for cpu in (0..1024).filter(|cpu| allowed.is_set(*cpu)).take(4) {
         // rdtscp; and ecx, 0xfff; cmp ecx, cpu; je +2; ud2: Linux keeps the number in TSC_AUX

@@ -147,7 +147,7 @@ fn disagreements_about_the_rate_are_found() {
     let machine = Machine::detect();
     let counters = Counters::detect(&machine.features, &Files::system());
     let Ok(mut study) = TscStudy::measure(&machine, &counters, Duration::from_millis(10)) else {
-        eprintln!("skipped: the TSC can't be read here");
+        cyclescope_skipped::skipped("the TSC can't be read here");
         return;
     };
     let find = |study: &TscStudy, name: &str| {

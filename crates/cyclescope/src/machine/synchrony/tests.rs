@@ -191,13 +191,13 @@ fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
     assert!(before == rustix::thread::sched_getaffinity(None).unwrap());
     let found = match found {
         Fact::Known(found) => found,
-        Fact::Unknown(why) => return eprintln!("skipped: {why}"),
+        Fact::Unknown(why) => return cyclescope_skipped::skipped(why),
     };
     let text = serde_json::to_string(&found).unwrap();
     assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
     for pair in &found.pairs {
         match &pair.comparison {
-            Fact::Unknown(why) => eprintln!("skipped: CPU {}: {why}", pair.cpu),
+            Fact::Unknown(why) => cyclescope_skipped::left_out(format_args!("CPU {}: {why}", pair.cpu)),
             Fact::Known(comparison) => {
                 let trip = comparison.round_trip_ticks;
                 assert!(trip.least > 0 && trip.least <= trip.median, "{text}");
@@ -213,20 +213,28 @@ fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
 #[test]
 fn one_allowed_cpu_is_a_reason() {
     let mut machine = Machine::detect();
-    let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else { return };
-    machine.topology.allowed = Fact::Known(vec![cpu]);
-    if machine.tsc.require().is_ok() && reading(&machine).known().is_some() {
-        let found = measure(&machine, None, Duration::from_millis(10));
-        assert_eq!(found.why(), Some("this process may use one CPU only"));
+    let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else {
+        return cyclescope_skipped::skipped("the CPUs that this process may use are unknown");
+    };
+    if machine.tsc.require().is_err() || reading(&machine).known().is_none() {
+        return cyclescope_skipped::skipped("the TSC can't be read here");
     }
+    machine.topology.allowed = Fact::Known(vec![cpu]);
+    let found = measure(&machine, None, Duration::from_millis(10));
+    assert_eq!(found.why(), Some("this process may use one CPU only"));
 }
 
 #[test]
 fn a_cpu_that_cannot_be_reached_is_a_reason() {
     let mut machine = Machine::detect();
-    let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else { return };
+    let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else {
+        return cyclescope_skipped::skipped("the CPUs that this process may use are unknown");
+    };
     machine.topology.allowed = Fact::Known(vec![cpu, 1023, 1_000_000]);
-    let Fact::Known(found) = measure(&machine, Some(1.0), Duration::from_millis(20)) else { return };
+    let found = match measure(&machine, Some(1.0), Duration::from_millis(20)) {
+        Fact::Known(found) => found,
+        Fact::Unknown(why) => return cyclescope_skipped::skipped(why),
+    };
     assert_eq!((found.pairs.len(), found.monotonic()), (2, None));
     assert!(found.pairs.iter().all(|pair| pair.comparison.why().is_some()), "{found:?}");
 }

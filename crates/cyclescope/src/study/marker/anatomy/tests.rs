@@ -337,7 +337,7 @@ fn the_compiled_markers_have_what_their_designs_say() {
         let (design, names) = (compiled.design, names(&compiled));
         if cfg!(debug_assertions) && ["log", "tracing"].contains(&design.name) {
             // rustc moves what is unlikely out of the way where it optimizes.
-            println!("skipped: {} in a build that is not optimized", design.name);
+            cyclescope_skipped::skipped(format_args!("{} in a build that is not optimized", design.name));
             continue;
         }
         for code in compiled.codes.iter().filter(|code| code.guard.is_some()) {

@@ -41,7 +41,7 @@ fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
 fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
     let (mut bench, skipped) = bench("usdt", "empty");
     if let Some((_, why)) = skipped.first() {
-        return eprintln!("skipped: {why}");
+        return cyclescope_skipped::skipped(why);
     }
     let traced = bench.cases.iter().position(|case| case.state.traced).expect("it is there");
     let dormant = bench.cases.iter().position(|case| !case.state.traced).expect("it too");

@@ -1,0 +1,63 @@
+//! How tests say that this machine cannot run them.
+//!
+//! The test harness knows passed and failed tests, and those that are ignored on every machine. A test that finds a CPU feature,
+//! a tool or a permission missing would end as passed, and its words be captured. Here it writes a line of fixed
+//! form past the capture; `.ci/run` counts these lines and prints their reasons.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::Location;
+
+/// Says that the calling test cannot run here, and why. The test then returns, and `.ci/run` counts it as skipped and not as
+/// passed.
+#[track_caller]
+pub fn skipped(reason: impl Display) {
+    say("skipped", Location::caller(), &reason);
+}
+
+/// Says that the calling test leaves out a part which cannot run here, and why. The test goes on and counts as passed or
+/// failed; `.ci/run` prints the reason.
+#[track_caller]
+pub fn left_out(reason: impl Display) {
+    say("left out", Location::caller(), &reason);
+}
+
+fn say(what: &str, from: &Location, reason: &dyn Display) {
+    let program = std::env::current_exe().ok();
+    let program = program.as_deref().and_then(|path| path.file_stem()).and_then(|name| name.to_str());
+    let line = line(what, program, std::thread::current().name(), from, &reason.to_string());
+    // `eprint!` is captured, a stream is not. One write, that lines of tests which run side by side do not mix. Where nobody
+    // can be told, the test still ends as it would.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// The line: `[skipped] PROGRAM::TEST: REASON`. The harness names a thread after its test, but with one thread runs tests on
+/// the main one; then the place in the source stands for the name.
+fn line(what: &str, program: Option<&str>, thread: Option<&str>, from: &Location, reason: &str) -> String {
+    // Cargo puts a dash and a checksum behind a test program's name.
+    let program = program.map_or("test", |name| name.rsplit_once('-').map_or(name, |(name, _)| name));
+    let test = match thread {
+        Some(name) if name != "main" => name.to_string(),
+        _ => format!("{}:{}", from.file(), from.line()),
+    };
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    // With one thread the harness has written the test's name, and no end of line.
+    format!("\n[{what}] {program}::{test}: {reason}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_test_or_the_place_that_calls() {
+        let from = Location::caller();
+        let place = format!("{}:{}", from.file(), from.line());
+        let said = line("skipped", Some("cli-0123456789abcdef"), Some("run::nop"), from, "no\n  RDTSCP");
+        assert_eq!(said, "\n[skipped] cli::run::nop: no RDTSCP\n");
+        for thread in [Some("main"), None] {
+            let said = line("left out", Some("cli-0123456789abcdef"), thread, from, "no RDTSCP");
+            assert_eq!(said, format!("\n[left out] cli::{place}: no RDTSCP\n"));
+        }
+    }
+}

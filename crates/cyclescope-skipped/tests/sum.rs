@@ -1,0 +1,46 @@
+//! `.ci/sum` on the log of a run that was made up.
+
+use std::process::Command;
+
+/// What a harness with several threads writes, and one with a single thread, whose lines break off.
+const LOG: &str = "\
+running 5 tests
+test figures::figures ... ignored, prints absolute times
+
+[skipped] worker::faults::pku: no protection keys
+
+[left out] worker::faults::all: the CPU lacks the feature: FS base
+test faults::all ... ok
+test faults::pku ... ok
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+test machine::tsc::reads ... 
+[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP
+
+[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP
+ok
+test result: FAILED. 7 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
+";
+
+#[test]
+fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
+    let folder = std::env::temp_dir().join(format!("cyclescope-sum-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder");
+    let log = folder.join("log");
+    std::fs::write(&log, LOG).expect("a file");
+    let sum = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/sum");
+    let output = Command::new(sum).arg(&log).output().expect("a shell");
+    std::fs::remove_dir_all(&folder).expect("a folder");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(output.status.success(), "{said}");
+    // Ten ended as passed, two of them without having run; a third was ignored.
+    assert_eq!(lines.last(), Some(&"8 passed, 2 failed, 3 skipped"), "{said}");
+    for reason in [
+        "[ignored] figures::figures: prints absolute times",
+        "[skipped] worker::faults::pku: no protection keys",
+        "[left out] worker::faults::all: the CPU lacks the feature: FS base",
+        "[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP",
+    ] {
+        assert_eq!(lines.iter().filter(|line| **line == reason).count(), 1, "{said}");
+    }
+}
