@@ -6,18 +6,21 @@
 //! their intervals say (A/A). Measurements that carry no number are counted beside, not among the others.
 
 use crate::costs::shorten;
+use crate::instrument::{Reading, fitted, held};
 use crate::lab::{Lab, Load, Outcome};
 use crate::table::{self, Kind};
 use crate::tally::{Coverage, LEVELS, calibrated};
 use cyclescope::measure::Precision;
 use cyclescope::measure::estimate::{Estimate, estimate};
+use cyclescope::ruler::INSTRUMENT_CYCLES;
 use cyclescope::run::{Request, Run};
 use cyclescope::snippet::Snippet;
-use cyclescope::statistics::welch_interval;
+use cyclescope::statistics::{mean, welch_interval};
 use std::time::{Duration, Instant};
 
-/// Measurements of each chain without and with `--full`.
-const RUNS: usize = 48;
+/// Measurements of each chain without and with `--full`. Of twenty chains these are enough to judge intervals, and twice as many
+/// to judge differences (`statistics::trials_needed`).
+const RUNS: usize = 72;
 const RUNS_FULL: usize = 1000;
 /// Measurements of one chain in a block, which is all idle or all loaded.
 const BLOCK: usize = 6;
@@ -34,6 +37,7 @@ struct KnownChain {
     held: [Coverage; 2],
     same: Coverage,
     same_welch: Coverage,
+    readings: Vec<Reading>,
 }
 
 /// Runs the section.
@@ -60,6 +64,7 @@ pub fn run(lab: &mut Lab) -> Outcome {
     }
     println!("{blocks} blocks of {BLOCK} over {:.0} s", started.elapsed().as_secs_f64());
     print(lab, &chains);
+    held_out(lab, &chains);
     long_snippets(lab)
 }
 
@@ -72,7 +77,8 @@ fn chains(lab: &Lab) -> Outcome<Vec<KnownChain>> {
         let Some(snippet) = lab.snippet(&row.code, &row.init)? else { continue };
         let [held, same, same_welch] = [(); 3].map(|()| Coverage::default());
         let held = [held, Coverage::default()];
-        chains.push(KnownChain { code: row.code, truth, snippet, held, same, same_welch });
+        let readings = Vec::new();
+        chains.push(KnownChain { code: row.code, truth, snippet, held, same, same_welch, readings });
     }
     // Every other one or so, that all kinds of unit remain.
     let step = chains.len().div_ceil(CHAINS).max(1);
@@ -90,6 +96,8 @@ fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Out
         };
         let half_width = estimates[2].cost.half_width();
         let error = estimates[2].cost.value - chain.truth;
+        let systematic: Vec<f64> = estimates[2].layouts.iter().map(|layout| layout.systematic).collect();
+        chain.readings.push(Reading::new(error, half_width, mean(&systematic)));
         let held = estimates.each_ref().map(|one| one.cost.contains(chain.truth));
         chain.held[condition].add(held, half_width, error);
         before = match before {
@@ -168,9 +176,30 @@ fn print(lab: &mut Lab, chains: &[KnownChain]) {
         for (level, share) in coverage.shares().into_iter().enumerate() {
             let text = format!("{what} at {:.0} %", 100.0 * LEVELS[level]);
             let figure = format!("{:.1} % of {}", 100.0 * share, coverage.given());
-            lab.demand(&text, Some(calibrated(level, share)), figure);
+            lab.demand(&text, coverage.calibrated(level), figure);
         }
     }
+}
+
+/// The instrument's error, fitted on each half of the chains and proved on the other.
+fn held_out(lab: &mut Lab, chains: &[KnownChain]) {
+    let half = |first: usize| chains.iter().skip(first).step_by(2).map(|chain| &chain.readings);
+    println!("\n{:<44} {:>8} {:>8}", "the instrument's error, in core cycles", "fitted", "held out");
+    let (mut inside, mut all) = (0, 0);
+    for fit in [0, 1] {
+        let (Some(here), Some(there)) = (fitted(half(fit)), fitted(half(1 - fit))) else { continue };
+        println!(
+            "{:<44} {here:>8.2} {there:>8.2}",
+            ["odd chains, proved on even", "the other way round"][fit]
+        );
+        let (hold, count) = held(half(1 - fit), here);
+        inside += hold;
+        all += count;
+    }
+    let share = inside as f64 / f64::max(all as f64, 1.0);
+    let text = "chains hold the truth at 95 % with the instrument's error of other chains";
+    let figure = format!("{:.1} % of {all}; this program allows for {INSTRUMENT_CYCLES}", 100.0 * share);
+    lab.demand(text, calibrated(LEVELS[2], inside, all), figure);
 }
 
 /// Snippets of thousands of cycles, with the precision that is demanded of them.

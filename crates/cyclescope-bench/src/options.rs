@@ -15,7 +15,7 @@ pub struct Options {
     /// The long proofs: a thousand intervals a chain over at least half an hour, the paper's hundred million samples
     #[arg(long)]
     pub full: bool,
-    /// Measurements of each snippet in the section `coverage` [default: 48; 1000 with --full]
+    /// Measurements of each snippet in the section `coverage` [default: 72; 1000 with --full]
     #[arg(long, value_name = "N")]
     pub runs: Option<usize>,
     /// CPU to measure on [default: the last allowed one]

@@ -2,6 +2,7 @@
 
 use crate::lab::{Demand, Lab};
 use cyclescope::machine::Machine;
+use std::process::ExitCode;
 
 /// Prints the machine's facts and a line for each demand.
 pub fn print(lab: &Lab) {
@@ -13,6 +14,22 @@ pub fn print(lab: &Lab) {
     for demand in &lab.demands {
         println!("{}", line(demand));
     }
+}
+
+/// Prints the demands that were missed, as the last lines, and says with which code the program ends.
+pub fn end(demands: &[Demand]) -> ExitCode {
+    let (text, code) = ending(demands);
+    print!("\n{text}");
+    ExitCode::from(code)
+}
+
+/// The last lines, and the exit code: 1 where a demand was missed. One that this machine cannot decide was not.
+fn ending(demands: &[Demand]) -> (String, u8) {
+    let missed: Vec<String> =
+        demands.iter().filter(|demand| demand.met == Some(false)).map(|demand| line(demand) + "\n").collect();
+    let decided = demands.iter().filter(|demand| demand.met.is_some()).count();
+    let text = format!("{} of {decided} demands are missed\n{}", missed.len(), missed.concat());
+    (text, u8::from(!missed.is_empty()))
 }
 
 fn line(demand: &Demand) -> String {
@@ -59,9 +76,22 @@ fn load() -> Option<String> {
 mod tests {
     use super::*;
 
+    fn demand(met: Option<bool>) -> Demand {
+        Demand { text: "costs".to_string(), met, figure: "40 of 40".to_string() }
+    }
+
+    #[test]
+    fn a_missed_demand_is_named_last_and_ends_with_1() {
+        let met = [demand(Some(true)), demand(None)];
+        assert_eq!(ending(&met), ("0 of 1 demands are missed\n".to_string(), 0));
+        assert_eq!(ending(&[]).1, 0);
+        let missed = [demand(Some(true)), demand(Some(false)), demand(None)];
+        let text = "1 of 2 demands are missed\nMISS    costs: 40 of 40\n";
+        assert_eq!(ending(&missed), (text.to_string(), 1));
+    }
+
     #[test]
     fn a_demand_is_one_line() {
-        let demand = |met| Demand { text: "costs".to_string(), met, figure: "40 of 40".to_string() };
         assert_eq!(line(&demand(Some(true))), "PASS    costs: 40 of 40");
         assert_eq!(line(&demand(Some(false))), "MISS    costs: 40 of 40");
         assert_eq!(line(&demand(None)), "UNKNOWN costs: 40 of 40");

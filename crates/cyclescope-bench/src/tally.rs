@@ -1,6 +1,6 @@
 //! Counting: what counts as a hit, how many there were, how often an interval held.
 
-use cyclescope::statistics;
+use cyclescope::statistics::{self, Calibration, calibration};
 
 /// How far a reading may be from a known cost: ±0.02 or 0.5 %; for a cost below one cycle ±0.004 or 1.5 %.
 pub fn tolerance(expected: f64) -> f64 {
@@ -91,6 +91,11 @@ impl Coverage {
         self.held.map(|held| held as f64 / self.given().max(1) as f64)
     }
 
+    /// Whether they held as often as the level says; none where there are too few to tell.
+    pub fn calibrated(&self, level: usize) -> Option<bool> {
+        calibrated(LEVELS[level], self.held[level], self.given())
+    }
+
     /// The mean error; NaN without measurements.
     pub fn bias(&self) -> f64 {
         statistics::mean(&self.errors)
@@ -102,12 +107,13 @@ impl Coverage {
     }
 }
 
-/// Whether a share is what its level promises, neither less nor much more. At 95 % the bounds are the project's
-/// own, 93 to 98 %; the others are as strict in standard deviations of the error.
-pub fn calibrated(level: usize, share: f64) -> bool {
-    const BOUNDS: [[f64; 2]; 4] = [[0.45, 0.58], [0.76, 0.86], [0.93, 0.98], [0.975, 1.0]];
-    let [low, high] = BOUNDS[level];
-    (low..=high).contains(&share)
+/// Whether so many intervals held the truth as often as their level says; none where there are too few to tell.
+pub fn calibrated(level: f64, held: usize, trials: usize) -> Option<bool> {
+    match calibration(level, held, trials) {
+        Calibration::Right => Some(true),
+        Calibration::Wrong => Some(false),
+        Calibration::TooFew => None,
+    }
 }
 
 #[cfg(test)]
@@ -143,10 +149,5 @@ mod tests {
         assert!((all.half_width().unwrap() - 0.2).abs() < 1e-12);
         assert!((all.bias() - 0.2).abs() < 1e-12);
         assert_eq!(Coverage::default().half_width(), None);
-    }
-
-    #[test]
-    fn too_wide_is_as_wrong_as_too_narrow() {
-        assert!(calibrated(2, 0.95) && !calibrated(2, 0.92) && !calibrated(2, 0.99));
     }
 }

@@ -5,11 +5,13 @@
 //! that are not strongly skewed their coverage is close to the confidence.
 
 mod clusters;
+mod coverage;
 mod distribution;
 mod order;
 mod trimmed;
 
 pub(crate) use clusters::clusters;
+pub use coverage::{Calibration, calibration, trials_needed};
 pub(crate) use distribution::{normal_quantile, t_quantile};
 pub(crate) use order::median_interval;
 pub(crate) use trimmed::{kept, trimmed_interval};

@@ -6,9 +6,10 @@ use super::samples::Effort;
 use super::*;
 use crate::clock::Clock;
 use crate::executor::mock::{Frequency, Gaps, Scenario, Sibling, Simulated};
+use crate::statistics::{Calibration, calibration, trials_needed};
 
 /// The steps of the time stamp counters seen so far.
-const STEPS: [u64; 4] = [1, 2, 26, 38];
+const STEPS: [u64; 5] = [1, 2, 26, 38, 42];
 
 fn tested(scenario: &Scenario) -> TestedClock<'static> {
     let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
@@ -177,13 +178,15 @@ fn many_readings_see_through_the_step() {
 
 #[test]
 fn differences_are_in_their_intervals_as_often_as_they_should() {
-    const SEEDS: u64 = 40;
+    // Each seed gives two intervals.
+    let seeds = trials_needed(CONFIDENCE).div_ceil(2) as u64;
     for step in [2, 38] {
         let scenario = Scenario { step, ..Scenario::default() };
-        let found: Vec<_> = (0..SEEDS).flat_map(|seed| samples_of(&scenario, 200, seed)).collect();
+        let found: Vec<_> = (0..seeds).flat_map(|seed| samples_of(&scenario, 200, seed)).collect();
         let holds =
             found.iter().filter(|pair| pair.difference.is_some_and(|value| value.contains(1.0))).count();
-        assert!(holds as f64 >= 0.88 * found.len() as f64, "{step}: {holds} of {}", found.len());
+        let judged = calibration(CONFIDENCE, holds, found.len());
+        assert_eq!(judged, Calibration::Right, "{step}: {holds} of {}", found.len());
     }
 }
 
