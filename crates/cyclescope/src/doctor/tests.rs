@@ -55,6 +55,32 @@ fn the_chains_and_the_width_are_as_planted() {
     assert!((4.5..5.1).contains(&found.width[1]) && !found.shared, "{:?}", found.width);
 }
 
+/// The step, the ratio of the clocks, the latency of the multiplier and the width, each as planted.
+#[test]
+fn an_examination_finds_every_habit() {
+    let others =
+        |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(Simulated::new(Scenario::default(), 2))) };
+    for (name, scenario) in Scenario::habits() {
+        let mut core = Simulated::new(scenario.clone(), 1);
+        let machine = core.machine().clone();
+        let diagnosis = examine_with(&machine, Ok(&mut core), &others);
+        let found = diagnosis.core.known().unwrap_or_else(|| panic!("{name}: {:?}", diagnosis.core));
+        let planted = scenario.hertz * scenario.ratio / 1e6;
+        let megahertz = found.megahertz.unwrap();
+        assert!((megahertz.value / planted - 1.0).abs() < 0.002, "{name}: {megahertz:?} for {planted}");
+        let latency = scenario.imul_latency;
+        assert_eq!((found.imul_used, found.as_known()), (Some(latency), Some(true)), "{name}");
+        assert!(found.imul.contains(f64::from(latency)), "{name}: {:?}", found.imul);
+        let width = found.width[1];
+        assert!(
+            (0.85..1.05).contains(&(width / scenario.adds_per_cycle)) && !found.shared,
+            "{name}: {width}"
+        );
+        let ruler = diagnosis.findings.iter().find(|finding| finding.name == "ruler").unwrap();
+        assert_eq!(ruler.state, State::Ok, "{name}: {ruler:?}");
+    }
+}
+
 #[test]
 fn a_multiplier_that_is_not_as_the_data_say_is_told() {
     let found = CoreStudy { imul_known: Some(4), ..study(&Scenario::default(), 1) };
@@ -128,7 +154,7 @@ fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
         true
     });
     if !worked.join().unwrap() {
-        eprintln!("skipped: the system can't forbid the instruction");
+        cyclescope_skipped::skipped("the system can't forbid the instruction");
     }
 }
 

@@ -105,16 +105,13 @@ pub(super) fn kind(snippet: &[u8]) -> Kind {
     }
 }
 
-/// Core cycles of `imul r64, r64` on the machines of all scenarios.
-pub(super) const IMUL_LATENCY: u32 = 3;
-
 impl Scenario {
     /// Core cycles of one copy of a snippet where code placement has no effect: known for the ruler's chains, planted
     /// by the scenario for others.
     pub(crate) fn cost_of(&self, snippet: &[u8]) -> f64 {
         match kind(snippet) {
             Kind::Add => 1.0,
-            Kind::Imul => f64::from(IMUL_LATENCY),
+            Kind::Imul => f64::from(self.imul_latency),
             Kind::Sentinel => chains::SENTINEL_ADDS as f64 / self.adds_per_cycle,
             Kind::Fixed | Kind::Snippet => {
                 let planted = self.costs.iter().find(|(known, _)| known == snippet);

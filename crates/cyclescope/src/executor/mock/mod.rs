@@ -137,7 +137,7 @@ impl Executor for Simulated {
     }
 
     fn machine(&self) -> &Machine {
-        self.machine.get(self.scenario(), cost::IMUL_LATENCY)
+        self.machine.get(self.scenario(), self.scenario().imul_latency)
     }
 
     /// # Panics

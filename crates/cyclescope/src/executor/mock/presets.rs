@@ -34,6 +34,28 @@ impl Scenario {
         ]
     }
 
+    /// Cores and clocks that differ from the clean machine by a habit which disturbs nothing: every study finds on each of
+    /// them what is planted. Figures of imul and additions: Agner Fog's instruction tables.
+    pub fn habits() -> Vec<(&'static str, Scenario)> {
+        let with = |change: fn(&mut Scenario)| {
+            let mut scenario = Scenario::default();
+            change(&mut scenario);
+            scenario
+        };
+        vec![
+            ("step_1", with(|s| s.step = 1)),
+            ("step_26", with(|s| s.step = 26)),
+            ("step_38", with(|s| s.step = 38)),
+            ("step_42", with(|s| s.step = 42)),
+            ("slow_core", with(|s| s.ratio = 0.503_717)),
+            // An MFENCE of forty cycles passes beside up to eleven of the body before it (Zen 5).
+            ("fences_overlap", with(|s| (s.slack, s.step) = (11.0, 26))),
+            ("goldmont", with(|s| (s.imul_latency, s.adds_per_cycle) = (5, 3.0))),
+            ("piledriver", with(|s| (s.imul_latency, s.adds_per_cycle) = (6, 2.0))),
+            ("zen_5", with(|s| (s.adds_per_cycle, s.step, s.ratio) = (6.0, 26, 1.6))),
+        ]
+    }
+
     /// The scenario of [`Scenario::presets`] with this name.
     pub fn preset(name: &str) -> Option<Scenario> {
         Scenario::presets().into_iter().find(|(known, _)| *known == name).map(|(_, scenario)| scenario)

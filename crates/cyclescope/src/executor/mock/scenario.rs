@@ -31,6 +31,8 @@ pub struct Scenario {
     pub cost: f64,
     /// Core cycles of one copy of particular snippets.
     pub costs: Vec<(Vec<u8>, f64)>,
+    /// Core cycles of `imul r64, r64`.
+    pub imul_latency: u32,
     /// Independent additions that the core starts in one cycle.
     pub adds_per_cycle: f64,
     /// Core cycles of each body that overlap with the pair's overhead.
@@ -183,6 +185,7 @@ impl Default for Scenario {
             ruler_boundary: 0.0,
             cost: 3.07,
             costs: Vec::new(),
+            imul_latency: 3,
             adds_per_cycle: 5.0,
             slack: 0.0,
             loop_floor: 0.0,

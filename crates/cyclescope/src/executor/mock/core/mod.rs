@@ -73,7 +73,7 @@ impl SimulatedCore {
     /// The same in a scenario: of that, the clock, its frequency, interrupts, steal, a neighbour, hits of rulers and
     /// noise take effect, the costs of the empty pair and of entry and exit, and scheduling modes. What else the
     /// scenario says of a snippet's cost does not.
-    pub(crate) fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
+    pub fn disturbed(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
         let pipeline = Pipeline::new(&model);
         let instrument = Instrument::new(scenario, seed);
         SimulatedCore {

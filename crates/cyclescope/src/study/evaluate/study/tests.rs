@@ -10,11 +10,12 @@ use crate::machine::cpu::Hypervisor;
 use crate::result::container::{Event, Evidence, Manifest, Origin, Writer};
 use crate::study::contract::{Progress, Record};
 use crate::study::evaluate::Candidate;
-use crate::study::evaluate::contamination::Contamination;
+use crate::study::evaluate::contamination::{Contamination, Verdict};
 use crate::study::evaluate::plan::{self, Times};
 use crate::study::evaluate::reader::Size;
 use crate::study::evaluate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord};
 use crate::study::evaluate::resolution::{Body, Resolution};
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -24,6 +25,10 @@ const KERNEL: &str = "kernel";
 const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
 /// Each executor's programs run by itself, on machines that differ by their overhead.
 const OVERHEADS: [f64; 2] = [60.0, 200.0];
+
+thread_local! {
+    static HABIT: RefCell<Scenario> = RefCell::new(Scenario::default());
+}
 
 /// A simulated machine under the name of an executor.
 struct Named {
@@ -35,13 +40,22 @@ struct Named {
 impl Named {
     fn new(executor: &'static str) -> Named {
         let overhead = OVERHEADS[usize::from(executor == KERNEL)];
-        let simulated = Simulated::new(Scenario { overhead, ..Scenario::default() }, 3);
+        Named::of(executor, Scenario { overhead, ..Scenario::default() })
+    }
+
+    fn of(executor: &'static str, scenario: Scenario) -> Named {
+        let simulated = Simulated::new(scenario, 3);
         let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
         Named { capabilities, machine: simulated.machine().clone(), simulated }
     }
 
     fn open(name: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
         Ok(Box::new(Named::new(name)))
+    }
+
+    /// The user executor on the machine of the habit that this thread looks at.
+    fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
+        Ok(Box::new(Named::of(USER, HABIT.with_borrow(Scenario::clone))))
     }
 
     /// The same, as far as can be known, where QEMU emulates the processor.
@@ -125,6 +139,29 @@ fn a_method_of_two_executors_is_measured_with_both() {
     for (found, executor) in study.found.unwrap().methods.iter().zip([0, 1, 1]) {
         let overhead = found.method.as_ref().unwrap().trimmed.unwrap().overhead;
         assert!((overhead - OVERHEADS[executor]).abs() < 15.0, "{overhead}");
+    }
+}
+
+/// Step and overhead are those planted, an addition takes a cycle, and no promise is found broken.
+#[test]
+fn an_evaluation_finds_every_habit() {
+    for (name, habit) in Scenario::habits() {
+        HABIT.set(habit.clone());
+        let mut study = study(plan(&[candidate("lfence-rdtsc-lfence", USER)]));
+        let host = study.host.as_mut().unwrap();
+        (host.machine, host.open) = (Named::of(USER, habit.clone()).machine, Named::open_habit);
+        measured(&mut study);
+        let found = &study.found.as_ref().unwrap().methods[0];
+        let method = found.method.as_ref().unwrap();
+        assert_eq!(method.tested.step, habit.step as f64, "{name}");
+        let overhead = method.trimmed.unwrap().overhead;
+        // The empty body's own entry and exit are part of an empty pair.
+        let planted = habit.overhead + habit.boundary;
+        assert!((overhead - planted).abs() < 1.5, "{name}: {overhead} for {planted}");
+        let broken = found.contamination.iter().filter(|row| row.verdict == Verdict::Broken);
+        assert_eq!(broken.count(), 0, "{name}: {:#?}", found.contamination);
+        let adds = found.resolution.staircase(Body::Adds).unwrap();
+        assert!(adds.slope.is_some_and(|slope| (slope.value - 1.0).abs() < 0.02), "{name}: {:?}", adds.slope);
     }
 }
 
