@@ -198,11 +198,11 @@ mod tests {
         assert_eq!(
             lines[4],
             "sub_code,sub,\"r64, m64\",legacy,x64,measured,,mem_addr,op1,,6.2500,6.2400,6.2600,upper,\
-             0.3333,0.3233,0.3433,,"
+             0.3333,0.3233,0.3433,,,,,,,,,,,"
         );
         assert_eq!(
             lines[7],
-            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,"
+            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,,,,,,,,,,"
         );
     }
 
