@@ -3,8 +3,10 @@
 use cyclescope::caveat::{Code, caveats};
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
-use cyclescope::executor::mock::{Buffer, Fault, Scenario, Simulated, Training};
-use cyclescope::measure::{Measurement, Plan, Precision, measure};
+use cyclescope::executor::mock::{
+    Buffer, Fault, Frequency, LayoutEffects, Mode, Scenario, Simulated, Training,
+};
+use cyclescope::measure::{Measurement, Plan, Precision, measure, modes};
 use cyclescope::snippet::Snippet;
 use std::time::Duration;
 
@@ -110,6 +112,56 @@ fn a_wrong_latency_of_imul_shows() {
 fn the_same_seed_gives_the_same_number() {
     let value = || run(Scenario::default(), &plan()).estimate.unwrap().cost.value;
     assert_eq!(value().to_bits(), value().to_bits());
+}
+
+/// Caveats of one scenario over some seeds.
+fn caveats_of(scenario: &Scenario, code: Code) -> usize {
+    let found = (0..12).filter(|seed| {
+        let mut executor = Simulated::new(scenario.clone(), 100 + seed);
+        let plan = Plan { seed: *seed, step: scenario.step as f64, ..plan() };
+        let result = measure(&mut executor, &snippet(), &plan).unwrap();
+        codes(&result).contains(&code)
+    });
+    found.count()
+}
+
+#[test]
+fn a_frequency_that_the_ruler_follows_is_no_caveat() {
+    let drift = Scenario::preset("drift").unwrap();
+    let jumps = Scenario::preset("jumps").unwrap();
+    let far = Scenario { frequency: Frequency { drift: 0.02, jump_rate: 1e-6 }, ..Scenario::default() };
+    for scenario in [drift, jumps, far] {
+        let result = run(scenario.clone(), &plan());
+        assert!(result.estimate.unwrap().cost.contains(scenario.cost));
+        assert_eq!(caveats_of(&scenario, Code::FrequencyMoved), 0, "{:?}", scenario.frequency);
+    }
+}
+
+#[test]
+fn a_frequency_that_jumps_in_every_round_is_a_caveat() {
+    let frequency = Frequency { drift: 0.0, jump_rate: 2e-4 };
+    assert_eq!(caveats_of(&Scenario { frequency, ..Scenario::default() }, Code::FrequencyMoved), 12);
+}
+
+#[test]
+fn a_cost_that_depends_on_the_placement_is_a_caveat_and_noise_is_none() {
+    let layout = LayoutEffects { relative: 0.08, ..LayoutEffects::default() };
+    let placed = Scenario { layout, ..Scenario::default() };
+    assert_eq!(caveats_of(&placed, Code::LayoutDependent), 12);
+    let noisy = Scenario { step: 100, cost: 0.3, ..Scenario::default() };
+    assert_eq!(caveats_of(&noisy, Code::LayoutDependent), 0);
+}
+
+#[test]
+fn a_mode_that_the_interval_covers_is_no_caveat() {
+    let mode = Some(Mode { probability: 0.3, factor: 1.3, by_program: false });
+    let layout = LayoutEffects { mode, ..LayoutEffects::default() };
+    assert!(caveats_of(&Scenario { layout, ..Scenario::default() }, Code::TwoModes) >= 11);
+    let mut result = run(Scenario::default(), &plan());
+    let estimate = result.estimate.as_mut().unwrap();
+    let cluster = |share| modes::Mode { cost: estimate.cost, share };
+    estimate.modes = vec![cluster(0.99), cluster(0.01)];
+    assert!(codes(&result).is_empty(), "the mean over all layouts is in the interval");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Caveats of a result: a closed list.
 
-use crate::measure::estimate::Estimate;
+use crate::measure::estimate::{Estimate, LayoutEstimate};
 use crate::measure::{Measurement, Precision};
-use crate::statistics::Interval;
+use crate::statistics::{self, Interval, quantile};
 use serde::{Deserialize, Serialize};
 
 /// The kinds of caveat.
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Code {
     /// The interval is wider than requested.
     IntervalNotReached,
-    /// The core clock's frequency changed while the snippet was measured.
+    /// The core clock's frequency changed, and the result with it.
     FrequencyMoved,
     /// The worker changed its CPU.
     Migrated,
@@ -54,8 +54,6 @@ impl Caveat {
     }
 }
 
-/// The core clock counts as moved when its extremes differ by more than this share.
-const FREQUENCY_SHARE: f64 = 0.02;
 /// The ruler's chains disagree when their ratio is wrong by more than this share.
 const RULER_SHARE: f64 = 0.01;
 /// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
@@ -140,8 +138,10 @@ pub fn interval_not_reached(cost: &Interval, asked: Precision) -> Option<Caveat>
     caveat(Code::IntervalNotReached, text)
 }
 
+/// Two clusters of layouts are a caveat where the mean over all layouts is another result than the larger cluster, by
+/// more than the interval covers.
 fn modes(estimate: &Estimate) -> Option<Caveat> {
-    if estimate.modes.len() != 2 {
+    if estimate.modes.len() != 2 || !modes_matter(estimate) {
         return None;
     }
     let mode = |index: usize| {
@@ -151,16 +151,45 @@ fn modes(estimate: &Estimate) -> Option<Caveat> {
     caveat(Code::TwoModes, format!("the layouts form two clusters: {}, {}", mode(0), mode(1)))
 }
 
-fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
+fn modes_matter(estimate: &Estimate) -> bool {
     let costs: Vec<f64> = estimate.layouts.iter().map(|layout| layout.cost).collect();
-    let spread = crate::statistics::sample_variance(&costs).sqrt();
-    if estimate.modes.len() < 2 && spread <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs()) {
+    let moved = statistics::mean(&costs) - estimate.cost.value;
+    estimate.modes.len() > 1 && moved.abs() > estimate.cost.half_width()
+}
+
+/// Rounds differ too, so the spread of layouts counts where the noise of rounds does not explain it: the change from one
+/// half of a layout's rounds to the other has twice the standard deviation that this noise gives the layout's cost.
+fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
+    let of =
+        |figure: &dyn Fn(&LayoutEstimate) -> f64| estimate.layouts.iter().map(figure).collect::<Vec<_>>();
+    let costs = of(&|layout| layout.cost);
+    let noise = deviation(&of(&|layout| layout.trend)) / 2.0;
+    let (spread, chance) = (deviation(&costs), chance(costs.len()).sqrt());
+    let small = spread <= (chance * noise).max(LAYOUT_CYCLES).max(LAYOUT_SHARE * estimate.cost.value.abs());
+    if small && !modes_matter(estimate) {
         return None;
     }
     let [low, high] = range(&costs);
     let text =
         format!("the cost depends on the addresses of code and data: {low:.3} to {high:.3} core cycles");
     caveat(Code::LayoutDependent, text)
+}
+
+/// The ratio of two variances of [`deviation`] over this many values that chance exceeds once in a thousand, where the
+/// true ones are equal. The interquartile range of a normal distribution knows the variance as well as 37 % of the values
+/// would, so the logarithm of each has the variance 2/0.37 over their number.
+fn chance(values: usize) -> f64 {
+    const ONCE_IN_A_THOUSAND: f64 = 3.09;
+    (ONCE_IN_A_THOUSAND * (2.0 * 2.0 / 0.37 / values as f64).sqrt()).exp()
+}
+
+/// Standard deviation of a normal distribution with the interquartile range of these values: a few layouts that
+/// something else disturbed do not change it.
+fn deviation(values: &[f64]) -> f64 {
+    const QUARTILES: f64 = 1.349;
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / QUARTILES
 }
 
 fn range(values: &[f64]) -> [f64; 2] {
@@ -189,14 +218,23 @@ fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
     caveat(Code::SiblingBusy, text)
 }
 
+/// A change of frequency alone is no caveat, since the ruler follows it. It is one where the cost at one frequency is
+/// another than the cost from all rounds, by more than the interval covers.
 fn frequency_moved(estimate: &Estimate) -> Option<Caveat> {
     let [low, mean, high] = estimate.rate;
-    if high - low <= FREQUENCY_SHARE * mean {
+    let Some(changing) = estimate.changing else {
+        let text = "the core clock changed in so many rounds that the ruler could not follow it".to_string();
+        return caveat(Code::FrequencyMoved, text);
+    };
+    let certain = changing.low > 0.0 || changing.high < 0.0;
+    if !certain || changing.value.abs() <= estimate.cost.half_width() {
         return None;
     }
     let text = format!(
-        "the core clock moved by {:.1} % between layouts; the ruler follows it",
-        100.0 * (high - low) / mean
+        "the core clock changed within rounds, by {:.1} % between layouts, and these rounds change the cost by \
+         {:+.3} core cycles",
+        100.0 * (high - low) / mean,
+        changing.value
     );
     caveat(Code::FrequencyMoved, text)
 }

@@ -1,5 +1,6 @@
 //! One layout: the calls of its rounds, and its estimate.
 
+use super::frequency;
 use crate::measure::contrast::Contrast;
 use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub struct LayoutEstimate {
     pub systematic: f64,
     /// Change of the cost from the first half of the rounds to the second, in core cycles.
     pub trend: f64,
+    /// The cost without rounds in which the core clock's frequency changed; `None` where the others are too few.
+    pub at_one_frequency: Option<f64>,
     /// Raw units of the clock a copy.
     pub raw: f64,
     /// Raw units of the clock a core cycle.
@@ -111,11 +114,12 @@ impl LayoutData {
         let [one, two, four] = self.copies.map(|copies| copies as f64 * shape.loop_count as f64);
         let slope = Contrast::slope([call::ONE, call::FOUR], four - one);
         let raw = slope.of(&mean);
-        let half = |rounds: &[&[f64]]| {
+        let over = |rounds: &[&[f64]]| {
             let mean = means(rounds);
             slope.of(&mean) / gauge.read(&mean).rate
         };
         let (first, second) = kept.split_at(kept.len() / 2);
+        let steady = frequency::steady(&kept, &gauge, shape.step);
         Some(LayoutEstimate {
             cost: raw / rate,
             slopes: if two > one && four > two {
@@ -126,7 +130,8 @@ impl LayoutData {
                 [raw / rate; 2]
             },
             systematic: gauge.systematic(raw / rate, four - one),
-            trend: half(second) - half(first),
+            trend: over(second) - over(first),
+            at_one_frequency: (steady.len() >= KEPT_LEAST).then(|| over(&steady)),
             raw,
             rate,
             add_link: scale.add_link(),

@@ -13,6 +13,7 @@
 //! evidence.
 
 mod disturbance;
+mod frequency;
 mod layout;
 
 pub(crate) use layout::{LayoutData, LayoutEstimate, Shape, call};
@@ -35,6 +36,9 @@ pub struct Estimate {
     pub bend: Interval,
     /// Change of the cost from the first half of the rounds to the second, with a 99.9 % interval.
     pub trend: Interval,
+    /// What rounds in which the core clock's frequency changed add to the cost, in core cycles a copy, with a 99.9 %
+    /// interval; `None` where most layouts have too few other rounds.
+    pub changing: Option<Interval>,
     /// Core cycles of one link of the `add` chain.
     pub add_link: Interval,
     /// Raw units of the clock a core cycle, over all layouts: lowest, mean, highest.
@@ -85,6 +89,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
         modes,
         bend: certain(&|layout| layout.slopes[1] - layout.slopes[0]),
         trend: certain(&|layout| layout.trend),
+        changing: changing(&each),
         add_link: interval(&|layout| layout.add_link),
         rate: spread(&each, |layout| layout.rate, statistics::mean),
         width: spread(&each, |layout| layout.width, |values| statistics::median(&mut values.to_vec())),
@@ -93,6 +98,13 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Optio
         dropped: rounds - kept,
         layouts: each,
     })
+}
+
+/// The cost from all rounds less the cost at one frequency, over the layouts that have both.
+fn changing(layouts: &[LayoutEstimate]) -> Option<Interval> {
+    let differences = layouts.iter().filter_map(|layout| Some(layout.cost - layout.at_one_frequency?));
+    let differences: Vec<f64> = differences.collect();
+    (2 * differences.len() > layouts.len()).then(|| t_interval(&differences, CERTAIN))
 }
 
 /// Student's interval; a single value has one without bounds.
