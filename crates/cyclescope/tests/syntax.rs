@@ -1,10 +1,15 @@
 //! The assembler's syntax, example by example: bytes that GNU as gives, and errors at the right place.
 
-use cyclescope::asm::parse;
+use cyclescope::asm::{Listing, Syntax, parse, parse_as};
+use cyclescope::error::BadSnippet;
 
 /// The bytes in hexadecimal, or the error.
 fn assemble(text: &str) -> String {
-    match parse(text) {
+    bytes(parse(text))
+}
+
+fn bytes(parsed: Result<Listing, BadSnippet>) -> String {
+    match parsed {
         Ok(listing) => listing.bytes().iter().map(|b| format!("{b:02x}")).collect(),
         Err(e) => format!("{e}"),
     }
@@ -12,7 +17,37 @@ fn assemble(text: &str) -> String {
 
 #[test]
 fn examples_give_known_bytes() {
-    let examples = include_str!("data/encodings.txt");
+    give_known_bytes(include_str!("data/encodings.txt"), 100, assemble);
+}
+
+#[test]
+fn examples_in_att_syntax_give_known_bytes() {
+    let examples = include_str!("data/encodings-att.txt");
+    give_known_bytes(examples, 200, |text| bytes(parse_as(text, Syntax::Att)));
+    // The same without being told, where a sigil shows it.
+    let plain: Vec<&str> = examples.lines().filter(|line| line.contains('%') || line.contains('$')).collect();
+    give_known_bytes(&plain.join("\n"), 180, assemble);
+}
+
+#[test]
+fn what_att_syntax_does_not_allow_is_said() {
+    for (text, column, message) in [
+        ("jmp %rax", 5, "indirect"),
+        ("addl %rax, %rbx", 12, "size of the suffix"),
+        ("mov (%rax,%rbx,3), %rcx", 11, "scaled by 3"),
+        ("mov (%rax, %rcx", 16, "ends too early"),
+        ("movl $1, %rbxx", 11, "does not belong here"),
+        ("addll $1, %eax", 1, "no instruction"),
+        ("mov (,,4), %rax", 8, "no index"),
+        ("add $1, (%rax)", 9, "ambiguous"),
+    ] {
+        let error = parse(text).expect_err(text);
+        assert_eq!((error.line, error.message.contains(message)), (1, true), "{text}: {error}");
+        assert_eq!(error.column, column, "{text}: {error}");
+    }
+}
+
+fn give_known_bytes(examples: &str, least: usize, assemble: impl Fn(&str) -> String) {
     let mut wrong = Vec::new();
     let mut count = 0;
     for line in examples.lines().filter(|l| !l.is_empty() && !l.starts_with("##")) {
@@ -23,7 +58,7 @@ fn examples_give_known_bytes() {
             wrong.push(format!("{text}\n  want {bytes}\n  got  {got}"));
         }
     }
-    assert!(count > 100, "only {count} examples");
+    assert!(count > least, "only {count} examples");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

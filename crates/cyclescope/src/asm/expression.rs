@@ -151,7 +151,8 @@ impl Cursor<'_> {
         }
     }
 
-    fn name(&mut self) -> Result<Linear, BadSnippet> {
+    /// A register or a place in the code.
+    pub(super) fn name(&mut self) -> Result<Linear, BadSnippet> {
         let token = self.take();
         if token.text == "." {
             return Ok(place(Symbol::Here, token.at));

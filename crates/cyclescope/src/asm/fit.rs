@@ -9,7 +9,7 @@ use super::mnemonic;
 use super::operand::{Operand, Value};
 use super::pattern::{Pattern, Target};
 use super::place::{Fixup, Mismatch, Placing, Why};
-use super::reader::{Prefix, Statement};
+use super::statement::{Prefix, Statement};
 use super::suggest;
 use crate::error::BadSnippet;
 use iced_x86::{

@@ -180,6 +180,21 @@ impl Form {
         names.join(", ")
     }
 
+    /// Bits of the largest register operand; of a form without one, of its memory operand. `None` where it has neither.
+    pub fn register_bits(&self) -> Option<usize> {
+        let registers =
+            slots(self.code).zip(self.variants).filter_map(|(slot, variant)| match (slot, variant) {
+                (_, Variant::Memory | Variant::Broadcast) => None,
+                (Slot::Reg(class) | Slot::RegMem(class) | Slot::Group(class, _), _) => {
+                    Some(class.register(0).size())
+                }
+                (Slot::Fixed(register), _) => Some(register.size()),
+                _ => None,
+            });
+        let memory = self.code.op_code().memory_size().size();
+        registers.max().or((memory > 0).then_some(memory)).map(|bytes| 8 * bytes)
+    }
+
     fn operand(&self, slot: Slot, variant: Variant) -> String {
         let info = self.code.op_code();
         let memory = |bytes: usize| if bytes == 0 { String::from("m") } else { format!("m{}", bytes * 8) };

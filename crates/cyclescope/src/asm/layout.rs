@@ -8,19 +8,30 @@ use super::lexer::Position;
 use super::listing::Listing;
 use super::operand::{Place, Value};
 use super::place::Fixup;
-use super::reader::{Item, Statement, items};
+use super::reader::items;
+use super::statement::{Item, Statement, Syntax};
 use super::suggest;
 use crate::error::BadSnippet;
 use iced_x86::{Encoder, Instruction};
 use std::collections::HashMap;
 
-/// Assembles Intel-syntax text; `;` and line ends separate statements, `#` and `//` start comments.
+/// Assembles text; `;` and line ends separate statements, `#` and `//` start comments. It is Intel syntax, or AT&T
+/// syntax where a register after `%` or a number after `$` shows it.
 ///
 /// The empty text is a snippet of no bytes.
 pub fn parse(text: &str) -> Result<Listing, BadSnippet> {
+    assemble(text, None)
+}
+
+/// Assembles text of this syntax.
+pub fn parse_as(text: &str, syntax: Syntax) -> Result<Listing, BadSnippet> {
+    assemble(text, Some(syntax))
+}
+
+fn assemble(text: &str, syntax: Option<Syntax>) -> Result<Listing, BadSnippet> {
     let mut layout = Layout::default();
     let mut statements = Vec::new();
-    for item in items(text)? {
+    for item in items(text, syntax)? {
         match item {
             Item::Label(name, at) => {
                 if layout.labels.insert(name.clone(), statements.len()).is_some() {

@@ -114,7 +114,7 @@ impl Lexer<'_> {
                 match c {
                     '\n' | ';' => (Kind::End, c.to_string()),
                     '/' if self.rest.peek() == Some(&'/') => return self.comment().map(Some),
-                    '[' | ']' | '(' | ')' | '+' | '-' | '*' | '/' | ',' | ':' | '$' => {
+                    '[' | ']' | '(' | ')' | '+' | '-' | '*' | '/' | ',' | ':' | '$' | '%' => {
                         (Kind::Punct(c), c.to_string())
                     }
                     _ => return Err(at.error(format!("`{}` has no meaning here", c.escape_default()))),

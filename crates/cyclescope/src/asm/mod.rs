@@ -1,10 +1,12 @@
-//! Intel-syntax text to machine code and back, instruction forms and register sets.
+//! Intel-syntax or AT&T-syntax text to machine code, machine code to Intel-syntax text, instruction forms and register
+//! sets.
 //!
 //! The instruction database is iced's; the parser is our own, because every form that the database knows has
 //! to be writable: masks, broadcasts, rounding and encodings included. Its limits: 64-bit mode only, no
 //! macros and no directives.
 
 mod aliases;
+mod att;
 mod choice;
 mod cursor;
 mod emitter;
@@ -22,13 +24,15 @@ mod pattern;
 mod place;
 mod reader;
 pub(crate) mod registers;
+mod statement;
 mod suggest;
 mod text;
 
 pub(crate) use emitter::Emitter;
 pub(crate) use emitter::NOMINAL_CONTEXT;
-pub use layout::parse;
+pub use layout::{parse, parse_as};
 pub use lexer::Position;
 pub use listing::{Listing, features, hex};
+pub use statement::Syntax;
 pub use suggest::nearest;
 pub(crate) use text::text;

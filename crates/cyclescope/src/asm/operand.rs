@@ -87,8 +87,9 @@ pub(super) fn size_name(bytes: u32) -> Option<&'static str> {
     SIZES.iter().find(|(_, size)| *size == bytes).map(|(name, _)| *name)
 }
 
+/// What is written before an operand.
 #[derive(Default)]
-struct Keywords {
+pub(super) struct Keywords {
     size: Option<u32>,
     broadcast: bool,
     far: bool,
@@ -114,7 +115,7 @@ impl Cursor<'_> {
         Ok(Operand { value, at, decorators })
     }
 
-    fn decorators(&mut self) -> Vec<(String, Position)> {
+    pub(super) fn decorators(&mut self) -> Vec<(String, Position)> {
         let mut decorators = Vec::new();
         while let Kind::Decorator(text) = &self.peek().kind {
             decorators.push((text.clone(), self.peek().at));
@@ -244,7 +245,13 @@ fn bare_value(linear: Linear, keywords: &Keywords, at: Position) -> Result<Value
     }
 }
 
-fn memory(linear: Linear, segment: Register, keywords: &Keywords, at: Position) -> Result<Value, BadSnippet> {
+/// A memory reference to this address.
+pub(super) fn memory(
+    linear: Linear,
+    segment: Register,
+    keywords: &Keywords,
+    at: Position,
+) -> Result<Value, BadSnippet> {
     let (mut base, mut index, mut scale) = (Register::None, Register::None, 1);
     for &(register, factor, place, scaled) in &linear.registers {
         let vector = register.is_vector_register();

@@ -1,58 +1,17 @@
 //! Tokens to statements: labels, prefixes, the mnemonic and its operands.
 
+use super::att;
 use super::cursor::Cursor;
 use super::lexer::{Kind, Position, tokens};
-use super::operand::{Operand, Value};
 use super::registers::named;
+use super::statement::{Item, Prefix, Statement, Syntax};
 use crate::error::BadSnippet;
-use iced_x86::Register;
-
-/// Effect of a prefix word or an encoding hint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Prefix {
-    Lock,
-    Rep,
-    Repne,
-    Xacquire,
-    Xrelease,
-    Bnd,
-    Notrack,
-    Segment(Register),
-    /// `data16` or `data64`: operands of that number of bits.
-    Data(u32),
-    /// `addr32`: addresses of 32 bits.
-    Addr32,
-    Vex,
-    Vex3,
-    Evex,
-    Load,
-    Store,
-    Disp8,
-    Disp32,
-}
-
-/// One instruction as written.
-#[derive(Debug, Clone)]
-pub(super) struct Statement {
-    pub(super) mnemonic: String,
-    pub(super) at: Position,
-    pub(super) prefixes: Vec<(Prefix, Position)>,
-    pub(super) operands: Vec<Operand>,
-    /// `{...}` in a place of its own.
-    pub(super) decorators: Vec<(String, Position)>,
-}
-
-/// An item of a snippet, in order.
-#[derive(Debug, Clone)]
-pub(super) enum Item {
-    Label(String, Position),
-    Local(u32),
-    Statement(Statement),
-}
 
 /// Reads a whole snippet.
-pub(super) fn items(text: &str) -> Result<Vec<Item>, BadSnippet> {
+pub(super) fn items(text: &str, syntax: Option<Syntax>) -> Result<Vec<Item>, BadSnippet> {
     let tokens = tokens(text)?;
+    let recognized = || if att::is_plain(&tokens) { Syntax::Att } else { Syntax::Intel };
+    let syntax = syntax.unwrap_or_else(recognized);
     let mut cursor = Cursor::new(&tokens);
     let mut items = Vec::new();
     while !cursor.at_end() {
@@ -72,14 +31,14 @@ pub(super) fn items(text: &str) -> Result<Vec<Item>, BadSnippet> {
                 let number = u32::try_from(number).map_err(|_| label.at.error("this label is too large"))?;
                 items.push(Item::Local(number));
             }
-            _ => items.push(Item::Statement(cursor.statement()?)),
+            _ => items.push(Item::Statement(cursor.statement(syntax)?)),
         }
     }
     Ok(items)
 }
 
 impl Cursor<'_> {
-    fn statement(&mut self) -> Result<Statement, BadSnippet> {
+    fn statement(&mut self, syntax: Syntax) -> Result<Statement, BadSnippet> {
         let mut prefixes = Vec::new();
         loop {
             let token = self.peek().clone();
@@ -110,29 +69,11 @@ impl Cursor<'_> {
             operands: Vec::new(),
             decorators: Vec::new(),
         };
-        self.operands(&mut statement)?;
-        Ok(statement)
-    }
-
-    fn operands(&mut self, statement: &mut Statement) -> Result<(), BadSnippet> {
-        while self.peek().kind != Kind::End {
-            let operand = self.operand()?;
-            match operand.value {
-                Value::Nothing => statement.decorators.extend(operand.decorators),
-                _ => statement.operands.push(operand),
-            }
-            match self.peek().kind {
-                Kind::End => break,
-                Kind::Punct(',') => {
-                    self.take();
-                    if self.peek().kind == Kind::End {
-                        return Err(self.unexpected("an operand"));
-                    }
-                }
-                _ => return Err(self.unexpected("a comma or the end of the instruction")),
-            }
+        match syntax {
+            Syntax::Intel => self.operands(&mut statement, Cursor::operand)?,
+            Syntax::Att => return self.att_operands(statement),
         }
-        Ok(())
+        Ok(statement)
     }
 }
 

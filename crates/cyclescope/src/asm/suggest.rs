@@ -6,7 +6,7 @@ use super::mnemonic;
 use super::operand::{Value, size_name};
 use super::pattern::{Pattern, Target};
 use super::place::{Mismatch, Why};
-use super::reader::Statement;
+use super::statement::Statement;
 use crate::error::BadSnippet;
 use iced_x86::Register;
 
