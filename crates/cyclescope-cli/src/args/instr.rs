@@ -11,8 +11,9 @@ const WHERE: &str = "Where results go";
 #[command(
     after_help = "A form is an instruction with one kind of operand in each place. A filter is a glob over four names of \
     a form, `add`, `add r64, r64`, `Add_r64_rm64` (iced's Code) and `Add_r64_rm64 r64, r64`; case does not matter. A list \
-    for --from is a CSV file whose first line names its columns: instruction, and optionally operands, measure (latency, \
-    throughput or both) and init (assembly that runs once before). --resume FILE alone resumes an interrupted survey."
+    for --from is a CSV file whose first line names its columns: instruction, and optionally operands (`*` means all), size \
+    (bits of the largest register), isa (as --isa has it), measure (latency, throughput or both) and init (assembly that \
+    runs once before). --resume FILE alone resumes an interrupted survey."
 )]
 pub struct InstrArgs {
     /// Measure forms that a glob matches, such as `vpadd*` or `add r64, *`; several are a union
@@ -21,7 +22,8 @@ pub struct InstrArgs {
     /// Also measure all forms of these mnemonics
     #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
     pub mnemonic: Vec<String>,
-    /// Keep only forms that need one of these CPUID features, such as avx512bw
+    /// Keep only forms that need one of these CPUID features, such as avx512bw, and none of those with a `!` before
+    /// them, such as '!avx512f'
     #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
     pub isa: Vec<String>,
     /// Measure all forms of all instructions, which takes minutes

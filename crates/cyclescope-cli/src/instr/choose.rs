@@ -50,7 +50,7 @@ fn refused(unmatched: &Unmatched) -> Failure {
         Unmatched::Mnemonic(name, near) => (format!("there is no instruction `{name}`"), near.as_slice()),
         Unmatched::Isa(name, near) => (format!("there is no CPUID feature `{name}`"), near.as_slice()),
         Unmatched::Together => {
-            let text = "no form that the filters select needs a feature that --isa names";
+            let text = "--isa leaves none of the forms that the filters select";
             return Failure::usage(text, Some("leave --isa out, or name other features"));
         }
     };

@@ -10,7 +10,7 @@ use cyclescope::machine::Machine;
 use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::{Skip, skip};
 use cyclescope::study::instr::forms::wanted::WantedForm;
-use cyclescope::study::instr::selection::isa;
+use cyclescope::study::instr::isa;
 use serde::Serialize;
 
 /// Characters of the columns.
@@ -42,7 +42,7 @@ impl FormRecord {
             mnemonic: form.mnemonic(),
             operands: form.operands(),
             encoding: form.encoding(),
-            isa: isa(wanted).join("+"),
+            isa: isa::of(wanted).join("+"),
             skip: skipped.map(Skip::code),
             reason: skipped
                 .map(Skip::reason)

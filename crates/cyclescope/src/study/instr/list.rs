@@ -1,19 +1,24 @@
 //! A list of one's own: which instructions to measure, what to find out, and what has to run before.
 //!
 //! The header names the columns, in any order and in capitals or not: `instruction` (a mnemonic, or the name in the
-//! instruction database), `operands` as tables write them, `measure` (`latency`, `throughput`, or `both`, which an
-//! empty field means too), `init` (assembly). Only the first has to be there. A line that begins with `#` is a
-//! comment. A mnemonic stands for all encodings that have these operands.
+//! instruction database), `operands` as tables write them, `size` (bits of the largest register operand, or of the memory operand where there is none), `isa` (CPUID
+//! features of which a form needs one; none of those with a `!` before them), `measure` (`latency`, `throughput`, or
+//! `both`, which an empty field means too), `init` (assembly). Only the first has to be there. A line that begins with
+//! `#` is a comment. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
+//! stands for all operands that the instruction can have.
 
 use crate::asm::{self, nearest};
 use crate::study::instr::forms::wanted::WantedForm;
+use crate::study::instr::isa::Isa;
 use crate::study::instr::rows::table::BadFile;
 use crate::study::instr::selection::{all, full_name};
 use crate::study::instr::tables::reference::{self, lines::Lines};
 use csv::StringRecord;
 use std::collections::{BTreeSet, HashMap};
 
-const COLUMNS: [&str; 4] = ["instruction", "operands", "measure", "init"];
+const COLUMNS: [&str; 6] = ["instruction", "operands", "measure", "init", "size", "isa"];
+/// The operands of a line that wants every kind.
+const ANY: &str = "*";
 /// Forms that an error lists at most.
 const LISTED: usize = 8;
 
@@ -32,7 +37,7 @@ pub fn read(content: &[u8]) -> Result<Vec<WantedForm>, BadFile> {
         let record = record.map_err(|error| reference::unreadable(&error, &mut lines))?;
         let line = record.position().map_or(0, |position| lines.of(position));
         let field = |column: usize| places[column].and_then(|place| record.get(place)).unwrap_or_default();
-        let found = subjects_of([0, 1, 2, 3].map(field), &known).map_err(|(message, remedy)| BadFile {
+        let found = subjects_of(std::array::from_fn(field), &known).map_err(|(message, remedy)| BadFile {
             line: Some(line),
             message,
             remedy,
@@ -80,7 +85,7 @@ fn columns(headers: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], Bad
 
 /// What one line asks for; else what is wrong, and the remedy.
 fn subjects_of(
-    [instruction, operands, measure, init]: [&str; 4],
+    [instruction, operands, measure, init, size, isa]: [&str; COLUMNS.len()],
     known: &[WantedForm],
 ) -> Result<Vec<WantedForm>, (String, String)> {
     let (latency, throughput) = match measure.to_lowercase().as_str() {
@@ -96,11 +101,48 @@ fn subjects_of(
         let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
         (format!("init, column {}: {}", error.column, error.message), format!("write Intel syntax{expected}"))
     })?;
+    let operands = if operands.is_empty() && !size.is_empty() { ANY } else { operands };
     let found = forms(instruction, operands, known)?;
+    let found = of_set(of_size(found, size)?, isa)?;
+    if found.is_empty() {
+        let remedy = "leave size or isa empty, or name others";
+        return Err((format!("{instruction} has no such form of this size and set"), remedy.to_string()));
+    }
     Ok(found
         .into_iter()
         .map(|wanted| WantedForm { latency, throughput, init: init.bytes().to_vec(), ..wanted.clone() })
         .collect())
+}
+
+/// Those of this size in bits; all of them without a size.
+fn of_size<'a>(mut forms: Vec<&'a WantedForm>, size: &str) -> Result<Vec<&'a WantedForm>, (String, String)> {
+    const SIZES: [usize; 8] = [8, 16, 32, 64, 80, 128, 256, 512];
+    if size.is_empty() {
+        return Ok(forms);
+    }
+    let Some(bits) = size.parse().ok().filter(|bits| SIZES.contains(bits)) else {
+        let text = SIZES.map(|bits| bits.to_string()).join(", ");
+        return Err((
+            format!("`{size}` is not the size of a register"),
+            format!("write bits: one of {text}"),
+        ));
+    };
+    forms.retain(|wanted| wanted.form.register_bits() == Some(bits));
+    Ok(forms)
+}
+
+/// Those that these instruction sets allow.
+fn of_set<'a>(mut forms: Vec<&'a WantedForm>, isa: &str) -> Result<Vec<&'a WantedForm>, (String, String)> {
+    let names = isa.split([' ', ',', '+']).filter(|name| !name.is_empty());
+    let isa = Isa::new(names).map_err(|(name, near)| {
+        let remedy = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`cyclescope instr --all --list` shows all features".to_string(),
+        };
+        (format!("there is no CPUID feature `{name}`"), remedy)
+    })?;
+    forms.retain(|wanted| isa.allows(wanted));
+    Ok(forms)
 }
 
 fn forms<'a>(
@@ -126,6 +168,9 @@ fn forms<'a>(
             None => "`cyclescope instr --all --list` shows all".to_string(),
         };
         return Err((format!("there is no instruction `{instruction}`"), remedy));
+    }
+    if operands == ANY {
+        return Ok(named);
     }
     let asked = reference::operands(operands);
     let spelt = |wanted: &&WantedForm| reference::operands(&wanted.form.operands());
@@ -172,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn sizes_and_sets_choose_among_the_forms_of_a_line() {
+        let names =
+            |text: &str| -> Vec<String> { read(text.as_bytes()).unwrap().iter().map(full_name).collect() };
+        let sized = names("instruction,operands,size\nadd,,16\n");
+        assert!(sized.contains(&"Add_r16_rm16 r16, m16".to_string()) && sized.len() > 4, "{sized:?}");
+        assert!(sized.iter().all(|name| name.contains("16")), "{sized:?}");
+        assert!(names("instruction,operands\nadd,*\n").len() > sized.len());
+        let wide = names("instruction,size,isa\nvaddps,256,!avx512vl\n");
+        assert!(!wide.is_empty() && wide.iter().all(|name| name.starts_with("VEX_Vaddps_ymm")), "{wide:?}");
+        assert_eq!(names("instruction,operands,isa\nvaddps,\"xmm,xmm,xmm\",avx512f !avx\n").len(), 1);
+    }
+
+    #[test]
     fn errors_name_the_line_and_what_helps() {
         let cases = [
             ("instruction,operand\n", Some(1), "did you mean `operands`"),
@@ -182,6 +240,9 @@ mod tests {
             ("instruction,operands\nadd,\"r64, r65\"\n", Some(2), "it takes "),
             ("instruction\nadd\n", Some(2), "it takes "),
             ("instruction,measure\nnop,speed\n", Some(2), "latency, throughput or both"),
+            ("instruction,size\nadd,65\n", Some(2), "one of 8, 16"),
+            ("instruction,size\nadd,512\n", Some(2), "leave size"),
+            ("instruction,operands,isa\nadd,*,avx512bv\n", Some(2), "avx512bw"),
             ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
             ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
             ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),

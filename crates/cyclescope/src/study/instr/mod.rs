@@ -7,6 +7,7 @@
 pub mod bodies;
 pub mod experiments;
 pub mod forms;
+pub mod isa;
 pub mod list;
 pub mod plan;
 pub mod rows;

@@ -5,11 +5,10 @@
 //! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
 
 use crate::asm::{forms, nearest};
-use crate::machine::features;
 use crate::study::glob::glob;
 use crate::study::instr::forms::wanted::WantedForm;
+use crate::study::instr::isa::Isa;
 use crate::study::instr::tables::reference;
-use iced_x86::CpuidFeature;
 use std::collections::BTreeSet;
 
 /// What is wanted.
@@ -19,7 +18,7 @@ pub struct Criteria {
     pub filters: Vec<String>,
     /// Mnemonics, each as a whole.
     pub mnemonics: Vec<String>,
-    /// CPUID features in lower case, of which a form needs at least one.
+    /// CPUID features, of which a form needs at least one; none of those with a `!` before them.
     pub isa: Vec<String>,
 }
 
@@ -41,11 +40,6 @@ pub fn all() -> Vec<WantedForm> {
     forms::all().map(WantedForm::from).collect()
 }
 
-/// The CPUID features of a form, in lower case.
-pub fn isa(wanted: &WantedForm) -> Vec<String> {
-    wanted.form.code.cpuid_features().iter().map(|feature| features::name(*feature)).collect()
-}
-
 /// The name of a form that no other has: `Add_rm64_r64 r64, r64`.
 pub fn full_name(wanted: &WantedForm) -> String {
     format!("{:?} {}", wanted.form.code, wanted.form.operands()).trim_end().to_string()
@@ -56,8 +50,8 @@ impl Criteria {
     pub fn select(&self, forms: Vec<WantedForm>) -> Result<Vec<WantedForm>, Unmatched> {
         let filters: Vec<String> = self.filters.iter().map(|filter| spelt(filter)).collect();
         let mnemonics: Vec<String> = self.mnemonics.iter().map(|name| reference::mnemonic(name)).collect();
-        let isa: Vec<String> = self.isa.iter().map(|name| name.trim().to_lowercase()).collect();
-        self.features_exist(&isa)?;
+        let isa = Isa::new(self.isa.iter().map(String::as_str))
+            .map_err(|(name, near)| Unmatched::Isa(name, near))?;
         let (mut hit_filters, mut hit_mnemonics) = (vec![false; filters.len()], vec![false; mnemonics.len()]);
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut chosen = Vec::new();
@@ -77,7 +71,7 @@ impl Criteria {
                 let matches = *mnemonic == names.mnemonic;
                 (*hit, wanted) = (*hit || matches, wanted || matches);
             }
-            let allowed = isa.is_empty() || self::isa(&form).iter().any(|feature| isa.contains(feature));
+            let allowed = isa.allows(&form);
             known.insert(names.mnemonic);
             known.insert(names.code);
             if wanted && allowed {
@@ -92,17 +86,6 @@ impl Criteria {
             return Err(Unmatched::Mnemonic(self.mnemonics[index].clone(), near(&mnemonics[index])));
         }
         if chosen.is_empty() { Err(Unmatched::Together) } else { Ok(chosen) }
-    }
-
-    fn features_exist(&self, isa: &[String]) -> Result<(), Unmatched> {
-        let known: BTreeSet<String> = CpuidFeature::values().map(features::name).collect();
-        match isa.iter().position(|name| !known.contains(name)) {
-            None => Ok(()),
-            Some(index) => {
-                let near = near(&isa[index], known.iter().map(String::as_str));
-                Err(Unmatched::Isa(self.isa[index].clone(), near))
-            }
-        }
     }
 }
 
@@ -182,6 +165,10 @@ mod tests {
         assert!(!found.is_empty() && found.iter().all(|wanted| wanted.form.encoding() == "evex"));
         assert!(found.len() < select(&["vpaddb"], &[], &[]).unwrap().len());
         assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(Unmatched::Together));
+        let without = select(&["vpaddb"], &[], &["!avx512bw"]).unwrap();
+        assert!(!without.is_empty() && without.iter().all(|wanted| wanted.form.encoding() == "vex"));
+        let both = select(&["vpaddb"], &[], &["AVX2", "! AVX512F", "avx512vl", "!avx512bw"]).unwrap();
+        assert!(!both.is_empty() && both.len() < without.len());
     }
 
     #[test]
@@ -191,6 +178,9 @@ mod tests {
         assert_eq!((text.as_str(), found.contains(&"imul".to_string())), ("imull r64", true));
         let Err(Unmatched::Isa(_, found)) = select(&["add"], &[], &["avx512bv"]) else { panic!() };
         assert!(found.contains(&"avx512bw".to_string()), "{found:?}");
+        assert!(
+            matches!(select(&["add"], &[], &["!avx512bv"]), Err(Unmatched::Isa(name, _)) if name == "!avx512bv")
+        );
         assert_eq!(select(&["zzzzz*"], &[], &[]), Err(Unmatched::Filter("zzzzz*".to_string(), near(&[]))));
         assert!(matches!(select(&[], &["vpad"], &[]), Err(Unmatched::Mnemonic(..))));
     }
