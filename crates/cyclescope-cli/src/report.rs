@@ -3,6 +3,7 @@
 use crate::failure::{Failure, harmless};
 use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::executor::Offer;
+use cyclescope::measure::{Count, Counted, Counts};
 use cyclescope::record::{Quantity, RunRecord};
 
 /// Characters of a snippet that are shown.
@@ -33,7 +34,43 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
             output.line(format!("{indent}{}", line.replacen(&code, &output.yellow(&code), 1)))?;
         }
     }
-    Ok(())
+    record.counts.as_ref().map_or(Ok(()), |counts| readings(counts, output))
+}
+
+/// The readings of a layout, a line a round, in the order in which they were taken.
+fn readings(counts: &Counts, output: &mut Output) -> Result<(), Failure> {
+    const COLUMN: usize = 8;
+    let unit = serde_json::to_value(counts.unit).expect("units are strings");
+    let unit = unit.as_str().unwrap_or_default().replace('_', " ").replace("tsc", "TSC");
+    output.line("")?;
+    output.line(format!("  Readings in {unit}, in their order, each with its own overhead"))?;
+    let round = |number: usize| counts.readings.iter().filter(move |reading| reading.round == number);
+    let heading = |reading: &Count| match (reading.what, reading.copies) {
+        (_, Some(copies)) => ["copies".to_string(), copies.to_string()],
+        (Counted::ImulShort, _) => ["imul", "short"].map(str::to_string),
+        (Counted::ImulLong, _) => ["imul", "long"].map(str::to_string),
+        (Counted::AddShort, _) => ["add", "short"].map(str::to_string),
+        (Counted::AddLong, _) => ["add", "long"].map(str::to_string),
+        _ => ["add", "width"].map(str::to_string),
+    };
+    let row = |name: &str, cells: &mut dyn Iterator<Item = String>| {
+        cells.fold(format!("  {name:<6}"), |line, cell| format!("{line} {cell:>COLUMN$}"))
+    };
+    let mut headings: Vec<[String; 2]> = Vec::new();
+    for number in 1..=counts.readings.last().map_or(0, |reading| reading.round) {
+        let own: Vec<[String; 2]> = round(number).map(heading).collect();
+        // Placements have an order of their own.
+        for (line, name) in ["round", ""].into_iter().enumerate().filter(|_| headings != own) {
+            let mut cells = own.iter().map(|heading| heading[line].clone());
+            output.line(output.faint(row(name, &mut cells).trim_end()))?;
+        }
+        headings = own;
+        let first = round(number).all(|reading| reading.first);
+        let name = if first { format!("{number}*") } else { number.to_string() };
+        let value = |reading: &Count| reading.value.map_or("-".to_string(), |value| value.to_string());
+        output.line(row(&name, &mut round(number).map(value)))?;
+    }
+    output.line(output.faint("  * the first run of each program at its address"))
 }
 
 /// The start of a snippet that is too long to be shown as a whole.

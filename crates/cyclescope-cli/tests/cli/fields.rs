@@ -98,7 +98,7 @@ fn printed() -> Vec<Value> {
     };
     print(&["doctor", "--quick"]);
     print(&["run", "--quick", "--evidence", &path("run"), "imul rax, rax"]);
-    print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "imul rax, rax"]);
+    print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "--counts", "imul rax, rax"]);
     print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
     print(&["run", "--clock", "list"]);
     FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));

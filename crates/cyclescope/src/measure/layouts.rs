@@ -29,6 +29,9 @@ const LAYOUTS_AT_ONCE: usize = 4096;
 const RULER_CALLS: [usize; call::RULERS] =
     [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
 
+/// Copies of the snippet in a layout's three bodies, and iterations of the ruler's loops.
+pub(super) type Lengths = ([usize; 3], u64);
+
 impl Session<'_> {
     /// Largest overhead of a call in seconds.
     pub(super) fn call_s(&self) -> f64 {
@@ -56,29 +59,9 @@ impl Session<'_> {
         layouts: usize,
         rounds: u32,
     ) -> Result<(), RunError> {
-        let mut programs = self.ruler.to_vec();
-        let mut lengths = Vec::new();
-        let mut placed = Vec::new();
         let runs = self.runs_per_layout(rounds);
-        for _ in 0..layouts {
-            let copies = self.copies(acquisition.unit);
-            let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
-            for _ in 0..runs {
-                placed.push(self.stage(&mut programs, &copies, acquisition.shape.loop_count, ruler_loops)?);
-            }
-            lengths.push((copies, ruler_loops));
-        }
         let (warm_up, rounds) = if runs > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
-        let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
-        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
-        let pace = Pace {
-            warm_up,
-            rounds,
-            memory: Memory::standard(self.outline.world.element, self.outline.touches_memory),
-            deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
-            ..Pace::default()
-        };
-        let schedule = Schedule::with(programs, pace, placed);
+        let (schedule, lengths) = self.schedule(acquisition, [layouts, runs], warm_up, rounds)?;
         let before = self.executor.progress();
         let samples = schedule.run(self.executor)?;
         let went = before.zip(self.executor.progress()).map(|(before, now)| now.since(before));
@@ -94,8 +77,40 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Places the programs of some layouts, each in a number of placements, with the copies and the ruler's iterations
+    /// of each layout.
+    pub(super) fn schedule(
+        &mut self,
+        acquisition: &Acquisition,
+        [layouts, runs]: [usize; 2],
+        warm_up: u32,
+        rounds: u32,
+    ) -> Result<(Schedule, Vec<Lengths>), RunError> {
+        let mut programs = self.ruler.to_vec();
+        let mut lengths = Vec::new();
+        let mut placed = Vec::new();
+        for _ in 0..layouts {
+            let copies = self.copies(acquisition.unit);
+            let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
+            for _ in 0..runs {
+                placed.push(self.stage(&mut programs, &copies, acquisition.shape.loop_count, ruler_loops)?);
+            }
+            lengths.push((copies, ruler_loops));
+        }
+        let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
+        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
+        let pace = Pace {
+            warm_up,
+            rounds,
+            memory: Memory::standard(self.outline.world.element, self.outline.touches_memory),
+            deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
+            ..Pace::default()
+        };
+        Ok((Schedule::with(programs, pace, placed), lengths))
+    }
+
     /// Placements that one layout's samples come from: one, or, where branches are cold, one for each round.
-    fn runs_per_layout(&self, rounds: u32) -> usize {
+    pub(super) fn runs_per_layout(&self, rounds: u32) -> usize {
         if self.plan.cold.branches { rounds as usize } else { 1 }
     }
 

@@ -7,6 +7,7 @@
 mod acquisition;
 mod adapt;
 pub mod contrast;
+mod counts;
 pub mod estimate;
 mod layouts;
 pub mod modes;
@@ -17,6 +18,8 @@ pub mod schedule;
 mod session;
 
 pub use acquisition::{Acquisition, Measurement};
+pub(crate) use counts::counts;
+pub use counts::{Count, Counted, Counts};
 pub use plan::{Plan, Precision};
 pub(crate) use range::CODE_MOST;
 

@@ -3,7 +3,7 @@
 use crate::aperf::AperfRecord;
 use crate::caveat::{Caveat, Code, fall_short, interval_not_reached};
 use crate::error::{BadSnippet, RunError, Unavailable};
-use crate::measure::Precision;
+use crate::measure::{Counts, Precision};
 use crate::program::Cold;
 use crate::statistics::Interval;
 use crate::unit::Unit;
@@ -152,6 +152,9 @@ pub struct RunRecord {
     pub changed: Vec<String>,
     /// For a function: the cost of calling an empty one, which was subtracted.
     pub empty_call: Option<Quantity>,
+    /// The readings of one more layout, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
     /// Seconds that the measurement took.
     pub elapsed_s: f64,
     /// The command that repeats it.

@@ -6,7 +6,7 @@ use crate::asm::hex as bytes;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
-use crate::measure::{CODE_MOST, Plan, Precision, require_room};
+use crate::measure::{CODE_MOST, Plan, Precision, counts, require_room};
 use crate::record::RunRecord;
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -49,6 +49,9 @@ struct RunPlan {
     asked: Precision,
     /// The snippet, then the empty function, where one is called.
     snippets: Vec<SavedSnippet>,
+    /// Whether the readings of one more layout are part of the result.
+    #[serde(default)]
+    counts: bool,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -96,7 +99,8 @@ impl RunStudy {
         open: Open,
     ) -> RunStudy {
         let (cpu, cpu_model) = (machine.target_cpu(), machine.cpu.name());
-        let plan = RunPlan { plan, asked, snippets: vec![snippet.into()], cpu, cpu_model, repro };
+        let plan =
+            RunPlan { plan, asked, snippets: vec![snippet.into()], counts: false, cpu, cpu_model, repro };
         RunStudy::of(plan, open)
     }
 
@@ -104,6 +108,17 @@ impl RunStudy {
     pub fn less(mut self, empty: &Snippet) -> RunStudy {
         self.plan.snippets.push(empty.into());
         self
+    }
+
+    /// The same with the readings of one more layout, where they are wanted.
+    pub fn with_counts(mut self, wanted: bool) -> RunStudy {
+        self.plan.counts = wanted;
+        self
+    }
+
+    /// Whether the readings of one more layout are wanted.
+    pub fn has_counts(&self) -> bool {
+        self.plan.counts
     }
 
     fn of(plan: RunPlan, open: Open) -> RunStudy {
@@ -144,7 +159,11 @@ impl RunStudy {
         require_room(plan, snippet, executor.arena_len())?;
         let run = run_with(answers, executor, snippet, plan, self.plan.asked)?;
         let facts = Facts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model };
-        let record = run.record(&facts);
+        let mut record = run.record(&facts);
+        // Of a function, and not of the empty one.
+        if self.plan.counts && self.runs.is_empty() {
+            record.counts = Some(counts(executor, snippet, plan, &run.measurement.acquisition)?);
+        }
         Ok((run, record))
     }
 
