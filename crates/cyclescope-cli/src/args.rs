@@ -110,7 +110,7 @@ fn offers() -> impl TypedValueParser<Value = &'static Offer> {
 #[command(next_help_heading = "What to measure")]
 #[group(required = false, multiple = false)]
 pub struct Source {
-    /// Intel-syntax assembly, statements separated by `;` or new lines; `-` reads standard input
+    /// Assembly, statements separated by `;` or new lines; `-` reads standard input
     #[arg(value_name = "SNIPPET", allow_hyphen_values = true, help_heading = None, value_parser = snippet)]
     pub snippet: Option<String>,
     /// Read the assembly from a file
@@ -119,7 +119,8 @@ pub struct Source {
     /// The snippet as machine code, such as `48 0f af c0`
     #[arg(long, value_name = "BYTES")]
     pub hex: Option<String>,
-    /// Compile a C or C++ file and measure its function `void f(void *)`, the cost of a call excluded
+    /// Compile a C or C++ file and measure its function `void f(void *)`, the cost of a call excluded, or the region in it
+    /// that CYCLESCOPE_BODY(...) marks
     #[arg(long, value_name = "FILE")]
     pub c: Option<PathBuf>,
     /// Load a shared library and measure a function of it, named by --call
@@ -138,6 +139,10 @@ pub struct RunArgs {
     /// Assembly that runs once before the first clock reading
     #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib"])]
     pub init: Option<String>,
+    /// The syntax of snippet and init code [default: AT&T where a register after `%` or a number after `$` shows it, else
+    /// Intel]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["hex", "c", "lib", "assembler"])]
+    pub syntax: Option<Syntax>,
     /// Assemble snippet and init code with another assembler
     #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib"])]
     pub assembler: Option<Assembler>,
@@ -173,6 +178,9 @@ pub struct RunArgs {
     /// Seconds after which no further batch begins [default: 0.16, with --quick 0.02]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
+    /// Also print the readings of one more layout in their order, the first runs included
+    #[arg(help_heading = HOW, long)]
+    pub counts: bool,
     /// Measure the first run with these cold; several are separated by commas
     #[arg(help_heading = HOW, long, value_name = "WHAT", value_enum, value_delimiter = ',')]
     pub cold: Vec<Cold>,
@@ -187,6 +195,17 @@ pub enum Assembler {
     Nasm,
     /// LLVM's assembler, Intel syntax
     LlvmMc,
+    /// YASM, NASM's syntax
+    Yasm,
+}
+
+/// A syntax of assembly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Syntax {
+    /// `add dword ptr [rax+8], 1`
+    Intel,
+    /// `addl $1, 8(%rax)`
+    Att,
 }
 
 /// What can be made cold.

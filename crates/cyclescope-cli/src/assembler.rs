@@ -21,14 +21,18 @@ pub fn assemble(assembler: Assembler, text: &str) -> Result<Vec<u8>, Failure> {
         .map_err(|failure| failure.renamed(&source.to_string_lossy(), "snippet"))?;
     let bytes = std::fs::read(&object)
         .map_err(|error| Failure::internal(format!("reading {name}'s output failed: {error}")))?;
-    if assembler == Assembler::Nasm { Ok(bytes) } else { text_section(&name, &bytes) }
+    if matches!(assembler, Assembler::Nasm | Assembler::Yasm) {
+        Ok(bytes)
+    } else {
+        text_section(&name, &bytes)
+    }
 }
 
 /// Puts a text in its dialect and mode. Its own lines keep their numbers.
 fn wrap(assembler: Assembler, text: &str) -> String {
     match assembler {
         // In NASM's language `;` starts a comment; on a command line it separates statements as elsewhere.
-        Assembler::Nasm => {
+        Assembler::Nasm | Assembler::Yasm => {
             format!("bits 64\ndefault rel\n%line 0+1 snippet\n{}\n", text.replace(';', "\n"))
         }
         Assembler::As | Assembler::LlvmMc => {
@@ -41,6 +45,7 @@ fn command(assembler: Assembler, source: &Path, object: &Path) -> Command {
     let (name, options): (&str, &[&str]) = match assembler {
         Assembler::As => ("as", &["--64"]),
         Assembler::Nasm => ("nasm", &["-f", "bin"]),
+        Assembler::Yasm => ("yasm", &["-f", "bin"]),
         Assembler::LlvmMc => ("llvm-mc", &["--triple=x86_64-linux-gnu", "--filetype=obj"]),
     };
     let mut command = Command::new(name);
@@ -52,6 +57,7 @@ fn package(name: &str) -> &'static str {
     match name {
         "as" => "binutils",
         "nasm" => "nasm",
+        "yasm" => "yasm",
         _ => "llvm",
     }
 }

@@ -4,6 +4,7 @@ use crate::args::RunArgs;
 use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
+use crate::region;
 use cyclescope::error::RunError;
 use cyclescope::executor::FaultReport;
 use cyclescope::snippet::Snippet;
@@ -31,6 +32,8 @@ pub struct Function {
 const DEFAULT_NAME: &str = "f";
 /// The compiled library's file.
 const COMPILED: &str = "function.so";
+/// The file with the macros that C code may use.
+const HEADER: &str = "cyclescope_body.h";
 
 impl Library {
     /// The library that the arguments ask for, compiled where it has to be.
@@ -38,13 +41,27 @@ impl Library {
         let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
         let (path, source, folder) = match (&args.source.c, &args.source.lib) {
             (Some(source), _) => {
-                let folder = Scratch::new(&[COMPILED])?;
-                (compile(source, args.cflags.as_deref(), &folder)?, source, Some(folder))
+                let folder = Scratch::new(&[COMPILED, HEADER])?;
+                (compile(source, args.cflags.as_deref(), &folder, &[])?, source, Some(folder))
             }
             (None, Some(library)) => (library.clone(), library, None),
             (None, None) => return Ok(None),
         };
         Ok(Some(Library { path, name, source: source.clone(), folder }))
+    }
+
+    /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight.
+    pub fn region(&self, args: &RunArgs) -> Result<Option<Snippet>, Failure> {
+        let Some(folder) = self.folder.as_ref().filter(|_| args.source.c.is_some()) else { return Ok(None) };
+        if !region::is_in(&self.path)? {
+            return Ok(None);
+        }
+        if !self.source.is_file() {
+            let remedy = "a region is compiled twice: give a file that can be read again";
+            return Err(Failure::usage(format!("{} is no file", self.source.display()), Some(remedy)));
+        }
+        compile(&self.source, args.cflags.as_deref(), folder, &region::FLAGS)?;
+        region::find(&self.path, &self.source, &self.name).map(Some)
     }
 
     /// Loads the library into this process and finds the function.
@@ -142,13 +159,23 @@ fn call(address: u64, text: &str) -> Snippet {
     Snippet::new(vec![0x48, 0x89, 0xdf, 0x41, 0xff, 0xd4], init, text)
 }
 
-fn compile(source: &Path, flags: Option<&str>, folder: &Scratch) -> Result<PathBuf, Failure> {
+fn compile(
+    source: &Path,
+    flags: Option<&str>,
+    folder: &Scratch,
+    further: &[&str],
+) -> Result<PathBuf, Failure> {
     compiler::readable(source)?;
     let plus_plus =
         source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp));
     let compiler = if plus_plus { Compiler::cxx() } else { Compiler::c() };
     let library = folder.path(COMPILED);
-    let flags = compiler::flags(&["-O2", "-fPIC", "-shared"], flags)?;
+    let header = folder.path(HEADER);
+    std::fs::write(&header, region::HEADER)
+        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
+    let header = header.to_string_lossy();
+    let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further].concat();
+    let flags = compiler::flags(&first, flags)?;
     compiler.compile(source, &flags, &library, &[])?;
     Ok(library)
 }

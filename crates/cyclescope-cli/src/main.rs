@@ -26,6 +26,7 @@ mod page;
 mod plain;
 mod plots;
 mod progress;
+mod region;
 mod replay;
 mod report;
 mod repro;

@@ -131,6 +131,7 @@ pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> S
     line.option("--call", &args.call);
     line.option("--cflags", &args.cflags);
     line.option("--init", &args.init);
+    line.option("--syntax", &args.syntax.map(name));
     line.option("--assembler", &args.assembler.map(name));
     line.option("--unroll", &args.unroll);
     line.option("--loop", &args.loop_count);
@@ -140,6 +141,7 @@ pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> S
     line.option("--interval", &args.interval.map(width));
     line.option("--confidence", &args.confidence);
     line.option("--budget", &args.budget);
+    line.flag("--counts", args.counts);
     let cold: Vec<String> = args.cold.iter().copied().map(name).collect();
     line.option("--cold", &(!cold.is_empty()).then(|| cold.join(",")));
     line.common(common, seed);
@@ -193,6 +195,7 @@ mod tests {
             ],
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
+            vec!["run", "--syntax", "att", "--counts", "incl %eax"],
             vec!["doctor", "--quick", "--cpu", "0"],
             vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
             vec!["instr", "--from", "a list.csv", "--all"],

@@ -28,6 +28,13 @@ pub use cyclescope::study::run::NAME;
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
     if let Some(mut library) = Library::find(args)? {
+        if let Some(snippet) = library.region(args)? {
+            source::require_loop_register(args, &snippet)?;
+            let machine = machine(common)?;
+            source::check(&snippet, &machine)?;
+            let repro = repro::run(common, args, None, request.seed);
+            return answer(common, &machine, &snippet, &request, args.counts, repro, output);
+        }
         let machine = machine(common)?;
         if executor::capabilities(common, &machine).library.is_err() {
             return Err(Failure::from(Unavailable {
@@ -44,7 +51,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         return isolated(
             || library.load(),
             folder,
-            |function| call(common, function, &request, order, output),
+            |function| call(common, function, &request, args.counts, order, output),
             |failure| failure.report(json),
         );
     }
@@ -52,7 +59,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
     let (snippet, machine) = source::snippet(args, text.as_ref(), || machine(common))?;
     let stdin = text.as_ref().filter(|text| text.from_stdin).map(|text| text.text.as_str());
     let repro = repro::run(common, args, stdin, request.seed);
-    answer(common, &machine, &snippet, &request, repro, output)
+    answer(common, &machine, &snippet, &request, args.counts, repro, output)
 }
 
 /// Measures a function: a call of it less a call of an empty one.
@@ -60,10 +67,11 @@ fn call(
     common: &Common,
     function: &Function,
     request: &Request,
+    counts: bool,
     order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let study = study(common, order.machine, &function.snippet(), request, order.repro)?;
+    let study = study(common, order.machine, &function.snippet(), request, order.repro)?.with_counts(counts);
     drive(&Run, &mut study.less(&function.empty_snippet()), order, output)
 }
 
@@ -136,7 +144,7 @@ pub fn again(
     let machine = machine(common)?;
     source::check(&snippet, &machine)?;
     let repro = repro::replay(common, directory, request.seed);
-    answer(common, &machine, &snippet, &request, repro, output)
+    answer(common, &machine, &snippet, &request, kept.has_counts(), repro, output)
 }
 
 /// Measures, keeps the evidence, reports.
@@ -145,11 +153,12 @@ fn answer(
     machine: &Machine,
     snippet: &Snippet,
     request: &Request,
+    counts: bool,
     repro: String,
     output: &mut Output,
 ) -> Result<u8, Failure> {
     executor::judge(common, snippet, request.loop_count.is_some())?;
-    let mut study = study(common, machine, snippet, request, &repro)?;
+    let mut study = study(common, machine, snippet, request, &repro)?.with_counts(counts);
     drive(&Run, &mut study, Order::new(common, machine, &repro)?, output)
 }
 

@@ -1,6 +1,6 @@
 //! Sources of a snippet: the command line, a file, standard input, machine code, another assembler.
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, Syntax};
 use crate::assembler;
 use crate::failure::Failure;
 use cyclescope::asm::{self, Listing};
@@ -67,14 +67,20 @@ pub fn snippet(
         return Err(Failure::usage(format!("{size} bytes of code are too many; at most {MOST_BYTES}"), None));
     }
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), one_line(&text));
-    if args.loop_count.is_some() && snippet.outline(false).uses_r15 {
-        let remedy = "use another register, or leave --loop out";
-        return Err(Failure::usage("the snippet uses R15, which counts the loop's iterations", Some(remedy)));
-    }
+    require_loop_register(args, &snippet)?;
     let machine = machine()?;
     code.check_features(&text, &machine)?;
     init.check_features(&init_text, &machine)?;
     Ok((snippet, machine))
+}
+
+/// Fails where the snippet uses the register that counts a loop's iterations.
+pub fn require_loop_register(args: &RunArgs, snippet: &Snippet) -> Result<(), Failure> {
+    if args.loop_count.is_some() && snippet.outline(false).uses_r15 {
+        let remedy = "use another register, or leave --loop out";
+        return Err(Failure::usage("the snippet uses R15, which counts the loop's iterations", Some(remedy)));
+    }
+    Ok(())
 }
 
 /// The instructions of a text that this machine has.
@@ -96,7 +102,12 @@ fn assemble(args: &RunArgs, text: &str) -> Result<Code, Failure> {
         Some(_) if text.trim().is_empty() => Code::from_bytes(&[]),
         Some(assembler) => Code::from_bytes(&assembler::assemble(assembler, text)?),
         None => {
-            let listing = asm::parse(text).map_err(|error| Failure::snippet(&error, text))?;
+            let parsed = match args.syntax {
+                None => asm::parse(text),
+                Some(Syntax::Intel) => asm::parse_as(text, asm::Syntax::Intel),
+                Some(Syntax::Att) => asm::parse_as(text, asm::Syntax::Att),
+            };
+            let listing = parsed.map_err(|error| Failure::snippet(&error, text))?;
             Ok(Code { listing, has_places: true })
         }
     }

@@ -149,3 +149,78 @@ fn nothing_stays_in_the_temporary_folder() {
         drop(source.folder);
     }
 }
+
+/// Compiles code with a region, and returns its line.
+fn region(text: &str, more: &[&str]) -> Value {
+    Source::new(text).run(more, &[0, 5])
+}
+
+#[test]
+fn a_region_is_measured_without_a_call() {
+    if !has("cc") {
+        return;
+    }
+    let store = region("void f(int *p) { CYCLESCOPE_BODY(*p = 1;) }", &[]);
+    assert_eq!((&store["bytes"], store["empty_call"].is_null()), (&Value::from("c7 07 01 00 00 00"), true));
+    // A dependent chain: one multiplication more a copy costs more, and unrolled twice the code is the same.
+    let chain = |times: &str| {
+        let text = format!("void f(long *p) {{ long x = *p; CYCLESCOPE_BODY({times}) *p = x; }}");
+        region(&text, &["--unroll", "64"])["cost"]["value"].as_f64().expect("a number")
+    };
+    let [one, three] = [chain("x *= x;"), chain("x *= x; x *= x; x *= x;")];
+    assert!((2.0..4.0).contains(&(three / one)), "{one} and {three}");
+}
+
+#[test]
+fn a_region_keeps_its_values_from_copy_to_copy() {
+    if !has("cc") {
+        return;
+    }
+    // The values change places in each copy; constants and a static table are reached from every copy; the branch stays
+    // inside. What is read is an index that would be outside of the memory areas, were a value lost on its way.
+    let text = "static const double factor[3] = {1.0, 0.5, 2.0};\n\
+                static long table[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0};\n\
+                void f(double *p) {\n\
+                  long a = 0, b = 5; double x = 1.5; const double *k = factor; CYCLESCOPE_HIDE(k);\n\
+                  CYCLESCOPE_BODY(\n\
+                    long old = a; a = b; b = table[old];\n\
+                    x = x * k[old & 1] + 2.25; if (x > 100.0) x = 1.0; CYCLESCOPE_KEEP(x);)\n\
+                  p[a + b] = x;\n\
+                }";
+    for flags in ["-O1", "-O2", "-O3"] {
+        region(text, &["--cflags", flags]);
+    }
+}
+
+#[test]
+fn a_region_is_an_ordinary_snippet() {
+    if !has("cc") {
+        return;
+    }
+    let evidence = folder();
+    let kept = evidence.path().join("kept");
+    let kept = kept.to_str().expect("text");
+    region("void f(long *p) { CYCLESCOPE_BODY(*p += 3;) }", &["--evidence", kept, "--loop", "3"]);
+    json(&["replay", kept], &[0, 5]);
+    json(&["replay", "--measure", "--quick", kept], &[0, 5]);
+}
+
+#[test]
+fn a_region_that_cannot_be_copied_is_refused() {
+    if !has("cc") {
+        return;
+    }
+    for (text, why) in [
+        ("void f(long *p) { CYCLESCOPE_BODY() }", "no instruction"),
+        ("void g(void); void f(long *p) { CYCLESCOPE_BODY(g();) }", "calls a function"),
+        ("void f(long *p) { CYCLESCOPE_BODY(if (*p) return; p++;) }", "jumps out"),
+        ("void g(long *p) { CYCLESCOPE_BODY(*p = 1;) } void f(void *p) {}", "not in the function `f`"),
+        ("extern long x; void f(long *p) { CYCLESCOPE_BODY(x++;) }", "outside"),
+        ("static char x[99999]; void f(long *p) { CYCLESCOPE_BODY(x[*p & 15]++;) }", "more than"),
+        ("void f(long *p) { CYCLESCOPE_BODY(*p = 1;) CYCLESCOPE_BODY(*p = 2;) }", "already defined"),
+        ("void f(long *p) { CYCLESCOPE_BODY(*p = ;) }", "error: expected"),
+    ] {
+        let said = fails(text, 2);
+        assert!(said.contains(why), "{text}: {said}");
+    }
+}

@@ -142,7 +142,7 @@ fn wrong_usage_comes_before_what_is_missing_and_that_before_faults() {
 
 #[test]
 fn other_assemblers_count_the_snippets_own_lines() {
-    for assembler in ["as", "nasm", "llvm-mc"] {
+    for assembler in ["as", "nasm", "yasm", "llvm-mc"] {
         if has_for_part(assembler) {
             says(&["--assembler", assembler, "nop\nimull rax"], 2, "snippet:2:");
             says(&["--assembler", assembler, "call outside"], 2, "outside");

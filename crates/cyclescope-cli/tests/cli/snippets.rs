@@ -85,6 +85,7 @@ fn macros_of_other_assemblers_work() {
         ("llvm-mc", ".rept 3\nnop\n.endr"),
         ("nasm", "%rep 3\nnop\n%endrep"),
         ("nasm", "nop; nop; nop"),
+        ("yasm", "%rep 3\nnop\n%endrep"),
     ] {
         if has_for_part(assembler) {
             let line = measured(&["--quick", "--assembler", assembler, text]);
@@ -110,4 +111,29 @@ fn help_fits_a_page_and_names_the_exit_codes() {
     }
     let help = answer(&mut cyclescope(&["--help"])).stdout;
     assert!(help.contains("Exit codes: 0 done"), "{help}");
+}
+
+#[test]
+fn counts_are_all_readings_of_one_layout_with_the_first_marked() {
+    let evidence = crate::support::folder();
+    let kept = evidence.path().join("kept");
+    let kept = kept.to_str().expect("text");
+    let line =
+        measured(&["--quick", "--counts", "--samples", "5", "--unroll", "50", "--evidence", kept, "nop"]);
+    let readings = line["counts"]["readings"].as_array().expect("a list");
+    assert_eq!((readings.len(), &line["counts"]["unit"]), (5 * 8, &serde_json::Value::from("tsc_ticks")));
+    let first = readings.iter().map(|reading| reading["first"].as_bool().expect("a fact"));
+    assert_eq!(first.collect::<Vec<_>>(), [vec![true; 8], vec![false; 32]].concat());
+    let mut copies: Vec<u64> =
+        readings[..8].iter().filter_map(|reading| reading["copies"].as_u64()).collect();
+    copies.sort_unstable();
+    assert_eq!(copies, [50, 100, 200]);
+    let again = answer(&mut cyclescope(&["replay", kept]));
+    assert!(again.stdout.contains("\n  1*  ") && again.stdout.contains("the first run"), "{}", again.stdout);
+    assert!(again.stdout.lines().all(|line| line.chars().count() <= 80), "{}", again.stdout);
+    assert!(measured(&["--quick", "nop"])["counts"].is_null());
+    assert_eq!(
+        measured(&["--quick", "--counts", "--cold", "branches", "nop"])["counts"]["readings"][63]["first"],
+        true
+    );
 }
