@@ -10,6 +10,7 @@ mod busy;
 mod costs;
 mod coverage;
 mod evaluate;
+mod immediates;
 mod instr;
 mod instrument;
 mod lab;
@@ -42,6 +43,11 @@ const SECTIONS: &[Section] = &[
     Section { name: "traps", proves: "what is hard to measure is right or refused", run: traps::run },
     Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
     Section { name: "evaluate", proves: "timing methods get the same verdict each time", run: evaluate::run },
+    Section {
+        name: "immediates",
+        proves: "tables find the constants in code that matter, and no others",
+        run: immediates::run,
+    },
     Section { name: "instr", proves: "tables of instructions say the same each time", run: instr::run },
     Section { name: "marker", proves: "surveys of markers say the same each time", run: marker::run },
     Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },

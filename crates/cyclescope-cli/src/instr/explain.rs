@@ -1,6 +1,6 @@
 //! `--explain`: every program that was timed for a form, and how its row follows from them.
 
-use super::tables::{name, quantity, sign};
+use super::tables::{self, name, quantity, sign};
 use crate::compare::one_line;
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
@@ -83,6 +83,17 @@ fn print(row: &Row, trials: &[Trial], output: &mut Output) -> Result<(), Failure
             );
             page.row("", &text)?;
         }
+    }
+    if let Some(throughput) = &row.throughput {
+        for variant in throughput.variants.iter().filter(|variant| row.tried.contains(&variant.variant)) {
+            page.row(
+                "rthroughput",
+                &format!("{} core cycles, {}", quantity(&variant.cost), variant.variant),
+            )?;
+        }
+    }
+    if !row.tried.is_empty() {
+        page.row("tried with", &tables::alike(row))?;
     }
     if !row.tags.is_empty() {
         page.row("tags", &row.tags.join(", "))?;

@@ -7,7 +7,7 @@ use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::record::Quantity;
-use cyclescope::study::instr::rows::row::{Bound, Row, Status};
+use cyclescope::study::instr::rows::row::{Bound, Latency, Row, Status};
 use cyclescope::study::instr::tables::compare::headlines;
 use cyclescope::study::instr::tables::summary::{Named, Reason, Summary, Tally};
 use std::collections::HashMap;
@@ -52,6 +52,9 @@ pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
             throughput,
             cell(&tags(row, &mut notes), TAGS),
         ]);
+        for line in constants(row) {
+            lines.add_row(line);
+        }
     }
     if !shown.is_empty() {
         print(&mut page, &lines)?;
@@ -62,6 +65,61 @@ pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
     }
     legend(&mut page, &shown)?;
     notes.print(&mut page, NOTES, "--out and --json keep them all")
+}
+
+/// A line for the figures that other constants than the headline's have, those with the same figures together.
+fn constants(row: &Row) -> Vec<[String; 4]> {
+    let mut groups: Vec<([String; 2], Vec<&str>)> = Vec::new();
+    for name in &row.tried {
+        let of = row.latency.iter().filter(|latency| latency.variant.as_ref() == Some(name));
+        let latencies = grouped(of);
+        let variants = row.throughput.iter().flat_map(|throughput| &throughput.variants);
+        let rate = variants.into_iter().find(|variant| variant.variant == *name);
+        let rate = rate.map_or(String::new(), |variant| short(variant.cost.value.unwrap_or_default()));
+        if latencies.is_empty() && rate.is_empty() {
+            continue;
+        }
+        let figures = [latencies, rate];
+        match groups.iter_mut().find(|(known, _)| *known == figures) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((figures, vec![name])),
+        }
+    }
+    let line = |([latency, rate], names): ([String; 2], Vec<&str>)| {
+        let name = wrapped(&listed(&names), INSTRUCTION - 2).join("\n  ");
+        [format!("  {name}"), cell(&latency, LATENCY), rate, String::new()]
+    };
+    groups.into_iter().map(line).collect()
+}
+
+/// Names of constants, the kind of equal ones once: `immediate 0x0, 0x1, scale 8`.
+fn listed(names: &[&str]) -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for name in names {
+        let (kind, value) = name.split_once(' ').unwrap_or(("", name));
+        let comma = if text.is_empty() { "" } else { ", " };
+        text += &if kind == last { format!("{comma}{value}") } else { format!("{comma}{name}") };
+        last = kind;
+    }
+    text
+}
+
+/// The constant of the headline, and those that cost the same.
+pub fn alike(row: &Row) -> String {
+    let variants = row.throughput.iter().flat_map(|throughput| &throughput.variants);
+    let differ: Vec<&str> = variants
+        .map(|variant| variant.variant.as_str())
+        .chain(row.latency.iter().filter_map(|latency| latency.variant.as_deref()))
+        .collect();
+    let same: Vec<&str> =
+        row.tried.iter().map(String::as_str).filter(|name| !differ.contains(name)).collect();
+    let headline =
+        row.immediate.as_ref().map_or(String::new(), |immediate| format!("immediate {immediate}; "));
+    match same.is_empty() {
+        true => format!("{headline}all others differ"),
+        false => format!("{headline}{} cost the same", listed(&same)),
+    }
 }
 
 fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {
@@ -89,8 +147,16 @@ pub fn name(row: &Row) -> String {
 
 /// The headline latencies: one number where all are alike, else the pairs that share one together.
 fn latency(row: &Row) -> String {
+    match grouped(headlines(row)) {
+        none if none.is_empty() => "-".to_string(),
+        text => text,
+    }
+}
+
+/// Latencies: one number where all are alike, else the pairs that share one together; nothing for none.
+fn grouped<'a>(latencies: impl Iterator<Item = &'a Latency>) -> String {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for latency in headlines(row) {
+    for latency in latencies {
         let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
         let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
         let cost = short(latency.cost.value.unwrap_or_default());
@@ -102,7 +168,7 @@ fn latency(row: &Row) -> String {
         }
     }
     match groups.as_slice() {
-        [] => "-".to_string(),
+        [] => String::new(),
         [(number, _)] => number.clone(),
         groups => {
             let each = groups.iter().map(|(number, pairs)| format!("{} {number}", pairs.join(" ")));

@@ -53,12 +53,17 @@ impl Form {
             Prefix::Rep => instruction.set_has_rep_prefix(true),
             Prefix::Repne => instruction.set_has_repne_prefix(true),
         }
-        let mut encoder = Encoder::new(64);
-        encoder.encode(&instruction, 0).ok()?;
-        let bytes = encoder.take_buffer();
-        let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
-        (decoded.code() == self.code).then_some(decoded)
+        legal(&instruction)
     }
+}
+
+/// The instruction as its machine code has it; none where there is no such code, or where it is another instruction's.
+pub(crate) fn legal(instruction: &Instruction) -> Option<Instruction> {
+    let mut encoder = Encoder::new(64);
+    encoder.encode(instruction, 0).ok()?;
+    let bytes = encoder.take_buffer();
+    let decoded = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE).decode();
+    (decoded.code() == instruction.code()).then_some(decoded)
 }
 
 struct Picker<'a> {

@@ -28,6 +28,7 @@ mod statement;
 mod suggest;
 mod text;
 
+pub(crate) use choice::legal;
 pub(crate) use emitter::Emitter;
 pub(crate) use emitter::NOMINAL_CONTEXT;
 pub use layout::{parse, parse_as};

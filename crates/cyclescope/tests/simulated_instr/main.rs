@@ -2,6 +2,7 @@
 //!
 //! An ordinary run takes a sample of the forms on two machines; the ignored test takes all of them.
 
+mod constants;
 #[path = "../chains/everything.rs"]
 mod everything;
 mod planted;
@@ -25,8 +26,16 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Nothing disturbs a simulated core: two layouts say as much as many.
-const EFFORT: Effort =
-    Effort { passes: 1, layouts: 2, rounds: 1, recipes: 8, cycles: 3_000.0, decoders: false, regimes: true };
+const EFFORT: Effort = Effort {
+    passes: 1,
+    layouts: 2,
+    rounds: 1,
+    recipes: 8,
+    cycles: 3_000.0,
+    decoders: false,
+    regimes: true,
+    constants: false,
+};
 /// In an ordinary run, one form of this many is taken.
 const SAMPLE: usize = 40;
 

@@ -1,6 +1,7 @@
 //! The plan of a survey, and what it builds on before its first form: the latency of `imul`, the links.
 
 use super::experiments::effort::Effort;
+use super::forms::constants::Constant;
 use super::forms::wanted::WantedForm;
 use super::selection::{all, full_name};
 use super::session::Session;
@@ -44,6 +45,8 @@ struct SavedForm {
     latency: bool,
     throughput: bool,
     init: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    constant: Option<Constant>,
 }
 
 /// How forms are measured.
@@ -65,6 +68,7 @@ impl InstrPlan {
             latency: wanted.latency,
             throughput: wanted.throughput,
             init: hex(&wanted.init),
+            constant: wanted.constant,
         };
         InstrPlan {
             plan: how.plan,
@@ -126,8 +130,8 @@ impl InstrPlan {
             let damaged = |how: &str| ContainerError::fact(&format!("subjects[{index}]"), how);
             let known = known.get(&saved.form).ok_or_else(|| damaged("there is no such form"))?;
             let init = crate::asm::hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
-            let SavedForm { latency, throughput, .. } = *saved;
-            Ok(WantedForm { init, latency, throughput, ..known.clone() })
+            let SavedForm { latency, throughput, constant, .. } = *saved;
+            Ok(WantedForm { init, latency, throughput, constant, ..known.clone() })
         };
         self.subjects.iter().enumerate().map(restored).collect()
     }

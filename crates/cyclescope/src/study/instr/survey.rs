@@ -19,7 +19,7 @@ use crate::study::instr::experiments::measurement::Measurement;
 use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::study::instr::experiments::ring_0;
 use crate::study::instr::experiments::timing::Timer;
-use crate::study::instr::forms::operands::Anatomy;
+use crate::study::instr::forms::constants::Constant;
 use crate::study::instr::forms::skip::skip;
 use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::rows::analysis::Analysis;
@@ -236,7 +236,7 @@ impl<'a> Survey<'a> {
     /// The experiments of a form, or why there are none.
     pub fn plan(&self, form: usize) -> Result<FormPlan, Outcome> {
         let wanted = &self.forms[form];
-        let Some(anatomy) = Anatomy::of(wanted.form) else {
+        let Some(anatomy) = wanted.anatomy() else {
             return Err(Outcome::Failed("no instance can be encoded".to_string()));
         };
         if let Some(skip) = skip(&anatomy, self.features, self.capabilities.ring) {
@@ -268,7 +268,10 @@ impl<'a> Survey<'a> {
         }
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
         let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
-        let measurement = Measurement { timer: &self.timer, effort: self.effort, plan };
+        // What ring 0 may run was checked with the plan's own constant.
+        let constants = self.effort.constants && !self.capabilities.is_privileged();
+        let effort = Effort { constants, ..self.effort };
+        let measurement = Measurement { timer: &self.timer, effort, plan };
         let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
             false => measurement.run(executor, &mut random),
@@ -319,13 +322,14 @@ impl<'a> Survey<'a> {
 
     /// A row with its key and nothing measured.
     pub(crate) fn key(&self, form: usize) -> Row {
-        let form = self.forms[form].form;
-        let anatomy = Anatomy::of(form);
+        let wanted = &self.forms[form];
+        let (form, anatomy) = (wanted.form, wanted.anatomy());
         let features = anatomy.as_ref().map(|anatomy| anatomy.sample.cpuid_features()).unwrap_or_default();
         let isa: Vec<String> = features.iter().map(|feature| format!("{feature:?}").to_lowercase()).collect();
         let bytes = anatomy
             .as_ref()
             .and_then(|anatomy| crate::study::instr::forms::operands::encode(&[anatomy.sample]));
+        let constant = anatomy.as_ref().and_then(|anatomy| anatomy.constants.first().copied());
         Row {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),
@@ -335,6 +339,8 @@ impl<'a> Survey<'a> {
             isa: isa.join("+"),
             implicit: anatomy.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| hex(&bytes)).unwrap_or_default(),
+            immediate: constant.and_then(Constant::immediate),
+            tried: Vec::new(),
             status: Status::Failed,
             reason: None,
             latency: Vec::new(),

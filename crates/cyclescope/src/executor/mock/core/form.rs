@@ -4,7 +4,7 @@
 //! every core has them and chains are built from them: simple integer work and vector logic take one cycle. No
 //! latency is below the time in which the form's own µops get through their ports, so that a chain reads latencies.
 
-use super::key::FormKey;
+use super::key::{Constant, FormKey};
 use super::kind::{Kind, Nature};
 use super::model::CoreModel;
 use super::operands::{Operands, Slot};
@@ -13,6 +13,8 @@ use super::regime::Regime;
 use crate::random::Random;
 use iced_x86::{Instruction, Mnemonic, Register};
 
+/// Core cycles that a special constant takes longer.
+const SPECIAL: u8 = 2;
 /// No dependency between an input and an output.
 const NONE: u8 = u8::MAX;
 
@@ -86,6 +88,9 @@ impl Form {
             false_dependency,
         };
         form.plant(model, sets, nature, &key, &mut random);
+        if nature == Nature::General && is_special(model, &key) {
+            form.burden();
+        }
         form.results = (0..form.operands.outputs.len()).map(|output| form.outcome(output)).collect();
         form
     }
@@ -124,6 +129,14 @@ impl Form {
                 self.latency[o * inputs.len() + i] = cell;
             }
         }
+    }
+
+    /// Makes it slower: its first µop keeps its port for longer, and all that depends on it comes later.
+    fn burden(&mut self) {
+        let Some(first) = self.compute.first_mut() else { return };
+        first.cycles += SPECIAL;
+        self.base += SPECIAL;
+        self.latency.iter_mut().filter(|latency| **latency != NONE).for_each(|latency| *latency += SPECIAL);
     }
 
     fn updated(&self, slot: Slot) -> Option<Register> {
@@ -188,6 +201,15 @@ impl Form {
             _ => issue.max(sets.bound(&work)),
         }
     }
+}
+
+/// Whether a form costs more with this constant than with others: one of the special ones, another for each form.
+fn is_special(model: &CoreModel, key: &FormKey) -> bool {
+    let Some(every) = model.special_constants else { return false };
+    let mut random = Random::new(key.general().random(model.seed).bits());
+    let chosen = random.below(every as usize) == 0;
+    let special = [Constant::Zero, Constant::One, Constant::Ones];
+    chosen && special[random.below(special.len())..].contains(&key.constant())
 }
 
 fn add(slots: &mut Vec<Slot>, slot: Slot) {

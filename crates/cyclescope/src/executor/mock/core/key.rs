@@ -14,6 +14,48 @@ pub(super) struct FormKey {
     bits: u8,
     /// Parts of LEA's address.
     address: u8,
+    /// What is special about the immediate.
+    constant: Constant,
+}
+
+/// What is special about an immediate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Constant {
+    /// It is zero.
+    Zero,
+    /// It is one.
+    One,
+    /// All its bits are set.
+    Ones,
+    /// Nothing, or there is none.
+    Other,
+}
+
+impl Constant {
+    fn of(instruction: &Instruction) -> Constant {
+        let is_immediate = |operand: &u32| {
+            use OpKind::{Immediate8, Immediate16, Immediate32, Immediate64};
+            use OpKind::{Immediate8to16, Immediate8to32, Immediate8to64, Immediate32to64};
+            matches!(
+                instruction.op_kind(*operand),
+                Immediate8
+                    | Immediate16
+                    | Immediate32
+                    | Immediate64
+                    | Immediate8to16
+                    | Immediate8to32
+                    | Immediate8to64
+                    | Immediate32to64
+            )
+        };
+        let Some(operand) = (0..instruction.op_count()).find(is_immediate) else { return Constant::Other };
+        match (instruction.immediate(operand), instruction.op_kind(operand)) {
+            (0, _) => Constant::Zero,
+            (1, _) => Constant::One,
+            (u64::MAX, _) | (0xff, OpKind::Immediate8) => Constant::Ones,
+            _ => Constant::Other,
+        }
+    }
 }
 
 impl FormKey {
@@ -34,7 +76,17 @@ impl FormKey {
         let bits = bits.iter().enumerate().fold(0, |all, (bit, set)| all | u8::from(*set) << bit);
         let lea = instruction.mnemonic() == iced_x86::Mnemonic::Lea;
         let address = if lea { address_parts(instruction) } else { 0 };
-        FormKey { code: instruction.code(), operands, masking, bits, address }
+        let constant = Constant::of(instruction);
+        FormKey { code: instruction.code(), operands, masking, bits, address, constant }
+    }
+
+    pub(super) fn constant(&self) -> Constant {
+        self.constant
+    }
+
+    /// The same form with nothing special about its constant.
+    pub(super) fn general(&self) -> FormKey {
+        FormKey { constant: Constant::Other, ..*self }
     }
 
     pub(super) fn same(&self) -> bool {

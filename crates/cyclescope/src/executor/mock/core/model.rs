@@ -54,6 +54,8 @@ pub struct CoreModel {
     pub serialize_latency: u32,
     /// Latencies that grow where many wait, where the machine has such.
     pub regime: Option<Regime>,
+    /// One form in so many costs more with some immediates; none where no immediate matters.
+    pub special_constants: Option<u32>,
 }
 
 impl CoreModel {
@@ -84,6 +86,7 @@ impl CoreModel {
             eliminates_vectors: [false; 3],
             serialize_latency: between(8, 30),
             regime: None,
+            special_constants: None,
         };
         model.renamed_latency = [None, Some(0), Some(1)][random.below(3)];
         model.stack_engine = random.happens(0.8);

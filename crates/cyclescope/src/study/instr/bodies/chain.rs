@@ -339,7 +339,7 @@ impl Builder<'_> {
         let reads_flags = anatomy.inputs.iter().any(|port| matches!(port.place, Place::Flags(_)))
             || anatomy.keeps_flags() && self.registers != Registers::FlagsKept;
         let from_flags = matches!(self.from.place, Place::Flags(_));
-        let changed = anatomy.sample.rflags_modified() != 0 || self.links.iter().any(Link::changes_flags);
+        let changed = anatomy.flags_modified() != 0 || self.links.iter().any(Link::changes_flags);
         if reads_flags && !from_flags && changed {
             into.push(links::COMPARE.instruction(0, self.constant, self.constant, LinkAddress::default()));
         }

@@ -266,11 +266,7 @@ impl Finder<'_> {
             .take(2)
             .map(|link| vec![*link])
             .collect();
-        if self.anatomy.sample.rflags_modified()
-            & links::BORROW.flag
-            & !self.anatomy.sample.rflags_undefined()
-            != 0
-        {
+        if self.anatomy.flags_modified() & links::BORROW.flag & !self.anatomy.flags_undefined() != 0 {
             ways.push(vec![links::BORROW]);
         }
         ways

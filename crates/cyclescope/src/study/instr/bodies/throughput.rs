@@ -163,7 +163,7 @@ impl Hazards {
     /// Those of a form.
     pub fn of(anatomy: &Anatomy) -> Hazards {
         let mut hazards = Hazards { flags: anatomy.keeps_flags(), ..Hazards::default() };
-        let written = anatomy.sample.rflags_modified();
+        let written = anatomy.flags_modified();
         // What writes a part of a register leaves the rest, and so waits for it.
         let parts =
             anatomy.outputs.iter().filter(|port| matches!(port.place, Place::Fixed(part) if part.size() < 4));

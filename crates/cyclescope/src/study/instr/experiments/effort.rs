@@ -20,6 +20,9 @@ pub struct Effort {
     /// Whether chains are compared with short ones behind a fence.
     #[serde(default)]
     pub regimes: bool,
+    /// Whether other constants are tried beside the general one.
+    #[serde(default)]
+    pub constants: bool,
 }
 
 impl Effort {
@@ -32,6 +35,7 @@ impl Effort {
         cycles: 10_000.0,
         decoders: true,
         regimes: true,
+        constants: true,
     };
     /// Quick.
     pub const QUICK: Effort = Effort {
@@ -42,5 +46,6 @@ impl Effort {
         cycles: 4_000.0,
         decoders: false,
         regimes: false,
+        constants: false,
     };
 }

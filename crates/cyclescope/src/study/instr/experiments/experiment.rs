@@ -59,6 +59,23 @@ impl Meaning {
         }
     }
 
+    /// Whether it asks the same of a form as another, of which only constants may differ.
+    pub(crate) fn is_like(&self, other: &Meaning) -> bool {
+        match (self, other) {
+            (
+                Meaning::Latency { from, to, variant, links, .. },
+                Meaning::Latency {
+                    from: other_from,
+                    to: other_to,
+                    variant: other_variant,
+                    links: others,
+                    ..
+                },
+            ) => (from, to, variant, links) == (other_from, other_to, other_variant, others),
+            _ => self == other,
+        }
+    }
+
     /// Whether a form's headlines do without it.
     pub(crate) fn is_extra(&self) -> bool {
         matches!(self, Meaning::Throughput { variant: Some(_), .. } | Meaning::Operands { .. })

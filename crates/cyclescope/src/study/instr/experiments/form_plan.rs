@@ -18,6 +18,7 @@ use crate::study::instr::bodies::route::{padded, routes};
 use crate::study::instr::bodies::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
 use crate::study::instr::bodies::values::{self, Candidate};
 use crate::study::instr::bodies::x87;
+use crate::study::instr::forms::constants::Constant;
 use crate::study::instr::forms::gather;
 use crate::study::instr::forms::operands::{Anatomy, Bank, Place, Port, Slot, encode};
 use crate::study::instr::forms::settings;
@@ -45,6 +46,9 @@ pub struct FormPlan {
     init: Vec<u8>,
     /// Whether fillers can stand beside chains.
     fillers: bool,
+    /// What the plan was made for, to make one like it with another constant.
+    features: Features,
+    latency: bool,
 }
 
 impl FormPlan {
@@ -58,19 +62,42 @@ impl FormPlan {
             experiments: Vec::new(),
             surroundings: Surroundings::default(),
             init: wanted.init.clone(),
+            features: features.clone(),
+            latency: wanted.latency,
         };
         if let Some(experiments) = branch::experiments(&plan.anatomy) {
             let asked = |one: &Experiment| wanted.latency || !matches!(one.meaning, Meaning::Latency { .. });
             experiments.into_iter().filter(asked).for_each(|experiment| plan.take(experiment));
             return plan;
         }
-        plan.throughput();
-        if wanted.latency {
-            plan.latency(features);
-            plan.same_destination();
-        }
+        plan.usual();
         plan.values(features, wanted.latency);
         plan
+    }
+
+    /// The same with another constant, and without programs that have special operands; `None` where its code can't hold
+    /// it. An experiment has the same place as in this plan.
+    pub(crate) fn with(&self, constant: Constant) -> Option<FormPlan> {
+        let anatomy = self.anatomy.with(constant)?;
+        let mut plan = FormPlan { anatomy, experiments: Vec::new(), ..self.clone() };
+        plan.usual();
+        plan.is_like(self).then_some(plan)
+    }
+
+    /// Whether experiments mean the same as those of another plan at the same places.
+    fn is_like(&self, other: &FormPlan) -> bool {
+        let alike = |(one, other): (&Experiment, &Experiment)| one.meaning.is_like(&other.meaning);
+        self.experiments.len() <= other.experiments.len()
+            && self.experiments.iter().zip(&other.experiments).all(alike)
+    }
+
+    /// What is measured with ordinary operands.
+    fn usual(&mut self) {
+        self.throughput();
+        if self.latency {
+            self.latency(&self.features.clone());
+            self.same_destination();
+        }
     }
 
     fn add(

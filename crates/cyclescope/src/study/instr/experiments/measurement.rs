@@ -14,16 +14,16 @@ use crate::statistics::median;
 use crate::study::instr::forms::settings;
 
 /// Warm-up rounds.
-const WARM_UP: u32 = 1;
+pub(super) const WARM_UP: u32 = 1;
 /// Iterations with which a program's cost is found.
 const SCOUT_LOOPS: u64 = 2;
 /// Units of the clock's step for each further iteration.
 const SCOUT_STEP: f64 = 8.0;
 const SCOUT_ROUNDS: u32 = 2;
-const LOOPS_LEAST: u64 = 3;
-const LOOPS_MOST: u64 = 400;
+pub(super) const LOOPS_LEAST: u64 = 3;
+pub(super) const LOOPS_MOST: u64 = 400;
 /// An instance that takes this many core cycles is slow: short bodies do, and one throughput program.
-const SLOW: f64 = 400.0;
+pub(super) const SLOW: f64 = 400.0;
 /// Instances in a body where each is slow.
 const FEW: usize = 8;
 /// An instance that takes this many core cycles, about 100 µs, is alone in its body: a batch has to end.
@@ -57,6 +57,22 @@ type Chosen = Vec<(usize, Timed)>;
 impl Measurement<'_> {
     /// Measures; a reading for each experiment.
     pub(in crate::study::instr) fn run(
+        &self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<Vec<ProgramReading>, RunError> {
+        let mut readings = self.usual(executor, random)?;
+        if self.effort.constants {
+            let others = self.constants(executor, &readings, random)?;
+            if let Some(first) = readings.first_mut() {
+                first.constants = others;
+            }
+        }
+        Ok(readings)
+    }
+
+    /// Measures with the plan's own constant.
+    pub(super) fn usual(
         &self,
         executor: &mut dyn Executor,
         random: &mut Random,
@@ -190,7 +206,7 @@ impl Measurement<'_> {
     }
 
     /// A program with at most `most` instances in its body.
-    fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
+    pub(super) fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
         let repeats = experiment.repeats(most);
         let program = self.timer.program(experiment.world, &experiment.init, &experiment.period, repeats);
         let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.timer.step / SCOUT_STEP) as u64 };

@@ -1,6 +1,7 @@
 //! Which programs a form takes, how they are timed, and what their layouts say.
 
 pub(crate) mod branch;
+mod constants;
 pub mod effort;
 pub mod experiment;
 mod fence;

@@ -40,6 +40,19 @@ pub struct ProgramReading {
     /// Short chains behind a fence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regimes: Option<RegimeReading>,
+    /// With the first experiment, where other constants were tried: the readings of the same plan with those that may
+    /// matter, by their places among those of the form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constants: Option<Vec<OtherConstant>>,
+}
+
+/// The readings of a plan with another constant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherConstant {
+    /// The place of the constant among those of the form.
+    pub place: usize,
+    /// By experiment.
+    pub readings: Vec<ProgramReading>,
 }
 
 impl ProgramReading {

@@ -1,6 +1,8 @@
 //! Instruction forms taken apart: their operands, what each needs to run, and which are skipped.
 
+pub mod constants;
 pub(crate) mod gather;
+mod meaning;
 pub mod operands;
 pub(crate) mod privileged;
 pub(crate) mod settings;

@@ -3,6 +3,7 @@
 //! All of it follows from the instruction database. A register operand that can be any of its class is a *slot*; a
 //! register that the form implies, or names without choice (`cl`), is *fixed*.
 
+use super::constants::{self, Constant};
 use super::settings;
 use crate::asm::forms::{Choice, Form};
 use crate::asm::registers::{HIGH_BYTES, numbered};
@@ -106,6 +107,10 @@ pub struct Anatomy {
     pub form: Form,
     /// One instance of it, with distinct registers.
     pub sample: Instruction,
+    /// The constant that the sample has, and after it others to try; empty where there is no choice.
+    pub constants: Vec<Constant>,
+    /// The sample with the constant that the form is measured with: a shift by zero changes no flags, but shifts do.
+    usual: Instruction,
     /// What it reads.
     pub inputs: Vec<Port>,
     /// What it writes.
@@ -207,11 +212,16 @@ impl Anatomy {
             ..Choice::default()
         };
         let sample = bases.iter().find_map(|base| form.instruction(&choice(base)))?;
+        let mut constants = constants::of(&sample);
+        constants.retain(|constant| constant.put(&sample).is_some());
+        let sample = constants.first().and_then(|constant| constant.put(&sample)).unwrap_or(sample);
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&sample).clone();
         let mut anatomy = Anatomy {
             form,
             sample,
+            constants,
+            usual: sample,
             inputs: Vec::new(),
             outputs: Vec::new(),
             implicit: Vec::new(),
@@ -220,6 +230,22 @@ impl Anatomy {
         anatomy.explicit(&info);
         anatomy.implied(&info);
         Some(anatomy)
+    }
+
+    /// The same with another constant, and no choice left; `None` where its code can't hold it.
+    pub fn with(&self, constant: Constant) -> Option<Anatomy> {
+        let sample = constant.put(&self.sample)?;
+        Some(Anatomy { sample, constants: vec![constant], ..self.clone() })
+    }
+
+    /// The flags that instances of the form change, as iced's `RflagsBits`, whatever their constant is.
+    pub(crate) fn flags_modified(&self) -> u32 {
+        self.usual.rflags_modified()
+    }
+
+    /// Those of them whose values are not defined.
+    pub(crate) fn flags_undefined(&self) -> u32 {
+        self.usual.rflags_undefined()
     }
 
     fn add(&mut self, access: OpAccess, name: &str, place: Place) {

@@ -52,6 +52,7 @@ impl Analysis<'_> {
         let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
         row.throughput = throughput;
         self.latencies(passes, rate, row);
+        self.constants(passes, row);
         self.operands(passes, rate, row);
         self.false_dependency(passes, rate, row);
         row.caveats.extend(self.shared(passes));
@@ -108,7 +109,7 @@ impl Analysis<'_> {
         Some(Caveat { code: Code::NotRepeatable, text })
     }
 
-    fn throughput(&self, passes: &[Vec<ProgramReading>], row: &mut Row) -> Option<Throughput> {
+    pub(super) fn throughput(&self, passes: &[Vec<ProgramReading>], row: &mut Row) -> Option<Throughput> {
         let mut best: Option<(usize, Estimate)> = None;
         let mut rates: Vec<f64> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
@@ -158,7 +159,7 @@ impl Analysis<'_> {
                 continue;
             }
             let cost = Quantity::new(cost, Unit::CoreCycles);
-            let one = Variant { variant: variant.clone(), cost, recipe: recipe.clone() };
+            let one = Variant { variant: variant.clone(), immediate: None, cost, recipe: recipe.clone() };
             match best.iter_mut().find(|other| other.variant == *variant) {
                 Some(known) if one.cost.value < known.cost.value => *known = one,
                 Some(_) => {}
@@ -177,7 +178,7 @@ impl Analysis<'_> {
         differs.then(|| Quantity::new(cost, Unit::CoreCycles))
     }
 
-    fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
+    pub(super) fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
         let mut found: Vec<(Latency, bool, usize)> = Vec::new();
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Some((mut latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else {
@@ -288,6 +289,7 @@ impl Analysis<'_> {
             cost: Quantity::new(cost, Unit::CoreCycles),
             bound: if certain { Bound::Exact } else { Bound::Sum },
             variant: variant.clone(),
+            immediate: None,
             chain: format!("{turn}{subtracted}"),
             regimes: None,
         };
@@ -349,6 +351,7 @@ impl Analysis<'_> {
                 cost: Quantity::new(estimate.cost, Unit::CoreCycles),
                 bound: Bound::Exact,
                 variant: Some(variant.to_string()),
+                immediate: None,
                 chain: Listing::from_bytes(&experiment.period).text().replace('\n', "; "),
                 regimes: None,
             });

@@ -1,6 +1,7 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
-use super::analysis::LEAST;
+use super::analysis::{Analysis, LEAST};
+use super::constants;
 use super::row::{Bound, Latency, Row};
 use crate::asm::Listing;
 use crate::statistics::median;
@@ -8,7 +9,7 @@ use crate::study::instr::bodies::links::Link;
 use crate::study::instr::experiments::experiment::{Experiment, Meaning, Way};
 use crate::study::instr::experiments::form_plan::FormPlan;
 use crate::study::instr::experiments::gauge::Gauge;
-use crate::study::instr::experiments::modes::{lowest, usual};
+use crate::study::instr::experiments::modes;
 use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::study::instr::experiments::regime_reading::RegimeReading;
 use serde::{Deserialize, Serialize};
@@ -84,8 +85,22 @@ pub struct Trial {
     pub why: String,
 }
 
-/// Explains a row: a trial for each experiment, in the order of the plan. `passes` are the readings of each pass.
+/// Explains a row: a trial for each experiment, in the order of the plan, and after them those of other constants.
+/// `passes` are the readings of each pass.
 pub fn explain(
+    row: &Row,
+    plan: &FormPlan,
+    gauge: &Gauge,
+    passes: &[Vec<ProgramReading>],
+    confidence: f64,
+) -> Vec<Trial> {
+    let mut trials = usual(row, plan, gauge, passes, confidence);
+    trials.extend(other_constants(row, plan, gauge, passes, confidence));
+    trials
+}
+
+/// What was timed with the plan's own constant.
+fn usual(
     row: &Row,
     plan: &FormPlan,
     gauge: &Gauge,
@@ -203,7 +218,7 @@ impl Explained<'_> {
 
 /// A trial with what its layouts took, by pass, and the estimate of that.
 fn timed(experiment: &Experiment, layouts: &[Vec<f64>], confidence: f64) -> (Trial, Option<f64>) {
-    let estimate = if experiment.meaning.is_rate() { lowest } else { usual };
+    let estimate = if experiment.meaning.is_rate() { modes::lowest } else { modes::usual };
     let raw = estimate(&layouts.concat(), confidence).map(|estimate| estimate.cost.value);
     let passes = layouts.iter().filter_map(|cycles| spread(cycles)).collect();
     (Trial { passes, ..empty(experiment) }, raw)
@@ -255,6 +270,41 @@ fn curve(readings: &[&ProgramReading]) -> Vec<Length> {
     first.turns.iter().enumerate().filter_map(length).collect()
 }
 
+/// The same of the constants that may matter: what was timed with each, and whether it is a variant of the row.
+fn other_constants(
+    row: &Row,
+    plan: &FormPlan,
+    gauge: &Gauge,
+    passes: &[Vec<ProgramReading>],
+    confidence: f64,
+) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for tried in constants::tried(plan, passes) {
+        let analysis = Analysis { plan: &tried.plan, gauge, confidence, slot: gauge.slot() };
+        let alone = analysis.plainly(row, &tried.passes);
+        let name = tried.constant.to_string();
+        let rate = row.throughput.iter().flat_map(|throughput| &throughput.variants);
+        let rated = rate.into_iter().any(|variant| variant.variant == name);
+        for trial in usual(&alone, &tried.plan, gauge, &tried.passes, confidence) {
+            let ends = (trial.from.as_ref(), trial.to.as_ref());
+            let is_it = |latency: &&Latency| {
+                latency.variant.as_ref() == Some(&name) && (Some(&latency.from), Some(&latency.to)) == ends
+            };
+            let shown = match trial.question {
+                "latency" => row.latency.iter().any(|latency| is_it(&latency)),
+                _ => trial.question == "throughput" && rated,
+            };
+            let why = match (trial.taken, shown) {
+                (true, false) => "no sure difference from the general constant".to_string(),
+                _ => trial.why,
+            };
+            let variant = std::iter::once(name.clone()).chain(trial.variant).collect::<Vec<_>>().join(", ");
+            trials.push(Trial { variant: Some(variant), taken: trial.taken && shown, why, ..trial });
+        }
+    }
+    trials
+}
+
 /// The program whose rate the row has: of those with its recipe the fastest.
 fn best_rate(row: &Row, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
@@ -264,7 +314,7 @@ fn best_rate(row: &Row, plan: &FormPlan, passes: &[Vec<ProgramReading>], confide
             .filter_map(|pass| pass.get(index))
             .flat_map(|reading| reading.cycles.clone())
             .collect();
-        lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
+        modes::lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
     };
     let same = |experiment: &Experiment| match &experiment.meaning {
         Meaning::Throughput { recipe, variant: None, .. } => recipe == taken,
@@ -332,7 +382,6 @@ fn false_dependency(mut trial: Trial, row: &Row, to: &str, raw: Option<f64>) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::analysis::Analysis;
     use super::super::table::tests::row;
     use super::*;
     use crate::machine::Machine;

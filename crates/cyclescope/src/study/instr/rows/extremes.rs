@@ -48,7 +48,8 @@ impl Analysis<'_> {
             if let Meaning::Throughput { recipe, .. } = &**of {
                 let Some(Estimate { cost, .. }) = self.estimate(passes, index) else { continue };
                 let cost = Quantity::new(cost, Unit::CoreCycles);
-                rates.push(Variant { variant: String::new(), cost, recipe: format!("{values}: {recipe}") });
+                let recipe = format!("{values}: {recipe}");
+                rates.push(Variant { variant: String::new(), immediate: None, cost, recipe });
             } else if let Some((mut latency, _, raw)) = self.latency(passes, index, of) {
                 latency.chain = format!("{values}: {}", latency.chain);
                 latencies.push((latency, raw));
@@ -75,7 +76,12 @@ mod tests {
 
     fn costs(values: &[f64]) -> Vec<Variant> {
         let cost = |value: &f64| Quantity::new(Interval::around(*value, 0.01), Unit::CoreCycles);
-        let one = |value| Variant { variant: String::new(), cost: cost(value), recipe: String::new() };
+        let one = |value| Variant {
+            variant: String::new(),
+            immediate: None,
+            cost: cost(value),
+            recipe: String::new(),
+        };
         values.iter().map(one).collect()
     }
 

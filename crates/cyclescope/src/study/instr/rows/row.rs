@@ -46,6 +46,9 @@ pub struct Latency {
     pub bound: Bound,
     /// What was special about operands, such as `same register`; null for the headline.
     pub variant: Option<String>,
+    /// The immediate, where the variant is that it has another one than the headline.
+    #[serde(default)]
+    pub immediate: Option<String>,
     /// One turn of the chain as assembly, statements separated by `; `, and what was subtracted.
     pub chain: String,
     /// Where short chains in an empty scheduler have another latency than `cost`; null where they have the same, and where
@@ -91,6 +94,9 @@ pub struct Throughput {
 pub struct Variant {
     /// What is special about it.
     pub variant: String,
+    /// The immediate, where it is that.
+    #[serde(default)]
+    pub immediate: Option<String>,
     /// Core cycles an instruction.
     pub cost: Quantity,
     /// The program that reached it, in words.
@@ -122,6 +128,13 @@ pub struct Row {
     pub implicit: Vec<String>,
     /// The machine code of one instance, in hexadecimal.
     pub bytes: String,
+    /// The immediate of the headline; null where the form has none.
+    #[serde(default)]
+    pub immediate: Option<String>,
+    /// The other immediates, scales or displacements that it was tried with, by their names as variants. Those that are
+    /// no variant of the row cost the same as the headline.
+    #[serde(default)]
+    pub tried: Vec<String>,
     /// What became of it.
     pub status: Status,
     /// Why it was skipped or failed; null where it was measured.

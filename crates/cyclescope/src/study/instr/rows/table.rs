@@ -141,6 +141,7 @@ pub(in crate::study::instr) mod tests {
             cost: cost(value),
             bound,
             variant: None,
+            immediate: None,
             chain: format!("{from} to {to}"),
             regimes: None,
         }
@@ -157,6 +158,8 @@ pub(in crate::study::instr) mod tests {
             isa: "x64".to_string(),
             implicit: Vec::new(),
             bytes: "90".to_string(),
+            immediate: None,
+            tried: Vec::new(),
             status: Status::Measured,
             reason: None,
             latency,

@@ -2,11 +2,11 @@
 
 use super::compare::headlines;
 use crate::record::Quantity;
-use crate::study::instr::rows::row::{Bound, Latency, Row, Status};
+use crate::study::instr::rows::row::{Bound, Latency, Row, Status, Variant};
 use serde::Serialize;
 use std::io::{self, Write};
 
-const COLUMNS: [&str; 28] = [
+const COLUMNS: [&str; 29] = [
     "code",
     "mnemonic",
     "operands",
@@ -17,6 +17,7 @@ const COLUMNS: [&str; 28] = [
     "from",
     "to",
     "variant",
+    "immediate",
     "latency_cycles",
     "latency_low",
     "latency_high",
@@ -37,26 +38,41 @@ const COLUMNS: [&str; 28] = [
     "knee_high",
 ];
 
-/// Writes a line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency
-/// has one line. Numbers are core cycles. `compare` takes the file as a reference.
+/// Writes a line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency of
+/// the headline has a line without one. What was measured with another constant has lines of its own, with the reciprocal
+/// throughput where that is another too. Numbers are core cycles. `compare` takes the file as a reference.
 pub fn csv<'a>(rows: impl IntoIterator<Item = &'a Row>, out: impl Write) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(COLUMNS)?;
     for row in rows {
-        if row.latency.is_empty() {
-            writer.write_record(record(row, None))?;
+        if row.latency.iter().all(|latency| latency.variant.is_some()) {
+            writer.write_record(record(row, None, None))?;
         }
+        let variants: Vec<&Variant> = row.throughput.iter().flat_map(|found| &found.variants).collect();
+        let same = |latency: &Latency, variant: &Variant| latency.variant.as_ref() == Some(&variant.variant);
         for latency in &row.latency {
-            writer.write_record(record(row, Some(latency)))?;
+            let rate = variants.iter().find(|variant| same(latency, variant)).copied();
+            writer.write_record(record(row, Some(latency), rate))?;
+        }
+        for variant in variants.iter().filter(|variant| row.tried.contains(&variant.variant)) {
+            if !row.latency.iter().any(|latency| same(latency, variant)) {
+                writer.write_record(record(row, None, Some(variant)))?;
+            }
         }
     }
     writer.flush()
 }
 
-fn record(row: &Row, latency: Option<&Latency>) -> [String; COLUMNS.len()] {
+fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [String; COLUMNS.len()] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let variant =
+        latency.and_then(|latency| latency.variant.clone()).or(rate.map(|rate| rate.variant.clone()));
+    let other = latency
+        .and_then(|latency| latency.immediate.clone())
+        .or(rate.and_then(|rate| rate.immediate.clone()));
     let [value, low, high] = figures(latency.map(|latency| &latency.cost));
-    let [rate, rate_low, rate_high] = figures(row.throughput.as_ref().map(|throughput| &throughput.cost));
+    let usual = row.throughput.as_ref().map(|throughput| &throughput.cost);
+    let [rate, rate_low, rate_high] = figures(rate.map(|rate| &rate.cost).or(usual));
     let regimes = latency.and_then(|latency| latency.regimes.as_ref());
     let [fresh, fresh_low, fresh_high] = figures(regimes.map(|regimes| &regimes.fresh));
     let [saturated, saturated_low, saturated_high] = figures(regimes.map(|regimes| &regimes.saturated));
@@ -77,7 +93,8 @@ fn record(row: &Row, latency: Option<&Latency>) -> [String; COLUMNS.len()] {
         text(&row.reason),
         latency.map(|latency| latency.from.clone()).unwrap_or_default(),
         latency.map(|latency| latency.to.clone()).unwrap_or_default(),
-        latency.map(|latency| text(&latency.variant)).unwrap_or_default(),
+        text(&variant),
+        text(&other.or(row.immediate.clone())),
         value,
         low,
         high,
@@ -197,12 +214,12 @@ mod tests {
         assert_eq!(lines.len(), 1 + 2 + 4 + 1 + 1);
         assert_eq!(
             lines[4],
-            "sub_code,sub,\"r64, m64\",legacy,x64,measured,,mem_addr,op1,,6.2500,6.2400,6.2600,upper,\
+            "sub_code,sub,\"r64, m64\",legacy,x64,measured,,mem_addr,op1,,,6.2500,6.2400,6.2600,upper,\
              0.3333,0.3233,0.3433,,,,,,,,,,,"
         );
         assert_eq!(
             lines[7],
-            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,,,,,,,,,,"
+            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,,,,,,,,,,,"
         );
     }
 

@@ -164,7 +164,10 @@ impl Columns {
         };
         let bound = field("bound").and_then(known_bound);
         // A variant has other operands than the headline that a published number is about.
-        let latency = if field("variant").is_some() { None } else { figure("latency_cycles")? };
+        let (latency, throughput) = match field("variant") {
+            Some(_) => (None, None),
+            None => (figure("latency_cycles")?, figure("rthroughput_cycles")?),
+        };
         Ok(Entry {
             line,
             code: field("code").map(str::to_string),
@@ -175,7 +178,7 @@ impl Columns {
             latency: latency
                 .map(|figure| if bound == Some(Bound::Upper) { figure.at_most() } else { figure }),
             bound,
-            throughput: figure("rthroughput_cycles")?,
+            throughput,
         })
     }
 }

@@ -1,0 +1,227 @@
+//! Constants in code: whether tables of instructions find those that matter, and no others.
+//!
+//! The other way to find them is a measurement of the same instruction with each constant, as `cyclescope run` makes it:
+//! of independent copies, and of a chain. It shares neither programs nor rules with the tables. Nothing here says what a
+//! constant costs: which of them matter on this CPU is what the two ways are asked.
+
+use crate::lab::{Lab, Outcome};
+use cyclescope::asm;
+use cyclescope::asm::forms::{self, Form};
+use cyclescope::measure::imul_latency;
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::instr::experiments::effort::Effort;
+use cyclescope::study::instr::forms::constants::Constant;
+use cyclescope::study::instr::forms::operands::encode;
+use cyclescope::study::instr::forms::wanted::WantedForm;
+use cyclescope::study::instr::rows::row::Row;
+use cyclescope::study::instr::survey::Survey;
+use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
+use iced_x86::{Code, Instruction};
+
+/// Copies of a throughput snippet: so many registers are written in turn.
+const COPIES: usize = 6;
+/// Two costs differ by more than this share and by more than these core cycles, both half widths besides; a chain, by more
+/// than these.
+const SHARE: f64 = 0.06;
+const CYCLES: f64 = 0.02;
+const CHAIN_CYCLES: f64 = 0.25;
+/// Forms of the list that this CPU must have for the demand to be judged.
+const ENOUGH: usize = 40;
+
+/// A line of the list.
+#[derive(Debug)]
+struct Listed {
+    operands: &'static str,
+    copies: &'static str,
+    chain: &'static str,
+    /// From where to where the chain goes.
+    pair: Option<(&'static str, &'static str)>,
+    constants: Vec<Constant>,
+}
+
+/// What was found out in one of the two ways about a constant: rate and latency other than with the general one.
+type Found = [bool; 2];
+
+fn number(text: &str) -> Option<i64> {
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(sign * value)
+}
+
+fn list() -> Vec<Listed> {
+    let lines = include_str!("immediates.txt").lines().filter(|line| !line.starts_with('#'));
+    let read = |line: &'static str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [operands, copies, chain, pair, constants] = cells[..] else { return None };
+        let (kind, values) = constants.split_once(' ')?;
+        let values: Vec<i64> = values.split_whitespace().map(number).collect::<Option<_>>()?;
+        let constant = |value: i64| match kind {
+            "immediate" => Some(Constant::Immediate(value)),
+            "scale" => Some(Constant::Scale(value as u32)),
+            "displacement" => Some(Constant::Displacement(value as i32)),
+            _ => None,
+        };
+        let constants = values.into_iter().map(constant).collect::<Option<_>>()?;
+        Some(Listed { operands, copies, chain, pair: pair.split_once(' '), constants })
+    };
+    lines.map(|line| read(line).unwrap_or_else(|| panic!("a line of five cells: {line}"))).collect()
+}
+
+impl Listed {
+    /// The text with the general constant.
+    fn text(&self, template: &str) -> String {
+        match self.constants[0] {
+            Constant::Immediate(value) if value < 0 => template.replace('#', &format!("-{:#x}", -value)),
+            Constant::Immediate(value) => template.replace('#', &format!("{value:#x}")),
+            _ => template.to_string(),
+        }
+    }
+
+    /// Independent copies.
+    fn copies(&self) -> String {
+        let first = if self.copies.contains("17") { 20 } else { 0 };
+        let first = if self.copies.contains(" r@") { 8 } else { first };
+        let one = |copy: usize| self.text(self.copies).replace('@', &(first + copy).to_string());
+        (0..COPIES).map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    /// The instruction and the form of it that tables have a row for.
+    fn form(&self) -> (Code, Form) {
+        let listing = asm::parse(&self.copies()).unwrap_or_else(|error| panic!("{}: {error}", self.copies));
+        let code = listing.instructions()[0].code();
+        let is_it = |form: &Form| form.code == code && form.operands() == self.operands;
+        (code, forms::all().find(is_it).unwrap_or_else(|| panic!("{code:?} has no {}", self.operands)))
+    }
+
+    /// A snippet with another constant in all instances.
+    fn snippet(&self, lab: &Lab, text: &str, constant: Constant) -> Outcome<Option<Snippet>> {
+        let Some(general) = lab.snippet(text, "")? else { return Ok(None) };
+        let listing = asm::Listing::from_bytes(general.code());
+        let put = |one: &Instruction| constant.put(one);
+        let Some(instances) = listing.instructions().iter().map(put).collect::<Option<Vec<_>>>() else {
+            return Err(format!("{text} has no {constant}").into());
+        };
+        Ok(encode(&instances).map(|code| Snippet::new(code, Vec::new(), "")))
+    }
+
+    /// Costs with each constant by measurements of their own; none where this CPU lacks the instruction.
+    fn alone(&self, lab: &mut Lab, text: &str, instances: usize) -> Outcome<Option<Vec<[f64; 2]>>> {
+        let mut costs = Vec::new();
+        for constant in &self.constants {
+            let Some(snippet) = self.snippet(lab, text, *constant)? else { return Ok(None) };
+            let run = lab.measure(&snippet, &Request::default())?;
+            let cost = run.estimate().map(|found| [found.cost.value, found.cost.half_width()]);
+            costs.push(cost.unwrap_or([f64::NAN, 0.0]).map(|cycles| cycles / instances as f64));
+        }
+        Ok(Some(costs))
+    }
+}
+
+/// Whether two costs differ.
+fn differ(one: [f64; 2], other: [f64; 2], cycles: f64) -> bool {
+    let least = cycles.max(SHARE * one[0].min(other[0])) + one[1] + other[1];
+    (one[0] - other[0]).abs() > least
+}
+
+/// What a row says of a constant.
+fn told(row: &Row, listed: &Listed, constant: Constant) -> Found {
+    let name = constant.to_string();
+    let mut rates = row.throughput.iter().flat_map(|throughput| &throughput.variants);
+    let mut latencies = row.latency.iter().filter(|latency| latency.variant.as_ref() == Some(&name));
+    let pair = listed.pair.unwrap_or_default();
+    [
+        rates.any(|variant| variant.variant == name),
+        latencies.any(|latency| (latency.from.as_str(), latency.to.as_str()) == pair),
+    ]
+}
+
+/// Runs the section.
+pub fn run(lab: &mut Lab) -> Outcome {
+    let list = list();
+    let forms: Vec<WantedForm> = list.iter().map(|listed| WantedForm::from(listed.form().1)).collect();
+    let plan = lab.plan(&Request::default())?;
+    let mut executor = lab.executor()?;
+    let imul_latency = imul_latency(&mut executor, &plan)?;
+    let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
+    let settings = SurveySettings { effort: Effort::FULL, seed: plan.seed, confidence: plan.confidence };
+    let features = lab.machine.features.clone();
+    let survey = Survey::new(timing, &mut executor, &features, forms, settings)?;
+    let mut rows = Vec::new();
+    for form in 0..list.len() {
+        rows.push(survey.settle(&mut executor, form)?.0);
+    }
+    drop(executor);
+    let (mut forms, mut constants, mut matter, mut missed, mut wrong) = (0, 0, 0, 0, 0);
+    for (listed, row) in list.iter().zip(&rows) {
+        let Some(rates) = listed.alone(lab, &listed.copies(), COPIES)? else { continue };
+        let chain = listed.text(listed.chain);
+        let chains = if chain.is_empty() { None } else { listed.alone(lab, &chain, 1)? };
+        forms += 1;
+        println!("{} {}", row.code, row.operands);
+        for (at, constant) in listed.constants.iter().enumerate() {
+            let chain = chains.as_ref().map_or([[f64::NAN, 0.0]; 2], |chains| [chains[0], chains[at]]);
+            let measured = [differ(rates[0], rates[at], CYCLES), differ(chain[0], chain[1], CHAIN_CYCLES)];
+            let told = told(row, listed, *constant);
+            let word = match () {
+                _ if at == 0 => "the headline's",
+                _ if measured == told && measured.contains(&true) => "found",
+                _ if measured == told => "alike",
+                _ if (0..2).any(|what| told[what] && !measured[what]) => "NOT MEASURED ALONE",
+                _ => "MISSED",
+            };
+            if at > 0 {
+                constants += 1;
+                matter += usize::from(measured.contains(&true));
+                missed += usize::from(word == "MISSED");
+                wrong += usize::from(word == "NOT MEASURED ALONE");
+            }
+            println!(
+                "  {:<28} copies {:7.3} ± {:.3}, chain {:7.3} ± {:.3}: {word}",
+                constant.to_string(),
+                rates[at][0],
+                rates[at][1],
+                chain[1][0],
+                chain[1][1]
+            );
+        }
+    }
+    let judged = forms >= ENOUGH;
+    let figure = format!("{} of {matter}; {constants} constants of {forms} forms", matter - missed);
+    lab.demand("constants that matter are found by tables", judged.then_some(missed == 0), figure);
+    let text = "no table has a difference that measurements alone do not show";
+    lab.demand(text, judged.then_some(wrong == 0), format!("{wrong} of {constants}"));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_long_enough_and_begins_with_what_rows_have() {
+        let list = list();
+        assert!(list.len() >= ENOUGH, "{}", list.len());
+        for listed in &list {
+            let anatomy = WantedForm::from(listed.form().1).anatomy().unwrap();
+            assert_eq!(anatomy.constants.first(), listed.constants.first(), "{listed:?}");
+            for constant in &listed.constants {
+                assert!(anatomy.constants.contains(constant), "{listed:?}: {constant}");
+            }
+            assert!(listed.chain.is_empty() || asm::parse(&listed.text(listed.chain)).is_ok(), "{listed:?}");
+        }
+    }
+
+    #[test]
+    fn costs_differ_beyond_their_intervals() {
+        assert!(
+            differ([0.25, 0.001], [0.333, 0.001], CYCLES) && differ([3.0, 0.01], [4.0, 0.01], CHAIN_CYCLES)
+        );
+        assert!(
+            !differ([0.25, 0.05], [0.333, 0.05], CYCLES) && !differ([3.0, 0.01], [3.1, 0.01], CHAIN_CYCLES)
+        );
+    }
+}

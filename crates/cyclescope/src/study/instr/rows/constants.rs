@@ -1,0 +1,290 @@
+//! Other constants: which of them make a form cost something else, as variants of its row.
+//!
+//! A wrong difference is worse than a missing one, for rates have several modes. A constant is a variant where every pass
+//! shows the same difference, and at least two of several do; and where the layouts with it and those without lie apart: on
+//! the wrong side of the middle between their medians are two at most. Of two times twelve layouts that only chance tells
+//! apart, that is so once in some thousands of times. A slower rate also has to be slower in all programs. Limits:
+//! differences below a twentieth, or through memory, are not told.
+
+use super::analysis::Analysis;
+use super::row::{Latency, Row, Status, Throughput, Variant};
+use crate::record::Quantity;
+use crate::statistics::median;
+use crate::study::instr::experiments::experiment::Meaning;
+use crate::study::instr::experiments::form_plan::FormPlan;
+use crate::study::instr::experiments::program_reading::ProgramReading;
+use crate::study::instr::forms::constants::Constant;
+
+/// A rate differs by more than this share, and by more than these core cycles; a latency likewise.
+const SHARE: f64 = 0.05;
+const RATE_CYCLES: f64 = 0.015;
+const LATENCY_CYCLES: f64 = 0.2;
+/// Layouts on the wrong side, at most.
+const ASTRAY: usize = 2;
+/// Passes that show a difference, at least, where there are as many.
+const PASSES: usize = 2;
+
+/// The readings of one constant, by pass.
+pub(in crate::study::instr) struct Tried {
+    pub(in crate::study::instr) constant: Constant,
+    pub(in crate::study::instr) plan: FormPlan,
+    pub(in crate::study::instr) passes: Vec<Vec<ProgramReading>>,
+    /// What the passes that have these readings read with the general constant.
+    general: Vec<Vec<ProgramReading>>,
+}
+
+/// The constants of a plan that were measured in full in enough of the passes.
+pub(in crate::study::instr) fn tried(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<Tried> {
+    let one = |(place, constant): (usize, &Constant)| {
+        let of = |pass: &Vec<ProgramReading>| {
+            let other = pass.first()?.constants.as_ref()?.iter().find(|other| other.place == place)?;
+            Some((other.readings.clone(), pass.clone()))
+        };
+        let (passes_here, general): (Vec<_>, Vec<_>) = passes.iter().filter_map(of).unzip();
+        let enough = passes_here.len() >= PASSES.min(passes.len());
+        let plan = if enough { plan.with(*constant)? } else { return None };
+        Some(Tried { constant: *constant, plan, passes: passes_here, general })
+    };
+    plan.anatomy.constants.iter().enumerate().skip(1).filter_map(one).collect()
+}
+
+/// What two costs say of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Difference {
+    None,
+    Less,
+    More,
+}
+
+/// Whether a cost is beyond another one by a share and by some core cycles.
+fn difference(general: &Quantity, other: &Quantity, cycles: f64) -> Difference {
+    let (Some(general), Some(other)) = (general.value, other.value) else { return Difference::None };
+    let least = cycles.max(SHARE * general.min(other));
+    match () {
+        _ if general - other > least => Difference::Less,
+        _ if other - general > least => Difference::More,
+        _ => Difference::None,
+    }
+}
+
+/// Whether the layouts of a fast constant and those of a slow one are told apart by all of them but a few.
+fn apart(fast: &[f64], slow: &[f64]) -> bool {
+    if fast.is_empty() || slow.is_empty() {
+        return false;
+    }
+    let middle = (median(&mut fast.to_vec()) + median(&mut slow.to_vec())) / 2.0;
+    let astray = fast.iter().filter(|cycles| **cycles >= middle).count()
+        + slow.iter().filter(|cycles| **cycles <= middle).count();
+    astray <= ASTRAY
+}
+
+/// The rows of the general constant and of another one, from the same passes.
+struct Pair {
+    general: Row,
+    other: Row,
+}
+
+impl Analysis<'_> {
+    /// Adds the constants with which throughput or latency differ.
+    pub(in crate::study::instr) fn constants(&self, passes: &[Vec<ProgramReading>], row: &mut Row) {
+        let is_tried =
+            |pass: &Vec<ProgramReading>| pass.first().is_some_and(|first| first.constants.is_some());
+        if !passes.is_empty() && passes.iter().all(is_tried) {
+            row.tried = self.plan.anatomy.constants.iter().skip(1).map(Constant::to_string).collect();
+        }
+        for tried in tried(self.plan, passes) {
+            self.constant(&tried, row);
+        }
+    }
+
+    fn constant(&self, tried: &Tried, row: &mut Row) {
+        let with = Analysis { plan: &tried.plan, ..*self };
+        let pair = |general: &[Vec<ProgramReading>], other: &[Vec<ProgramReading>]| Pair {
+            general: self.plainly(row, general),
+            other: with.plainly(row, other),
+        };
+        let one = std::slice::from_ref::<Vec<ProgramReading>>;
+        let mut pairs = vec![pair(&tried.general, &tried.passes)];
+        pairs.extend(
+            tried.general.iter().zip(&tried.passes).map(|(general, other)| pair(one(general), one(other))),
+        );
+        let (variant, immediate) = (tried.constant.to_string(), tried.constant.immediate());
+        let rate = |pair: &Pair| match (&pair.general.throughput, &pair.other.throughput) {
+            (Some(general), Some(other)) => difference(&general.cost, &other.cost, RATE_CYCLES),
+            _ => Difference::None,
+        };
+        let rates = agreed(pairs.iter().map(rate)).filter(|difference| self.rates_apart(tried, *difference));
+        let mut latencies = Vec::new();
+        for latency in &pairs[0].other.latency {
+            let of =
+                |row: &Row| row.latency.iter().find(|other| is_same_pair(other, latency)).map(|one| one.cost);
+            let differ = |pair: &Pair| match (of(&pair.general), of(&pair.other)) {
+                (Some(general), Some(other)) => difference(&general, &other, LATENCY_CYCLES),
+                _ => Difference::None,
+            };
+            let found = agreed(pairs.iter().map(differ));
+            if found.is_some_and(|difference| self.chains_apart(tried, latency, difference)) {
+                let (variant, immediate) = (Some(variant.clone()), immediate.clone());
+                latencies.push(Latency { variant, immediate, ..latency.clone() });
+            }
+        }
+        let shown = pairs.swap_remove(0).other;
+        row.latency.extend(latencies);
+        if let (Some(_), Some(Throughput { cost, recipe, .. }), Some(throughput)) =
+            (rates, shown.throughput, &mut row.throughput)
+        {
+            throughput.variants.push(Variant { variant, immediate, cost, recipe });
+        }
+    }
+
+    /// Throughput and latencies from some passes, without tags, caveats and variants.
+    pub(super) fn plainly(&self, key: &Row, passes: &[Vec<ProgramReading>]) -> Row {
+        let (tags, caveats, latency) = (Vec::new(), Vec::new(), Vec::new());
+        let mut row =
+            Row { status: Status::Measured, throughput: None, tags, caveats, latency, ..key.clone() };
+        let throughput = self.throughput(passes, &mut row);
+        let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        row.throughput = throughput;
+        self.latencies(passes, rate, &mut row);
+        row.latency.retain(|latency| latency.variant.is_none());
+        row.latency.retain(|latency| latency.from != "mem_data" && latency.to != "mem_data");
+        row
+    }
+
+    /// Whether the rates of the faster constant's best program lie apart from those of all programs of the slower one.
+    fn rates_apart(&self, tried: &Tried, difference: Difference) -> bool {
+        let general = figures(self.plan, &tried.general);
+        let other = figures(&tried.plan, &tried.passes);
+        let (fast, slow) = match difference {
+            Difference::Less => (other, general),
+            _ => (general, other),
+        };
+        let fast = fast
+            .into_iter()
+            .min_by(|one, other| median(&mut one.clone()).total_cmp(&median(&mut other.clone())));
+        fast.is_some_and(|fast| apart(&fast, &slow.concat()))
+    }
+
+    /// Whether a chain between the ends of a latency lies apart with the two constants.
+    fn chains_apart(&self, tried: &Tried, latency: &Latency, difference: Difference) -> bool {
+        let is_chain = |index: &usize| match &self.plan.experiments[*index].meaning {
+            Meaning::Latency { from, to, variant: None, .. } => (from, to) == (&latency.from, &latency.to),
+            _ => false,
+        };
+        let mut chains = (0..tried.plan.experiments.len()).filter(is_chain);
+        chains.any(|index| {
+            let (general, other) = (layouts(&tried.general, index), layouts(&tried.passes, index));
+            match difference {
+                Difference::Less => apart(&other, &general),
+                _ => apart(&general, &other),
+            }
+        })
+    }
+}
+
+/// The figures of each throughput program's layouts.
+fn figures(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<Vec<f64>> {
+    let is_rate =
+        |index: &usize| matches!(plan.experiments[*index].meaning, Meaning::Throughput { variant: None, .. });
+    let figures = (0..plan.experiments.len()).filter(is_rate).map(|index| layouts(passes, index));
+    figures.filter(|cycles| !cycles.is_empty()).collect()
+}
+
+/// The figures of an experiment's layouts.
+fn layouts(passes: &[Vec<ProgramReading>], index: usize) -> Vec<f64> {
+    passes.iter().filter_map(|pass| pass.get(index)).flat_map(|reading| reading.cycles.clone()).collect()
+}
+
+fn is_same_pair(one: &Latency, other: &Latency) -> bool {
+    (&one.from, &one.to, &one.variant) == (&other.from, &other.to, &other.variant)
+}
+
+/// The difference that all of some show.
+fn agreed(mut differences: impl Iterator<Item = Difference>) -> Option<Difference> {
+    let first = differences.next().filter(|first| *first != Difference::None)?;
+    differences.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::tests::row;
+    use super::*;
+    use crate::machine::Machine;
+    use crate::study::instr::experiments::gauge::Gauge;
+    use crate::study::instr::experiments::program_reading::OtherConstant;
+    use crate::study::instr::forms::wanted::WantedForm;
+    use crate::study::instr::selection::{Criteria, all};
+
+    fn wanted(name: &str) -> WantedForm {
+        let criteria = Criteria { filters: vec![name.to_string()], ..Criteria::default() };
+        criteria.select(all()).unwrap().remove(0)
+    }
+
+    /// Readings in which rates and latencies take this long; `stray` layouts of the first rate took half as long.
+    fn readings(plan: &FormPlan, rate: f64, latency: f64, stray: usize) -> Vec<ProgramReading> {
+        let mut first = true;
+        let of = |meaning: &Meaning| {
+            let usual = if meaning.is_rate() { rate } else { latency };
+            let stray = if std::mem::take(&mut first) { stray } else { 0 };
+            let layout = |at: usize| if at < stray { usual / 2.0 } else { usual * (1.0 + 1e-4 * at as f64) };
+            ProgramReading { cycles: (0..6).map(layout).collect(), ..ProgramReading::default() }
+        };
+        plan.experiments.iter().map(|experiment| &experiment.meaning).map(of).collect()
+    }
+
+    /// The variants of a row whose passes have this rate and latency with the constant at place 1, and 0.5 and 3 else.
+    fn variants(passes: &[(f64, f64)], stray: usize) -> (Vec<String>, Vec<String>) {
+        let wanted = wanted("Shl_rm64_imm8 r64, imm8");
+        let plan = FormPlan::new(wanted.anatomy().unwrap(), &Machine::detect().features, &wanted);
+        let other = plan.with(plan.anatomy.constants[1]).unwrap();
+        let pass = |(rate, latency): &(f64, f64)| {
+            let mut pass = readings(&plan, 0.5, 3.0, stray);
+            let readings = readings(&other, *rate, *latency, 0);
+            pass[0].constants = Some(vec![OtherConstant { place: 1, readings }]);
+            pass
+        };
+        let passes: Vec<_> = passes.iter().map(pass).collect();
+        let gauge = Gauge::default();
+        let mut row = row("shl", "r64, imm8", Vec::new(), 0.0);
+        Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.1 }.fill(&mut row, &passes);
+        assert_eq!(row.tried[0], "immediate 0x0");
+        let rates = row.throughput.unwrap().variants;
+        assert!(rates.iter().all(|variant| variant.immediate.as_deref() == Some("0x0")));
+        let latencies = row.latency.into_iter().filter_map(|latency| latency.variant);
+        (rates.into_iter().map(|variant| variant.variant).collect(), latencies.collect())
+    }
+
+    #[test]
+    fn a_constant_is_a_variant_where_every_pass_shows_the_same_difference() {
+        let (rates, latencies) = variants(&[(0.25, 2.0), (0.25, 2.0)], 0);
+        assert_eq!(
+            (rates, latencies),
+            (vec!["immediate 0x0".to_string()], vec!["immediate 0x0".to_string()])
+        );
+        for same in [[(0.5, 3.0); 2], [(0.508, 3.1); 2], [(0.25, 2.0), (0.5, 3.0)], [(0.25, 2.0), (1.0, 4.0)]]
+        {
+            assert_eq!(variants(&same, 0), (Vec::new(), Vec::new()), "{same:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_general_constant_reached_too_is_no_difference() {
+        // Two layouts are no mode of a program, but a hint that the rate was there to be had.
+        assert_eq!(variants(&[(0.25, 3.0); 2], 1).0, Vec::<String>::new());
+        assert_eq!(variants(&[(0.35, 3.0); 2], 0).0.len(), 1);
+    }
+
+    #[test]
+    fn every_constant_has_a_plan_like_that_of_the_general_one() {
+        let features = Machine::detect().features;
+        let several = all()
+            .into_iter()
+            .filter(|wanted| wanted.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
+        for wanted in several.step_by(7) {
+            let plan = FormPlan::new(wanted.anatomy().unwrap(), &features, &wanted);
+            for constant in &plan.anatomy.constants {
+                assert!(plan.with(*constant).is_some(), "{:?} {constant}", wanted.form);
+            }
+        }
+    }
+}
