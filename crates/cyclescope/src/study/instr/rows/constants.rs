@@ -269,8 +269,9 @@ mod tests {
 
     #[test]
     fn a_rate_that_the_general_constant_reached_too_is_no_difference() {
-        // Two layouts are no mode of a program, but a hint that the rate was there to be had.
-        assert_eq!(variants(&[(0.25, 3.0); 2], 1).0, Vec::<String>::new());
+        // Three layouts of eighteen are no mode of a program, but a hint that the rate was there to be had.
+        assert_eq!(variants(&[(0.25, 3.0); 3], 1).0, Vec::<String>::new());
+        assert_eq!(variants(&[(0.25, 3.0); 3], 0).0.len(), 1);
         assert_eq!(variants(&[(0.35, 3.0); 2], 0).0.len(), 1);
     }
 
