@@ -2,11 +2,12 @@
 //!
 //! The time of a chain of n turns behind a fence is a constant and n times the fresh cost, up to the knee, and from there
 //! on n times the saturated cost, which is that of the long loop. Two lines with a common point are fitted to each
-//! layout's curve. What does not look like them, because something else bends the curve, is no finding.
+//! layout's curve. Where the middle of all layouts does not look like them, because something else bends it, that is no
+//! finding.
 
 use super::row::Regimes;
 use crate::record::Quantity;
-use crate::statistics::{self, Interval, t_interval, welch_interval};
+use crate::statistics::{self, Interval, median, t_interval};
 use crate::study::instr::experiments::modes::usual;
 use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::study::instr::experiments::regime_reading::RegimeReading;
@@ -21,13 +22,8 @@ const STEPS: usize = 4;
 /// A length may be off its line by this share of its time, and by these core cycles.
 const OFF_SHARE: f64 = 0.08;
 const OFF_CYCLES: f64 = 3.0;
-/// Layouts that look like two lines, of those that have numbers for all lengths.
-const FITTING: f64 = 0.7;
-
 /// A chain whose turns take less does not wait for itself: its start hides behind the fence.
 const LEAST: f64 = 0.95;
-/// Level at which short and long chains differ.
-const SURE: f64 = 0.99;
 
 /// Two lines with a common point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,34 +87,31 @@ fn through(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Fit, f6
     (Fit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
 }
 
-/// The fits of a pass: one for each layout that has all lengths, none where its curve is not two lines.
-fn fits(reading: &RegimeReading, saturated: f64) -> Vec<Option<Fit>> {
-    let turns: Vec<f64> = reading.turns.iter().map(|turns| f64::from(*turns)).collect();
-    let whole =
-        reading.curve.iter().filter_map(|layout| layout.iter().copied().collect::<Option<Vec<f64>>>());
-    whole.map(|cycles| fit(&turns, &cycles, saturated)).collect()
+/// The curves of the layouts that have all lengths, of all passes that drew one, and the turns of their chains.
+fn curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<f64>>)> {
+    let drawn = || passes.iter().filter_map(|reading| reading.regimes.as_ref());
+    let RegimeReading { turns, instructions, .. } = drawn().find(|reading| !reading.turns.is_empty())?;
+    let layouts = drawn().filter(|reading| reading.turns == *turns).flat_map(|reading| &reading.curve);
+    let curves = layouts.filter_map(|layout| layout.iter().copied().collect()).collect();
+    Some((turns.iter().map(|turns| f64::from(*turns)).collect(), f64::from(*instructions), curves))
 }
 
-/// Both costs of a turn, where short chains of all passes together took less time, and curves are two lines.
+/// Both costs of a turn, where short chains took less time, and their curve is two lines.
 fn turn(passes: &[&ProgramReading], confidence: f64) -> Option<(Turn, Interval)> {
-    let looked: Vec<&RegimeReading> = passes.iter().filter_map(|reading| reading.regimes.as_ref()).collect();
-    let short: Vec<f64> = looked.iter().flat_map(|reading| reading.short.clone()).collect();
     let long: Vec<f64> = passes.iter().flat_map(|reading| reading.cycles.clone()).collect();
-    if welch_interval(&short, &long, SURE)?.high >= 0.0 {
-        return None;
-    }
     let saturated = usual(&long, confidence)?.cost;
-    let all: Vec<Option<Fit>> = looked.iter().flat_map(|reading| fits(reading, saturated.value)).collect();
-    let fitting: Vec<Fit> = all.iter().copied().flatten().collect();
-    if fitting.is_empty() || (fitting.len() as f64) < FITTING * all.len() as f64 {
+    let (turns, instructions, curves) = curves(passes)?;
+    // In the middle of all layouts: what disturbs a few of them is no property of the chain.
+    let length = |at: usize| median(&mut curves.iter().map(|curve| curve[at]).collect::<Vec<f64>>());
+    if curves.is_empty() {
         return None;
     }
+    let middle: Vec<f64> = (0..turns.len()).map(length).collect();
+    fit(&turns, &middle, saturated.value)?;
+    let fitting: Vec<Fit> = curves.iter().filter_map(|cycles| fit(&turns, cycles, saturated.value)).collect();
     let of = |figure: fn(&Fit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
-    let fresh = usual(&of(|fit| fit.fresh), confidence)?.cost;
-    if fresh.value < LEAST {
-        return None;
-    }
-    if !is_quicker(fresh, saturated) {
+    let fresh = t_interval(&of(|fit| fit.fresh), confidence)?;
+    if fresh.value < LEAST || !is_quicker(fresh, saturated) {
         return None;
     }
     // How far the lines and their common point move where lengths are off by so much.
@@ -126,7 +119,6 @@ fn turn(passes: &[&ProgramReading], confidence: f64) -> Option<(Turn, Interval)>
     let knee = t_interval(&of(|fit| fit.knee), confidence)?;
     let fresh = fresh.widened(2.0 * fresh_off / knee.value);
     let knee = knee.widened(off / (saturated.value - fresh.value));
-    let instructions = f64::from(looked[0].instructions);
     Some((Turn { fresh, knee, instructions }, saturated))
 }
 
