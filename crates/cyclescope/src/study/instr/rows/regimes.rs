@@ -24,6 +24,8 @@ const OFF_SHARE: f64 = 0.08;
 const OFF_CYCLES: f64 = 3.0;
 /// A chain whose turns take less does not wait for itself: its start hides behind the fence.
 const LEAST: f64 = 0.95;
+/// A knee is known within this share of it to either side.
+const KNEE_SHARE: f64 = 0.25;
 
 /// Two lines with a common point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,6 +127,10 @@ fn turn(passes: &[&ProgramReading], confidence: f64) -> Option<(Turn, Interval)>
 /// As a row has it, with what links cost subtracted.
 pub(super) fn regimes(passes: &[&ProgramReading], links: f64, confidence: f64) -> Option<Regimes> {
     let (Turn { fresh, knee, instructions }, saturated) = turn(passes, confidence)?;
+    // What is executed takes a cycle, and a knee that may be anywhere is none.
+    if fresh.value - links < LEAST || knee.half_width() > KNEE_SHARE * knee.value {
+        return None;
+    }
     let map = |of: Interval, to: &dyn Fn(f64) -> f64| Interval {
         value: to(of.value),
         low: to(of.low),
