@@ -26,10 +26,21 @@ pub enum Unit {
     Calls,
     /// Instructions.
     Instructions,
+    /// Steps of a clock's readings.
+    Steps,
+    /// Their squares, of variances.
+    #[serde(rename = "steps2")]
+    SquaredSteps,
+    /// A number of things.
+    Count,
+    /// A share of a whole, 0 to 1.
+    Share,
+    /// The ratio of two figures in their units.
+    Ratio,
 }
 
 impl Unit {
-    /// The unit in words.
+    /// The unit in words; none of plain numbers.
     pub fn text(self) -> &'static str {
         match self {
             Unit::TscTicks => "TSC ticks",
@@ -39,6 +50,9 @@ impl Unit {
             Unit::Adds => "additions",
             Unit::Calls => "calls",
             Unit::Instructions => "instructions",
+            Unit::Steps => "steps",
+            Unit::SquaredSteps => "steps²",
+            Unit::Count | Unit::Share | Unit::Ratio => "",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `cyclescope evaluate`: how good each timing method is here.
 
 mod graphs;
+mod parts;
 mod rows;
 mod sections;
 mod tables;
@@ -69,6 +70,7 @@ impl Front for Look {
         tables::published(&mut page, found)?;
         tables::resolution(&mut page, found)?;
         tables::contamination(&mut page, found, not_run)?;
+        parts::parts(&mut page, found)?;
         sections::claims(&mut page, &found.claims)?;
         sections::verdicts(&mut page, found)?;
         if self.draws {

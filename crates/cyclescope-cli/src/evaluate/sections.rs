@@ -7,8 +7,10 @@ use crate::page::Page;
 use cyclescope::caveat::Caveat;
 use cyclescope::executor::Offer;
 use cyclescope::machine::core_series::CoreSeries;
+use cyclescope::machine::fact::Fact;
+use cyclescope::machine::step_at_clocks::StepAtClocks;
 use cyclescope::machine::synchrony::{Pair, Synchrony};
-use cyclescope::study::evaluate::contamination::Claim;
+use cyclescope::study::evaluate::claims::Claim;
 use cyclescope::study::evaluate::evaluation::Evaluation;
 use cyclescope::study::evaluate::facts::Facts;
 use cyclescope::study::evaluate::record::Surroundings;
@@ -30,9 +32,18 @@ pub fn machine(page: &mut Page, evaluation: &Evaluation, around: &Surroundings) 
     doctor::tsc(page, &doctor::Tsc { told, lfence, study: tsc, phases })?;
     page.section("Core clock over time, and other CPUs")?;
     page.fact("core clock", &facts.series, series)?;
+    if let Some(series) = facts.series.known() {
+        match &series.step {
+            Fact::Known(step) => page.row("TSC step", &step_at_clocks(step))?,
+            Fact::Unknown(why) => page.row(
+                "TSC step",
+                &format!("whether it depends on the core clock cannot be told here: {why}"),
+            )?,
+        }
+    }
     match &facts.synchrony {
-        cyclescope::machine::fact::Fact::Unknown(why) => page.unknown("TSCs of CPUs", why),
-        cyclescope::machine::fact::Fact::Known(found) => synchrony(page, found),
+        Fact::Unknown(why) => page.unknown("TSCs of CPUs", why),
+        Fact::Known(found) => synchrony(page, found),
     }
 }
 
@@ -50,6 +61,21 @@ fn series(series: &CoreSeries) -> String {
         count => format!("{count} changes seen"),
     };
     format!("{rate}; {changes} in {:.2} s of {} looks", series.seconds, series.looks)
+}
+
+/// Whether the TSC's step depends on the core clock.
+fn step_at_clocks(step: &StepAtClocks) -> String {
+    let StepAtClocks { moved, ticks, on_lattice: [slow, fast], durations, steady } = step;
+    let verdict = if *steady { "does not depend on the core clock" } else { "depends on the core clock" };
+    format!(
+        "{verdict}, which moved by {:.1} %: {:.1} % of {} durations at its slowest and {:.1} % of {} at its fastest are \
+         multiples of {ticks} ticks",
+        100.0 * moved,
+        100.0 * slow,
+        durations[0],
+        100.0 * fast,
+        durations[1]
+    )
 }
 
 fn synchrony(page: &mut Page, found: &Synchrony) -> Result<(), Failure> {
@@ -88,16 +114,18 @@ fn against(pair: &Pair) -> String {
 pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
     page.section("What the documents claim")?;
     for claim in claims {
-        let holds = match claim.holds {
-            Some(true) => "holds here",
-            Some(false) => "does not hold here",
-            None => "can't be decided here",
-        };
-        let stand_in = claim.stand_in.map_or(String::new(), |name| format!(" ({name} was measured instead)"));
-        page.row("claim", &format!("{} [{}]", claim.text, claim.source))?;
-        page.row("", &format!("{holds}{stand_in}: {}", claim.why))?;
+        page.row(claim.verdict(), &format!("\"{}\" [{}]", claim.quote, claim.source))?;
+        if claim.ours {
+            page.row("", &format!("Our reading: {}.", claim.text))?;
+        }
+        page.row("", &claim.why)?;
     }
-    Ok(())
+    let count = |verdict: &str| claims.iter().filter(|claim| claim.verdict() == verdict).count();
+    let [holds, not, open] = ["holds", "does not hold", "cannot be told"].map(count);
+    page.row(
+        "in all",
+        &format!("{holds} hold here, {not} do not, {open} cannot be told; --json has each criterion"),
+    )
 }
 
 /// Which method to use, with each executor.

@@ -101,17 +101,50 @@ impl Clock {
         self.steps().any(|step| *step == Step::Cpuid)
     }
 
-    /// Emits the reading before the body.
-    pub fn emit_start(&self, emitter: &mut Emitter) {
-        for step in self.start {
-            step.emit(emitter, std::mem::offset_of!(crate::context::Context, start));
+    /// The steps of one side.
+    pub fn side(&self, side: Side) -> &'static [Step] {
+        match side {
+            Side::Start => self.start,
+            Side::End => self.end,
         }
     }
 
-    /// Emits the reading after the body.
-    pub fn emit_end(&self, emitter: &mut Emitter) {
-        for step in self.end {
-            step.emit(emitter, std::mem::offset_of!(crate::context::Context, end));
+    /// Emits the reading before or after the body, with an edit where one is given.
+    pub fn emit(&self, side: Side, edit: Option<Edit>, emitter: &mut Emitter) {
+        let reading = match side {
+            Side::Start => std::mem::offset_of!(crate::context::Context, start),
+            Side::End => std::mem::offset_of!(crate::context::Context, end),
+        };
+        let edit = edit.filter(|edit| edit.side == side);
+        for (number, step) in self.side(side).iter().enumerate() {
+            let times = edit.filter(|edit| edit.step == number).map_or(1, |edit| edit.times);
+            (0..times).for_each(|_| step.emit(emitter, reading));
         }
     }
+}
+
+/// A side of a method: the reading before the body or the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// Before the body.
+    Start,
+    /// After it.
+    End,
+}
+
+impl Side {
+    /// Both, in the order of execution.
+    pub(crate) const BOTH: [Side; 2] = [Side::Start, Side::End];
+}
+
+/// One step of a method that is done another number of times than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edit {
+    /// The side that it is on.
+    pub side: Side,
+    /// Its number on that side, from 0.
+    pub step: usize,
+    /// How often it is done.
+    pub times: usize,
 }

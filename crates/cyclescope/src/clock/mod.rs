@@ -28,7 +28,7 @@ mod serialize_rdtsc;
 mod step;
 
 pub use choice::{find, preferred, rank};
-pub use method::{Clock, Promises};
+pub use method::{Clock, Edit, Promises, Side};
 pub use step::Step;
 
 /// Every timing method, sorted by name.

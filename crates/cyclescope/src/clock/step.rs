@@ -34,6 +34,28 @@ pub enum Step {
 }
 
 impl Step {
+    /// Its instructions in a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Lfence => "lfence",
+            Step::Mfence => "mfence",
+            Step::Serialize => "serialize",
+            Step::Cpuid => "cpuid",
+            Step::RewriteCr0 => "mov cr0",
+            Step::Rdtsc => "rdtsc",
+            Step::Rdtscp => "rdtscp",
+            Step::Rdpru => "rdpru",
+            Step::Rdpmc => "rdpmc",
+            Step::ClockGettime => "clock_gettime",
+            Step::Store => "moves",
+        }
+    }
+
+    /// Whether it reads a counter.
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Step::Rdtsc | Step::Rdtscp | Step::Rdpru | Step::Rdpmc | Step::ClockGettime)
+    }
+
     /// The CPU feature that the step needs beyond x86-64.
     pub(crate) fn feature(self) -> Option<CpuidFeature> {
         match self {

@@ -94,16 +94,16 @@ fn clobbered_registers_are_saved_before_and_loaded_after() {
 /// The code of a clock's start and end, without an operand's address: the bytes between the entry of an empty
 /// program and its exit, references to the context zeroed.
 fn sides(clock: &Clock) -> [String; 2] {
-    let hex = |emit: fn(&Clock, &mut Emitter)| {
+    let hex = |side| {
         let mut emitter = Emitter::at(0);
-        emit(clock, &mut emitter);
+        clock.emit(side, None, &mut emitter);
         let (mut bytes, relocations) = emitter.finish();
         for offset in relocations {
             bytes[offset as usize..offset as usize + 4].fill(0);
         }
         crate::run::hex(&bytes)
     };
-    [hex(Clock::emit_start), hex(Clock::emit_end)]
+    Side::BOTH.map(hex)
 }
 
 /// Pinned by hand from the manuals' encodings, so that no change of a step or of an encoder goes unnoticed.

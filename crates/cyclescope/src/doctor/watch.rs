@@ -5,6 +5,8 @@ use crate::clock::Clock;
 use crate::executor::Executor;
 use crate::machine::core_series::{CoreSeries, Look};
 use crate::machine::core_study::CoreStudy;
+use crate::machine::fact::Fact;
+use crate::machine::step_at_clocks::StepAtClocks;
 use crate::machine::tsc::TscFacts;
 use crate::machine::tsc_study::TscStudy;
 use crate::measure::rounds::{LayoutRounds, Rounds};
@@ -89,8 +91,18 @@ pub(crate) fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSe
         let at_s = readings.middle().saturating_sub(origin) as f64 / a_second;
         (raw_per_cycle.is_finite() && raw_per_cycle > 0.0).then_some(Look { at_s, raw_per_cycle })
     };
-    let looks: Vec<Look> = taken.iter().filter_map(look).collect();
-    CoreSeries::of(&looks, taken.len() - looks.len(), watch.clock.name, watch.clock.counts, rate)
+    let read: Vec<(Look, &LayoutRounds)> =
+        taken.iter().filter_map(|readings| Some((look(readings)?, readings))).collect();
+    let looks: Vec<Look> = read.iter().map(|(look, _)| *look).collect();
+    let lost = taken.len() - looks.len();
+    let series = CoreSeries::of(&looks, lost, watch.clock.name, watch.clock.counts, rate)?;
+    let [fastest, _, slowest] = series.raw_per_cycle;
+    let durations = read.iter().map(|(look, readings)| (look.raw_per_cycle, readings.durations().collect()));
+    let step = match watch.clock.counts {
+        Unit::TscTicks => StepAtClocks::of(&durations.collect::<Vec<_>>(), watch.step, [fastest, slowest]),
+        _ => Err("the timing method doesn't read the TSC".to_string()),
+    };
+    Ok(CoreSeries { step: Fact::from(step), ..series })
 }
 
 /// Raw units from the first look to the last.

@@ -10,6 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fact::Fact;
+use super::step_at_clocks::StepAtClocks;
 use crate::error::Constant;
 use crate::statistics::{median, quantile};
 use crate::unit::{Hertz, Unit};
@@ -53,6 +55,8 @@ pub struct CoreSeries {
     pub look_s: f64,
     /// Time from the first look to the last, in seconds.
     pub seconds: f64,
+    /// Whether the TSC's step is the same at the slowest and the fastest core clock.
+    pub step: Fact<StepAtClocks>,
 }
 
 /// A point of the series.
@@ -128,6 +132,7 @@ impl CoreSeries {
             lost,
             look_s: median(&mut pauses),
             seconds: looks[looks.len() - 1].at_s - looks[0].at_s,
+            step: Fact::unknown("it was not tested"),
         })
     }
 

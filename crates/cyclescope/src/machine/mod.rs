@@ -23,6 +23,7 @@ pub(crate) mod microarch;
 pub(crate) mod noise;
 pub(crate) mod power;
 pub(crate) mod simulated;
+pub mod step_at_clocks;
 pub mod synchrony;
 pub mod topology;
 pub mod traps;

@@ -154,6 +154,11 @@ impl LayoutRounds {
         Some(self.reading(&means, kept.len()))
     }
 
+    /// What each call took, in raw units; infinite where a reading ran backwards.
+    pub(crate) fn durations(&self) -> impl Iterator<Item = f64> {
+        (0..self.samples.columns()).flat_map(|call| self.samples.column(call))
+    }
+
     /// The median time of the layout's rounds, as a reading of the timing method.
     pub(crate) fn middle(&self) -> u64 {
         let start = self.times.iter().map(|[start, _]| *start).min().unwrap_or_default();

@@ -69,5 +69,6 @@ pub(super) fn recipe<'a>(
         looped: plan.loop_count.is_some(),
         cold: plan.cold,
         following: &[],
+        edit: None,
     }
 }

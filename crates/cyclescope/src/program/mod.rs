@@ -14,8 +14,8 @@ pub use cold::Cold;
 pub use place::Place;
 pub use world::{Vectors, World};
 
-use crate::asm::{Emitter, NOMINAL_CONTEXT};
-use crate::clock::Clock;
+use crate::asm::{Emitter, Listing, NOMINAL_CONTEXT};
+use crate::clock::{Clock, Edit, Side};
 use crate::context::Context;
 use iced_x86::{Code, Register};
 use std::mem::offset_of;
@@ -39,6 +39,8 @@ pub struct Recipe<'a> {
     pub cold: Cold,
     /// Machine code that runs once after the last reading.
     pub following: &'a [u8],
+    /// A step of the clock that is left out or repeated.
+    pub edit: Option<Edit>,
 }
 
 /// Machine code that makes one sample a call.
@@ -70,6 +72,7 @@ impl Recipe<'_> {
             looped: false,
             cold: Cold::default(),
             following: &[],
+            edit: None,
         }
     }
 
@@ -113,20 +116,16 @@ impl Recipe<'_> {
             let known = clobbers.clone();
             clobbers.extend(cold::CLOBBERS.iter().filter(|register| !known.contains(register)));
         }
-        let spill = |index: usize| offset_of!(Context, spill) + 8 * index;
         for (index, register) in clobbers.iter().enumerate() {
             emitter.store(Code::Mov_rm64_r64, spill(index), *register);
         }
         if self.cold.is_any() {
             self.cold.emit(&mut emitter, self.snippet.len() * self.copies);
         }
-        self.clock.emit_start(&mut emitter);
-        for (index, register) in clobbers.iter().enumerate() {
-            emitter.load(Code::Mov_r64_rm64, *register, spill(index));
-        }
+        self.emit_start(&clobbers, &mut emitter);
         let (head, head_relocations) = emitter.finish();
         let mut emitter = Emitter::at(0);
-        self.clock.emit_end(&mut emitter);
+        self.clock.emit(Side::End, self.edit, &mut emitter);
         emitter.bytes(self.following);
         emit_exit(&mut emitter);
         let (tail, tail_relocations) = emitter.finish();
@@ -139,6 +138,24 @@ impl Recipe<'_> {
             looped: self.looped,
             cold: self.cold,
             following: self.following.to_vec(),
+        }
+    }
+
+    /// The code of an empty pair: both readings, and the registers that are restored between them. References to the
+    /// context are those of no address.
+    pub fn pair(clock: &Clock) -> Listing {
+        let recipe = Recipe::empty(clock);
+        let mut emitter = Emitter::at(0);
+        recipe.emit_start(&clock.clobbers(), &mut emitter);
+        clock.emit(Side::End, None, &mut emitter);
+        Listing::from_bytes(&emitter.finish().0)
+    }
+
+    /// The clock's start, and the registers as they were before it.
+    fn emit_start(&self, clobbers: &[Register], emitter: &mut Emitter) {
+        self.clock.emit(Side::Start, self.edit, emitter);
+        for (index, register) in clobbers.iter().enumerate() {
+            emitter.load(Code::Mov_r64_rm64, *register, spill(index));
         }
     }
 
@@ -159,6 +176,11 @@ impl Recipe<'_> {
             emitter.load(Code::Mov_r64_rm64, Register::R15, offset_of!(Context, loop_count));
         }
     }
+}
+
+/// Where the context keeps a register while the clock starts.
+fn spill(index: usize) -> usize {
+    offset_of!(Context, spill) + 8 * index
 }
 
 /// All of a program but its body: written once, it serves programs of one snippet in many lengths.

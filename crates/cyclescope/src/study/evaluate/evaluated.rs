@@ -3,6 +3,7 @@
 use super::Candidate;
 use super::contamination::Contamination;
 use super::method::Method;
+use super::parts::Parts;
 use super::resolution::Resolution;
 
 /// What was found about one timing method.
@@ -16,4 +17,6 @@ pub struct Evaluated {
     pub contamination: Vec<Contamination>,
     /// What it tells apart.
     pub resolution: Resolution,
+    /// What its pair takes its time for; none where too much was disturbed, or the machine is emulated.
+    pub parts: Option<Parts>,
 }

@@ -7,9 +7,11 @@ use super::ensemble::{Ensemble, Fraction, Totals};
 use super::ergodic::Ergodic;
 use super::facts::Facts;
 use super::method::Method;
+use super::parts::{How, Part, Parts, code};
 use super::resolution::{Body, Resolution};
 use super::verdict::SHARES;
 use crate::caveat::{Caveat, Code};
+use crate::clock::Side;
 use crate::machine::core_series::CoreSeries;
 use crate::machine::fact::Fact;
 use crate::machine::synchrony::Synchrony;
@@ -357,6 +359,64 @@ impl<'a> ResolutionRecord<'a> {
         let cost =
             slope.map_or(Quantity::refused(Unit::CoreCycles), |slope| Quantity::new(slope, Unit::CoreCycles));
         ResolutionRecord { executor, cost, resolution }
+    }
+}
+
+/// What a method's empty pair takes its time for, kind `evaluate.parts`.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartsRecord {
+    /// The timing method.
+    pub clock: &'static str,
+    /// Where it ran.
+    pub executor: &'static str,
+    /// The pair's code: the instructions' bytes in hexadecimal, and their text.
+    pub code: Vec<[String; 2]>,
+    /// The empty pair, in core cycles; refused where too much was disturbed.
+    pub whole: Quantity,
+    /// What its steps take of that.
+    pub parts: Vec<PartRecord>,
+    /// The whole less the parts between the readings: what is no step, and less what overlaps.
+    pub rest: Quantity,
+    /// Whether the core was shared with a busy sibling meanwhile.
+    pub shared: bool,
+}
+
+/// What one step of a pair takes.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartRecord {
+    /// The step.
+    pub step: &'static str,
+    /// The side that it is on.
+    pub side: Side,
+    /// Whether it lies between the two looks at the counter.
+    pub between: bool,
+    /// How it was measured.
+    pub how: How,
+    /// Core cycles.
+    pub cost: Quantity,
+}
+
+impl PartsRecord {
+    /// A method's record.
+    pub fn new(of: Candidate, parts: Option<&Parts>) -> PartsRecord {
+        let cycles = |interval| Quantity::new(interval, Unit::CoreCycles);
+        let refused = Quantity::refused(Unit::CoreCycles);
+        let part = |&Part { step, side, between, how, cost }: &Part| PartRecord {
+            step,
+            side,
+            between,
+            how,
+            cost: cycles(cost),
+        };
+        PartsRecord {
+            clock: of.clock.name,
+            executor: of.executor,
+            code: code(of.clock),
+            whole: parts.map_or(refused, |parts| cycles(parts.whole)),
+            parts: parts.iter().flat_map(|parts| &parts.parts).map(part).collect(),
+            rest: parts.map_or(refused, |parts| cycles(parts.rest)),
+            shared: parts.is_some_and(|parts| parts.shared),
+        }
     }
 }
 

@@ -289,6 +289,7 @@ mod tests {
             method: method.unwrap(),
             contamination: FAULTS.iter().zip(seen).map(row).collect(),
             resolution: resolution(&mut machine, &tested, Duration::from_millis(5), &mut random).unwrap(),
+            parts: None,
         }
     }
 

@@ -65,18 +65,18 @@
 //! - That nothing is seen says that these neighbours did nothing on this core, not that no code can.
 
 mod acquire;
-mod claims;
 mod fault;
 mod neighbours;
 mod sides;
+mod stand_in;
 mod trial;
 
 #[cfg(test)]
 mod tests;
 
-pub use claims::{Claim, STAND_IN, claims};
 use fault::Conditions;
 pub use fault::{CONFIDENCE, FAULTS, Fault, TOLERANCE_CYCLES, TOLERANCE_DRAIN};
+pub use stand_in::STAND_IN;
 
 use super::TestedClock;
 use crate::clock::Promises;
@@ -145,18 +145,6 @@ impl Verdict {
         }
     }
 
-    /// The verdict in words.
-    pub(crate) fn text(self) -> &'static str {
-        match self {
-            Verdict::Kept => "kept",
-            Verdict::Broken => "broken",
-            Verdict::Visible => "visible",
-            Verdict::NotVisible => "not visible here",
-            Verdict::Unclear => "unclear",
-            Verdict::NotRun => "not run",
-        }
-    }
-
     /// Whether the contamination happens; `None` where that can't be decided.
     pub fn happens(self) -> Option<bool> {
         match self {
@@ -215,6 +203,17 @@ pub fn contamination(
     let part = time / FAULTS.len() as u32;
     let mut means = Means::new(executor, random, tested);
     FAULTS.iter().map(|&fault| one(&mut means, tested, fault, part)).collect()
+}
+
+/// Measures one fault of a timing method, in this time.
+pub(crate) fn contamination_by(
+    executor: &mut dyn Executor,
+    tested: &TestedClock,
+    fault: Fault,
+    time: Duration,
+    random: &mut Random,
+) -> Result<Contamination, RunError> {
+    one(&mut Means::new(executor, random, tested), tested, fault, time)
 }
 
 /// The rows of a method that can't be run here, and why.

@@ -13,13 +13,16 @@ use crate::random::Random;
 use crate::result::answers::Answers;
 use crate::ruler::Quiet;
 use crate::study::contract::{Follow, Progress, Record, Stop, going};
-use crate::study::evaluate::contamination::{self, Claim, Contamination, claims, contamination};
+use crate::study::evaluate::claims::{self, Claim, Seen};
+use crate::study::evaluate::contamination::{self, Contamination, contamination};
 pub use crate::study::evaluate::evaluated::Evaluated;
 use crate::study::evaluate::facts::Facts;
 use crate::study::evaluate::method::{Method, Samples};
-use crate::study::evaluate::plan::{EvaluatePlan, NotRun, Waiting, share};
+use crate::study::evaluate::parts::{Parts, parts};
+use crate::study::evaluate::plan::{EvaluatePlan, Waiting, share};
 use crate::study::evaluate::record::{
-    ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, ResolutionRecord, Surroundings,
+    ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, PartsRecord, ResolutionRecord,
+    Surroundings,
 };
 use crate::study::evaluate::resolution::{Resolution, resolution};
 use crate::study::evaluate::sampling::{Sampling, Span, Taken};
@@ -77,6 +80,7 @@ pub(super) struct Asked<'a> {
 struct Examined {
     contamination: Vec<Contamination>,
     resolution: Resolution,
+    parts: Option<Parts>,
 }
 
 /// An evaluation under way.
@@ -123,10 +127,12 @@ impl<'a> Course<'a> {
         let tested_clocks = found.tested_clocks(self.asked.plan);
         let mut examined = Vec::new();
         for tested in &tested_clocks {
-            examined.push(self.examine(tested)?);
+            examined.push(self.examine(tested, &found.facts)?);
         }
-        complete.claims = self.claims(&found, &tested_clocks, &examined)?;
+        let stand_in = self.stand_in(&found)?;
+        self.not_run()?;
         self.samples(&tested_clocks, examined, complete)?;
+        complete.claims = self.claims(complete, stand_in.as_deref())?;
         complete.verdicts = self.verdicts(complete)?;
         complete.complete = true;
         Ok(())
@@ -158,18 +164,25 @@ impl<'a> Course<'a> {
     }
 
     /// Provokes neighbours of a method and measures its resolution.
-    fn examine(&mut self, tested: &TestedClock<'static>) -> Result<Examined, Stop> {
+    fn examine(&mut self, tested: &TestedClock<'static>, facts: &Facts) -> Result<Examined, Stop> {
         let candidate = tested.candidate();
         let contamination = match tested.emulated {
             true => contamination::not_run(&tested.clock.promises, &Caveat::emulated().text),
-            false => self.contamination(tested)?,
+            false => {
+                let rows = self.contamination(tested)?;
+                self.again_for_claims(tested, facts, rows)?
+            }
         };
         self.contaminated(candidate, &contamination)?;
         self.tell(&format!("climbing the staircase: {candidate}"))?;
         let executor = self.executors.of(tested)?;
         let resolution = resolution(executor, tested, self.asked.plan.times.resolution, &mut self.random)?;
         self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
-        Ok(Examined { contamination, resolution })
+        let parts = match tested.emulated {
+            true => None,
+            false => self.parts(tested)?,
+        };
+        Ok(Examined { contamination, resolution, parts })
     }
 
     fn contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, Stop> {
@@ -179,6 +192,27 @@ impl<'a> Course<'a> {
         Ok(contamination(executor, tested, time, &mut self.random)?)
     }
 
+    /// Measures those rows again, in more time, that a claim rests on and whose interval leaves it open. The new
+    /// interval replaces the one before, which was chosen for its width.
+    fn again_for_claims(
+        &mut self,
+        tested: &TestedClock<'static>,
+        facts: &Facts,
+        rows: Vec<Contamination>,
+    ) -> Result<Vec<Contamination>, Stop> {
+        let time = self.asked.plan.times.contamination;
+        let bound = claims::bound(tested.step, facts);
+        let again = |course: &mut Self, row: Contamination| {
+            if !claims::leaves_open(tested.clock.name, &row, bound) {
+                return Ok(row);
+            }
+            course.tell(&format!("provoking neighbours again: {}", tested.candidate()))?;
+            let executor = course.executors.of(tested)?;
+            Ok(contamination::contamination_by(executor, tested, row.fault, time, &mut course.random)?)
+        };
+        rows.into_iter().map(|row| again(self, row)).collect()
+    }
+
     fn contaminated(&mut self, candidate: Candidate, rows: &[Contamination]) -> Result<(), Stop> {
         let mut rows = rows.iter();
         rows.try_for_each(|row| {
@@ -186,32 +220,41 @@ impl<'a> Course<'a> {
         })
     }
 
-    /// The documents' claims, by what was measured, and the rows of what was not run.
-    fn claims(
-        &mut self,
-        found: &Found,
-        tested_clocks: &[TestedClock<'static>],
-        examined: &[Examined],
-    ) -> Result<Vec<Claim>, Stop> {
-        let mut rows: Vec<(&str, Vec<Contamination>)> = Vec::new();
-        for (tested, examined) in tested_clocks.iter().zip(examined) {
-            rows.push((tested.clock.name, examined.contamination.clone()));
-        }
-        // Behind what was measured: a method that one executor does not run may have rows of another.
-        let not_run: Vec<_> = self.asked.plan.not_run.iter().map(|not| (not, rows_of(not))).collect();
-        rows.extend(not_run.iter().map(|(not, rows)| (not.candidate.clock.name, rows.clone())));
+    /// Takes the pair of a method apart.
+    fn parts(&mut self, tested: &TestedClock<'static>) -> Result<Option<Parts>, Stop> {
+        let candidate = tested.candidate();
+        self.tell(&format!("taking the pair apart: {candidate}"))?;
+        let parts = parts(self.executors.of(tested)?, tested, &mut self.random)?;
+        self.record("evaluate.parts", &PartsRecord::new(candidate, parts.as_ref()))?;
+        Ok(parts)
+    }
+
+    /// The rows of a method that replaces one which can't run here.
+    fn stand_in(&mut self, found: &Found) -> Result<Option<Vec<Contamination>>, Stop> {
         let default = self.executors.plain().name();
-        let claims = if found.facts.emulated {
-            let why = Caveat::emulated().text;
-            claims(|_| None).into_iter().map(|claim| Claim { why: why.clone(), ..claim }).collect()
-        } else {
-            if let Some(stand_in) = found.stand_in(default) {
-                rows.push((stand_in.clock.name, self.contamination(&stand_in)?));
-            }
-            claims(|name| rows.iter().find(|(clock, _)| *clock == name).map(|(_, rows)| rows.as_slice()))
+        match found.stand_in(default).filter(|_| !found.facts.emulated) {
+            Some(stand_in) => Ok(Some(self.contamination(&stand_in)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The rows of methods that were not run.
+    fn not_run(&mut self) -> Result<(), Stop> {
+        let plan = self.asked.plan;
+        plan.not_run.iter().try_for_each(|not| {
+            let rows = contamination::not_run(&not.candidate.clock.promises, &not.why.why);
+            self.contaminated(not.candidate, &rows)
+        })
+    }
+
+    /// The documents' claims, by all that was measured.
+    fn claims(&mut self, found: &Evaluation, stand_in: Option<&[Contamination]>) -> Result<Vec<Claim>, Stop> {
+        let Evaluation { facts, methods, .. } = found;
+        let claims = match facts.emulated {
+            true => claims::untold(&Caveat::emulated().text),
+            false => claims::claims(&Seen { methods, not_run: &self.asked.plan.not_run, stand_in, facts }),
         };
         claims.iter().try_for_each(|claim| self.record("evaluate.claim", claim))?;
-        not_run.iter().try_for_each(|(not, rows)| self.contaminated(not.candidate, rows))?;
         Ok(claims)
     }
 
@@ -250,8 +293,8 @@ impl<'a> Course<'a> {
             let method = self.sample(tested, &Samples { asked: plan.size, shape, span, earlier })?;
             quiet.extend(method.iter().map(|method| (tested, trimmed::quiet(&method.sampled.trimmed))));
             let candidate = tested.candidate();
-            let Examined { contamination, resolution } = examined;
-            complete.methods.push(Evaluated { candidate, method, contamination, resolution });
+            let Examined { contamination, resolution, parts } = examined;
+            complete.methods.push(Evaluated { candidate, method, contamination, resolution, parts });
         }
         Ok(())
     }
@@ -294,8 +337,4 @@ impl<'a> Course<'a> {
         verdicts.iter().try_for_each(|verdict| self.record("evaluate.verdict", verdict))?;
         Ok(verdicts)
     }
-}
-
-fn rows_of(not: &NotRun) -> Vec<Contamination> {
-    contamination::not_run(&not.candidate.clock.promises, &not.why.why)
 }

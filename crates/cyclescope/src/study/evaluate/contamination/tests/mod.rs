@@ -237,32 +237,3 @@ fn stores_that_the_caller_left_are_not_taken_for_a_part_of_the_body() {
         assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
     }
 }
-
-#[test]
-fn in_miniature_the_notes_are_wrong_and_the_paper_leaves_a_gap() {
-    let mut core = Core::new(Habits::default());
-    let rdtscp = measure(&mut core, Clock::named("rdtscp").unwrap(), 6);
-    let lfence = measure(&mut core, Clock::named("lfence-rdtsc").unwrap(), 6);
-    let stand_in = measure(&mut core, &STAND_IN, 6);
-    let cr0 = not_run(&STAND_IN.promises, "only ring 0 may");
-    let rows = |name: &str| match name {
-        "rdtscp" => Some(&rdtscp[..]),
-        "lfence-rdtsc" => Some(&lfence[..]),
-        "cpuid-rdtsc-cr0-rdtsc" => Some(&cr0[..]),
-        name => (name == STAND_IN.name).then_some(&stand_in[..]),
-    };
-    let [equal, unprotected] = &claims(rows)[..] else { panic!("two claims") };
-    // This RDTSCP lets the body begin beside the leading code that it waits for; LFENCE does not.
-    assert!(equal.holds == Some(false) && equal.why.starts_with("body started early"), "{equal:?}");
-    assert_eq!((unprotected.holds, unprotected.stand_in), (Some(false), Some(STAND_IN.name)));
-    assert!(
-        unprotected.why.contains("only ring 0 may") && unprotected.why.contains("visible"),
-        "{unprotected:?}"
-    );
-
-    let alike = claims(|name| rows(if name == "lfence-rdtsc" { "rdtscp" } else { name }));
-    assert_eq!(alike[0].holds, Some(true), "{alike:?}");
-    let really_run = claims(|name| rows(if name == "cpuid-rdtsc-cr0-rdtsc" { STAND_IN.name } else { name }));
-    assert_eq!((really_run[1].holds, really_run[1].stand_in), (Some(false), None));
-    assert!(claims(|_| None).iter().all(|claim| claim.holds.is_none() && !claim.why.is_empty()));
-}

@@ -1,0 +1,101 @@
+//! Claims about code around a reading, by the contamination that was provoked.
+
+use super::judgement::{Figure, Judged, Judgement, Seen, all, difference, within};
+use crate::statistics::Interval;
+use crate::study::evaluate::contamination::{Contamination, Fault, STAND_IN};
+use crate::unit::Unit;
+
+/// The paper's method for processors without RDTSCP.
+pub(super) const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
+
+fn row<'a>(rows: &'a [Contamination], fault: Fault) -> Result<(&'a Contamination, Interval), String> {
+    let row = rows.iter().find(|row| row.fault == fault).ok_or("it was not measured")?;
+    let cost = row.cost.known().ok_or_else(|| row.cost.why().unwrap_or_default().to_string())?;
+    Ok((row, *cost))
+}
+
+fn figure(fault: Fault, cost: Interval) -> Figure {
+    Figure::new(fault.text(), cost, Unit::CoreCycles)
+}
+
+/// Whether a fault does not happen: it surely does where its own verdict says so, and surely does not where all of its
+/// interval is nearer to 0 than the bound.
+fn excluded(row: &Contamination, cost: &Interval, bound: f64) -> Option<bool> {
+    match row.verdict.happens() {
+        Some(true) => Some(false),
+        _ => within(cost, bound).filter(|within| *within),
+    }
+}
+
+/// Whether a row decides nothing: neither surely seen nor surely absent. Of stores that have yet to drain there is no
+/// bound.
+pub(super) fn is_open(row: &Contamination, cost: &Interval, bound: f64) -> bool {
+    match row.fault {
+        Fault::StoresNotDrained => row.verdict.happens().is_none(),
+        _ => excluded(row, cost, bound).is_none(),
+    }
+}
+
+/// A method excludes these faults.
+pub(super) fn excludes(seen: &Seen, method: &str, faults: &[Fault]) -> Judged {
+    let (found, bound) = (seen.method(method)?, seen.bound(method)?);
+    let rows: Result<Vec<_>, String> = faults.iter().map(|fault| row(&found.contamination, *fault)).collect();
+    let rows = rows?;
+    let holds = all(rows.iter().map(|(row, cost)| excluded(row, cost, bound)));
+    Ok(Judgement::by(holds, rows.iter().map(|(row, cost)| figure(row.fault, *cost)).collect()))
+}
+
+/// A method lets a fault happen.
+pub(super) fn lets_in(seen: &Seen, method: &str, fault: Fault) -> Judged {
+    let (row, cost) = row(&seen.method(method)?.contamination, fault)?;
+    let happens = row.verdict.happens() == Some(true);
+    let judged = Judgement::by(happens.then_some(true), vec![figure(fault, cost)]);
+    Ok(if happens { judged } else { judged.remark("not seen here, which refutes nothing") })
+}
+
+/// A method does not wait for stores.
+pub(super) fn leaves_stores(seen: &Seen, method: &str) -> Judged {
+    let (row, cost) = row(&seen.method(method)?.contamination, Fault::StoresNotDrained)?;
+    Ok(Judgement::by(row.verdict.happens(), vec![figure(row.fault, cost)]))
+}
+
+/// Two methods differ by less than a step, in what their pair takes and in what code around it does to it.
+pub(super) fn alike(seen: &Seen, [one, other]: [&str; 2], faults: &[Fault]) -> Judged {
+    let step = seen.step(one)?;
+    let in_steps = |what: String, one: &Interval, other: &Interval| {
+        let difference = difference(one, other);
+        let scaled = Interval {
+            value: difference.value / step,
+            low: difference.low / step,
+            high: difference.high / step,
+        };
+        (within(&scaled, 1.0), Figure::new(what, scaled, Unit::Steps))
+    };
+    let mut compared =
+        vec![in_steps("overhead, difference".to_string(), &seen.overhead(one)?, &seen.overhead(other)?)];
+    for &fault in faults {
+        let (_, first) = row(&seen.method(one)?.contamination, fault)?;
+        let (_, second) = row(&seen.method(other)?.contamination, fault)?;
+        compared.push(in_steps(format!("{}, difference", fault.text()), &first, &second));
+    }
+    let holds = all(compared.iter().map(|(same, _)| *same));
+    Ok(Judgement::by(holds, compared.into_iter().map(|(_, figure)| figure).collect()))
+}
+
+/// The paper's CR0 method has nothing after its second reading: whether following code comes in its way. SERIALIZE in
+/// place of the write to CR0 stands in for it in user mode.
+pub(super) fn nothing_behind(seen: &Seen) -> Judged {
+    let fault = Fault::FollowingInTheWay;
+    let refused = match seen.method(CR0) {
+        Ok(_) => return excludes(seen, CR0, &[fault]),
+        Err(refused) => refused,
+    };
+    let Seen { stand_in, methods, .. } = *seen;
+    let stand_in = stand_in.ok_or(&refused)?;
+    let bound =
+        methods.iter().find_map(|found| seen.bound(found.candidate.clock.name).ok()).ok_or(&refused)?;
+    let (row, cost) = row(stand_in, fault)?;
+    let judged = Judgement::by(excluded(row, &cost, bound), vec![figure(fault, cost)]);
+    let judged = judged.remark(&format!("SERIALIZE in place of the write to CR0, for {refused}"));
+    Ok(Judgement { stand_in: Some(STAND_IN.name), ..judged })
+}

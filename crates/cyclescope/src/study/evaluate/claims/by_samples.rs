@@ -1,0 +1,140 @@
+//! Claims about empty pairs, by their samples, and about resolution, by staircases.
+
+use super::judgement::{Figure, Judged, Judgement, Seen, below};
+use crate::statistics::{Interval, mean, t_interval};
+use crate::study::evaluate::method::Method;
+use crate::study::evaluate::reader::Size;
+use crate::study::evaluate::resolution::{Body, CONFIDENCE};
+use crate::unit::Unit;
+
+/// What is compared between ensembles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// The least reading of each.
+    Minimum,
+    /// The variance of each, interrupts and changes of frequency left out.
+    Variance,
+}
+
+/// The most that counting in steps makes of the variance of one reading, in steps².
+const COUNTING: f64 = 0.25;
+/// From which variance on a reading is noisy, in steps²: twice that.
+const NOISY: f64 = 2.0 * COUNTING;
+
+/// The variances of the undisturbed readings of each ensemble, in steps².
+fn variances(method: &Method) -> Vec<f64> {
+    let step = method.tested.step;
+    method.sampled.trimmed.iter().map(|ensemble| ensemble.variance / (step * step)).collect()
+}
+
+/// The standard deviation of some figures, with its interval; none of fewer than two.
+fn spread(values: &[f64]) -> Option<Interval> {
+    let middle = mean(values);
+    let squares: Vec<f64> = values.iter().map(|value| (value - middle).powi(2)).collect();
+    let Interval { value, low, high } = t_interval(&squares, CONFIDENCE)?;
+    let root = |square: f64| square.max(0.0).sqrt();
+    Some(Interval { value: root(value), low: root(low), high: root(high) })
+}
+
+const FEW: &str = "too few ensembles were taken";
+
+/// Whether the readings of a method's empty pairs vary by more than counting in steps makes of them.
+pub(super) fn noisy(seen: &Seen, name: &str, noisy: bool) -> Judged {
+    let method = seen.samples(name)?;
+    let variance = t_interval(&variances(method), CONFIDENCE).ok_or(FEW)?;
+    let holds = below(&variance, NOISY).map(|quiet| quiet != noisy);
+    let judged =
+        Judgement::by(holds, vec![Figure::new("variance of one reading", variance, Unit::SquaredSteps)]);
+    Ok(match exits(seen) {
+        Some(cost) if method.tested.clock.executes_cpuid() => judged
+            .remark(&format!("CPUID leaves the guest here ({cost:.0} ticks), which takes a part in that")),
+        _ => judged,
+    })
+}
+
+/// What a CPUID takes where it leaves the guest, in TSC ticks.
+fn exits(seen: &Seen) -> Option<f64> {
+    let traps = &seen.facts.tsc.known()?.traps;
+    traps.cpuid.known().copied().filter(|cost| *cost > crate::machine::traps::CPUID_EXITS_ABOVE)
+}
+
+/// Whether the least reading, or the variance, is the same in all ensembles of a method.
+pub(super) fn constant(seen: &Seen, name: &str, of: Of, constant: bool) -> Judged {
+    let method = seen.samples(name)?;
+    let (values, what, unit, bound) = match of {
+        Of::Minimum => {
+            let minima = method.sampled.ensembles.iter().filter_map(|ensemble| ensemble.minimum);
+            let minima = minima.map(|minimum| minimum as f64 / method.tested.step).collect();
+            (minima, "standard deviation of the minima", Unit::Steps, NOISY)
+        }
+        Of::Variance => {
+            (variances(method), "standard deviation of the variances", Unit::SquaredSteps, COUNTING)
+        }
+    };
+    let spread = spread(&values).ok_or(FEW)?;
+    let alike = below(&spread, bound);
+    let judged = Judgement::by(alike.map(|alike| alike == constant), vec![Figure::new(what, spread, unit)]);
+    let samples = method.sampled.shape.size.samples;
+    // Fewer readings have other minima by chance; that they have the same ones is no chance.
+    if of == Of::Minimum && alike != Some(true) && samples < Size::PAPER.samples {
+        let remark = format!(
+            "{samples} readings in an ensemble, where the paper has {}: their least varies by chance; --budget SECONDS \
+             takes more",
+            Size::PAPER.samples
+        );
+        return Ok(Judgement { holds: None, ..judged.remark(&remark) });
+    }
+    Ok(judged)
+}
+
+/// Whether the least reading never falls as the paper's loop grows. With fewer readings than the paper's it may by
+/// chance.
+pub(super) fn monotone(seen: &Seen, name: &str) -> Judged {
+    let found = seen.method(name)?;
+    let stairs = found.resolution.staircase(Body::Iterations).ok_or("no staircase was measured")?;
+    let (falls, lengths) = (stairs.totals.spurious_minima, stairs.points.len());
+    let what = format!("minima that fall, of {lengths} lengths of {} readings", stairs.readings);
+    let judged = Judgement::by(Some(falls == 0), vec![Figure::exact(what, falls as f64, Unit::Count)]);
+    let paper = Size::PAPER.samples;
+    if stairs.readings < paper as usize {
+        let remark = format!("the paper has {paper} of each: --resolution-samples {paper}");
+        return Ok(Judgement { holds: None, ..judged.remark(&remark) });
+    }
+    Ok(judged)
+}
+
+/// Whether the paper's loop grows by this number of iterations at most until its least reading moves: by a step of the
+/// clock, at what an iteration takes. It takes the same with each method, so the surest slope counts.
+pub(super) fn resolves(seen: &Seen, name: &str, most: f64) -> Judged {
+    let step = seen.step(name)?;
+    let slopes = seen.methods.iter().filter_map(|found| {
+        let slope = found.resolution.staircase(Body::Iterations)?.slope?;
+        (slope.low > 0.0).then_some(slope)
+    });
+    let slope = slopes.min_by(|one, other| one.half_width().total_cmp(&other.half_width()));
+    let slope = slope.ok_or("no method told what an iteration takes")?;
+    let iterations = Interval { value: step / slope.value, low: step / slope.high, high: step / slope.low };
+    let figures = vec![
+        Figure::new("an iteration", slope, Unit::CoreCycles),
+        Figure::new("iterations a step", iterations, Unit::Count),
+    ];
+    Ok(Judgement::by(below(&iterations, most), figures))
+}
+
+/// Whether means of many readings tell differences below half a step of the clock.
+pub(super) fn finer_by_many(seen: &Seen) -> Judged {
+    let best = seen.methods.iter().filter_map(|found| {
+        let step = seen.step(found.candidate.clock.name).ok()?;
+        let rungs = found.resolution.by_samples.first()?.rungs.iter();
+        let best = rungs.min_by(|one, other| one.interleaved.total_cmp(&other.interleaved))?;
+        Some((found.candidate.clock.name, step, *best))
+    });
+    let best = best.min_by(|(.., one), (.., other)| one.interleaved.total_cmp(&other.interleaved));
+    let (name, step, rung) = best.ok_or("no method had readings enough")?;
+    let one = Figure::exact("a step", step, Unit::CoreCycles);
+    let what = format!("least difference told at 95 % by {} readings with {name}", rung.readings);
+    let many = Figure::exact(what, rung.interleaved, Unit::CoreCycles);
+    // A step of a core cycle or two leaves nothing to see through.
+    let holds = (step > 2.0).then_some(rung.interleaved < step / 2.0);
+    Ok(Judgement::by(holds, vec![one, many]))
+}

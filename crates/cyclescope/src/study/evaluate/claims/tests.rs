@@ -1,0 +1,221 @@
+//! Claims on planted figures.
+
+use super::judgement::{all, below, within};
+use super::table::{CLAIMS, Test};
+use super::*;
+use crate::caveat::Caveat;
+use crate::clock::{Clock, Side, Step};
+use crate::executor::mock::{Scenario, Simulated};
+use crate::machine::Machine;
+use crate::machine::fact::Fact;
+use crate::machine::simulated::SimulatedMachine;
+use crate::machine::tsc::GivenTsc;
+use crate::random::Random;
+use crate::ruler::Quiet;
+use crate::study::evaluate::TestedClock;
+use crate::study::evaluate::contamination::{FAULTS, Fault, Verdict, not_run};
+use crate::study::evaluate::evaluated::Evaluated;
+use crate::study::evaluate::method::{Method, Samples};
+use crate::study::evaluate::parts::{How, Part, Parts};
+use crate::study::evaluate::reader::Size;
+use crate::study::evaluate::resolution::resolution;
+use crate::study::evaluate::sampling::{Sampling, Span};
+use crate::unit::Hertz;
+use std::time::Duration;
+
+/// The step of the simulated TSC in ticks; a core cycle is three quarters of a tick.
+const STEP: u64 = 26;
+
+/// A method whose faults cost this much, to this margin: seen where it is beyond the tolerance.
+fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> Evaluated {
+    let clock = Clock::named(name).unwrap();
+    let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
+    let step = STEP as f64;
+    let tested =
+        TestedClock { clock, executor: "user", ruler, step, imul_latency: 3.0, width: None, emulated: false };
+    let mut machine = Simulated::new(Scenario { step: STEP, ..Scenario::default() }, 1);
+    let size = Size { ensembles: 8, samples: 2000 };
+    let shape = Sampling::new(&tested).shape(size, 80e-9);
+    let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
+    let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
+    let mut random = Random::new(2);
+    let method = Method::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
+    let row = |(fault, cost): (&Fault, f64)| {
+        let cost = Interval::around(cost, margin);
+        let seen = cost.low.abs().min(cost.high.abs()) > 1.0 && !cost.contains(0.0);
+        let verdict = if seen { Verdict::Visible } else { Verdict::Unclear };
+        let (promised, neighbour) = (false, "planted");
+        Contamination {
+            fault: *fault,
+            promised,
+            neighbour,
+            size: None,
+            cost: Fact::Known(cost),
+            shared: false,
+            verdict,
+        }
+    };
+    let part = |step: Step, side, between, cost| {
+        let cost = Interval::around(cost, 2.0);
+        Part { step: step.name(), side, between, how: How::LeftOut, cost }
+    };
+    Evaluated {
+        candidate: tested.candidate(),
+        method: method.unwrap(),
+        contamination: FAULTS.iter().zip(costs).map(row).collect(),
+        resolution: resolution(&mut machine, &tested, Duration::from_millis(5), &mut random).unwrap(),
+        parts: Some(Parts {
+            whole: Interval::around(60.0, 1.0),
+            parts: vec![
+                part(Step::Cpuid, Side::Start, name == "rdtscp-cpuid", 0.5),
+                part(Step::Lfence, Side::Start, true, 20.0),
+                part(Step::Rdtscp, Side::End, true, 40.0),
+            ],
+            rest: Interval::around(0.0, 3.0),
+            shared: false,
+        }),
+    }
+}
+
+/// Facts of a machine about which nothing was found.
+fn facts() -> Facts {
+    let tsc = GivenTsc { rate: Hertz(2.3e9), step: STEP as f64 };
+    let machine = Machine::from(SimulatedMachine { tsc, imul_latency: None });
+    Facts {
+        told: machine.tsc.clone(),
+        lfence: machine.features.lfence().clone(),
+        tsc: Fact::unknown("not examined"),
+        phases: Fact::unknown("not examined"),
+        series: Fact::unknown("not examined"),
+        synchrony: Fact::unknown("not examined"),
+        emulated: false,
+    }
+}
+
+fn judged(methods: &[Evaluated]) -> Vec<Claim> {
+    claims(&Seen { methods, not_run: &[], stand_in: None, facts: &facts() })
+}
+
+fn holds(claims: &[Claim], id: &str) -> Option<bool> {
+    claims.iter().find(|claim| claim.id == id).unwrap_or_else(|| panic!("{id}")).holds
+}
+
+#[test]
+fn entries_are_whole() {
+    for (at, entry) in CLAIMS.iter().enumerate() {
+        assert!(CLAIMS[..at].iter().all(|other| other.id != entry.id), "{}", entry.id);
+        let texts = [entry.section, entry.quote, entry.text, entry.criterion];
+        assert!(texts.iter().all(|text| !text.is_empty() && !text.contains("  ")), "{}", entry.id);
+        let named = match entry.test {
+            Test::Excludes { method, .. } | Test::LetsIn { method, .. } | Test::Noisy { method, .. } => {
+                vec![method]
+            }
+            Test::Alike { one, other } | Test::Cheaper { one, other } => vec![one, other],
+            _ => vec![],
+        };
+        assert!(named.into_iter().all(|name| Clock::named(name).is_some_and(|clock| clock.name == name)));
+    }
+}
+
+#[test]
+fn intervals_across_a_bound_tell_nothing() {
+    let of = |value, margin| Interval::around(value, margin);
+    assert_eq!([0.2, 0.6, 1.2].map(|value| below(&of(value, 0.3), 0.7)), [Some(true), None, Some(false)]);
+    assert_eq!([0.0, -5.0, 9.0].map(|value| within(&of(value, 3.0), 4.0)), [Some(true), None, Some(false)]);
+    assert_eq!(all([Some(true), None, Some(false)]), Some(false));
+    assert_eq!((all([Some(true), None]), all([Some(true); 2])), (None, Some(true)));
+}
+
+#[test]
+fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
+    let of = |early, margin| {
+        let claims = judged(&[evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], margin)]);
+        holds(&claims, "paper-first-cpuid-is-a-barrier")
+    };
+    // Half a step is 17 core cycles: 28 of them are no nothing, though less than a step.
+    assert_eq!([of(0.0, 5.0), of(-28.0, 9.0), of(-10.0, 20.0)], [Some(true), Some(false), None]);
+}
+
+#[test]
+fn what_may_happen_is_not_refuted() {
+    let seen = evaluated("rdtscp", [0.0, -30.0, 0.0, 0.0, -500.0], 5.0);
+    let unseen = evaluated("rdtscp", [0.0, 0.0, 0.0, 0.0, 0.0], 5.0);
+    let of = |method, id| holds(&judged(&[method]), id);
+    assert_eq!(of(seen.clone(), "paper-rdtscp-lets-begin"), Some(true));
+    assert_eq!(of(unseen, "paper-rdtscp-lets-begin"), None);
+    assert_eq!(of(seen.clone(), "paper-rdtscp-waits"), Some(true));
+    assert_eq!(of(seen, "notes-rdtscp-leaves-stores"), Some(true));
+}
+
+#[test]
+fn methods_are_alike_within_a_step() {
+    let of = |early: f64, margin| {
+        let one = evaluated("lfence-rdtsc", [0.0; 5], margin);
+        let other = evaluated("rdtscp", [0.0, early, 0.0, 0.0, 0.0], margin);
+        holds(&judged(&[one, other]), "notes-lfence-rdtsc-is-rdtscp")
+    };
+    // A step is 35 core cycles.
+    assert_eq!([of(-10.0, 5.0), of(-90.0, 5.0), of(-35.0, 9.0)], [Some(true), Some(false), None]);
+}
+
+#[test]
+fn parts_say_what_is_counted() {
+    let of = |name, id| holds(&judged(&[evaluated(name, [0.0; 5], 1.0)]), id);
+    assert_eq!(of("cpuid-rdtsc-rdtscp-cpuid", "paper-first-cpuid-is-free"), Some(true));
+    assert_eq!(of("rdtscp-cpuid", "notes-first-cpuid-is-counted"), Some(false));
+    assert_eq!(of("rdtscp-lfence", "notes-overhead-parts"), Some(true));
+}
+
+#[test]
+fn a_steady_simulated_pair_is_constant_and_its_loop_is_finer_than_the_step() {
+    let claims = judged(&[evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0; 5], 1.0)]);
+    assert_eq!(holds(&claims, "paper-improved-variance"), Some(true));
+    assert_ne!(holds(&claims, "paper-resolution"), Some(true));
+    // With fewer readings than the paper's.
+    assert_eq!(holds(&claims, "paper-minimum-grows"), None);
+}
+
+#[test]
+fn a_claim_says_which_method_it_needs() {
+    for claim in judged(&[]) {
+        assert!(claim.holds.is_none() && !claim.why.is_empty(), "{claim:?}");
+    }
+    let claims = judged(&[]);
+    let why = |id: &str| &claims.iter().find(|claim| claim.id == id).unwrap().why;
+    assert!(why("notes-rdtsc-early").contains("--clock rdtsc"));
+    assert!(why("paper-cr0-minimum").contains("--executor kernel"));
+    assert!(untold("why").iter().all(|claim| claim.holds.is_none() && claim.why == "why"));
+    assert_eq!(untold(&Caveat::emulated().text).len(), CLAIMS.len());
+}
+
+#[test]
+fn serialize_stands_in_for_the_write_to_cr0() {
+    let method = evaluated("rdtscp-lfence", [0.0; 5], 1.0);
+    let row = |cost: f64| evaluated("serialize-rdtsc", [0.0, 0.0, 0.0, cost, 0.0], 2.0).contamination;
+    let of = |rows: &[Contamination]| {
+        let methods = std::slice::from_ref(&method);
+        let seen = Seen { methods, not_run: &[], stand_in: Some(rows), facts: &facts() };
+        let claims = claims(&seen);
+        let claim = claims.iter().find(|claim| claim.id == "paper-cr0-needs-nothing-behind").unwrap();
+        (claim.holds, claim.stand_in.is_some())
+    };
+    assert_eq!([of(&row(0.0)), of(&row(40.0))], [(Some(true), true), (Some(false), true)]);
+    let refused = not_run(&method.candidate.clock.promises, "only ring 0 may");
+    assert_eq!(of(&refused).0, None);
+}
+
+#[test]
+fn only_rows_that_a_claim_rests_on_are_measured_again() {
+    let wide = evaluated("rdtscp", [0.0; 5], 30.0).contamination;
+    let narrow = evaluated("rdtscp", [0.0; 5], 3.0).contamination;
+    let open = |rows: &[Contamination], name: &str| {
+        rows.iter().filter(|row| leaves_open(name, row, 17.0)).map(|row| row.fault).collect::<Vec<_>>()
+    };
+    assert_eq!(open(&wide, "rdtscp"), FAULTS);
+    assert_eq!(
+        open(&wide, "cpuid-rdtsc-rdtscp-cpuid"),
+        FAULTS[..2].iter().chain(&FAULTS[3..4]).copied().collect::<Vec<_>>()
+    );
+    assert_eq!(open(&narrow, "rdtscp"), [Fault::StoresNotDrained]);
+    assert!(open(&wide, "rdpru").is_empty());
+}
