@@ -212,7 +212,17 @@ fn full(lab: &mut Lab) -> Outcome {
 fn one(lab: &mut Lab, size: Size, budget: Duration, slow: Duration, times: Times) -> Outcome<Evaluation> {
     let (candidates, not_run) = plan::candidates(clock::ALL, &lab.machine, &[capabilities(&lab.machine)]);
     let (slow, seed) = (Some(slow), lab.seed());
-    let plan = EvaluatePlan { candidates, not_run, size, budget, slow, times, seed, series: false };
+    let plan = EvaluatePlan {
+        candidates,
+        not_run,
+        size,
+        budget,
+        slow,
+        times,
+        resolution_samples: None,
+        seed,
+        series: false,
+    };
     let mut study = Evaluate::new(lab.machine.clone(), plan, OpenOptions::default(), String::new());
     match study.measure(&Answers::live(), &mut Vec::new()) {
         Ok(()) => Ok(study.found.ok_or("a study that ends has found something")?),

@@ -234,9 +234,13 @@ pub struct EvaluateArgs {
     /// Samples in each ensemble [default: 100000]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=3_000_000))]
     pub samples: Option<u32>,
+    /// Readings of each length of the staircases, up to the paper's 100000, whatever time they take: some minutes a
+    /// method, and an hour with CPUID between its readings in a virtual machine [default: as many as fit half a second]
+    #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub resolution_samples: Option<u32>,
     /// Seconds for everything; methods whose samples take more than 200 ticks or 2 µs get one second each, with --quick
     /// 0.15, unless this is given
-    /// [default: 88, with --quick 13; none with --ensembles or --samples]
+    /// [default: 88, with --quick 13; none with --ensembles, --samples or --resolution-samples]
     #[arg(help_heading = HOW, long, value_name = "SECONDS", value_parser = seconds)]
     pub budget: Option<f64>,
     /// Print each ensemble too (with --json)

@@ -53,6 +53,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, seed: u64) -> String {
     let mut line = CommandLine(vec!["cyclescope".to_string(), "evaluate".to_string()]);
     line.option("--ensembles", &args.ensembles);
     line.option("--samples", &args.samples);
+    line.option("--resolution-samples", &args.resolution_samples);
     line.option("--budget", &args.budget);
     line.common(common, seed);
     line.0.extend(args.clocks.iter().cloned());

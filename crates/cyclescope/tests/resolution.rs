@@ -6,7 +6,7 @@ use cyclescope::measure::imul_latency;
 use cyclescope::random::Random;
 use cyclescope::run::Request;
 use cyclescope::study::evaluate::TestedClock;
-use cyclescope::study::evaluate::resolution::{Body, TIME, resolution};
+use cyclescope::study::evaluate::resolution::{Body, Effort, TIME, resolution};
 
 /// Ticks of a step beyond which it takes too many readings for a test to tell one addition from the next: their number grows
 /// with its square. The simulated machine has coarser ones.
@@ -43,7 +43,14 @@ fn one_addition_is_one_cycle_and_is_resolved() {
     let time = if coarse { TIME } else { TIME.mul_f64((plan.step / 2.0).powi(2).max(1.0)) };
     let mut unresolved = Vec::new();
     for seed in 0..ATTEMPTS {
-        let found = resolution(&mut executor, &tested, time, &mut Random::new(seed)).expect("it runs");
+        let found = resolution(
+            &mut executor,
+            &tested,
+            Effort { time, readings: None },
+            &mut Random::new(seed),
+            &mut |_| Ok(()),
+        )
+        .expect("it runs");
         let adds = found.staircase(Body::Adds).expect("both staircases");
         let Some(slope) = adds.slope.filter(|slope| !adds.shared && slope.half_width() <= NARROW) else {
             continue;

@@ -4,6 +4,7 @@ mod graphs;
 mod parts;
 mod rows;
 mod sections;
+mod stairs;
 mod tables;
 
 use crate::args::{Common, EvaluateArgs};
@@ -69,6 +70,7 @@ impl Front for Look {
         tables::samples(&mut page, found, not_run)?;
         tables::published(&mut page, found)?;
         tables::resolution(&mut page, found)?;
+        stairs::stairs(&mut page, found)?;
         tables::contamination(&mut page, found, not_run)?;
         parts::parts(&mut page, found)?;
         sections::claims(&mut page, &found.claims)?;
@@ -132,7 +134,7 @@ fn plan(
         true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK),
         false => (Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL),
     };
-    let own_size = args.ensembles.is_some() || args.samples.is_some();
+    let own_size = args.ensembles.is_some() || args.samples.is_some() || args.resolution_samples.is_some();
     let budget = match args.budget {
         Some(seconds) => Duration::from_secs_f64(seconds),
         // Who says how many samples to take waits for them, but for those of slow methods.
@@ -149,6 +151,7 @@ fn plan(
         budget,
         slow: args.budget.is_none().then_some(slow),
         times: times.within(budget, usual),
+        resolution_samples: args.resolution_samples,
         seed: common.seed.unwrap_or_else(run::seed),
         series: args.series,
     }

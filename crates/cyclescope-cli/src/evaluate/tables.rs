@@ -31,7 +31,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-fn whole(value: u128) -> String {
+pub fn whole(value: u128) -> String {
     if value < 1_000_000 { value.to_string() } else { short(value as f64) }
 }
 

@@ -312,13 +312,14 @@ fn what_cannot_be_done_is_said() {
     let taken = folder.path().join("taken");
     std::fs::write(&taken, "").expect("a file");
     let taken = taken.to_str().expect("text");
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 10] = [
         (&["--clock", "rdtscp-lfense"], 2, "did you mean rdtscp-lfence"),
         (&["--clock", "paper-alternative"], 3, "ring 0"),
         (&["--series"], 2, "--json"),
         (&["--samples", "1"], 2, "--samples"),
         (&["--ensembles", "0"], 2, "--ensembles"),
         (&["--budget", "0"], 2, "--budget"),
+        (&["--resolution-samples", "100001"], 2, "100000"),
         (&["--plots", taken], 2, "no graphs"),
         (&["--evidence", taken], 2, "evidence"),
         (&["--executor", "kernel"], 3, "kernel"),

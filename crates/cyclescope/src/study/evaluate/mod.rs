@@ -3,6 +3,7 @@
 //! After G. Paoloni, "How to Benchmark Code Execution Times on Intel IA-32 and IA-64 Instruction Set Architectures",
 //! Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the notes".
 
+pub mod beside;
 pub mod claims;
 pub mod contamination;
 pub mod criteria;

@@ -29,6 +29,8 @@ pub struct EvaluatePlan {
     pub slow: Option<Duration>,
     /// Time for each of the other experiments.
     pub times: Times,
+    /// Readings of each length of the staircases, whatever time they take; none where their time decides.
+    pub resolution_samples: Option<u32>,
     /// Seeds everything that is random.
     pub seed: u64,
     /// Whether each ensemble has a record.
@@ -41,12 +43,16 @@ const SPARE: f64 = 3.0;
 /// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes this long.
 const SAMPLE_GUESS: f64 = 80e-9;
 
+/// The same of a reading of a staircase, whose body takes 500 core cycles on the mean, with the ruler beside it.
+const BODY_GUESS: f64 = 400e-9;
+
 impl EvaluatePlan {
     /// How long all of it should take, before anything is known of the machine.
     pub(crate) fn expected(&self) -> Duration {
         let Times { contamination, resolution, watch, synchrony, .. } = self.times;
         let sampling = self.size.total() as f64 * SAMPLE_GUESS;
-        let each = contamination + resolution + Duration::from_secs_f64(sampling);
+        let readings = f64::from(self.resolution_samples.unwrap_or(0)) * resolution::READINGS_OF_ONE;
+        let each = contamination + resolution + Duration::from_secs_f64(sampling + readings * BODY_GUESS);
         (watch + synchrony + each * self.candidates.len() as u32).min(self.budget)
     }
 
@@ -209,6 +215,7 @@ mod tests {
             budget: BUDGET,
             slow,
             times: Times::QUICK,
+            resolution_samples: None,
             seed: 0,
             series: false,
         }

@@ -6,6 +6,7 @@ mod tests;
 use super::evaluation::{Asked, Course, Evaluation, Host, offered};
 use super::plan::EvaluatePlan;
 use super::record::Surroundings;
+use super::resolution::READINGS_MOST;
 use crate::executor::{LockState, Offer, OpenOptions};
 use crate::machine::Machine;
 use crate::result::answers::Answers;
@@ -111,6 +112,7 @@ fn unsound(plan: &EvaluatePlan) -> Option<&'static str> {
         ("size.ensembles", (1..=ENSEMBLES_MOST).contains(&plan.size.ensembles)),
         ("size.samples", (1..=SAMPLES_MOST).contains(&plan.size.samples)),
         ("budget", sound(&plan.budget)),
+        ("resolution_samples", plan.resolution_samples.is_none_or(|n| (1..=READINGS_MOST).contains(&n))),
         ("slow", plan.slow.iter().all(sound)),
         ("times", times.iter().all(sound)),
     ];

@@ -245,10 +245,12 @@ mod tests {
     use crate::study::evaluate::contamination::{FAULTS, Second};
     use crate::study::evaluate::method::Samples;
     use crate::study::evaluate::reader::Size;
-    use crate::study::evaluate::resolution::resolution;
+    use crate::study::evaluate::resolution::{Effort, resolution};
     use crate::study::evaluate::sampling::{Sampling, Span};
     use crate::study::evaluate::{TestedClock, method::Method};
     use std::time::Duration;
+
+    const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
 
     /// A method whose pair takes `overhead` core cycles, with what was seen of its faults.
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
@@ -288,7 +290,7 @@ mod tests {
             candidate: tested.candidate(),
             method: method.unwrap(),
             contamination: FAULTS.iter().zip(seen).map(row).collect(),
-            resolution: resolution(&mut machine, &tested, Duration::from_millis(5), &mut random).unwrap(),
+            resolution: resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
             parts: None,
         }
     }

@@ -8,7 +8,7 @@ use crate::unit::Unit;
 /// The paper's method for processors without RDTSCP.
 pub(super) const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
 
-fn row<'a>(rows: &'a [Contamination], fault: Fault) -> Result<(&'a Contamination, Interval), String> {
+fn row(rows: &[Contamination], fault: Fault) -> Result<(&Contamination, Interval), String> {
     let row = rows.iter().find(|row| row.fault == fault).ok_or("it was not measured")?;
     let cost = row.cost.known().ok_or_else(|| row.cost.why().unwrap_or_default().to_string())?;
     Ok((row, *cost))

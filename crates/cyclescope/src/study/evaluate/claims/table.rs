@@ -175,6 +175,16 @@ pub(super) const CLAIMS: &[Entry] = &[
         test: Test::LetsIn { method: "rdtscp", fault: Fault::BodyStartedEarly },
     },
     Entry {
+        id: "paper-rdtscp-end-lets-in",
+        document: Document::Paper,
+        section: "3.2",
+        quote: "in the source code that come after the RDTSCP will occur in the code under measurement",
+        text: "without CPUID behind RDTSCP, code that follows delays the second reading",
+        ours: true,
+        criterion: LETS_IN,
+        test: Test::LetsIn { method: "cpuid-rdtsc-rdtscp", fault: Fault::FollowingInTheWay },
+    },
+    Entry {
         id: "paper-first-cpuid-is-a-barrier",
         document: Document::Paper,
         section: "3.2.1",

@@ -18,10 +18,12 @@ use crate::study::evaluate::evaluated::Evaluated;
 use crate::study::evaluate::method::{Method, Samples};
 use crate::study::evaluate::parts::{How, Part, Parts};
 use crate::study::evaluate::reader::Size;
-use crate::study::evaluate::resolution::resolution;
+use crate::study::evaluate::resolution::{Effort, resolution};
 use crate::study::evaluate::sampling::{Sampling, Span};
 use crate::unit::Hertz;
 use std::time::Duration;
+
+const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
 
 /// The step of the simulated TSC in ticks; a core cycle is three quarters of a tick.
 const STEP: u64 = 26;
@@ -63,7 +65,7 @@ fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> Evaluated {
         candidate: tested.candidate(),
         method: method.unwrap(),
         contamination: FAULTS.iter().zip(costs).map(row).collect(),
-        resolution: resolution(&mut machine, &tested, Duration::from_millis(5), &mut random).unwrap(),
+        resolution: resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
         parts: Some(Parts {
             whole: Interval::around(60.0, 1.0),
             parts: vec![

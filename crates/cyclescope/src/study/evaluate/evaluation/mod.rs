@@ -13,6 +13,7 @@ use crate::random::Random;
 use crate::result::answers::Answers;
 use crate::ruler::Quiet;
 use crate::study::contract::{Follow, Progress, Record, Stop, going};
+use crate::study::evaluate::beside;
 use crate::study::evaluate::claims::{self, Claim, Seen};
 use crate::study::evaluate::contamination::{self, Contamination, contamination};
 pub use crate::study::evaluate::evaluated::Evaluated;
@@ -24,7 +25,7 @@ use crate::study::evaluate::record::{
     ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, PartsRecord, ResolutionRecord,
     Surroundings,
 };
-use crate::study::evaluate::resolution::{Resolution, resolution};
+use crate::study::evaluate::resolution::{Climbed, Effort, Resolution, resolution};
 use crate::study::evaluate::sampling::{Sampling, Span, Taken};
 use crate::study::evaluate::trimmed;
 use crate::study::evaluate::verdict::Verdict;
@@ -132,6 +133,7 @@ impl<'a> Course<'a> {
         let stand_in = self.stand_in(&found)?;
         self.not_run()?;
         self.samples(&tested_clocks, examined, complete)?;
+        self.published(&complete.methods)?;
         complete.claims = self.claims(complete, stand_in.as_deref())?;
         complete.verdicts = self.verdicts(complete)?;
         complete.complete = true;
@@ -174,9 +176,7 @@ impl<'a> Course<'a> {
             }
         };
         self.contaminated(candidate, &contamination)?;
-        self.tell(&format!("climbing the staircase: {candidate}"))?;
-        let executor = self.executors.of(tested)?;
-        let resolution = resolution(executor, tested, self.asked.plan.times.resolution, &mut self.random)?;
+        let resolution = self.resolution(tested)?;
         self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
         let parts = match tested.emulated {
             true => None,
@@ -220,6 +220,23 @@ impl<'a> Course<'a> {
         })
     }
 
+    /// Measures what a method tells apart. A number of readings that was asked for may take minutes, so that it says how
+    /// long.
+    fn resolution(&mut self, tested: &TestedClock<'static>) -> Result<Resolution, Stop> {
+        let plan = self.asked.plan;
+        let message = format!("climbing the staircase: {}", tested.candidate());
+        self.tell(&message)?;
+        let (pace, follow) = (self.pace, &mut *self.follow);
+        let effort = Effort { time: plan.times.resolution, readings: plan.resolution_samples };
+        let readings = plan.resolution_samples.unwrap_or_default();
+        let mut tell = |climbed: &Climbed| {
+            let left = climbed.left.as_secs_f64();
+            let message = format!("{message}, {readings} readings of each length, {left:.0} s left");
+            going(follow.progress(pace.progress(climbed.now, &message)))
+        };
+        resolution(self.executors.of(tested)?, tested, effort, &mut self.random, &mut tell)
+    }
+
     /// Takes the pair of a method apart.
     fn parts(&mut self, tested: &TestedClock<'static>) -> Result<Option<Parts>, Stop> {
         let candidate = tested.candidate();
@@ -245,6 +262,13 @@ impl<'a> Course<'a> {
             let rows = contamination::not_run(&not.candidate.clock.promises, &not.why.why);
             self.contaminated(not.candidate, &rows)
         })
+    }
+
+    /// What others published, with ours beside it.
+    fn published(&mut self, methods: &[Evaluated]) -> Result<(), Stop> {
+        let (pairs, stairs) = (beside::pairs(methods), beside::stairs(methods));
+        pairs.iter().try_for_each(|row| self.record("evaluate.published", row))?;
+        stairs.iter().try_for_each(|row| self.record("evaluate.published_stairs", row))
     }
 
     /// The documents' claims, by all that was measured.

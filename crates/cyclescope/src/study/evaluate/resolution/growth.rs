@@ -50,7 +50,7 @@ pub enum Body {
 
 impl Body {
     /// Both, in the order of the results.
-    pub(crate) const ALL: [Body; 2] = [Body::Iterations, Body::Adds];
+    pub const ALL: [Body; 2] = [Body::Iterations, Body::Adds];
 
     /// The program of a length, and the iterations that it is called with.
     fn program(self, tested: &TestedClock, length: u32) -> (Program, u64) {
@@ -81,11 +81,31 @@ pub(super) struct StaircasePlan {
     pub(super) lengths: Vec<u32>,
     pub(super) share: Share,
     pub(super) passes: usize,
+    /// Passes that are evaluated together. Their readings are not kept any longer.
+    pub(super) block: usize,
     /// Further passes follow as long as they end before, by the executor's time.
     pub(super) until: Option<Duration>,
 }
 
+/// Rounds of each length in a pass where a number of readings was asked for: the passes are the replicates, and a pass of
+/// a method that leaves the guest takes seconds as it is.
+const ROUNDS: usize = 25;
+const SLOW_ROUNDS: usize = 5;
+/// Passes that are evaluated together then: some ten megabytes.
+const BLOCK: usize = 4;
+
 impl StaircasePlan {
+    /// All lengths with this number of readings each, or as many more as fill the last pass.
+    pub(super) fn of_readings(tested: &TestedClock, readings: u32) -> StaircasePlan {
+        let calls = SHARES[0].calls;
+        let rounds = (readings as usize).div_ceil(calls);
+        let most = if tested.clock.executes_cpuid() { SLOW_ROUNDS } else { ROUNDS };
+        let each = rounds.div_ceil(PASSES).clamp(1, most);
+        let share = Share { rounds: each as u32, calls };
+        let passes = rounds.div_ceil(each).max(PASSES);
+        StaircasePlan { lengths: spread(LENGTHS), share, passes, block: BLOCK, until: None }
+    }
+
     /// All lengths, or as many as there is time for, spread evenly.
     pub(super) fn fitting(
         executor: &mut dyn Executor,
@@ -97,7 +117,8 @@ impl StaircasePlan {
         let until = executor.now() + time;
         // How many lengths fit with this share, by a trial.
         let mut fitting = |share: Share| {
-            let trial = StaircasePlan { lengths: spread(TRIAL), share, passes: 1, until: None };
+            let trial =
+                StaircasePlan { lengths: spread(TRIAL), share, passes: 1, block: usize::MAX, until: None };
             let mut experiment = Experiment::new(tested, body, &trial);
             let (mut pass, mut now) = (Duration::MAX, executor.now());
             // The shorter of two: others may take the CPU during one.
@@ -123,7 +144,7 @@ impl StaircasePlan {
             }
         }
         let lengths = spread(lengths.clamp(TRIAL, LENGTHS));
-        Ok(StaircasePlan { lengths, share, passes: PASSES, until: Some(until) })
+        Ok(StaircasePlan { lengths, share, passes: PASSES, block: usize::MAX, until: Some(until) })
     }
 }
 

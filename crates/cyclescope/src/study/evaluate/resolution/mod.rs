@@ -29,16 +29,17 @@ mod tests;
 pub(crate) use confidence::CONFIDENCE;
 pub use growth::Body;
 pub use neighbours::Neighbours;
+pub use points::Totals;
 #[cfg(test)]
-pub(crate) use points::{Ensemble, Point, Totals};
+pub(crate) use points::{Ensemble, Point};
 pub use samples::{BySamples, Rung};
-pub use staircase::Staircase;
+pub use staircase::{Climbed, Staircase, Tell};
 
 use super::TestedClock;
 use crate::caveat::Caveat;
-use crate::error::RunError;
 use crate::executor::Executor;
 use crate::random::Random;
+use crate::study::contract::Stop;
 use crate::unit::Unit;
 use std::time::Duration;
 
@@ -49,6 +50,11 @@ pub const TIME: Duration = Duration::from_millis(500);
 
 /// The same in a hurry, in which one addition is not distinguished from the next.
 pub(crate) const TIME_QUICK: Duration = Duration::from_millis(120);
+
+/// Readings that one reading of each length makes: two staircases of a thousand.
+pub(crate) const READINGS_OF_ONE: f64 = 2000.0;
+/// Readings of each length at most, as in the paper.
+pub const READINGS_MOST: u32 = 100_000;
 
 /// The resolution of one timing method.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -82,23 +88,38 @@ impl Resolution {
     }
 }
 
-/// Measures the resolution of a timing method in about this time.
+/// How much to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Time for one method.
+    pub time: Duration,
+    /// Readings of each length of the staircases, whatever time they take.
+    pub readings: Option<u32>,
+}
+
+/// Measures the resolution of a timing method.
 ///
-/// Methods whose pair takes long, such as those with CPUID in a virtual machine, have fewer readings of each length,
-/// and fewer lengths where that does not suffice.
+/// In a given time methods whose pair takes long, such as those with CPUID in a virtual machine, have fewer readings of
+/// each length, and fewer lengths where that does not suffice. A given number of readings is taken of all lengths; `tell`
+/// hears of each pass then, and may end it all.
 pub fn resolution(
     executor: &mut dyn Executor,
     tested: &TestedClock,
-    time: Duration,
+    effort: Effort,
     random: &mut Random,
-) -> Result<Resolution, RunError> {
+    tell: &mut Tell,
+) -> Result<Resolution, Stop> {
     let start = executor.now();
-    let part = time / 5;
+    let part = effort.time / 5;
     let mut staircases = Vec::new();
     for body in Body::ALL {
         let time = if body == Body::Adds { 3 * part } else { part };
-        let plan = growth::StaircasePlan::fitting(executor, tested, body, time, random)?;
-        staircases.push(staircase::measure(executor, tested, body, &plan, random)?);
+        let plan = match effort.readings {
+            Some(readings) => growth::StaircasePlan::of_readings(tested, readings),
+            None => growth::StaircasePlan::fitting(executor, tested, body, time, random)?,
+        };
+        let tell = effort.readings.is_some().then_some(&mut *tell);
+        staircases.push(staircase::measure(executor, tested, body, &plan, random, tell)?);
     }
     let by_samples = match tested.emulated {
         true => Vec::new(),

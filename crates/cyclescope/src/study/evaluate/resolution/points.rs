@@ -17,37 +17,70 @@ pub struct Ensemble {
     pub variance: f64,
 }
 
-impl Ensemble {
-    /// Sums up readings; none of no reading.
-    pub(crate) fn of(readings: &[u64]) -> Option<Ensemble> {
-        let (minimum, maximum) = (*readings.iter().min()?, *readings.iter().max()?);
-        let (squares, count) = scaled_variance(readings);
-        Some(Ensemble {
-            readings: readings.len(),
-            minimum,
-            maximum_deviation: maximum - minimum,
-            variance_floored: u64::try_from(squares / count).unwrap_or(u64::MAX),
+/// Sums over readings, to which further ones can be added: no reading is kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sums {
+    count: u128,
+    minimum: u64,
+    maximum: u64,
+    /// The first reading. Others are taken from it, which changes no variance and keeps the products small.
+    origin: u64,
+    sum: i128,
+    squares: u128,
+}
+
+impl Sums {
+    /// Adds a reading.
+    pub(crate) fn add(&mut self, reading: u64) {
+        if self.count == 0 {
+            (self.origin, self.minimum, self.maximum) = (reading, reading, reading);
+        }
+        self.count += 1;
+        self.minimum = self.minimum.min(reading);
+        self.maximum = self.maximum.max(reading);
+        let offset = i128::from(reading) - i128::from(self.origin);
+        self.sum += offset;
+        let square = offset.unsigned_abs().saturating_mul(offset.unsigned_abs());
+        self.squares = self.squares.saturating_add(square);
+    }
+
+    /// n·Σx² − (Σx)², and n²: the variance's two sides in the paper's `var_calc`, without its overflow. What is too
+    /// large all the same stays at the most that there is.
+    fn scaled_variance(&self) -> (u128, u128) {
+        let sum = self.sum.unsigned_abs();
+        let squares = self.squares.saturating_mul(self.count).saturating_sub(sum.saturating_mul(sum));
+        (squares, (self.count * self.count).max(1))
+    }
+
+    fn floored_variance(&self) -> u64 {
+        let (squares, count) = self.scaled_variance();
+        u64::try_from(squares / count).unwrap_or(u64::MAX)
+    }
+
+    /// What the paper's program says of them; none of no reading.
+    pub(crate) fn ensemble(&self) -> Option<Ensemble> {
+        let (squares, count) = self.scaled_variance();
+        (self.count > 0).then(|| Ensemble {
+            readings: self.count as usize,
+            minimum: self.minimum,
+            maximum_deviation: self.maximum - self.minimum,
+            variance_floored: self.floored_variance(),
             variance: squares as f64 / count as f64,
         })
     }
 }
 
-/// n·Σx² − (Σx)², and n²: the variance's two sides in the paper's `var_calc`, without its overflow. Values are taken
-/// from their least, which changes nothing and keeps the products small; what is too large all the same stays at the
-/// most that there is.
-fn scaled_variance(values: &[u64]) -> (u128, u128) {
-    let origin = values.iter().copied().min().unwrap_or(0);
-    let offsets = values.iter().map(|value| u128::from(value - origin));
-    let (count, sum) = (values.len() as u128, offsets.clone().sum::<u128>());
-    let squares = offsets.fold(0u128, |squares, offset| squares.saturating_add(offset * offset));
-    let squares = squares.saturating_mul(count).saturating_sub(sum.saturating_mul(sum));
-    (squares, (count * count).max(1))
+impl FromIterator<u64> for Sums {
+    fn from_iter<T: IntoIterator<Item = u64>>(readings: T) -> Sums {
+        let mut sums = Sums::default();
+        readings.into_iter().for_each(|reading| sums.add(reading));
+        sums
+    }
 }
 
 /// The population's variance, rounded down: `var_calc`.
-pub(super) fn floored_variance(values: &[u64]) -> u64 {
-    let (squares, count) = scaled_variance(values);
-    u64::try_from(squares / count).unwrap_or(u64::MAX)
+fn floored_variance(values: &[u64]) -> u64 {
+    values.iter().copied().collect::<Sums>().floored_variance()
 }
 
 /// One length of a staircase.

@@ -6,13 +6,13 @@
 use super::confidence::CONFIDENCE;
 use super::growth::{Body, Experiment, StaircasePlan};
 use super::neighbours::{Neighbours, neighbours};
-use super::points::{Ensemble, Point, Totals};
+use super::points::{Point, Sums, Totals};
 use super::ruled::{self, Chain, TESTED};
-use crate::error::RunError;
 use crate::executor::Executor;
 use crate::random::Random;
 use crate::ruler::{LayoutSamples, shared_margin};
 use crate::statistics::{Interval, mean, t_interval};
+use crate::study::contract::Stop;
 use crate::study::evaluate::TestedClock;
 use serde::Serialize;
 use std::time::Duration;
@@ -74,6 +74,18 @@ impl Staircase {
     }
 }
 
+/// How far a staircase has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Climbed {
+    /// When a pass ended, by the executor's time.
+    pub now: Duration,
+    /// How long the others should take.
+    pub left: Duration,
+}
+
+/// Hears of each pass, and may end it all.
+pub type Tell<'a> = dyn FnMut(&Climbed) -> Result<(), Stop> + 'a;
+
 /// Measures a staircase.
 pub(super) fn measure(
     executor: &mut dyn Executor,
@@ -81,20 +93,33 @@ pub(super) fn measure(
     body: Body,
     plan: &StaircasePlan,
     random: &mut Random,
-) -> Result<Staircase, RunError> {
+    mut tell: Option<&mut Tell>,
+) -> Result<Staircase, Stop> {
     let mut experiment = Experiment::new(tested, body, plan);
-    let mut passes = Vec::new();
+    let mut climb = Climb::new(body, &plan.lengths);
+    let (mut block, mut count) = (Vec::new(), 0);
     let start = executor.now();
     // Another pass takes about as long as those before did.
     let fits = |now: Duration, passes: u32| {
         plan.until.is_some_and(|until| now + now.saturating_sub(start) / passes <= until)
     };
-    while passes.len() < plan.passes
-        || passes.len() < PASSES_MOST && fits(executor.now(), passes.len() as u32)
-    {
-        passes.push(experiment.pass(executor, random)?);
+    while count < plan.passes || count < PASSES_MOST && fits(executor.now(), count as u32) {
+        block.push(experiment.pass(executor, random)?);
+        count += 1;
+        if block.len() == plan.block {
+            climb.take(&block, &experiment.chain);
+            block.clear();
+        }
+        if let Some(tell) = &mut tell {
+            let now = executor.now();
+            let each = now.saturating_sub(start) / count as u32;
+            tell(&Climbed { now, left: each * plan.passes.saturating_sub(count) as u32 })?;
+        }
     }
-    let found = evaluate(body, &plan.lengths, &passes, &experiment.chain);
+    if !block.is_empty() {
+        climb.take(&block, &experiment.chain);
+    }
+    let found = climb.finish(&experiment.chain);
     Ok(if tested.emulated { found.in_raw_units() } else { found })
 }
 
@@ -107,51 +132,90 @@ struct Part {
     kept: usize,
 }
 
-/// From rounds, by pass and length, to a staircase.
-fn evaluate(body: Body, lengths: &[u32], passes: &[Vec<LayoutSamples>], chain: &Chain) -> Staircase {
-    let mut points = Vec::new();
-    let mut means: Vec<Vec<Option<f64>>> = vec![Vec::new(); passes.len()];
-    let sound = chain.sound(ruled::rounds(passes.iter().flatten()));
-    for (index, length) in lengths.iter().enumerate() {
-        let layouts: Vec<&LayoutSamples> = passes.iter().map(|pass| &pass[index]).collect();
-        let Some(parts) = sound.as_ref().and_then(|sound| parts(body, &layouts, chain, sound)) else {
-            continue;
-        };
-        let Some((point, parts)) = point(*length, &layouts, parts) else { continue };
-        points.push(point);
-        for (pass, part) in means.iter_mut().zip(parts) {
-            pass.push(part.mean);
+impl Part {
+    const NONE: Part = Part { mean: None, minimum: f64::INFINITY, kept: 0 };
+}
+
+/// What is known of one length: sums, and a part of each pass.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    raw: Sums,
+    parts: Vec<Part>,
+}
+
+/// A staircase under way: what is kept of blocks of passes.
+struct Climb<'a> {
+    body: Body,
+    lengths: &'a [u32],
+    known: Vec<Known>,
+    passes: usize,
+    /// Of each length.
+    readings: usize,
+    shared: bool,
+}
+
+impl<'a> Climb<'a> {
+    fn new(body: Body, lengths: &'a [u32]) -> Climb<'a> {
+        let known = vec![Known::default(); lengths.len()];
+        Climb { body, lengths, known, passes: 0, readings: 0, shared: false }
+    }
+
+    /// Adds a block of passes: rounds by pass and length.
+    fn take(&mut self, passes: &[Vec<LayoutSamples>], chain: &Chain) {
+        let sound = chain.sound(ruled::rounds(passes.iter().flatten()));
+        self.shared |= sound.as_ref().is_some_and(|sound| sound.shared);
+        self.passes += passes.len();
+        let each = passes.first().and_then(|pass| pass.first());
+        self.readings +=
+            passes.len() * each.map_or(0, |samples| samples.rounds().len() * (samples.columns() - TESTED));
+        for (index, known) in self.known.iter_mut().enumerate() {
+            let layouts: Vec<&LayoutSamples> = passes.iter().map(|pass| &pass[index]).collect();
+            let tested = ruled::rounds(layouts.iter().copied()).flat_map(|round| &round[TESTED..]);
+            // Backwards is infinite.
+            tested.filter(|raw| raw.is_finite()).for_each(|raw| known.raw.add(*raw as u64));
+            let parts = sound.as_ref().and_then(|sound| parts(self.body, &layouts, chain, sound));
+            known.parts.extend(parts.unwrap_or(vec![Part::NONE; passes.len()]));
         }
     }
-    let readings = passes
-        .first()
-        .and_then(|pass| pass.first())
-        .map_or(0, |samples| samples.rounds().len() * (samples.columns() - TESTED) * passes.len());
-    let kept: usize = points.iter().map(|point| point.kept).sum();
-    let read: Vec<u32> = points.iter().map(|point| point.length).collect();
-    let lines: Vec<[f64; 2]> = means.iter().filter_map(|pass| line(&read, pass)).collect();
-    let slopes: Vec<f64> = lines.iter().map(|line| line[1]).collect();
-    let slope = slope(&read, &slopes, chain);
-    let first = points.first().filter(|first| first.length == 0);
-    Staircase {
-        body,
-        lost: lengths.len() - points.len(),
-        passes: passes.len(),
-        readings,
-        dropped: 1.0 - kept as f64 / (readings * lengths.len()) as f64,
-        shared: sound.is_some_and(|sound| sound.shared),
-        totals: Totals::of(&points),
-        spurious_minima_cycles: Some(
-            points.windows(2).filter(|pair| pair[0].minimum_cycles > pair[1].minimum_cycles).count(),
-        ),
-        hidden: first
-            .and_then(|first| first.mean_cycles)
-            .filter(|_| !lines.is_empty())
-            .map(|empty| empty - mean(&lines.iter().map(|line| line[0]).collect::<Vec<_>>())),
-        neighbours: slope.and_then(|slope| neighbours(&read, &means, slope.value)),
-        slope,
-        slopes,
-        points,
+
+    /// The staircase.
+    fn finish(self, chain: &Chain) -> Staircase {
+        let Climb { body, lengths, known, passes, readings, shared } = self;
+        let mut points = Vec::new();
+        let mut means: Vec<Vec<Option<f64>>> = vec![Vec::new(); passes];
+        for (length, known) in lengths.iter().zip(&known) {
+            let Some(point) = point(*length, known) else { continue };
+            points.push(point);
+            for (pass, part) in means.iter_mut().zip(&known.parts) {
+                pass.push(part.mean);
+            }
+        }
+        let kept: usize = points.iter().map(|point| point.kept).sum();
+        let read: Vec<u32> = points.iter().map(|point| point.length).collect();
+        let lines: Vec<[f64; 2]> = means.iter().filter_map(|pass| line(&read, pass)).collect();
+        let slopes: Vec<f64> = lines.iter().map(|line| line[1]).collect();
+        let slope = slope(&read, &slopes, chain);
+        let first = points.first().filter(|first| first.length == 0);
+        Staircase {
+            body,
+            lost: lengths.len() - points.len(),
+            passes,
+            readings,
+            dropped: 1.0 - kept as f64 / (readings * lengths.len()) as f64,
+            shared,
+            totals: Totals::of(&points),
+            spurious_minima_cycles: Some(
+                points.windows(2).filter(|pair| pair[0].minimum_cycles > pair[1].minimum_cycles).count(),
+            ),
+            hidden: first
+                .and_then(|first| first.mean_cycles)
+                .filter(|_| !lines.is_empty())
+                .map(|empty| empty - mean(&lines.iter().map(|line| line[0]).collect::<Vec<_>>())),
+            neighbours: slope.and_then(|slope| neighbours(&read, &means, slope.value)),
+            slope,
+            slopes,
+            points,
+        }
     }
 }
 
@@ -179,23 +243,19 @@ fn parts(body: Body, layouts: &[&LayoutSamples], chain: &Chain, sound: &ruled::S
     Some(layouts.iter().map(part).collect())
 }
 
-/// The point of a length, with its parts; none where nothing could be read.
-fn point(length: u32, layouts: &[&LayoutSamples], parts: Vec<Part>) -> Option<(Point, Vec<Part>)> {
-    let tested = ruled::rounds(layouts.iter().copied()).flat_map(|round| &round[TESTED..]);
-    // Backwards is infinite.
-    let raw: Vec<u64> = tested.filter(|raw| raw.is_finite()).map(|raw| *raw as u64).collect();
-    let means: Vec<f64> = parts.iter().filter_map(|part| part.mean).collect();
+/// The point of a length; none where nothing could be read.
+fn point(length: u32, known: &Known) -> Option<Point> {
+    let means: Vec<f64> = known.parts.iter().filter_map(|part| part.mean).collect();
     if means.is_empty() {
         return None;
     }
-    let point = Point {
+    Some(Point {
         length,
-        raw: Ensemble::of(&raw)?,
+        raw: known.raw.ensemble()?,
         mean_cycles: Some(mean(&means)),
-        minimum_cycles: Some(parts.iter().map(|part| part.minimum).fold(f64::INFINITY, f64::min)),
-        kept: parts.iter().map(|part| part.kept).sum(),
-    };
-    Some((point, parts))
+        minimum_cycles: Some(known.parts.iter().map(|part| part.minimum).fold(f64::INFINITY, f64::min)),
+        kept: known.parts.iter().map(|part| part.kept).sum(),
+    })
 }
 
 /// Intercept and slope by least squares of one pass's means over the longer half of the lengths; none of fewer than

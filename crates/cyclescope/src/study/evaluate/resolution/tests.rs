@@ -1,7 +1,8 @@
 //! Both experiments on simulated machines, whose truth is known.
 
 use super::growth::{Share, StaircasePlan};
-use super::samples::Effort;
+use super::points::Sums;
+use super::samples;
 
 use super::*;
 use crate::clock::Clock;
@@ -26,18 +27,24 @@ fn tested(scenario: &Scenario) -> TestedClock<'static> {
 
 fn staircase_of(scenario: &Scenario, body: Body, plan: &StaircasePlan, seed: u64) -> Staircase {
     let mut machine = Simulated::new(scenario.clone(), seed);
-    staircase::measure(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed)).unwrap()
+    staircase::measure(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed), None).unwrap()
 }
 
 /// Sixteen calls in each of six rounds, of each fifth length.
 fn coarse() -> StaircasePlan {
     let share = Share { rounds: 6, calls: 16 };
-    StaircasePlan { lengths: (0..200).map(|length| 5 * length).collect(), share, passes: 4, until: None }
+    StaircasePlan {
+        lengths: (0..200).map(|length| 5 * length).collect(),
+        share,
+        passes: 4,
+        block: usize::MAX,
+        until: None,
+    }
 }
 
 fn samples_of(scenario: &Scenario, layouts: usize, seed: u64) -> Vec<BySamples> {
     let mut machine = Simulated::new(scenario.clone(), seed);
-    let effort = Effort::Layouts(layouts);
+    let effort = samples::Effort::Layouts(layouts);
     samples::measure(&mut machine, &tested(scenario), effort, &mut Random::new(seed)).unwrap()
 }
 
@@ -80,7 +87,8 @@ fn one_add_is_resolved_from_enough_readings() {
     {
         let scenario = Scenario { step, ..Scenario::default() };
         let share = Share { rounds, calls: 16 };
-        let plan = StaircasePlan { lengths: (80..=120).collect(), share, passes: 3, until: None };
+        let plan =
+            StaircasePlan { lengths: (80..=120).collect(), share, passes: 3, block: usize::MAX, until: None };
         let found = staircase_of(&scenario, Body::Adds, &plan, 2);
         let neighbours = found.neighbours.unwrap();
         assert_eq!(neighbours.resolved, enough, "{step}: {neighbours:?}");
@@ -206,7 +214,9 @@ fn a_result_is_json_without_nulls_for_numbers() {
     let scenario = Scenario::default();
     let time = Duration::from_millis(30);
     let mut machine = Simulated::new(scenario.clone(), 7);
-    let found = resolution(&mut machine, &tested(&scenario), time, &mut Random::new(8)).unwrap();
+    let effort = super::Effort { time, readings: None };
+    let found = resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut |_| Ok(()));
+    let found = found.unwrap();
     assert!(found.staircase(Body::Adds).is_some_and(|staircase| staircase.points.len() >= 4));
     let value = serde_json::to_value(&found).unwrap();
     assert_eq!((&value["unit"], &value["ruler_clock"]), (&"tsc_ticks".into(), &value["clock"]));
@@ -216,17 +226,54 @@ fn a_result_is_json_without_nulls_for_numbers() {
     assert!(value["by_samples"][0]["rungs"][0]["interleaved"].is_f64());
 }
 
+/// What the paper's program says of some readings.
+fn ensemble(readings: &[u64]) -> Option<Ensemble> {
+    readings.iter().copied().collect::<Sums>().ensemble()
+}
+
+#[test]
+fn readings_in_blocks_are_those_of_all_passes() {
+    let scenario = Scenario { step: 26, ..Scenario::default() };
+    let whole = staircase_of(&scenario, Body::Adds, &coarse(), 9);
+    let blocks = staircase_of(&scenario, Body::Adds, &StaircasePlan { block: 2, ..coarse() }, 9);
+    assert_eq!((blocks.passes, blocks.readings, blocks.points.len()), (4, 4 * 6 * 16, 200));
+    // The same readings in the same order: the paper's figures take no notice of blocks.
+    assert_eq!(blocks.totals, whole.totals);
+    let raw = |stairs: &Staircase| stairs.points.iter().map(|point| point.raw).collect::<Vec<_>>();
+    assert_eq!(raw(&blocks), raw(&whole));
+    assert!(blocks.slope.unwrap().contains(1.0), "{:?}", blocks.slope);
+}
+
+#[test]
+fn a_number_of_readings_is_taken_whatever_the_time() {
+    let scenario = Scenario::default();
+    let mut machine = Simulated::new(scenario.clone(), 7);
+    let effort = super::Effort { time: Duration::from_millis(1), readings: Some(100) };
+    let mut told = Vec::new();
+    let mut tell = |climbed: &Climbed| {
+        told.push(climbed.left);
+        Ok(())
+    };
+    let found = resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut tell).unwrap();
+    for stairs in &found.staircases {
+        assert!((100..200).contains(&stairs.readings) && stairs.points.len() == 1000, "{}", stairs.readings);
+        assert!(stairs.points.iter().all(|point| point.raw.readings == stairs.readings));
+    }
+    assert_eq!(told.len(), 2 * found.staircases[0].passes);
+    assert_eq!(told.last(), Some(&Duration::ZERO));
+}
+
 #[test]
 fn the_papers_integers_come_out() {
     // Hand-made: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
-    let ensemble = Ensemble::of(&[2, 4, 4, 4, 5, 5, 7, 9]).unwrap();
-    assert_eq!((ensemble.minimum, ensemble.maximum_deviation), (2, 7));
-    assert_eq!((ensemble.variance_floored, ensemble.variance), (4, 4.0));
-    let half = Ensemble::of(&[10, 11]).unwrap();
+    let found = ensemble(&[2, 4, 4, 4, 5, 5, 7, 9]).unwrap();
+    assert_eq!((found.minimum, found.maximum_deviation), (2, 7));
+    assert_eq!((found.variance_floored, found.variance), (4, 4.0));
+    let half = ensemble(&[10, 11]).unwrap();
     assert_eq!((half.variance_floored, half.variance), (0, 0.25));
     // The paper's program overflows here.
-    assert_eq!(Ensemble::of(&[u64::MAX - 2, u64::MAX]).unwrap().variance, 1.0);
-    assert_eq!(Ensemble::of(&[]), None);
+    assert_eq!(ensemble(&[u64::MAX - 2, u64::MAX]).unwrap().variance, 1.0);
+    assert_eq!(ensemble(&[]), None);
 }
 
 #[test]

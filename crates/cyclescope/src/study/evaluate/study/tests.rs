@@ -96,6 +96,7 @@ fn plan(candidates: &[Candidate]) -> EvaluatePlan {
         budget: Duration::from_secs(600),
         slow: None,
         times,
+        resolution_samples: None,
         seed: 1,
         series: true,
     }
