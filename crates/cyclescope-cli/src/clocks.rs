@@ -3,9 +3,10 @@
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
-use cyclescope::clock::{self, Clock};
+use cyclescope::clock::{self, Clock, Side};
 use cyclescope::error::Unavailable;
 use cyclescope::record::exit;
+use iced_x86::Register;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -17,7 +18,12 @@ struct ClockRecord {
     counts: cyclescope::unit::Unit,
     promises: clock::Promises,
     needs: Vec<String>,
+    /// Registers that the start changes, by their names of 64 bits and of 32.
     clobbers: Vec<String>,
+    clobbers_32: Vec<String>,
+    /// Those that the end changes.
+    end_clobbers: Vec<String>,
+    end_clobbers_32: Vec<String>,
     default: bool,
     available: bool,
     why_not: Option<String>,
@@ -27,6 +33,12 @@ struct ClockRecord {
 impl ClockRecord {
     fn new(clock: &'static Clock, works: Result<(), Unavailable>, default: Option<&Clock>) -> ClockRecord {
         let refusal = works.err();
+        let names = |side, of: fn(Register) -> Register| -> Vec<String> {
+            let registers = clock.clobbers_of(side).into_iter();
+            registers.map(|register| format!("{:?}", of(register)).to_lowercase()).collect()
+        };
+        let [(clobbers, clobbers_32), (end_clobbers, end_clobbers_32)] =
+            Side::BOTH.map(|side| (names(side, |full| full), names(side, |full| full.full_register32())));
         ClockRecord {
             clock: clock.name,
             also: clock.also,
@@ -35,15 +47,26 @@ impl ClockRecord {
             counts: clock.counts,
             promises: clock.promises,
             needs: clock.features().into_iter().map(cyclescope::machine::features::name).collect(),
-            clobbers: clock
-                .clobbers()
-                .iter()
-                .map(|register| format!("{register:?}").to_lowercase())
-                .collect(),
+            clobbers,
+            clobbers_32,
+            end_clobbers,
+            end_clobbers_32,
             default: default.is_some_and(|default| default.name == clock.name),
             available: refusal.is_none(),
             why_not: refusal.as_ref().map(|error| error.why.clone()),
             remedy: refusal.map(|error| error.remedy).filter(|remedy| !remedy.is_empty()),
+        }
+    }
+
+    /// Which registers each side changes, by their names of 64 bits and of 32.
+    fn changes(&self) -> String {
+        let both = |full: &[String], half: &[String]| format!("{} ({})", full.join(" "), half.join(" "));
+        let start = both(&self.clobbers, &self.clobbers_32);
+        match self.clobbers == self.end_clobbers {
+            true => format!("changes {start}"),
+            false => {
+                format!("changes {start}; at its end {}", both(&self.end_clobbers, &self.end_clobbers_32))
+            }
         }
     }
 
@@ -83,6 +106,9 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
         let name = if record.available { output.bold(&name) } else { output.faint(&name) };
         output.line(format!("{mark} {name}  {}  {}", record.orders(), record.counts.text()))?;
         for line in wrapped(record.about, WIDTH - 4) {
+            output.line(format!("    {line}"))?;
+        }
+        for line in wrapped(&record.changes(), WIDTH - 4) {
             output.line(format!("    {line}"))?;
         }
         if !record.also.is_empty() {

@@ -61,7 +61,13 @@ impl Clock {
 
     /// The general purpose registers that its start changes. They are saved and restored around it.
     pub fn clobbers(&self) -> Vec<Register> {
-        let mut clobbers: Vec<_> = self.start.iter().flat_map(|step| step.clobbers()).copied().collect();
+        self.clobbers_of(Side::Start)
+    }
+
+    /// The general purpose registers that one side changes.
+    pub fn clobbers_of(&self, side: Side) -> Vec<Register> {
+        let steps = self.side(side).iter();
+        let mut clobbers: Vec<_> = steps.flat_map(|step| step.clobbers()).copied().collect();
         clobbers.sort();
         clobbers.dedup();
         clobbers
@@ -135,7 +141,7 @@ pub enum Side {
 
 impl Side {
     /// Both, in the order of execution.
-    pub(crate) const BOTH: [Side; 2] = [Side::Start, Side::End];
+    pub const BOTH: [Side; 2] = [Side::Start, Side::End];
 }
 
 /// One step of a method that is done another number of times than once.
