@@ -54,6 +54,7 @@ fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> Evaluated {
             size: None,
             cost: Fact::Known(cost),
             shared: false,
+            second: None,
             verdict,
         }
     };
