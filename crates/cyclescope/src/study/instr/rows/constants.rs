@@ -33,6 +33,15 @@ pub(in crate::study::instr) struct Tried {
     general: Vec<Vec<ProgramReading>>,
 }
 
+impl Tried {
+    /// Whether a chain is quicker only since the constant takes the flags out of it: a shift by zero writes none, and what
+    /// reads them then waits for an earlier instruction. Where it is slower, the reader does wait for the shift.
+    fn breaks(&self, latency: &Latency, difference: Difference) -> bool {
+        let writes = self.plan.anatomy.sample.rflags_modified() != 0;
+        latency.to == "flags" && !writes && difference == Difference::Less
+    }
+}
+
 /// The constants of a plan that were measured in full in enough of the passes.
 pub(in crate::study::instr) fn tried(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<Tried> {
     let one = |(place, constant): (usize, &Constant)| {
@@ -122,7 +131,7 @@ impl Analysis<'_> {
                 (Some(general), Some(other)) => difference(&general, &other, LATENCY_CYCLES),
                 _ => Difference::None,
             };
-            let found = agreed(pairs.iter().map(differ));
+            let found = agreed(pairs.iter().map(differ)).filter(|found| !tried.breaks(latency, *found));
             if found.is_some_and(|difference| self.chains_apart(tried, latency, difference)) {
                 let (variant, immediate) = (Some(variant.clone()), immediate.clone());
                 latencies.push(Latency { variant, immediate, ..latency.clone() });
