@@ -62,8 +62,8 @@ fn rows_are_json_lines_between_the_machine_and_the_summary() {
     let rows = of_kind(&lines, "instr");
     assert_eq!((rows.len(), lines.len()), (3, 5));
     for row in &rows {
-        let expected = "schema kind code mnemonic operands encoding executor isa implicit bytes status reason latency \
-                        throughput tags caveats repro";
+        let expected = "schema kind code mnemonic operands encoding executor isa implicit bytes immediate tried status \
+                        reason latency throughput tags caveats repro";
         assert_eq!(keys(row), expected.split_whitespace().collect());
     }
     let counts =
