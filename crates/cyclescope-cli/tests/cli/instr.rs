@@ -73,7 +73,7 @@ fn rows_are_json_lines_between_the_machine_and_the_summary() {
     let row = rows.iter().find(|row| row["operands"] == "r64, r64").expect("the form");
     let latency = row["latency"].as_array().expect("a list").iter().find(|latency| latency["to"] == "op1");
     let latency = latency.expect("a latency to the destination");
-    assert_eq!(keys(latency), "from to cost bound variant chain".split(' ').collect());
+    assert_eq!(keys(latency), "from to cost bound variant immediate chain regimes".split(' ').collect());
     assert_eq!(latency["cost"]["unit"], "core_cycles");
     // One chain of additions is what a core cycle is counted by.
     assert!((latency["cost"]["value"].as_f64().expect("a number") - 1.0).abs() < 0.2, "{latency}");
