@@ -75,7 +75,7 @@ fn constants(row: &Row) -> Vec<[String; 4]> {
         let latencies = grouped(of);
         let variants = row.throughput.iter().flat_map(|throughput| &throughput.variants);
         let rate = variants.into_iter().find(|variant| variant.variant == *name);
-        let rate = rate.map_or(String::new(), |variant| short(variant.cost.value.unwrap_or_default()));
+        let rate = rate.map_or(String::new(), |variant| short(variant.cost.value.unwrap_or(f64::NAN)));
         if latencies.is_empty() && rate.is_empty() {
             continue;
         }
@@ -159,7 +159,7 @@ fn grouped<'a>(latencies: impl Iterator<Item = &'a Latency>) -> String {
     for latency in latencies {
         let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
         let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
-        let cost = short(latency.cost.value.unwrap_or_default());
+        let cost = short(latency.cost.value.unwrap_or(f64::NAN));
         let number = format!("{}{fresh}{cost}", sign(latency.bound));
         let pair = format!("{}→{}", latency.from, latency.to);
         match groups.iter_mut().find(|(known, _)| *known == number) {
