@@ -81,11 +81,9 @@ impl Cursor<'_> {
         let plain = !self.at_punct('(');
         if !plain {
             self.take();
-            let (registers, port) = self.att_registers()?;
-            if port {
+            if self.att_registers(&mut linear)? {
                 return Ok(Value::Register(Register::DX));
             }
-            linear.registers = registers;
         }
         if plain && target {
             return Ok(Value::Constant(Place {
@@ -114,16 +112,15 @@ impl Cursor<'_> {
         }
     }
 
-    /// `base,index,scale)`, and whether it is the port `(%dx)`.
-    #[allow(clippy::type_complexity)]
-    fn att_registers(&mut self) -> Result<(Vec<(Register, i128, Position, bool)>, bool), BadSnippet> {
-        let mut found = Vec::new();
+    /// Reads `base,index,scale)` into an address that has no registers yet; true where it is the port `(%dx)` instead.
+    fn att_registers(&mut self, linear: &mut Linear) -> Result<bool, BadSnippet> {
+        let found = &mut linear.registers;
         let mut scaled = false;
         if self.at_punct('%') {
             let (base, at) = self.att_register()?;
             if base == Register::DX && self.at_punct(')') {
                 self.take();
-                return Ok((found, true));
+                return Ok(true);
             }
             found.push((base, 1, at, false));
         }
@@ -150,7 +147,7 @@ impl Cursor<'_> {
             return Err(self.unexpected("`)`"));
         }
         self.take();
-        Ok((found, false))
+        Ok(false)
     }
 }
 
