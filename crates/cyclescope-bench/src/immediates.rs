@@ -19,7 +19,7 @@ use cyclescope::study::instr::survey::Survey;
 use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use iced_x86::{Code, Instruction};
 
-/// Copies of a throughput snippet: so many registers are written in turn.
+/// Copies in a throughput snippet; each writes a register of its own.
 const COPIES: usize = 6;
 /// Two costs differ by more than this share and by more than these core cycles, both half widths besides; a chain, by more
 /// than these.

@@ -107,7 +107,7 @@ impl Coverage {
     }
 }
 
-/// Whether so many intervals held the truth as often as their level says; none where there are too few to tell.
+/// Whether intervals held the truth as often as their level says; `None` where there are too few to tell.
 pub fn calibrated(level: f64, held: usize, trials: usize) -> Option<bool> {
     match calibration(level, held, trials) {
         Calibration::Right => Some(true),

@@ -243,7 +243,7 @@ impl Image<'_> {
 /// Fails where an instruction leaves its stretch of code.
 fn stays(instruction: &Instruction, range: &Range<u64>, part: Part) -> Result<(), Failure> {
     let what = match part {
-        Part::Init => "what stands before it",
+        Part::Init => "the code before it",
         Part::Region => "it",
     };
     match instruction.flow_control() {

@@ -138,7 +138,7 @@ pub fn spread(cost: &Quantity) -> String {
     spread_within(cost, 2)
 }
 
-/// The same, with at most so many decimals of the ends.
+/// The cost with its interval, whose ends have at most `most` decimals.
 fn spread_within(cost: &Quantity, most: usize) -> String {
     let Quantity { value: Some(value), low: Some(low), high: Some(high), .. } = *cost else {
         return quantity(cost);

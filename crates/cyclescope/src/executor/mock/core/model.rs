@@ -54,7 +54,7 @@ pub struct CoreModel {
     pub serialize_latency: u32,
     /// Latencies that grow where many wait, where the machine has such.
     pub regime: Option<Regime>,
-    /// One form in so many costs more with some immediates; none where no immediate matters.
+    /// Every n-th form costs more with some immediates; `None`: no form does.
     pub special_constants: Option<u32>,
 }
 
