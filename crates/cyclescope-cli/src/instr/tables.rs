@@ -188,6 +188,9 @@ pub fn sign(bound: Bound) -> &'static str {
 
 /// A number of core cycles with two decimals, without zeros at its end.
 pub fn short(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_string();
+    }
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     // A tiny negative number, which noise makes of zero.
@@ -299,7 +302,7 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([-0.001, 100.0, 0.25, 3.999].map(short), ["0", "100", "0.25", "4"]);
+        assert_eq!([-0.001, 100.0, 0.25, 3.999, f64::NAN].map(short), ["0", "100", "0.25", "4", "-"]);
         assert_eq!([5.04, 100.0, 9000.0].map(duration), ["5.0 s", "2 minutes", "2.5 hours"]);
     }
 
