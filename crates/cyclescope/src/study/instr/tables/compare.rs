@@ -255,16 +255,18 @@ fn distance(latency: &Latency) -> u8 {
 /// The one latency that stands for a row: the largest of those between explicit operands. Where there is none it is
 /// the largest between registers, then from an address, then any; of each, upper bounds come last.
 pub(crate) fn headline(row: &Row) -> Option<&Latency> {
-    headlines(row).min_by(|one, other| {
-        let key = |latency: &Latency| (distance(latency), latency.bound == Bound::Upper);
-        let value = |latency: &Latency| latency.cost.value.unwrap_or_default();
-        key(one).cmp(&key(other)).then(value(other).total_cmp(&value(one)))
-    })
+    let key = |latency: &Latency| (distance(latency), latency.bound == Bound::Upper);
+    let valued = headlines(row).filter_map(|latency| Some((latency, latency.cost.value?)));
+    let best = valued.min_by(|(one, value), (other, other_value)| {
+        key(one).cmp(&key(other)).then(other_value.total_cmp(value))
+    });
+    best.map(|(latency, _)| latency)
 }
 
-/// The reciprocal throughput of a row, where it has a number.
-fn throughput(row: &Row) -> Option<&Throughput> {
-    row.throughput.as_ref().filter(|throughput| throughput.cost.value.is_some())
+/// The reciprocal throughput of a row and its number, where it has one.
+fn throughput(row: &Row) -> Option<(&Throughput, f64)> {
+    let throughput = row.throughput.as_ref()?;
+    Some((throughput, throughput.cost.value?))
 }
 
 #[cfg(test)]

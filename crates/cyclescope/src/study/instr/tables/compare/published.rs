@@ -98,13 +98,12 @@ impl Search {
     }
 
     fn throughput(&mut self, row: &Row, entry: &Entry, figure: Figure) {
-        let Some(ours) = throughput(row) else {
+        let Some((ours, value)) = throughput(row) else {
             self.comparison.tally(Kind::Throughput).only_b += 1;
             return;
         };
         let pairing = Pairing { row, kind: Kind::Throughput, pair: None };
-        let span = Span::point(ours.cost.value.unwrap_or_default());
-        let ours = Claim { side: Side::throughput(row, ours), span };
+        let ours = Claim { side: Side::throughput(row, ours), span: Span::point(value) };
         let theirs = Claim { side: Side::published(figure, None, entry.line), span: range(figure) };
         self.comparison.judge(&pairing, ours, theirs);
     }
@@ -182,8 +181,10 @@ fn range(figure: Figure) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Quantity;
     use crate::study::instr::rows::row::Regimes;
     use crate::study::instr::rows::table::tests::{add, cost, latency, row};
+    use crate::unit::Unit;
 
     fn compare(rows: &[Row], csv: &str) -> Comparison {
         against_reference(rows, &Reference::read(csv.as_bytes()).unwrap(), Tolerance::PUBLISHED)
@@ -218,6 +219,23 @@ mod tests {
         for (published, agree) in [("1.04", 1), ("2", 1), ("3", 0)] {
             let csv = format!("mnemonic,operands,latency_cycles\nvpaddd,\"xmm, xmm\",{published}\n");
             assert_eq!(counts(&compare(&rows, &csv), Kind::LatencyExact), [agree, 1 - agree, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_published_zero_is_held_against_nothing_that_was_refused() {
+        let mut refused = add();
+        for latency in &mut refused.latency {
+            latency.cost = Quantity::refused(Unit::CoreCycles);
+        }
+        refused.throughput.as_mut().unwrap().cost = Quantity::refused(Unit::CoreCycles);
+        for (columns, fields) in [("", ""), ("from,to,", "op1,op1,")] {
+            let csv = format!(
+                "mnemonic,operands,{columns}latency_cycles,rthroughput_cycles\nadd,\"r64, r64\",{fields}0,0\n"
+            );
+            let found = compare(&[refused.clone()], &csv);
+            assert_eq!(counts(&found, Kind::LatencyExact), [0, 0, 0, 1]);
+            assert_eq!(counts(&found, Kind::Throughput), [0, 0, 0, 1]);
         }
     }
 

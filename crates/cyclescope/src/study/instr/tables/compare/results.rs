@@ -72,8 +72,8 @@ fn throughputs(comparison: &mut Comparison, a: Option<&Row>, b: Option<&Row>) {
     type Found<'a> = Option<(&'a Row, &'a Throughput, f64)>;
     fn found(row: Option<&Row>) -> Found<'_> {
         let row = row?;
-        let throughput = throughput(row)?;
-        Some((row, throughput, throughput.cost.value?))
+        let (throughput, value) = throughput(row)?;
+        Some((row, throughput, value))
     }
     match (found(a), found(b)) {
         (Some((row, ours, value)), Some((other_row, theirs, other))) => {
@@ -152,14 +152,21 @@ mod tests {
         }
     }
 
+    fn refused_rate() -> Throughput {
+        let cost = crate::record::Quantity::refused(crate::unit::Unit::CoreCycles);
+        Throughput { cost, ..add().throughput.unwrap() }
+    }
+
     #[test]
     fn what_has_no_number_is_not_there() {
         let mut refused = add();
         refused.latency[0].cost = crate::record::Quantity::refused(crate::unit::Unit::CoreCycles);
         refused.latency[1].variant = Some("same register".to_string());
-        refused.throughput = None;
-        let found = compare(&[refused], &[add()]);
-        assert_eq!(tally(&found, Kind::LatencyExact), [0, 0, 0, 2, 0, 0]);
-        assert_eq!(tally(&found, Kind::Throughput), [0, 0, 0, 1, 0, 0]);
+        for throughput in [Some(refused_rate()), None] {
+            refused.throughput = throughput;
+            let found = compare(&[refused.clone()], &[add()]);
+            assert_eq!(tally(&found, Kind::LatencyExact), [0, 0, 0, 2, 0, 0]);
+            assert_eq!(tally(&found, Kind::Throughput), [0, 0, 0, 1, 0, 0]);
+        }
     }
 }
