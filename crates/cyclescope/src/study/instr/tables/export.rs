@@ -138,7 +138,7 @@ pub fn markdown<'a>(rows: impl IntoIterator<Item = &'a Row>, mut out: impl Write
             instruction.trim().to_string(),
             row.isa.clone(),
             latency_summary(row),
-            throughput.map_or(String::new(), short),
+            throughput.map_or("-".to_string(), short),
             row.tags.join(", "),
         ];
         writeln!(out, "| {} |", cells.map(|cell| escaped(&cell)).join(" | "))?;
@@ -146,17 +146,19 @@ pub fn markdown<'a>(rows: impl IntoIterator<Item = &'a Row>, mut out: impl Write
     Ok(())
 }
 
-/// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`.
-pub(crate) fn latency_summary(row: &Row) -> String {
-    let shown: Vec<(String, String)> = headlines(row)
-        .map(|latency| {
-            let sign = if latency.bound == Bound::Upper { "≤" } else { "" };
-            let value = short(latency.cost.value.unwrap_or_default());
-            (format!("{}→{}", latency.from, latency.to), format!("{sign}{value}"))
-        })
-        .collect();
+/// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`; that of a
+/// short chain before that of a long one, `1…2`, where there are two; a dash for none.
+fn latency_summary(row: &Row) -> String {
+    let text = |latency: &Latency| {
+        let sign = if latency.bound == Bound::Upper { "≤" } else { "" };
+        let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
+        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
+        let value = short(latency.cost.value?);
+        Some((format!("{}→{}", latency.from, latency.to), format!("{sign}{fresh}{value}")))
+    };
+    let shown: Vec<(String, String)> = headlines(row).filter_map(text).collect();
     match shown.first() {
-        None => String::new(),
+        None => "-".to_string(),
         Some((_, first)) if shown.iter().all(|(_, value)| value == first) => first.clone(),
         Some(_) => shown.iter().map(|(pair, value)| format!("{pair} {value}")).collect::<Vec<_>>().join(", "),
     }
@@ -180,7 +182,9 @@ mod tests {
     use super::super::compare::{Tolerance, against_reference};
     use super::super::reference::Reference;
     use super::*;
-    use crate::study::instr::rows::table::tests::{add, latency, row};
+    use crate::study::instr::rows::row::Regimes;
+    use crate::study::instr::rows::table::tests::{add, cost, latency, row};
+    use crate::unit::Unit;
 
     /// Rows of every sort.
     fn rows() -> Vec<Row> {
@@ -244,9 +248,24 @@ mod tests {
         let expected = [
             "| add r64, r64 | x64 | 1 | 0.25 |  |",
             "| sub r64, m64 | x64 | op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2 | 0.33 |  |",
-            "| vaddps zmm{k}{z}, zmm, m32{1to16} | x64 |  | 0.5 | false_dependency, eliminated |",
+            "| vaddps zmm{k}{z}, zmm, m32{1to16} | x64 | - | 0.5 | false_dependency, eliminated |",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn markdown_has_both_latencies_of_a_chain_and_no_number_that_was_refused() {
+        let regimes = Regimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
+        let two = Latency { regimes: Some(regimes), ..latency("op1", "op1", 2.0, Bound::Exact) };
+        let refused = Quantity::refused(Unit::CoreCycles);
+        let none = Latency { cost: refused, ..latency("op2", "op1", 0.0, Bound::Exact) };
+        let mut silent = row("sub", "r64", vec![none.clone()], 0.0);
+        silent.throughput.as_mut().unwrap().cost = refused;
+        let mut bytes = Vec::new();
+        markdown(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent], &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(lines, ["| vpaddd xmm, xmm | x64 | 1…2 | 0.5 |  |", "| sub r64 | x64 | - | - |  |"]);
     }
 
     #[test]
