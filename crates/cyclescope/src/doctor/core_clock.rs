@@ -12,7 +12,7 @@ use crate::unit::Hertz;
 use crate::unit::Unit;
 
 /// The level of the intervals.
-const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 16;
 /// Largest distance of a measured latency from a whole number.
 const WHOLE_SHARE: f64 = 0.01;

@@ -1,5 +1,6 @@
 //! The experiments on simulated machines, whose truth is known, and an examination of this one.
 
+use super::core_clock::CONFIDENCE;
 use super::*;
 use crate::error::RunError;
 use crate::executor::mock::{Scenario, Simulated};
@@ -8,6 +9,8 @@ use crate::machine::cpu::Cpu;
 use crate::machine::fact::Files;
 use crate::machine::finding::State;
 use crate::machine::leaves::Leaves;
+use crate::ruler::INSTRUMENT_CYCLES;
+use crate::statistics::{Calibration, calibration, trials_needed};
 use crate::unit::Hertz;
 
 fn clock() -> &'static Clock {
@@ -28,22 +31,33 @@ fn study(scenario: &Scenario, seed: u64) -> CoreStudy {
 
 #[test]
 fn a_planted_ratio_is_within_its_interval() {
-    const SEEDS: u64 = 40;
-    for name in
-        ["clean", "coarse_step_26", "half_rate", "double_rate", "interrupts", "ruler_hits", "replayed"]
-    {
+    let names =
+        ["clean", "coarse_step_26", "half_rate", "double_rate", "interrupts", "ruler_hits", "replayed"];
+    let seeds = trials_needed(CONFIDENCE).div_ceil(names.len()) as u64;
+    let mut held = Vec::new();
+    for name in names {
         let scenario = Scenario::preset(name).unwrap();
-        let hits = (0..SEEDS).filter(|&seed| {
+        let hits = (0..seeds).filter(|&seed| {
+            // The error that all layouts have alike, as large as the intervals allow for.
+            let ruler_boundary = INSTRUMENT_CYCLES * Random::new(seed).normal();
+            let scenario = Scenario { ruler_boundary, ..scenario.clone() };
             let found = study(&scenario, seed);
             assert_eq!((found.imul_known, found.imul_used), (None, Some(3)), "{name}: {found:?}");
             let planted = scenario.hertz * scenario.ratio / 1e6;
             let megahertz = found.megahertz.unwrap();
             assert!(megahertz.half_width() < 0.01 * planted, "{name}: {megahertz:?} for {planted}");
-            found.raw_per_cycle.contains(1.0 / scenario.ratio) && megahertz.contains(planted)
+            // The rate of the TSC is given: the one is the inverse of the other.
+            assert_eq!(
+                found.raw_per_cycle.contains(1.0 / scenario.ratio),
+                megahertz.contains(planted),
+                "{name}"
+            );
+            megahertz.contains(planted)
         });
-        let hits = hits.count();
-        assert!(hits as f64 >= 0.85 * SEEDS as f64, "{name}: {hits} of {SEEDS} intervals hold the truth");
+        held.push((name, hits.count()));
     }
+    let (all, trials) = (held.iter().map(|(_, hits)| hits).sum(), names.len() * seeds as usize);
+    assert_eq!(calibration(CONFIDENCE, all, trials), Calibration::Right, "{held:?} of {seeds} each");
 }
 
 #[test]
