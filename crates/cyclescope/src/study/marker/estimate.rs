@@ -15,7 +15,7 @@
 use super::bench::{Visit, call};
 use crate::measure::contrast::Contrast;
 use crate::measure::modes::{Mode, Modes};
-use crate::ruler::{Gauge, LayoutSamples, instrument_margin, sentinel_loops};
+use crate::ruler::{Gauge, LayoutSamples, instrument_margin, sentinel_loops, shared_margin};
 use crate::statistics::{
     Interval, kept, mean, median, median_interval, quantile, t_interval, trimmed_interval,
 };
@@ -25,6 +25,13 @@ use serde::Serialize;
 const MODE_CYCLES: f64 = 0.05;
 /// Nor are those closer than this number of steps of the clock, on whose multiples costs lie that are not multiples.
 const MODE_STEPS: f64 = 2.0;
+
+/// Standard deviation of a visit's cost that the clock's step makes by itself, in steps: a duration between two readings
+/// has the variance step²/6, and four durations are in a cost. The costs that are kept may agree by chance, for all lie on
+/// multiples of the step: nothing but the step says how far off they are then.
+fn step_deviation() -> f64 {
+    (4.0f64 / 6.0).sqrt()
+}
 
 /// What one visit says.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,15 +139,17 @@ impl Timed {
 /// The cost at a placement, at one level of confidence such as 0.95; none from fewer than two visits.
 pub(crate) fn placement(readings: &[VisitReading], confidence: f64) -> Option<PlacementCost> {
     let costs: Vec<f64> = readings.iter().map(VisitReading::cost).collect();
-    let steps: Vec<f64> = readings.iter().map(|reading| MODE_STEPS * reading.step).collect();
-    let modes = Modes::of(&costs, MODE_CYCLES.max(mean(&steps)));
+    let step = mean(&readings.iter().map(|reading| reading.step).collect::<Vec<_>>());
+    let modes = Modes::of(&costs, MODE_CYCLES.max(MODE_STEPS * step));
     let interval = |group: &[usize]| {
         let costs: Vec<f64> = group.iter().map(|index| costs[*index]).collect();
         let spans: Vec<f64> = group.iter().map(|index| readings[*index].span).collect();
         // Two differences, each of which may be wrong alike in all visits.
         let margin = instrument_margin(confidence) * 2f64.sqrt() / mean(&spans);
-        let interval = trimmed_interval(&costs, confidence).or_else(|| t_interval(&costs, confidence));
-        interval.map(|interval| interval.widened(margin))
+        let interval = trimmed_interval(&costs, confidence).or_else(|| t_interval(&costs, confidence))?;
+        let by_step = step_deviation() * step / (costs.len() as f64).sqrt();
+        let half = interval.half_width().max(shared_margin(by_step, confidence));
+        Some(Interval::around(interval.value, half).widened(margin))
     };
     let largest = modes.largest()?;
     let mut cost = interval(largest)?;

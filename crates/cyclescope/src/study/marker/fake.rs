@@ -8,12 +8,13 @@ use super::state::{State, states};
 use super::survey::VisitPlan;
 use crate::error::RunError;
 use crate::executor::Sample;
+use crate::executor::mock::Scenario;
 use crate::random::Random;
 use crate::ruler::LayoutSamples;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds, sentinel_loops};
 use crate::study::contract::Record;
 
-/// Core cycles.
+/// The latency of `imul` on the usual core, in core cycles.
 pub(super) const IMUL: f64 = 3.0;
 
 /// The machine.
@@ -30,8 +31,8 @@ pub(super) struct Fake {
     pub(super) luck: fn(&mut Random) -> f64,
     /// The chance that a call is interrupted.
     pub(super) interrupts: f64,
-    /// Ticks of the clock's step.
-    pub(super) step: f64,
+    /// The habits of its core and its clock; of their disturbances it has none but the interrupts above.
+    pub(super) core: Scenario,
     /// Whether probes are called by markers that are dormant.
     pub(super) broken: bool,
 }
@@ -55,7 +56,7 @@ impl Fake {
             loops,
             luck: |_| 0.0,
             interrupts: 0.0,
-            step: 1.0,
+            core: Scenario::default(),
             broken: false,
         }
     }
@@ -75,12 +76,13 @@ impl Fake {
         records(self, plan, &around, &mut Vec::<Record>::new()).expect("nothing fails there")
     }
 
-    /// A reading of `cycles` core cycles: ticks of a clock that runs at 0.7 of the core's rate, which wanders.
+    /// A reading of a call with a body of `cycles` core cycles, some of which overlap with the fences' own.
     fn sample(&mut self, rate: f64, cycles: f64) -> Sample {
         let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
         let start = self.random.unit() * 1e6;
-        let end = start + (cycles + 40.0 + interrupted) * rate;
-        let stepped = |at: f64| ((at / self.step).floor() * self.step) as u64;
+        let body = (cycles - self.core.slack).max(0.0);
+        let end = start + (body + self.core.overhead + interrupted) * rate;
+        let stepped = |at: f64| at as u64 / self.core.step * self.core.step;
         Sample { start: stepped(start), end: stepped(end) }
     }
 }
@@ -103,7 +105,7 @@ impl Bench for Fake {
     }
 
     fn step(&self) -> f64 {
-        self.step
+        self.core.step as f64
     }
 
     fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
@@ -111,18 +113,19 @@ impl Bench for Fake {
         let run = |visit: &Visit| {
             let [base, site] = (self.loops)(&self.cases[case], visit.placement);
             let site = site + (self.luck)(&mut self.random);
-            let rate = 0.7 + 0.02 * self.random.unit();
+            // The core's clock wanders.
+            let rate = (1.0 + 0.03 * self.random.unit()) / self.core.ratio;
             let [few, many] = visit.loops.map(|loops| loops as f64);
             let ruler = visit.ruler_loops as f64;
             let chain = |links: f64, latency: f64| links * latency * ruler;
             let short = ADD_LINKS[0] as f64;
-            let imul = IMUL_LINKS[0] as f64;
+            let (imul, latency) = (IMUL_LINKS[0] as f64, f64::from(self.core.imul_latency));
             let cycles = [
-                chain(imul, IMUL),
-                chain(imul + IMUL_SPAN, IMUL),
+                chain(imul, latency),
+                chain(imul + IMUL_SPAN, latency),
                 chain(short, 1.0),
                 chain(short + ADD_SPAN, 1.0),
-                sentinel_adds(sentinel_loops(self.step)) / 4.0,
+                sentinel_adds(sentinel_loops(self.step())) / self.core.adds_per_cycle,
                 base * few,
                 base * many,
                 site * few,

@@ -1,6 +1,8 @@
 //! Surveys of a made-up machine, whose markers' costs are known.
 
 use super::*;
+use crate::executor::mock::Scenario;
+use crate::statistics::{Calibration, calibration, trials_needed};
 use crate::study::contract::Record;
 use crate::study::marker::bench::MarkerCase;
 use crate::study::marker::fake::{Fake, IMUL, stairs};
@@ -13,30 +15,41 @@ fn plan(seed: u64) -> VisitPlan {
 }
 
 #[test]
-fn costs_and_steps_are_those_of_the_machine() {
-    for step in [1.0, 26.0] {
-        let mut fake = Fake { step, interrupts: 0.005, ..Fake::new(stairs) };
-        let findings = survey(&mut fake, &plan(3), &mut Vec::<Record>::new()).unwrap();
+fn costs_and_steps_are_those_of_the_machine_whatever_its_habits() {
+    for (habit, core) in Scenario::habits() {
+        // The readings that an interval takes grow with the square of the step in core cycles.
+        let coarse = core.step as f64 * core.ratio / 40.0;
+        let most = 256.0 * coarse.powi(2).max(1.0);
+        let imul_latency = f64::from(core.imul_latency);
+        let plan = VisitPlan { each: 32..=most as usize, imul_latency, ..plan(3) };
+        let mut fake = Fake { core, interrupts: 0.005, ..Fake::new(stairs) };
+        let findings = survey(&mut fake, &plan, &mut Vec::<Record>::new()).unwrap();
         for finding in &findings {
             let MarkerCase { state, .. } = &finding.case;
+            let told = |what: String| format!("{habit}, {}: {what}", state.name);
             let [base, _] = stairs(&finding.case, 0);
+            assert!((finding.add_link - 1.0).abs() < 0.01, "{}", told(format!("{}", finding.add_link)));
             for (placement, found) in finding.placements.iter().enumerate() {
                 let found = found.as_ref().unwrap();
                 let [_, site] = stairs(&finding.case, placement);
                 let off = found.cost.value - (site - base);
-                // Ten thousand intervals or so: some are missed, none by much.
-                assert!(off.abs() <= 3.0 * found.cost.half_width(), "{} {placement}: {off}", state.name);
+                // Over a thousand intervals: some are missed, none by much.
+                assert!(
+                    off.abs() <= 3.0 * found.cost.half_width(),
+                    "{}",
+                    told(format!("{placement}: {off}"))
+                );
                 let aim = aim(&finding.case, &found.cost);
-                assert!(found.cost.half_width() <= aim, "{} {placement}: {found:?}", state.name);
+                assert!(found.cost.half_width() <= aim, "{}", told(format!("{placement}: {found:?}")));
             }
             let [_, site] = stairs(&finding.case, 0);
             let cost = finding.cost.unwrap();
-            assert!((cost.value - (site - base)).abs() < 0.1, "{} {cost:?}", state.name);
+            assert!((cost.value - (site - base)).abs() < 0.1, "{}", told(format!("{cost:?}")));
             let names: Vec<&str> = states(finding.case.design).iter().map(|state| state.name).collect();
             let index = |name: &str| names.iter().position(|other| *other == name).unwrap() as f64;
             let over = state.over.map_or(0.0, index);
             let price = finding.step.unwrap();
-            assert!((price.value - (index(state.name) - over)).abs() < 0.1, "{} {price:?}", state.name);
+            assert!((price.value - (index(state.name) - over)).abs() < 0.1, "{}", told(format!("{price:?}")));
         }
     }
 }
@@ -52,7 +65,7 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
             };
             let mut fake = Fake { luck, interrupts: 0.01, ..Fake::new(stairs) };
             let (mut held, mut all) = (0, 0);
-            for seed in 0..4 {
+            for seed in 0.. {
                 let plan = VisitPlan { each: each.clone(), confidence, ..plan(seed) };
                 for finding in survey(&mut fake, &plan, &mut Vec::<Record>::new()).unwrap() {
                     for (placement, found) in finding.placements.iter().enumerate() {
@@ -61,10 +74,12 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
                         all += 1;
                     }
                 }
+                if all >= trials_needed(confidence) {
+                    break;
+                }
             }
-            let share = held as f64 / all as f64;
-            println!("{each:?}: {share:.3} for {confidence}");
-            assert!((share - confidence).abs() < 0.05, "{share} for {confidence}, {each:?}");
+            let judged = calibration(confidence, held, all);
+            assert_eq!(judged, Calibration::Right, "{held} of {all} for {confidence}, {each:?}");
         }
     }
 }
