@@ -8,6 +8,7 @@ pub use marker::MarkerArgs;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cyclescope::clock::source::Language;
 use cyclescope::executor::{self, Offer};
 use cyclescope::measure::Precision;
 use cyclescope::study::instr::tables::compare::Tolerance;
@@ -41,6 +42,8 @@ pub enum Command {
     Instr(Box<InstrArgs>),
     /// Measure what instrumentation costs: markers of several designs, off and on
     Marker(MarkerArgs),
+    /// List the timing methods, or print one as source text for your own program
+    Clock(ClockArgs),
     /// Compare two result files, or one with a published table
     Compare(CompareArgs),
     /// Compute a number again from its evidence
@@ -249,6 +252,31 @@ pub struct EvaluateArgs {
     /// Draw minima, variances and resolution of each method as SVG files in this directory
     #[arg(help_heading = "What to print", long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
+}
+
+/// Options of `clock`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The text has the method's start and end, what they promise, which registers they change, and an example \
+    that subtracts what an empty pair takes: cyclescope clock lfence-rdtsc-lfence --emit c > timer.h"
+)]
+pub struct ClockArgs {
+    /// The timing method [default: all are listed]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Print the method as source text in this language
+    #[arg(long, value_parser = languages(), value_name = "LANGUAGE", requires = "name")]
+    pub emit: Option<&'static Language>,
+    /// List the methods, what they order and whether they work here
+    #[arg(long, conflicts_with_all = ["name", "emit"])]
+    pub list: bool,
+}
+
+/// The languages that a timing method can be written in, by their names.
+fn languages() -> impl TypedValueParser<Value = &'static Language> {
+    let values = Language::ALL.iter().map(|language| PossibleValue::new(language.name).help(language.about));
+    PossibleValuesParser::new(values)
+        .map(|name| Language::named(&name).expect("only these names are possible"))
 }
 
 /// Options of `compare`.

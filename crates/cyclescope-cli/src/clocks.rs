@@ -1,8 +1,9 @@
-//! `--clock list`: every timing method, what it orders and whether it works here.
+//! `--clock list` and `cyclescope clock`: every timing method, what it orders and whether it works here, and its source text.
 
-use crate::args::Common;
+use crate::args::{ClockArgs, Common};
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
+use cyclescope::clock::source::{Language, source};
 use cyclescope::clock::{self, Clock, Side};
 use cyclescope::error::Unavailable;
 use cyclescope::record::exit;
@@ -72,26 +73,55 @@ impl ClockRecord {
 
     /// The five promises as letters, a dash for each that is not made.
     fn orders(&self) -> String {
-        let promises = &self.promises;
-        [
-            ('l', promises.leading_done),
-            ('b', promises.body_waits),
-            ('e', promises.body_done),
-            ('f', promises.following_waits),
-            ('s', promises.stores_drained),
-        ]
-        .map(|(letter, kept)| if kept { letter } else { '-' })
-        .iter()
-        .collect()
+        self.promises.each().map(|(letter, _, kept)| if kept { letter } else { '-' }).iter().collect()
     }
+}
+
+/// A method's source text.
+#[derive(Serialize)]
+struct SourceRecord {
+    clock: &'static str,
+    language: &'static str,
+    text: String,
+}
+
+/// Runs `cyclescope clock` and returns the exit code.
+pub fn clock(common: &Common, args: &ClockArgs, output: &mut Output) -> Result<u8, Failure> {
+    if let Some(name) = common.measuring().filter(|name| args.emit.is_some() || *name == "--clock") {
+        let text = format!("{name} has no effect: clock measures nothing");
+        return Err(Failure::usage(text, Some("leave it out")));
+    }
+    let named = args.name.as_deref().map(crate::run::find_clock).transpose()?;
+    match (named, args.emit) {
+        (Some(clock), Some(language)) => emit(clock, language, output),
+        (named, _) => list_of(common, named, output),
+    }
+}
+
+/// Prints a method's source text and nothing else.
+fn emit(clock: &'static Clock, language: &'static Language, output: &mut Output) -> Result<u8, Failure> {
+    let text = source(clock, language).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
+    if output.is_json() {
+        let record = SourceRecord { clock: clock.name, language: language.name, text };
+        output.record("clock.source", &record)?;
+    } else {
+        output.line(text.trim_end())?;
+    }
+    Ok(exit::DONE)
 }
 
 /// Lists the timing methods.
 pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
+    list_of(common, None, output)
+}
+
+/// Lists one timing method or all.
+fn list_of(common: &Common, only: Option<&Clock>, output: &mut Output) -> Result<u8, Failure> {
     let machine = crate::run::machine(common)?;
     let capabilities = crate::executor::capabilities(common, &machine);
     let default = capabilities.default_clock(&machine).ok();
     let clocks = capabilities.clocks(&machine).into_iter();
+    let clocks = clocks.filter(|(clock, _)| only.is_none_or(|only| only.name == clock.name));
     let records: Vec<_> = clocks.map(|(clock, works)| ClockRecord::new(clock, works, default)).collect();
     if output.is_json() {
         for record in &records {
@@ -121,8 +151,14 @@ pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
         }
     }
     output.line("")?;
-    output.line("* the default here. Orders: l leading code is done, b the body waits for the")?;
-    output.line("start, e the body is done at the end, f following code waits, s stores are")?;
-    output.line("drained.")?;
+    let legend: Vec<String> = match records.first() {
+        Some(record) => {
+            record.promises.each().iter().map(|(letter, text, _)| format!("{letter} {text}")).collect()
+        }
+        None => Vec::new(),
+    };
+    for line in wrapped(&format!("* the default here. Orders: {}.", legend.join(", ")), WIDTH) {
+        output.line(line)?;
+    }
     Ok(exit::DONE)
 }

@@ -171,7 +171,7 @@ fn compile(
     let compiler = if plus_plus { Compiler::cxx() } else { Compiler::c() };
     let library = folder.path(COMPILED);
     let header = folder.path(HEADER);
-    std::fs::write(&header, region::HEADER)
+    std::fs::write(&header, region::HEADER.concat())
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
     let header = header.to_string_lossy();
     let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further].concat();

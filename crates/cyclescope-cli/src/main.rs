@@ -112,6 +112,7 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
         Some(Command::Evaluate(args)) => evaluate::evaluate(common, args, output),
         Some(Command::Instr(args)) => instr::instr(common, args, output),
         Some(Command::Marker(args)) => marker::marker(common, args, output),
+        Some(Command::Clock(args)) => clocks::clock(common, args, output),
         Some(Command::Compare(args)) => compare::compare(common, args, output),
         Some(Command::Replay(args)) => replay::replay(common, args, output),
     }

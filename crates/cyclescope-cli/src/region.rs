@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The macros, to be included before the file.
-pub const HEADER: &str = include_str!("region.h");
+pub const HEADER: [&str; 2] = [include_str!("region.h"), cyclescope::clock::source::GUARDS];
 /// Flags for a file with a region: a frame, whose register reaches the constants, and straight code.
 pub const FLAGS: [&str; 8] = [
     "-fno-omit-frame-pointer",

@@ -101,6 +101,7 @@ fn printed() -> Vec<Value> {
     print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "--counts", "imul rax, rax"]);
     print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
     print(&["run", "--clock", "list"]);
+    print(&["clock", "rdtscp", "--emit", "c"]);
     FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));
     print(&["replay", &path("run")]);
     let methods = ["--clock", "lfence-rdtsc,lfence-rdtsc-lfence", "--ensembles", "12", "--samples", "200"];

@@ -24,6 +24,19 @@ pub struct Promises {
     pub stores_drained: bool,
 }
 
+impl Promises {
+    /// Each promise: its letter in lists, its words, and whether it is made.
+    pub fn each(&self) -> [(char, &'static str, bool); 5] {
+        [
+            ('l', "leading code is done", self.leading_done),
+            ('b', "the body waits for the start", self.body_waits),
+            ('e', "the body is done at the end", self.body_done),
+            ('f', "following code waits", self.following_waits),
+            ('s', "stores are drained", self.stores_drained),
+        ]
+    }
+}
+
 /// A timing method.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {

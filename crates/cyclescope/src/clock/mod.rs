@@ -25,6 +25,7 @@ mod rdtscp;
 mod rdtscp_cpuid;
 mod rdtscp_lfence;
 mod serialize_rdtsc;
+pub mod source;
 mod step;
 
 pub use choice::{find, preferred, rank};

@@ -2,7 +2,7 @@
 
 use crate::asm::Emitter;
 use crate::context::Context;
-use iced_x86::{Code, CpuidFeature, Register};
+use iced_x86::{Code, CpuidFeature, IcedError, Instruction, Register};
 use std::mem::offset_of;
 
 /// One step of a reading. The ordering properties are those of the Intel SDM vol. 2 and vol. 3A 9.3, and of
@@ -79,35 +79,81 @@ impl Step {
         }
     }
 
-    pub(super) fn emit(self, emitter: &mut Emitter, reading: usize) {
+    /// What it does to the order of the code around it, and to the reading, in a few words.
+    pub(super) fn effect(self) -> &'static str {
         match self {
-            Step::Lfence => emitter.plain(Code::Lfence),
-            Step::Mfence => emitter.plain(Code::Mfence),
-            Step::Serialize => emitter.plain(Code::Serialize),
-            Step::Cpuid => {
-                emitter.immediate(Code::Mov_r32_imm32, Register::EAX, 0);
-                emitter.plain(Code::Cpuid);
+            Step::Lfence => "earlier instructions have executed, later ones wait",
+            Step::Mfence => "earlier loads and stores are globally visible",
+            Step::Serialize => "everything earlier is done, stores too; later code waits",
+            Step::Cpuid => "everything earlier is done, stores too; later code waits",
+            Step::RewriteCr0 => "everything earlier is done, stores too; later code waits",
+            Step::Rdtsc => "reads the TSC into EDX:EAX",
+            Step::Rdtscp => "reads the TSC into EDX:EAX when earlier instructions have executed",
+            Step::Rdpru => "reads APERF into EDX:EAX",
+            Step::Rdpmc => "reads the counter of ECX into EDX:EAX",
+            Step::ClockGettime => "reads the system's clock",
+            Step::Store => "keeps the reading",
+        }
+    }
+
+    /// What must hold for it to work, or to be worth its time; none where it works on every x86-64 CPU.
+    pub(super) fn condition(self) -> Option<&'static str> {
+        Some(match self {
+            Step::Lfence => {
+                "LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells)"
             }
-            Step::RewriteCr0 => {
-                emitter.registers(Code::Mov_r64_cr, Register::RAX, Register::CR0);
-                emitter.registers(Code::Mov_cr_r64, Register::CR0, Register::RAX);
-            }
-            Step::Rdtsc => emitter.plain(Code::Rdtsc),
-            Step::Rdtscp => emitter.plain(Code::Rdtscp),
+            Step::Serialize => "needs SERIALIZE (CPUID leaf 7, EDX bit 14); the CPU faults without it",
+            Step::Cpuid => "CPUID leaves a virtual machine, which takes thousands of ticks that vary",
+            Step::RewriteCr0 => "ring 0 only, as in a kernel module: user mode faults where it writes CR0",
+            Step::Rdtscp => "needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it",
             Step::Rdpru => {
-                // Register 1 is APERF (AMD APM vol. 3, RDPRU).
-                emitter.immediate(Code::Mov_r32_imm32, Register::ECX, 1);
-                emitter.plain(Code::Rdpru);
+                "needs RDPRU (CPUID leaf 80000008h, EBX bit 4) and a system that lets user mode read APERF"
             }
             Step::Rdpmc => {
-                emitter.load(Code::Mov_r32_rm32, Register::ECX, offset_of!(Context, counter_index));
-                emitter.plain(Code::Rdpmc);
+                "needs a running counter of perf_event_open(2): its number is `index` - 1 of the event's mapped page"
             }
+            Step::ClockGettime => "calls the C library on the caller's stack",
+            Step::Mfence | Step::Rdtsc | Step::Store => return None,
+        })
+    }
+
+    /// Its instructions, as far as they refer to no memory: those that the engine assembles and that source text shows. A
+    /// counter's number is in ECX by then, and a reading in EDX:EAX leaves by the program's own moves.
+    pub(super) fn instructions(self) -> Vec<Instruction> {
+        use Register::{CR0, EAX, ECX, RAX};
+        let made_up = |instruction: Result<Instruction, IcedError>| instruction.expect("operands that fit");
+        let loaded = |register, value: i32| made_up(Instruction::with2(Code::Mov_r32_imm32, register, value));
+        let plain = Instruction::with;
+        match self {
+            Step::Lfence => vec![plain(Code::Lfence)],
+            Step::Mfence => vec![plain(Code::Mfence)],
+            Step::Serialize => vec![plain(Code::Serialize)],
+            Step::Cpuid => vec![loaded(EAX, 0), plain(Code::Cpuid)],
+            Step::RewriteCr0 => vec![
+                made_up(Instruction::with2(Code::Mov_r64_cr, RAX, CR0)),
+                made_up(Instruction::with2(Code::Mov_cr_r64, CR0, RAX)),
+            ],
+            Step::Rdtsc => vec![plain(Code::Rdtsc)],
+            Step::Rdtscp => vec![plain(Code::Rdtscp)],
+            // Register 1 is APERF (AMD APM vol. 3, RDPRU).
+            Step::Rdpru => vec![loaded(ECX, 1), plain(Code::Rdpru)],
+            Step::Rdpmc => vec![plain(Code::Rdpmc)],
+            Step::ClockGettime | Step::Store => Vec::new(),
+        }
+    }
+
+    pub(super) fn emit(self, emitter: &mut Emitter, reading: usize) {
+        if self == Step::Rdpmc {
+            emitter.load(Code::Mov_r32_rm32, Register::ECX, offset_of!(Context, counter_index));
+        }
+        self.instructions().into_iter().for_each(|instruction| emitter.push(Ok(instruction)));
+        match self {
             Step::ClockGettime => emit_clock_gettime(emitter),
             Step::Store => {
                 emitter.store(Code::Mov_rm32_r32, reading, Register::EAX);
                 emitter.store(Code::Mov_rm32_r32, reading + 4, Register::EDX);
             }
+            _ => {}
         }
     }
 }

@@ -1,0 +1,97 @@
+//! Rust: a module of two functions that are always built in.
+
+use super::syntax::{Line, Syntax, lines, name};
+use super::wiring::Wiring;
+use super::{Language, Words};
+use crate::clock::method::{Clock, Side};
+use crate::clock::step::Step;
+
+pub(super) const RUST: Language = Language {
+    name: "rust",
+    about: "a module, Rust 1.82 and later",
+    calls: true,
+    comment: "// ",
+    template: include_str!("rust.txt"),
+    example: include_str!("rust_example.txt"),
+    words: |clock| {
+        let include = if clock.calls() { INCLUDE_CALL } else { "" };
+        let (parameter, argument) =
+            if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
+        let [start, end] =
+            Side::BOTH.map(|side| if clock.calls() { call(clock, side) } else { body(clock, side) });
+        Words { include, parameter, argument, start, end }
+    },
+};
+
+/// The value of `CLOCK_MONOTONIC_RAW` is part of Linux's interface, as is the structure on x86-64.
+const INCLUDE_CALL: &str = "
+const CLOCK_MONOTONIC_RAW: i32 = 4;
+
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+unsafe extern \"C\" {
+    fn clock_gettime(clock: i32, time: *mut Timespec) -> i32;
+}
+";
+
+fn body(clock: &Clock, side: Side) -> String {
+    let wiring = Wiring::new(clock, side);
+    let mut all: Vec<Line> = Vec::new();
+    if wiring.keeps_rbx {
+        all.push(Line { text: "mov {rbx}, rbx".to_string(), remark: "the compiler needs RBX for itself" });
+    }
+    for step in clock.side(side) {
+        match step {
+            Step::Store if wiring.is_moved => {
+                let [low, high] = wiring.reading.map(|register| name(register.full_register32()));
+                all.push(Line { text: format!("mov {low}, eax"), remark: "" });
+                all.push(Line { text: format!("mov {high}, edx"), remark: step.effect() });
+            }
+            step => all.extend(lines(*step, Syntax::Intel)),
+        }
+    }
+    if wiring.keeps_rbx {
+        all.push(Line { text: "mov rbx, {rbx}".to_string(), remark: "" });
+    }
+    let mut text = String::from("    let (low, high): (u64, u64);\n");
+    text.push_str("    // SAFETY: it reads a clock, and names the registers that change.\n    unsafe {\n        asm!(\n");
+    for Line { text: line, remark } in all {
+        let line = format!("            \"{line}\",");
+        text.push_str(&if remark.is_empty() { line + "\n" } else { format!("{line:<40} // {remark}\n") });
+    }
+    if wiring.takes_counter {
+        text.push_str("            in(\"ecx\") counter,\n");
+    }
+    if wiring.keeps_rbx {
+        text.push_str("            rbx = out(reg) _,\n");
+    }
+    for (register, to) in wiring.reading.iter().zip(["low", "high"]) {
+        text.push_str(&format!("            out(\"{}\") {to},\n", name(*register)));
+    }
+    for register in &wiring.clobbers {
+        text.push_str(&format!("            out(\"{}\") _,\n", name(*register)));
+    }
+    text + "            options(nostack),\n        );\n    }\n    (high << 32) | low\n"
+}
+
+/// A function's body that calls the system.
+fn call(clock: &Clock, side: Side) -> String {
+    let mut text = String::from(
+        "    let mut now = Timespec { seconds: 0, nanoseconds: 0 };\n\
+         \x20   // SAFETY: the structure is the call's own; the fences change nothing.\n    unsafe {\n",
+    );
+    for step in clock.side(side) {
+        match step {
+            Step::ClockGettime => text.push_str("        clock_gettime(CLOCK_MONOTONIC_RAW, &mut now);\n"),
+            Step::Store => {}
+            step => lines(*step, Syntax::Intel).into_iter().for_each(|Line { text: line, remark }| {
+                text.push_str(&format!("        asm!(\"{line}\", options(nostack)); // {remark}\n"));
+            }),
+        }
+    }
+    text + "    }\n    now.seconds as u64 * 1_000_000_000 + now.nanoseconds as u64\n"
+}

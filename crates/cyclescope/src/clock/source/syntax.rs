@@ -1,0 +1,74 @@
+//! Instructions as the text of assemblers.
+
+use crate::clock::step::Step;
+use iced_x86::{Encoder, Instruction, OpKind, Register};
+
+/// A way to write instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// `mov eax, 0`, bytes by `.byte`.
+    Intel,
+    /// The same with bytes by `db`.
+    Nasm,
+    /// `mov $0, %eax`, bytes by `.byte`.
+    Att,
+}
+
+/// A line of assembly and a remark.
+pub(super) struct Line {
+    pub(super) text: String,
+    pub(super) remark: &'static str,
+}
+
+/// The lines of a step that are the same in every program.
+pub(super) fn lines(step: Step, syntax: Syntax) -> Vec<Line> {
+    let texts = step.instructions().into_iter().map(|instruction| {
+        // Assemblers learned these later than compilers in use.
+        if step.feature().is_some_and(is_late) {
+            bytes(&instruction, syntax)
+        } else {
+            text(&instruction, syntax)
+        }
+    });
+    // The remark stands beside the last instruction: what comes before prepares it.
+    let mut lines: Vec<Line> = texts.map(|text| Line { text, remark: "" }).collect();
+    if let Some(last) = lines.last_mut() {
+        last.remark = step.effect();
+    }
+    lines
+}
+
+fn is_late(feature: iced_x86::CpuidFeature) -> bool {
+    matches!(feature, iced_x86::CpuidFeature::SERIALIZE | iced_x86::CpuidFeature::RDPRU)
+}
+
+fn text(instruction: &Instruction, syntax: Syntax) -> String {
+    let mut operands: Vec<String> =
+        (0..instruction.op_count()).map(|number| operand(instruction, number, syntax)).collect();
+    if syntax == Syntax::Att {
+        operands.reverse();
+    }
+    let mnemonic = format!("{:?}", instruction.mnemonic()).to_lowercase();
+    format!("{mnemonic} {}", operands.join(", ")).trim_end().to_string()
+}
+
+fn operand(instruction: &Instruction, number: u32, syntax: Syntax) -> String {
+    let (sign, text) = match instruction.op_kind(number) {
+        OpKind::Register => ("%", name(instruction.op_register(number))),
+        _ => ("$", instruction.immediate(number).to_string()),
+    };
+    if syntax == Syntax::Att { format!("{sign}{text}") } else { text }
+}
+
+/// A register's name.
+pub(super) fn name(register: Register) -> String {
+    format!("{register:?}").to_lowercase()
+}
+
+fn bytes(instruction: &Instruction, syntax: Syntax) -> String {
+    let mut encoder = Encoder::new(64);
+    encoder.encode(instruction, 0).expect("the library's own instructions can be encoded");
+    let bytes: Vec<String> = encoder.take_buffer().iter().map(|byte| format!("{byte:#04x}")).collect();
+    let directive = if syntax == Syntax::Nasm { "db" } else { ".byte" };
+    format!("{directive} {}", bytes.join(", "))
+}

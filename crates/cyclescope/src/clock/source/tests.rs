@@ -1,0 +1,384 @@
+//! Compilers and assemblers turn the text of every method into the instructions that the engine runs, in its order.
+
+use super::*;
+use crate::asm::Emitter;
+use crate::clock::{ALL, Side};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+use object::{Object, ObjectSection, ObjectSymbol};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("cyclescope-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.0.join(name), text).expect("a file");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The methods that a language has.
+fn written(language: &Language) -> impl Iterator<Item = (&'static Clock, String)> {
+    ALL.iter().filter_map(|clock| source(clock, language).ok().map(|text| (clock, text)))
+}
+
+/// The code of one side as the engine has it, references to memory zeroed.
+fn engine(clock: &Clock, side: Side) -> Vec<u8> {
+    let mut emitter = Emitter::at(0);
+    clock.emit(side, None, &mut emitter);
+    let (mut bytes, references) = emitter.finish();
+    for at in references {
+        bytes[at as usize..at as usize + 4].fill(0);
+    }
+    bytes
+}
+
+fn decoded(code: &[u8]) -> Vec<Instruction> {
+    Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect()
+}
+
+/// What an object file has of each probe: its code up to the first return, and the instructions of it.
+struct Probes(Vec<u8>);
+
+impl Probes {
+    fn code(&self, clock: &Clock, side: Side) -> Vec<u8> {
+        let file = object::File::parse(&*self.0).expect("an object file");
+        let name = probe(clock, side);
+        let symbol =
+            file.symbols().find(|symbol| symbol.name() == Ok(&name)).expect("each probe has a symbol");
+        let section = file.section_by_index(symbol.section_index().expect("a section")).expect("a section");
+        let code = &section.data().expect("code")[(symbol.address() - section.address()) as usize..];
+        let length =
+            decoded(code).into_iter().take_while(|one| one.mnemonic() != Mnemonic::Ret).map(|one| one.len());
+        code[..length.sum::<usize>()].to_vec()
+    }
+}
+
+fn probe(clock: &Clock, side: Side) -> String {
+    format!("probe_{}_{}", identifier(clock), end_of(side))
+}
+
+fn end_of(side: Side) -> &'static str {
+    match side {
+        Side::Start => "start",
+        Side::End => "end",
+    }
+}
+
+/// Runs a tool in a folder; `None` where it is not there. It must have nothing to say.
+#[track_caller]
+fn tool(folder: &Path, name: &str, arguments: &[&str], object: &str) -> Option<Probes> {
+    let Ok(output) = Command::new(name).args(arguments).current_dir(folder).output() else {
+        cyclescope_skipped::left_out(format_args!("{name} is not installed"));
+        return None;
+    };
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.is_empty(), "{name} {arguments:?}: {said}");
+    Some(Probes(std::fs::read(folder.join(object)).expect("an object file")))
+}
+
+/// The instructions that make a method: those that are no moves, and loads of constants.
+fn is_of_method(instruction: &Instruction) -> bool {
+    use Mnemonic::*;
+    match instruction.mnemonic() {
+        Lfence | Mfence | Serialize | Cpuid | Rdtsc | Rdtscp | Rdpru | Rdpmc => true,
+        Mov => {
+            let constant = matches!(instruction.op1_kind(), OpKind::Immediate32 | OpKind::Immediate32to64);
+            constant || instruction.op0_register().is_cr() || instruction.op1_register().is_cr()
+        }
+        _ => false,
+    }
+}
+
+/// How functions were compiled.
+struct Way {
+    /// The compiler and its options.
+    name: String,
+    /// Whether a function is straight code: rustc without optimisation puts jumps and checks around statements.
+    is_straight: bool,
+}
+
+/// Holds a compiled function to the engine's code: the same instructions in the same order, byte by byte, nothing but moves
+/// between them, and around them what a function needs.
+#[track_caller]
+fn compare(clock: &Clock, side: Side, compiled: &[u8], how: &Way) {
+    let bytes = |code: &[u8]| -> Vec<Vec<u8>> {
+        let of_method = decoded(code).into_iter().filter(is_of_method);
+        of_method.map(|one| code[one.ip() as usize..one.next_ip() as usize].to_vec()).collect()
+    };
+    let context = || {
+        format!(
+            "{}, {} {side:?}:\n{}",
+            how.name,
+            clock.name,
+            crate::asm::Listing::from_bytes(compiled).text()
+        )
+    };
+    let instructions = decoded(compiled);
+    if clock.calls() {
+        // Its fences stand around the call, as in the engine.
+        let order = |code: &[u8]| -> Vec<Mnemonic> {
+            let mnemonics = decoded(code).into_iter().map(|one| one.mnemonic());
+            mnemonics.filter(|one| [Mnemonic::Lfence, Mnemonic::Call].contains(one)).take(3).collect()
+        };
+        return assert_eq!(order(compiled), order(&engine(clock, side)), "{}", context());
+    }
+    assert_eq!(bytes(compiled), bytes(&engine(clock, side)), "{}", context());
+    let first = instructions.iter().position(is_of_method).expect("some");
+    let last = instructions.iter().rposition(is_of_method).expect("some");
+    assert!(
+        instructions[first..=last].iter().all(|one| one.mnemonic() == Mnemonic::Mov || is_of_method(one)),
+        "{}",
+        context()
+    );
+    let around = |one: &Instruction| {
+        use Mnemonic::*;
+        matches!(one.mnemonic(), Mov | Shl | Or | Push | Pop | Endbr64 | Sub | Add | Lea | Leave)
+    };
+    let outside = instructions[..first].iter().chain(&instructions[last + 1..]);
+    assert!(!how.is_straight || outside.into_iter().all(around), "{}", context());
+}
+
+fn compare_all(language: &Language, probes: &Probes, how: &Way) {
+    for (clock, _) in written(language) {
+        Side::BOTH.iter().for_each(|side| compare(clock, *side, &probes.code(clock, *side), how));
+    }
+}
+
+/// A C or C++ file that includes every method twice, with a function for each side.
+fn probes_in_c(language: &Language, folder: &Folder, main: &str) {
+    let mut text = String::new();
+    let mut functions = String::new();
+    for (clock, header) in written(language) {
+        let name = identifier(clock);
+        folder.write(&name, &header);
+        text.push_str(&format!("#include \"{name}\"\n#include \"{name}\"\n"));
+        for side in Side::BOTH {
+            let reading = match language.name {
+                "c" => format!("cyclescope_{name}_{}", end_of(side)),
+                _ => format!("cyclescope::{name}::{}", end_of(side)),
+            };
+            let (parameter, argument) =
+                if clock.reads_counter() { ("uint32_t counter", "counter") } else { ("void", "") };
+            let probe = probe(clock, side);
+            functions.push_str(&format!("uint64_t {probe}({parameter});\n"));
+            functions
+                .push_str(&format!("uint64_t {probe}({parameter}) {{ return {reading}({argument}); }}\n"));
+        }
+    }
+    let functions =
+        if language.name == "c" { functions } else { format!("extern \"C\" {{\n{functions}}}\n") };
+    folder.write(main, &(text + "#include <stdint.h>\n" + &functions));
+}
+
+/// Compiles a C or C++ file, every warning an error.
+#[track_caller]
+fn compiled(folder: &Folder, compiler: &str, way: &[&str], file: &str) -> Option<Probes> {
+    // GCC makes one function of two that are the same.
+    let apart = if compiler.starts_with('g') { "-fno-ipa-icf" } else { "-c" };
+    let arguments = [&STRICT[..], way, &[apart, file, "-o", "main.o"]].concat();
+    tool(&folder.0, compiler, &arguments, "main.o")
+}
+
+const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-m64", "-c"];
+
+#[test]
+fn c_compilers_assemble_the_engines_instructions() {
+    let folder = Folder::new("c");
+    probes_in_c(&c::C, &folder, "main.c");
+    const WAYS: [&[&str]; 7] = [
+        &["-O2", "-std=c11", "-D_GNU_SOURCE"],
+        &["-O2", "-std=gnu11", "-fPIC"],
+        &["-O0", "-std=gnu11"],
+        &["-O0", "-std=gnu99", "-fPIC"],
+        &["-O3", "-std=gnu17", "-march=native"],
+        &["-O2", "-std=gnu11", "-masm=intel"],
+        &["-O1", "-std=gnu11", "-mcmodel=large", "-fPIC"],
+    ];
+    for compiler in ["gcc", "clang"] {
+        for way in WAYS {
+            let Some(probes) = compiled(&folder, compiler, way, "main.c") else { break };
+            let name = format!("{compiler} {way:?}");
+            compare_all(&c::C, &probes, &Way { name, is_straight: true });
+        }
+    }
+}
+
+/// A register that the program has fixed for itself is not the compiler's to save.
+#[test]
+fn rbx_survives_where_the_compiler_does_not_save_it() {
+    let folder = Folder::new("rbx");
+    probes_in_c(&c::C, &folder, "main.c");
+    let way = ["-O2", "-std=gnu11", "-ffixed-rbx"];
+    let Some(probes) = compiled(&folder, "gcc", &way, "main.c") else { return };
+    for (clock, _) in written(&c::C).filter(|(clock, _)| clock.executes_cpuid()) {
+        for side in
+            Side::BOTH.into_iter().filter(|side| clock.clobbers_of(*side).contains(&iced_x86::Register::RBX))
+        {
+            let code = decoded(&probes.code(clock, side));
+            let moves = |to_rbx: bool| {
+                code.iter().position(|one| {
+                    let register = if to_rbx { one.op0_register() } else { one.op1_register() };
+                    one.mnemonic() == Mnemonic::Mov && register == iced_x86::Register::RBX
+                })
+            };
+            let cpuids: Vec<usize> =
+                (0..code.len()).filter(|at| code[*at].mnemonic() == Mnemonic::Cpuid).collect();
+            assert!(moves(false) < cpuids.first().copied(), "{}", clock.name);
+            assert!(moves(true) > cpuids.last().copied(), "{}", clock.name);
+        }
+    }
+}
+
+#[test]
+fn cxx_compilers_assemble_the_engines_instructions() {
+    let folder = Folder::new("cxx");
+    probes_in_c(&c::CXX, &folder, "main.cpp");
+    const WAYS: [&[&str]; 4] = [
+        &["-O2", "-std=c++11"],
+        &["-O2", "-std=c++20", "-fPIC"],
+        &["-O0", "-std=gnu++17"],
+        &["-O2", "-std=gnu++17", "-masm=intel"],
+    ];
+    for compiler in ["g++", "clang++"] {
+        for way in WAYS {
+            let Some(probes) = compiled(&folder, compiler, way, "main.cpp") else { break };
+            let name = format!("{compiler} {way:?}");
+            compare_all(&c::CXX, &probes, &Way { name, is_straight: true });
+        }
+    }
+}
+
+#[test]
+fn rustc_assembles_the_engines_instructions() {
+    let folder = Folder::new("rust");
+    let mut text = String::new();
+    for (clock, module) in written(&rust::RUST) {
+        let name = identifier(clock);
+        folder.write(&format!("{name}.rs"), &module);
+        text.push_str(&format!("mod {name};\n"));
+        let (parameter, argument) =
+            if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
+        for side in Side::BOTH {
+            let (probe, end) = (probe(clock, side), end_of(side));
+            text.push_str(&format!(
+                "#[unsafe(no_mangle)]\npub extern \"C\" fn {probe}({parameter}) -> u64 {{ {name}::{end}({argument}) }}\n"
+            ));
+        }
+    }
+    folder.write("lib.rs", &text);
+    for edition in ["2021", "2024"] {
+        for level in ["0", "2"] {
+            let level = format!("opt-level={level}");
+            let arguments = [
+                "--edition",
+                edition,
+                "--crate-type",
+                "lib",
+                "--emit",
+                "obj",
+                "-D",
+                "warnings",
+                "-C",
+                &level,
+                "-C",
+                "codegen-units=1",
+                "lib.rs",
+                "-o",
+                "lib.o",
+            ];
+            let Some(probes) = tool(&folder.0, "rustc", &arguments, "lib.o") else { return };
+            let is_straight = level != "opt-level=0";
+            compare_all(&rust::RUST, &probes, &Way { name: format!("rustc {edition} {level}"), is_straight });
+        }
+    }
+}
+
+/// Assemblers add nothing: all bytes are those of the engine.
+#[track_caller]
+fn assembled(language: &Language, probes: &Probes) {
+    for (clock, _) in written(language) {
+        for side in Side::BOTH {
+            let same = probes.code(clock, side) == engine(clock, side);
+            assert!(same, "{} {side:?}: {:02x?}", clock.name, probes.code(clock, side));
+        }
+    }
+}
+
+#[test]
+fn gnu_as_assembles_the_engines_bytes() {
+    let folder = Folder::new("gas");
+    let mut text = String::new();
+    for (clock, macros) in written(&assembly::GAS) {
+        let name = identifier(clock);
+        folder.write(&name, &macros);
+        text.push_str(&format!(".include \"{name}\"\n.include \"{name}\"\n"));
+        let counter = if clock.reads_counter() { ", counter(%rip)" } else { "" };
+        for side in Side::BOTH {
+            let (probe, end) = (probe(clock, side), end_of(side));
+            text.push_str(&format!("{probe}: cyclescope_{name}_{end} place(%rip){counter}\nret\n"));
+        }
+    }
+    folder.write("main.s", &text);
+    let arguments = ["--64", "--fatal-warnings", "main.s", "-o", "main.o"];
+    if let Some(probes) = tool(&folder.0, "as", &arguments, "main.o") {
+        assembled(&assembly::GAS, &probes);
+    }
+}
+
+#[test]
+fn nasm_assembles_the_engines_bytes() {
+    let folder = Folder::new("nasm");
+    let mut text = String::from("bits 64\nsection .text\nextern place, counter\n");
+    for (clock, macros) in written(&assembly::NASM) {
+        let name = identifier(clock);
+        folder.write(&name, &macros);
+        text.push_str(&format!("%include \"{name}\"\n%include \"{name}\"\n"));
+        let counter = if clock.reads_counter() { ", [rel counter]" } else { "" };
+        for side in Side::BOTH {
+            let (probe, end) = (probe(clock, side), end_of(side));
+            text.push_str(&format!("{probe}: cyclescope_{name}_{end} rel place{counter}\nret\n"));
+        }
+    }
+    folder.write("main.asm", &text);
+    let arguments = ["-w+all", "-Werror", "-f", "elf64", "main.asm", "-o", "main.o"];
+    if let Some(probes) = tool(&folder.0, "nasm", &arguments, "main.o") {
+        assembled(&assembly::NASM, &probes);
+    }
+}
+
+#[test]
+fn every_method_is_written_in_every_language_or_refused_with_a_reason() {
+    for clock in ALL {
+        for language in Language::ALL {
+            match source(clock, language) {
+                Ok(text) => {
+                    assert!(!text.contains('@') || language.name == "gas", "{}: {text}", clock.name);
+                    let about = [clock.about, clock.source, clock.counts.text()];
+                    assert!(about.iter().all(|part| text.contains(part)), "{}: {text}", clock.name);
+                    for (_, promise, kept) in clock.promises.each() {
+                        let line =
+                            format!("{} {promise}", if kept { "promised:    " } else { "not promised:" });
+                        assert!(text.contains(&line), "{} {}: {line}", clock.name, language.name);
+                    }
+                    assert_eq!(text.contains("ring 0 only, as"), clock.needs_ring0(), "{}", clock.name);
+                }
+                Err(error) => {
+                    assert!(clock.calls() && !language.calls, "{} {}: {error:?}", clock.name, language.name);
+                }
+            }
+        }
+    }
+}

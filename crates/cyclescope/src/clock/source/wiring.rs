@@ -1,0 +1,39 @@
+//! How one side of a method is wired into a function that a compiler builds in: where its reading leaves, and which registers
+//! the compiler has to give up.
+
+use crate::clock::method::{Clock, Side};
+use crate::clock::step::Step;
+use iced_x86::Register::{self, RAX, RBX, RCX, RDI, RDX, RSI};
+
+/// The wiring of one side.
+pub(super) struct Wiring {
+    /// The registers that the reading leaves in, its low half first.
+    pub(super) reading: [Register; 2],
+    /// Whether it is moved there, for later steps change EDX:EAX.
+    pub(super) is_moved: bool,
+    /// Whether RBX is kept in another register meanwhile. Compilers may use it for themselves, so that it is not theirs to
+    /// give up: GCC with a register of that name fixed, LLVM as the base of some frames.
+    pub(super) keeps_rbx: bool,
+    /// Whether a counter's number enters in ECX.
+    pub(super) takes_counter: bool,
+    /// The other registers that change.
+    pub(super) clobbers: Vec<Register>,
+}
+
+impl Wiring {
+    pub(super) fn new(clock: &Clock, side: Side) -> Wiring {
+        let steps = clock.side(side);
+        let store = steps.iter().position(|step| *step == Step::Store).expect("each side stores one reading");
+        let changes_reading =
+            |step: &Step| step.clobbers().iter().any(|register| [RAX, RDX].contains(register));
+        let is_moved = steps[store..].iter().any(changes_reading);
+        let reading = if is_moved { [RSI, RDI] } else { [RAX, RDX] };
+        let takes_counter = steps.contains(&Step::Rdpmc);
+        let mut clobbers = clock.clobbers_of(side);
+        let keeps_rbx = clobbers.contains(&RBX);
+        clobbers.retain(|register| *register != RBX && !reading.contains(register));
+        // RDPMC leaves ECX as it was.
+        clobbers.retain(|register| !(takes_counter && *register == RCX));
+        Wiring { reading, is_moved, keeps_rbx, takes_counter, clobbers }
+    }
+}
