@@ -67,9 +67,8 @@ pub fn identity(forms: &[WantedForm]) -> String {
     let mut number = 0;
     for wanted in forms {
         let questions = [u8::from(wanted.latency), u8::from(wanted.throughput)];
-        let constant = wanted.constant.map_or(String::new(), |constant| constant.to_string());
-        let name = full_name(wanted) + &constant;
-        let bytes = name.into_bytes().into_iter().chain(questions).chain(wanted.init.iter().copied());
+        let bytes =
+            full_name(wanted).into_bytes().into_iter().chain(questions).chain(wanted.init.iter().copied());
         number = bytes.fold(mix(number, 1), |number, byte| mix(number, u64::from(byte)));
     }
     format!("{number:016x}")

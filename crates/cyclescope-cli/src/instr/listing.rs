@@ -7,7 +7,6 @@ use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::executor::Ring;
 use cyclescope::machine::Machine;
-use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::{Skip, skip};
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::isa;
@@ -36,11 +35,11 @@ struct FormRecord {
 impl FormRecord {
     fn new(wanted: &WantedForm, machine: &Machine, ring: Ring) -> FormRecord {
         let form = wanted.form;
-        let skipped = Anatomy::of(form).and_then(|anatomy| skip(&anatomy, &machine.features, ring));
+        let skipped = wanted.anatomy().and_then(|anatomy| skip(&anatomy, &machine.features, ring));
         FormRecord {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),
-            operands: form.operands(),
+            operands: wanted.operands(),
             encoding: form.encoding(),
             isa: isa::of(wanted).join("+"),
             skip: skipped.map(Skip::code),

@@ -196,6 +196,51 @@ fn own_lists_are_measured_as_they_say() {
 }
 
 #[test]
+fn an_immediate_makes_a_row_of_its_own() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let (list, out, csv) = (path("list.csv"), path("a.jsonl"), path("a.csv"));
+    std::fs::write(&list, "instruction,operands,immediate\nrol,\"r64, imm8\",1 7\n").expect("a file");
+    let answer = said(&["--from", &list, "--quick", "--out", &out, "--csv", &csv]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let whole = std::fs::read_to_string(&out).expect("a file");
+    let rows = |text: &str| -> Vec<Value> {
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        of_kind(&lines, "instr").into_iter().cloned().collect()
+    };
+    let mut named: Vec<[String; 3]> = rows(&whole)
+        .iter()
+        .map(|row| ["operands", "immediate", "tried"].map(|name| row[name].to_string()))
+        .collect();
+    named.sort();
+    let expected =
+        ["0x1", "0x7"].map(|value| [format!("\"r64, {value}\""), format!("\"{value}\""), "[]".into()]);
+    assert_eq!(named, expected);
+    for text in ["rol r64, 0x1", "rol r64, 0x7"] {
+        assert!(answer.stdout.contains(text), "{answer:?}");
+    }
+    // The command of a row measures this row alone.
+    let words = shell_words(rows(&whole)[0]["repro"].as_str().expect("text"));
+    let words: Vec<&str> = words[2..].iter().map(String::as_str).chain(["--list"]).collect();
+    let again = lines(&words);
+    assert_eq!((again.len(), &again[0]["operands"]), (1, &rows(&whole)[0]["operands"]));
+    // Of a file with one of them the other is what is left to measure.
+    let half: Vec<&str> = whole.lines().take(2).collect();
+    std::fs::write(&out, half.join("\n") + "\n").expect("a file");
+    let resumed = said(&["--resume", &out, "--json"]);
+    assert_eq!(resumed.code, Some(0), "{resumed:?}");
+    assert!(resumed.stdout.contains("\"resumed\":1"), "{resumed:?}");
+    assert_eq!(rows(&std::fs::read_to_string(&out).expect("a file")).len(), 2);
+    // Neither is held against the other.
+    for other in [&out, &csv] {
+        let compared = self::answer(&mut cyclescope(&["compare", &out, other, "--json"]));
+        let first: Value =
+            serde_json::from_str(compared.stdout.lines().next().expect("a line")).expect("JSON");
+        assert_eq!(first["forms"]["both"], 2, "{compared:?}");
+    }
+}
+
+#[test]
 fn a_row_is_explained_by_its_programs() {
     let answer = said(&["--explain", "Add_r64_rm64 r64, r64", "--quick"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");

@@ -2,7 +2,8 @@
 //!
 //! The header names the columns, in any order and in capitals or not: `instruction` (a mnemonic, or the name in the
 //! instruction database), `operands` as tables write them, `size` (bits of the largest register operand, or of the memory operand where there is none), `isa` (CPUID
-//! features of which a form needs one; none of those with a `!` before them), `measure` (`latency`, `throughput`, or
+//! features of which a form needs one; none of those with a `!` before them), `immediate` (numbers; with each of them a form is
+//! measured as a row of its own, and with no other), `measure` (`latency`, `throughput`, or
 //! `both`, which an empty field means too), `init` (assembly). Only the first has to be there. A line that begins with
 //! `#` is a comment. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
 //! stands for all operands that the instruction can have.
@@ -16,7 +17,7 @@ use crate::study::instr::tables::reference::{self, lines::Lines};
 use csv::StringRecord;
 use std::collections::{BTreeSet, HashMap};
 
-const COLUMNS: [&str; 6] = ["instruction", "operands", "measure", "init", "size", "isa"];
+const COLUMNS: [&str; 7] = ["instruction", "operands", "measure", "init", "size", "isa", "immediate"];
 /// The operands of a line that wants every kind.
 const ANY: &str = "*";
 /// Forms that an error lists at most.
@@ -45,7 +46,8 @@ pub fn read(content: &[u8]) -> Result<Vec<WantedForm>, BadFile> {
         for wanted in found {
             if let Some(earlier) = seen.insert(full_name(&wanted), line) {
                 let message = format!("{} is in line {earlier} already", full_name(&wanted));
-                let remedy = "name each form once; a row has one init code".to_string();
+                let remedy =
+                    "name each form once, or with another immediate; a row has one init code".to_string();
                 return Err(BadFile { line: Some(line), message, remedy });
             }
             forms.push(wanted);
@@ -85,7 +87,7 @@ fn columns(headers: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], Bad
 
 /// What one line asks for; else what is wrong, and the remedy.
 fn subjects_of(
-    [instruction, operands, measure, init, size, isa]: [&str; COLUMNS.len()],
+    [instruction, operands, measure, init, size, isa, immediate]: [&str; COLUMNS.len()],
     known: &[WantedForm],
 ) -> Result<Vec<WantedForm>, (String, String)> {
     let (latency, throughput) = match measure.to_lowercase().as_str() {
@@ -108,10 +110,48 @@ fn subjects_of(
         let remedy = "leave size or isa empty, or name others";
         return Err((format!("{instruction} has no such form of this size and set"), remedy.to_string()));
     }
-    Ok(found
-        .into_iter()
-        .map(|wanted| WantedForm { latency, throughput, init: init.bytes().to_vec(), ..wanted.clone() })
-        .collect())
+    let asked = |wanted| WantedForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
+    Ok(with_immediates(instruction, &found, immediate)?.into_iter().map(asked).collect())
+}
+
+/// These with each of the immediates, of those that can have it; as they are without one.
+fn with_immediates(
+    instruction: &str,
+    forms: &[&WantedForm],
+    immediates: &str,
+) -> Result<Vec<WantedForm>, (String, String)> {
+    if immediates.is_empty() {
+        return Ok(forms.iter().map(|wanted| (*wanted).clone()).collect());
+    }
+    let mut found = Vec::new();
+    for text in immediates.split_whitespace() {
+        let Some(value) = number(text) else {
+            let remedy = "write one such as 5, -1 or 0x1b, several with blanks between them";
+            return Err((format!("`{text}` is no number of 64 bits"), remedy.to_string()));
+        };
+        let before = found.len();
+        found.extend(forms.iter().filter_map(|wanted| wanted.with_immediate(value)));
+        if found.len() == before {
+            let remedy = "leave immediate empty, or name a form whose code can hold it";
+            return Err((
+                format!("{instruction} has no such form with the immediate {text}"),
+                remedy.to_string(),
+            ));
+        }
+    }
+    Ok(found)
+}
+
+/// A number, decimal or hexadecimal; from 2⁶³ on it is that of the same bits.
+fn number(text: &str) -> Option<i64> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let digits = digits.to_lowercase();
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => digits.parse::<u64>(),
+    };
+    let value = value.ok()?;
+    if negative { 0i64.checked_sub_unsigned(value) } else { Some(value as i64) }
 }
 
 /// Those of this size in bits; all of them without a size.
@@ -230,6 +270,19 @@ mod tests {
     }
 
     #[test]
+    fn a_form_is_listed_once_for_each_immediate() {
+        let names =
+            |text: &str| -> Vec<String> { read(text.as_bytes()).unwrap().iter().map(full_name).collect() };
+        let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\nShl_rm64_imm8,\"r64, imm8\",-1\n";
+        let rows = ["imm8", "0x1", "0x20", "-0x1"].map(|immediate| format!("Shl_rm64_imm8 r64, {immediate}"));
+        assert_eq!(names(text), rows);
+        // Of all forms, those that have one.
+        let all = names("instruction,operands,immediate\nadd,*,0x1234\n");
+        assert!(all.len() > 4 && all.iter().all(|name| name.ends_with(", 0x1234")), "{all:?}");
+        assert!(!all.iter().any(|name| name.contains("imm8")), "{all:?}");
+    }
+
+    #[test]
     fn errors_name_the_line_and_what_helps() {
         let cases = [
             ("instruction,operand\n", Some(1), "did you mean `operands`"),
@@ -243,6 +296,16 @@ mod tests {
             ("instruction,size\nadd,65\n", Some(2), "one of 8, 16"),
             ("instruction,size\nadd,512\n", Some(2), "leave size"),
             ("instruction,operands,isa\nadd,*,avx512bv\n", Some(2), "avx512bw"),
+            ("instruction,operands,immediate\nshl,\"r64, imm8\",300\n", Some(2), "can hold it"),
+            ("instruction,operands,immediate\nadd,\"r64, imm8\",255\n", Some(2), "can hold it"),
+            ("instruction,operands,immediate\nadd,\"r64, r64\",1\n", Some(2), "leave immediate empty"),
+            ("instruction,operands,immediate\nint,imm8,3\n", Some(2), "leave immediate empty"),
+            ("instruction,operands,immediate\nshl,\"r64, imm8\",one\n", Some(2), "0x1b"),
+            (
+                "instruction,operands,immediate\nshl,\"r64, imm8\",1\nshl,\"r64, imm8\",2 0x1\n",
+                Some(3),
+                "once",
+            ),
             ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
             ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
             ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),

@@ -64,7 +64,7 @@ impl InstrPlan {
     /// A plan for these forms on this machine.
     pub fn new(how: How, session: Session, machine: &Machine, forms: &[WantedForm]) -> InstrPlan {
         let saved = |wanted: &WantedForm| SavedForm {
-            form: full_name(wanted),
+            form: full_name(&wanted.form.into()),
             latency: wanted.latency,
             throughput: wanted.throughput,
             init: hex(&wanted.init),

@@ -40,9 +40,9 @@ pub fn all() -> Vec<WantedForm> {
     forms::all().map(WantedForm::from).collect()
 }
 
-/// The name of a form that no other has: `Add_rm64_r64 r64, r64`.
+/// The name that no other form, and none with another immediate, has: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`.
 pub fn full_name(wanted: &WantedForm) -> String {
-    format!("{:?} {}", wanted.form.code, wanted.form.operands()).trim_end().to_string()
+    format!("{:?} {}", wanted.form.code, wanted.operands()).trim_end().to_string()
 }
 
 impl Criteria {
@@ -99,19 +99,30 @@ fn near<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
 struct Names {
     mnemonic: String,
     code: String,
-    operands: String,
+    /// Those of the form, and after them those with the immediate that is asked for.
+    operands: [String; 2],
 }
 
 impl Names {
     fn of(wanted: &WantedForm) -> Names {
         let form = wanted.form;
         let code = format!("{:?}", form.code).to_lowercase();
-        Names { mnemonic: form.mnemonic(), code, operands: form.operands().to_lowercase() }
+        let operands = [form.operands(), wanted.operands()].map(|operands| operands.to_lowercase());
+        Names { mnemonic: form.mnemonic(), code, operands }
     }
 
-    fn all(&self) -> [String; 4] {
-        let with = |name: &str| format!("{name} {}", self.operands).trim_end().to_string();
-        [self.mnemonic.clone(), with(&self.mnemonic), self.code.clone(), with(&self.code)]
+    fn all(&self) -> [String; 6] {
+        let [form, asked] = &self.operands;
+        let with = |name: &str, operands: &str| format!("{name} {operands}").trim_end().to_string();
+        let (mnemonic, code) = (&self.mnemonic, &self.code);
+        [
+            mnemonic.clone(),
+            with(mnemonic, form),
+            with(mnemonic, asked),
+            code.clone(),
+            with(code, form),
+            with(code, asked),
+        ]
     }
 }
 

@@ -333,7 +333,7 @@ impl<'a> Survey<'a> {
         Row {
             code: format!("{:?}", form.code),
             mnemonic: form.mnemonic(),
-            operands: form.operands(),
+            operands: wanted.operands(),
             encoding: form.encoding().to_string(),
             executor: self.capabilities.executor.to_string(),
             isa: isa.join("+"),

@@ -55,6 +55,26 @@ impl Constant {
     }
 }
 
+impl Constant {
+    /// Whether the code of an instruction can hold it as it is, and not only its lowest bits.
+    pub(crate) fn fits(self, instruction: &Instruction) -> bool {
+        let Constant::Immediate(value) = self else { return self.put(instruction).is_some() };
+        let holds = |kind: OpKind| match kind {
+            OpKind::Immediate8 | OpKind::Immediate8_2nd => (-0x80..0x100).contains(&value),
+            OpKind::Immediate16 => (-0x8000..0x1_0000).contains(&value),
+            OpKind::Immediate32 => (-0x8000_0000..0x1_0000_0000).contains(&value),
+            // The code has the lowest byte, whose sign fills the rest.
+            OpKind::Immediate8to16 | OpKind::Immediate8to32 | OpKind::Immediate8to64 => {
+                i8::try_from(value).is_ok()
+            }
+            OpKind::Immediate32to64 => i32::try_from(value).is_ok(),
+            _ => true,
+        };
+        (0..instruction.op_count()).all(|operand| holds(instruction.op_kind(operand)))
+            && self.put(instruction).is_some()
+    }
+}
+
 impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

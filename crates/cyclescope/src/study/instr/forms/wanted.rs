@@ -28,6 +28,29 @@ impl WantedForm {
             None => Some(anatomy),
         }
     }
+
+    /// The same with this immediate; `None` where it has none that can be chosen, or its code can't hold this one.
+    pub fn with_immediate(&self, value: i64) -> Option<WantedForm> {
+        let anatomy = Anatomy::of(self.form)?;
+        let constant = Constant::Immediate(value);
+        let chosen = matches!(anatomy.constants.first(), Some(Constant::Immediate(_)));
+        (chosen && constant.fits(&anatomy.sample))
+            .then(|| WantedForm { constant: Some(constant), ..self.clone() })
+    }
+
+    /// The operands as its row has them: those of the form, and where it is measured with one immediate and no other,
+    /// that in the place of `imm8` and the like.
+    pub fn operands(&self) -> String {
+        let operands = self.form.operands();
+        let Some(immediate) = self.constant.and_then(Constant::immediate) else { return operands };
+        let written = |operand| if is_immediate(operand) { immediate.as_str() } else { operand };
+        operands.split(", ").map(written).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether the name of an operand is that of immediates.
+fn is_immediate(operand: &str) -> bool {
+    operand.strip_prefix("imm").is_some_and(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl From<Form> for WantedForm {
