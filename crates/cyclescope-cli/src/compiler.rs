@@ -28,6 +28,13 @@ impl Compiler {
         Compiler { variable, words }
     }
 
+    /// Whether it is clang, by what it says of itself.
+    pub fn is_clang(&self) -> bool {
+        let (name, first) = self.words.split_first().expect("a compiler has a name");
+        let said = Command::new(name).args(first).arg("--version").output();
+        said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("clang"))
+    }
+
     /// Compiles a file; libraries are named behind it. An error is what the compiler said, or why it could not run.
     pub fn compile(
         &self,

@@ -42,7 +42,7 @@ impl Library {
         let (path, source, folder) = match (&args.source.c, &args.source.lib) {
             (Some(source), _) => {
                 let folder = Scratch::new(&[COMPILED, HEADER])?;
-                (compile(source, args.cflags.as_deref(), &folder, &[])?, source, Some(folder))
+                (compile(source, args.cflags.as_deref(), &folder, false)?, source, Some(folder))
             }
             (None, Some(library)) => (library.clone(), library, None),
             (None, None) => return Ok(None),
@@ -60,7 +60,7 @@ impl Library {
             let remedy = "a region is compiled twice: give a file that can be read again";
             return Err(Failure::usage(format!("{} is no file", self.source.display()), Some(remedy)));
         }
-        compile(&self.source, args.cflags.as_deref(), folder, &region::FLAGS)?;
+        compile(&self.source, args.cflags.as_deref(), folder, true)?;
         region::find(&self.path, &self.source, &self.name).map(Some)
     }
 
@@ -159,12 +159,8 @@ fn call(address: u64, text: &str) -> Snippet {
     Snippet::new(vec![0x48, 0x89, 0xdf, 0x41, 0xff, 0xd4], init, text)
 }
 
-fn compile(
-    source: &Path,
-    flags: Option<&str>,
-    folder: &Scratch,
-    further: &[&str],
-) -> Result<PathBuf, Failure> {
+/// Compiles a file, `straight` for its region.
+fn compile(source: &Path, flags: Option<&str>, folder: &Scratch, straight: bool) -> Result<PathBuf, Failure> {
     compiler::readable(source)?;
     let plus_plus =
         source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp));
@@ -174,7 +170,8 @@ fn compile(
     std::fs::write(&header, region::HEADER.concat())
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
     let header = header.to_string_lossy();
-    let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further].concat();
+    let further = if straight { region::flags(compiler.is_clang()) } else { Vec::new() };
+    let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
     let flags = compiler::flags(&first, flags)?;
     compiler.compile(source, &flags, &library, &[])?;
     Ok(library)

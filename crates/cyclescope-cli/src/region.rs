@@ -20,16 +20,17 @@ use std::path::Path;
 /// The macros, to be included before the file.
 pub const HEADER: [&str; 2] = [include_str!("region.h"), cyclescope::clock::source::GUARDS];
 /// Flags for a file with a region: a frame, whose register reaches the constants, and straight code.
-pub const FLAGS: [&str; 8] = [
+const FLAGS: [&str; 6] = [
     "-fno-omit-frame-pointer",
     "-mno-omit-leaf-frame-pointer",
     "-fno-stack-protector",
     "-fno-jump-tables",
-    "-fno-reorder-blocks",
     "-fno-asynchronous-unwind-tables",
-    "-fno-tree-loop-distribute-patterns",
     "-fcf-protection=none",
 ];
+/// More of them for GCC, and for clang, which refuses those: a loop that fills or copies memory is no call.
+const GCC: [&str; 2] = ["-fno-reorder-blocks", "-fno-tree-loop-distribute-patterns"];
+const CLANG: [&str; 1] = ["-fno-builtin"];
 
 /// Bytes of constants and variables that are copied at most.
 const MOST_DATA: u64 = 16 << 10;
@@ -37,6 +38,12 @@ const MOST_DATA: u64 = 16 << 10;
 const LINE: u64 = 64;
 /// Distance from the frame's register to the copies: the saved register and the return address.
 const ABOVE_FRAME: u64 = 16;
+
+/// The flags for a file with a region.
+pub fn flags(is_clang: bool) -> Vec<&'static str> {
+    let own: &[&str] = if is_clang { &CLANG } else { &GCC };
+    [&FLAGS, own].concat()
+}
 
 /// A compiled library as a file.
 struct Image<'a> {

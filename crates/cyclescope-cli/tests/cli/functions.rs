@@ -1,6 +1,6 @@
 //! Functions of C code and of libraries.
 
-use crate::support::{answer, cyclescope, folder, has, json, number, value};
+use crate::support::{answer, cyclescope, folder, has, has_for_part, json, number, value};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -169,6 +169,36 @@ fn a_region_is_measured_without_a_call() {
     };
     let [one, three] = [chain("x *= x;"), chain("x *= x; x *= x; x *= x;")];
     assert!((2.0..4.0).contains(&(three / one)), "{one} and {three}");
+}
+
+/// A region by each compiler that there is, C++ among them: the same chain of multiplications in each.
+#[test]
+fn a_region_is_measured_with_other_compilers() {
+    let text = "static const double half[2] = {0.5, 0.25};\n\
+                #ifdef __cplusplus\nextern \"C\"\n#endif\n\
+                void f(double *p) { double x = *p; long i = 0; CYCLESCOPE_HIDE(i);\n\
+                CYCLESCOPE_BODY(x = x * half[i] + 1.0; i ^= 1; CYCLESCOPE_KEEP(x);) *p = x; }";
+    for (variable, name, file) in [
+        ("CC", "gcc", "code.c"),
+        ("CC", "clang", "code.c"),
+        ("CXX", "g++", "code.cpp"),
+        ("CXX", "clang++", "code.cpp"),
+    ] {
+        if !has_for_part(name) {
+            continue;
+        }
+        let folder = folder();
+        let path = folder.path().join(file);
+        std::fs::write(&path, text).expect("a file");
+        let path = path.to_str().expect("text");
+        let said = answer(cyclescope(&["run", "--quick", "--json", "--c", path]).env(variable, name));
+        assert!([Some(0), Some(5)].contains(&said.code), "{name}: {said:?}");
+        let line: Value = serde_json::from_str(said.stdout.lines().last().expect("a line")).expect("JSON");
+        assert!(
+            line["empty_call"].is_null()
+                && line["snippet"].as_str().expect("text").contains("CYCLESCOPE_BODY")
+        );
+    }
 }
 
 #[test]

@@ -9,5 +9,16 @@
         else \
             __asm__ volatile("" : "+r"(x)); \
     } while (0)
+#ifdef __clang__
+/* Of several places clang takes memory, which is a store in the code that is measured. */
+#define CYCLESCOPE_KEEP(x) \
+    do { \
+        if (__builtin_classify_type(x) == 8 || sizeof(x) > 8) \
+            __asm__ volatile("" ::"x"(x)); \
+        else \
+            __asm__ volatile("" ::"r"(x)); \
+    } while (0)
+#else
 #define CYCLESCOPE_KEEP(x) __asm__ volatile("" ::"r,m,x"(x))
+#endif
 #endif
