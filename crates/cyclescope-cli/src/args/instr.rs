@@ -12,8 +12,9 @@ const WHERE: &str = "Where results go";
     after_help = "A form is an instruction with one kind of operand in each place. A filter is a glob over four names of \
     a form, `add`, `add r64, r64`, `Add_r64_rm64` (iced's Code) and `Add_r64_rm64 r64, r64`; case does not matter. A list \
     for --from is a CSV file whose first line names its columns: instruction, and optionally operands (`*` means all), size \
-    (bits of the largest register), isa (as --isa has it), immediate (numbers, each a row), measure (latency, throughput or both) and init (assembly that \
-    runs once before). --resume FILE alone resumes an interrupted survey."
+    (bits of the largest register), isa (as --isa has it), immediate (numbers, each a row), measure (latency, throughput or \
+    both) and init (assembly that runs once before); or, in the place of an instruction, sequence (assembly that is measured \
+    as one). --resume FILE alone resumes an interrupted survey."
 )]
 pub struct InstrArgs {
     /// Measure forms that a glob matches, such as `vpadd*` or `add r64, *`; several are a union

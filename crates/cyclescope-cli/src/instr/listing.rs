@@ -7,6 +7,7 @@ use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::executor::Ring;
 use cyclescope::machine::Machine;
+use cyclescope::study::instr::forms::operands::Anatomy;
 use cyclescope::study::instr::forms::skip::{Skip, skip};
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::isa;
@@ -34,13 +35,16 @@ struct FormRecord {
 
 impl FormRecord {
     fn new(wanted: &WantedForm, machine: &Machine, ring: Ring) -> FormRecord {
-        let form = wanted.form;
-        let skipped = wanted.anatomy().and_then(|anatomy| skip(&anatomy, &machine.features, ring));
+        let parts: Vec<Anatomy> = match &wanted.sequence {
+            Some(sequence) => sequence.parts().collect(),
+            None => wanted.anatomy().into_iter().collect(),
+        };
+        let skipped = parts.iter().find_map(|part| skip(part, &machine.features, ring));
         FormRecord {
-            code: format!("{:?}", form.code),
-            mnemonic: form.mnemonic(),
+            code: wanted.code(),
+            mnemonic: wanted.mnemonic(),
             operands: wanted.operands(),
-            encoding: form.encoding(),
+            encoding: wanted.encoding(),
             isa: isa::of(wanted).join("+"),
             skip: skipped.map(Skip::code),
             reason: skipped

@@ -241,6 +241,39 @@ fn an_immediate_makes_a_row_of_its_own() {
 }
 
 #[test]
+fn a_sequence_is_a_row_with_what_it_carries() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).display().to_string();
+    let (list, evidence) = (path("list.csv"), path("evidence"));
+    let text = "sequence,instruction,operands,immediate\n\"imul rax, rbx; add rax, 1\",,,\n,rol,\"r64, imm8\",7\n\
+                \"popcnt rax, rbx; add rax, 1\",,,\n";
+    std::fs::write(&list, text).expect("a file");
+    let lines = lines(&["--from", &list, "--quick", "--evidence", &evidence]);
+    let rows = of_kind(&lines, "instr");
+    let row = |code: &str| *rows.iter().find(|row| row["code"] == code).expect("the sequence");
+    let (carried, free) = (row("imul rax, rbx; add rax, 1"), row("popcnt rax, rbx; add rax, 1"));
+    assert_eq!((&carried["encoding"], &carried["operands"]), (&"sequence".into(), &"".into()));
+    assert_eq!(
+        (&carried["latency"][0]["from"], &carried["latency"][0]["to"]),
+        (&"rax".into(), &"rax".into())
+    );
+    assert!(
+        free["latency"].as_array().expect("a list").is_empty() && free["throughput"].is_object(),
+        "{free}"
+    );
+    // What waits for the repetition before takes longer than what does not.
+    let cycles = |cost: &Value| cost["value"].as_f64().expect("a number");
+    let (latency, rate) = (cycles(&carried["latency"][0]["cost"]), cycles(&carried["throughput"]["cost"]));
+    assert!(latency > rate && rate > 0.0, "{carried}");
+    let again = self::answer(&mut cyclescope(&["replay", &evidence]));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let words = shell_words(carried["repro"].as_str().expect("text"));
+    let words: Vec<&str> = words[2..].iter().map(String::as_str).chain(["--list"]).collect();
+    let listed = self::lines(&words);
+    assert_eq!((listed.len(), &listed[0]["code"]), (1, &carried["code"]));
+}
+
+#[test]
 fn a_row_is_explained_by_its_programs() {
     let answer = said(&["--explain", "Add_r64_rm64 r64, r64", "--quick"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");

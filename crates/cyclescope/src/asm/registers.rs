@@ -63,7 +63,6 @@ impl RegisterSet {
     }
 
     /// The flags in it, as `RflagsBits`.
-    #[cfg(test)]
     pub(crate) fn flags(self) -> u32 {
         (self.0 >> FLAGS) as u32
     }
@@ -92,13 +91,11 @@ impl RegisterSet {
     }
 
     /// Members of both sets.
-    #[cfg(test)]
     pub(crate) fn intersection(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & other.0)
     }
 
     /// Members of this set that the other one lacks.
-    #[cfg(test)]
     pub(crate) fn difference(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & !other.0)
     }

@@ -8,6 +8,7 @@ mod everything;
 mod planted;
 mod regimes;
 mod score;
+mod sequences;
 
 use cyclescope::asm::forms::{self, Choice, Form};
 use cyclescope::clock::Clock;

@@ -46,7 +46,14 @@ impl Isa {
     }
 }
 
-/// The CPUID features of a form, in lower case.
+/// The CPUID features of a form, or of all instructions of a sequence, in lower case.
 pub fn of(wanted: &WantedForm) -> Vec<String> {
-    wanted.form.code.cpuid_features().iter().map(|feature| features::name(*feature)).collect()
+    let mut names: Vec<String> = Vec::new();
+    for feature in wanted.codes().into_iter().flat_map(|code| code.cpuid_features()) {
+        let name = features::name(*feature);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }

@@ -4,11 +4,12 @@
 //! instruction database), `operands` as tables write them, `size` (bits of the largest register operand, or of the memory operand where there is none), `isa` (CPUID
 //! features of which a form needs one; none of those with a `!` before them), `immediate` (numbers; with each of them a form is
 //! measured as a row of its own, and with no other), `measure` (`latency`, `throughput`, or
-//! `both`, which an empty field means too), `init` (assembly). Only the first has to be there. A line that begins with
-//! `#` is a comment. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
+//! `both`, which an empty field means too), `init` (assembly). Only `instruction` or `sequence` has to be there. A line that begins with
+//! `#` is a comment. A line has an instruction or, instead, a `sequence`: assembly that is measured as one. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
 //! stands for all operands that the instruction can have.
 
-use crate::asm::{self, nearest};
+use crate::asm::{self, Listing, nearest};
+use crate::study::instr::forms::sequence::Sequence;
 use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::isa::Isa;
 use crate::study::instr::rows::table::BadFile;
@@ -17,7 +18,10 @@ use crate::study::instr::tables::reference::{self, lines::Lines};
 use csv::StringRecord;
 use std::collections::{BTreeSet, HashMap};
 
-const COLUMNS: [&str; 7] = ["instruction", "operands", "measure", "init", "size", "isa", "immediate"];
+const COLUMNS: [&str; 8] =
+    ["instruction", "operands", "measure", "init", "size", "isa", "immediate", "sequence"];
+/// Columns of which a list has one.
+const SUBJECTS: [&str; 2] = ["instruction", "sequence"];
 /// The operands of a line that wants every kind.
 const ANY: &str = "*";
 /// Forms that an error lists at most.
@@ -79,15 +83,15 @@ fn columns(headers: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], Bad
             return wrong(format!("there are two columns `{name}`"), "leave one of them".to_string());
         }
     }
-    if !names.iter().any(|name| name == COLUMNS[0]) {
-        return wrong(format!("there is no column `{}`", COLUMNS[0]), usage());
+    if !SUBJECTS.iter().any(|subject| names.iter().any(|name| name == subject)) {
+        return wrong(format!("there is no column `{}`", SUBJECTS.join("` or `")), usage());
     }
     Ok(COLUMNS.map(|column| names.iter().position(|name| name == column)))
 }
 
 /// What one line asks for; else what is wrong, and the remedy.
 fn subjects_of(
-    [instruction, operands, measure, init, size, isa, immediate]: [&str; COLUMNS.len()],
+    [instruction, operands, measure, init, size, isa, immediate, sequence]: [&str; COLUMNS.len()],
     known: &[WantedForm],
 ) -> Result<Vec<WantedForm>, (String, String)> {
     let (latency, throughput) = match measure.to_lowercase().as_str() {
@@ -99,10 +103,18 @@ fn subjects_of(
             return Err((format!("`{measure}` can't be measured"), remedy.to_string()));
         }
     };
-    let init = asm::parse(init).map_err(|error| {
-        let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
-        (format!("init, column {}: {}", error.column, error.message), format!("write Intel syntax{expected}"))
-    })?;
+    let init = assembled("init", init)?;
+    let asked = |wanted| WantedForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
+    if !sequence.is_empty() {
+        if [instruction, operands, size, isa, immediate].iter().any(|field| !field.is_empty()) {
+            let remedy = "leave instruction, operands, size, isa and immediate empty beside a sequence";
+            return Err(("it has a sequence and an instruction".to_string(), remedy.to_string()));
+        }
+        let code = assembled("sequence", sequence)?;
+        let found = Sequence::new(code.instructions())
+            .map_err(|(message, remedy)| (format!("sequence: {message}"), remedy.to_string()))?;
+        return Ok(WantedForm::of_sequence(found).into_iter().map(asked).collect());
+    }
     let operands = if operands.is_empty() && !size.is_empty() { ANY } else { operands };
     let found = forms(instruction, operands, known)?;
     let found = of_set(of_size(found, size)?, isa)?;
@@ -110,8 +122,16 @@ fn subjects_of(
         let remedy = "leave size or isa empty, or name others";
         return Err((format!("{instruction} has no such form of this size and set"), remedy.to_string()));
     }
-    let asked = |wanted| WantedForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
     Ok(with_immediates(instruction, &found, immediate)?.into_iter().map(asked).collect())
+}
+
+/// The assembly in a column.
+fn assembled(column: &str, text: &str) -> Result<Listing, (String, String)> {
+    asm::parse(text).map_err(|error| {
+        let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
+        let message = format!("{column}, column {}: {}", error.column, error.message);
+        (message, format!("write Intel syntax{expected}"))
+    })
 }
 
 /// These with each of the immediates, of those that can have it; as they are without one.
@@ -283,6 +303,19 @@ mod tests {
     }
 
     #[test]
+    fn a_line_may_have_a_sequence() {
+        let text = "sequence,measure,init,instruction\n\"popcnt RAX,rbx; add rax, 1\",latency,\"mov ebx, 3\",\n,,,nop\n";
+        let found = read(text.as_bytes()).unwrap();
+        assert_eq!(full_name(&found[0]), "popcnt rax, rbx; add rax, 1");
+        assert_eq!(
+            (found[0].throughput, found[0].init.is_empty(), found[0].encoding()),
+            (false, false, "sequence")
+        );
+        assert!(found.len() > 1 && found[1].sequence.is_none());
+        assert!(read(b"sequence\nnop\n").is_ok());
+    }
+
+    #[test]
     fn errors_name_the_line_and_what_helps() {
         let cases = [
             ("instruction,operand\n", Some(1), "did you mean `operands`"),
@@ -307,6 +340,10 @@ mod tests {
                 "once",
             ),
             ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
+            ("sequence\nmov raxx\n", Some(2), "Intel syntax"),
+            ("sequence\nnop; jmp $+2\n", Some(2), "branches"),
+            ("sequence,size\nnop,64\n", Some(2), "beside a sequence"),
+            ("sequence\nnop; nop\nNOP;nop\n", Some(3), "once"),
             ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
             ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),
             ("instruction\n,\n", Some(2), ""),

@@ -2,11 +2,13 @@
 
 use super::experiments::effort::Effort;
 use super::forms::constants::Constant;
+use super::forms::sequence::Sequence;
 use super::forms::wanted::WantedForm;
 use super::selection::{all, full_name};
 use super::session::Session;
 use super::survey::Survey;
 use super::survey_settings::{SurveySettings, SurveyTiming};
+use crate::asm::Listing;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::Machine;
@@ -47,6 +49,9 @@ struct SavedForm {
     init: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constant: Option<Constant>,
+    /// The machine code of a sequence that begins with the form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sequence: Option<String>,
 }
 
 /// How forms are measured.
@@ -65,6 +70,7 @@ impl InstrPlan {
     pub fn new(how: How, session: Session, machine: &Machine, forms: &[WantedForm]) -> InstrPlan {
         let saved = |wanted: &WantedForm| SavedForm {
             form: full_name(&wanted.form.into()),
+            sequence: wanted.sequence.as_ref().map(|sequence| hex(&sequence.bytes())),
             latency: wanted.latency,
             throughput: wanted.throughput,
             init: hex(&wanted.init),
@@ -131,8 +137,18 @@ impl InstrPlan {
             let known = known.get(&saved.form).ok_or_else(|| damaged("there is no such form"))?;
             let init = crate::asm::hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
             let SavedForm { latency, throughput, constant, .. } = *saved;
-            Ok(WantedForm { init, latency, throughput, constant, ..known.clone() })
+            let subject = match &saved.sequence {
+                Some(code) => sequence(code).ok_or_else(|| damaged("it has no sequence"))?,
+                None => known.clone(),
+            };
+            Ok(WantedForm { init, latency, throughput, constant, ..subject })
         };
         self.subjects.iter().enumerate().map(restored).collect()
     }
+}
+
+/// A sequence from its machine code in hexadecimal.
+fn sequence(code: &str) -> Option<WantedForm> {
+    let code = crate::asm::hex(code).ok()?;
+    WantedForm::of_sequence(Sequence::new(Listing::from_bytes(&code).instructions()).ok()?)
 }

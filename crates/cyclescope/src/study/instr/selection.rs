@@ -40,9 +40,10 @@ pub fn all() -> Vec<WantedForm> {
     forms::all().map(WantedForm::from).collect()
 }
 
-/// The name that no other form, and none with another immediate, has: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`.
+/// The name that no other form, and none with another immediate, has: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`;
+/// of a sequence its assembly.
 pub fn full_name(wanted: &WantedForm) -> String {
-    format!("{:?} {}", wanted.form.code, wanted.operands()).trim_end().to_string()
+    format!("{} {}", wanted.code(), wanted.operands()).trim_end().to_string()
 }
 
 impl Criteria {
@@ -105,10 +106,9 @@ struct Names {
 
 impl Names {
     fn of(wanted: &WantedForm) -> Names {
-        let form = wanted.form;
-        let code = format!("{:?}", form.code).to_lowercase();
-        let operands = [form.operands(), wanted.operands()].map(|operands| operands.to_lowercase());
-        Names { mnemonic: form.mnemonic(), code, operands }
+        let general = WantedForm { constant: None, ..wanted.clone() };
+        let operands = [general.operands(), wanted.operands()].map(|operands| operands.to_lowercase());
+        Names { mnemonic: wanted.mnemonic(), code: wanted.code().to_lowercase(), operands }
     }
 
     fn all(&self) -> [String; 6] {

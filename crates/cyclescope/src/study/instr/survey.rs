@@ -20,8 +20,10 @@ use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::study::instr::experiments::ring_0;
 use crate::study::instr::experiments::timing::Timer;
 use crate::study::instr::forms::constants::Constant;
+use crate::study::instr::forms::operands::{Anatomy, encode};
 use crate::study::instr::forms::skip::skip;
 use crate::study::instr::forms::wanted::WantedForm;
+use crate::study::instr::isa;
 use crate::study::instr::rows::analysis::Analysis;
 use crate::study::instr::rows::row::{Row, Status};
 use crate::study::instr::survey_settings::{SurveySettings, SurveyTiming};
@@ -239,7 +241,12 @@ impl<'a> Survey<'a> {
         let Some(anatomy) = wanted.anatomy() else {
             return Err(Outcome::Failed("no instance can be encoded".to_string()));
         };
-        if let Some(skip) = skip(&anatomy, self.features, self.capabilities.ring) {
+        let is_skipped = |anatomy: &Anatomy| skip(anatomy, self.features, self.capabilities.ring);
+        let skipped = match &wanted.sequence {
+            Some(sequence) => sequence.parts().find_map(|part| is_skipped(&part)),
+            None => is_skipped(&anatomy),
+        };
+        if let Some(skip) = skipped {
             return Err(Outcome::Skipped(skip.reason()));
         }
         let mut plan = FormPlan::new(anatomy, self.features, wanted);
@@ -323,21 +330,21 @@ impl<'a> Survey<'a> {
     /// A row with its key and nothing measured.
     pub(crate) fn key(&self, form: usize) -> Row {
         let wanted = &self.forms[form];
-        let (form, anatomy) = (wanted.form, wanted.anatomy());
-        let features = anatomy.as_ref().map(|anatomy| anatomy.sample.cpuid_features()).unwrap_or_default();
-        let isa: Vec<String> = features.iter().map(|feature| format!("{feature:?}").to_lowercase()).collect();
-        let bytes = anatomy
-            .as_ref()
-            .and_then(|anatomy| crate::study::instr::forms::operands::encode(&[anatomy.sample]));
+        let anatomy = wanted.anatomy();
+        let bytes = match &wanted.sequence {
+            Some(sequence) => Some(sequence.bytes()),
+            None => anatomy.as_ref().and_then(|anatomy| encode(&[anatomy.sample])),
+        };
         let constant = anatomy.as_ref().and_then(|anatomy| anatomy.constants.first().copied());
+        let own = anatomy.filter(|_| wanted.sequence.is_none());
         Row {
-            code: format!("{:?}", form.code),
-            mnemonic: form.mnemonic(),
+            code: wanted.code(),
+            mnemonic: wanted.mnemonic(),
             operands: wanted.operands(),
-            encoding: form.encoding().to_string(),
+            encoding: wanted.encoding().to_string(),
             executor: self.capabilities.executor.to_string(),
-            isa: isa.join("+"),
-            implicit: anatomy.map(|anatomy| anatomy.implicit).unwrap_or_default(),
+            isa: isa::of(wanted).join("+"),
+            implicit: own.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| hex(&bytes)).unwrap_or_default(),
             immediate: constant.and_then(Constant::immediate),
             tried: Vec::new(),

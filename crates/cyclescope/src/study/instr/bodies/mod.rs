@@ -1,4 +1,4 @@
-//! Code of one form: chains and their links, independent instances, and the values that they compute with.
+//! Code of one form or sequence: chains and their links, independent instances, and the values that they compute with.
 
 pub(crate) mod balance;
 pub(crate) mod chain;
@@ -8,6 +8,7 @@ pub mod links;
 pub(crate) mod quotients;
 pub(crate) mod registers;
 pub(crate) mod route;
+pub(crate) mod sequence;
 pub mod throughput;
 pub(crate) mod values;
 pub mod x87;

@@ -297,16 +297,17 @@ impl Body {
 }
 
 /// `mov to, from`, by the number of a general register.
-fn copy(to: u8, from: Register) -> Instruction {
+pub(super) fn copy(to: u8, from: Register) -> Instruction {
     Instruction::with2(Code::Mov_r64_rm64, Register::RAX + u32::from(to), from)
         .expect("two general registers")
 }
 
-fn nop() -> Instruction {
+pub(super) fn nop() -> Instruction {
     Instruction::with(Code::Nopd)
 }
 
-fn breakers(
+/// Adds what gives registers and flags another value before an instance, the first of a period or not.
+pub(super) fn breakers(
     breaking: Breaking,
     first: bool,
     hazards: &Hazards,

@@ -3,6 +3,7 @@
 use super::branch;
 use super::experiment::{Experiment, Meaning, Way};
 use super::program_reading::ProgramReading;
+use super::sequence;
 use super::timing::Surroundings;
 use crate::asm;
 use crate::asm::forms::Prefix;
@@ -49,6 +50,8 @@ pub struct FormPlan {
     /// What the plan was made for, to make one like it with another constant.
     features: Features,
     latency: bool,
+    /// Whether it is of a sequence, which has no settings but its own.
+    sequence: bool,
 }
 
 impl FormPlan {
@@ -64,7 +67,13 @@ impl FormPlan {
             init: wanted.init.clone(),
             features: features.clone(),
             latency: wanted.latency,
+            sequence: wanted.sequence.is_some(),
         };
+        if let Some(sequence) = &wanted.sequence {
+            let experiments = sequence::experiments(sequence, &wanted.init, wanted.latency);
+            experiments.into_iter().for_each(|experiment| plan.take(experiment));
+            return plan;
+        }
         if let Some(experiments) = branch::experiments(&plan.anatomy) {
             let asked = |one: &Experiment| wanted.latency || !matches!(one.meaning, Meaning::Latency { .. });
             experiments.into_iter().filter(asked).for_each(|experiment| plan.take(experiment));
@@ -133,6 +142,9 @@ impl FormPlan {
     }
 
     fn init(&self) -> Option<Vec<u8>> {
+        if self.sequence {
+            return Some(self.init.clone());
+        }
         let text = settings::of(self.anatomy.code()).init;
         let mut init = self.init.clone();
         init.extend(asm::parse(text).expect("settings are valid assembly").bytes());

@@ -13,4 +13,5 @@ pub mod program_reading;
 pub mod regime_reading;
 pub(crate) mod regimes;
 pub mod ring_0;
+mod sequence;
 pub(crate) mod timing;

@@ -111,13 +111,13 @@ fn default_executor() -> String {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The instruction, by its name in the instruction database (iced's `Code`).
+    /// The instruction, by its name in the instruction database (iced's `Code`); a sequence as assembly.
     pub code: String,
-    /// The mnemonic in lower case.
+    /// The mnemonic in lower case; a sequence as assembly.
     pub mnemonic: String,
-    /// The explicit operands, as published tables write them.
+    /// The explicit operands, as published tables write them; an immediate where it was asked for. None of a sequence.
     pub operands: String,
-    /// `legacy`, `vex`, `evex`, `xop` or `3dnow`.
+    /// `legacy`, `vex`, `evex`, `xop` or `3dnow`; `sequence` for several instructions.
     pub encoding: String,
     /// The name of the executor that ran the code. Rows of before there was a choice are of the default.
     #[serde(default = "default_executor")]

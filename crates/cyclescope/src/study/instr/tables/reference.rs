@@ -33,7 +33,7 @@ const COLUMNS: [&str; 10] = [
 ];
 const REQUIRED: [&str; 2] = ["mnemonic", "operands"];
 const FIGURES: [&str; 2] = ["latency_cycles", "rthroughput_cycles"];
-const ENCODINGS: [&str; 5] = ["legacy", "vex", "evex", "xop", "3dnow"];
+const ENCODINGS: [&str; 6] = ["legacy", "vex", "evex", "xop", "3dnow", "sequence"];
 
 /// What one line says.
 #[derive(Debug, Clone, PartialEq)]
