@@ -94,14 +94,20 @@ fn an_address_must_be_the_one_that_it_was() {
 #[test]
 fn a_store_elsewhere_opens_a_chain() {
     let (all, sample) = experiments(Code::Add_rm64_r64, "m64, r64");
-    let chain = latency(&all, "mem_data", "mem_data", None);
+    let chain = latency(&all, "op2", "mem_data", None);
     assert!(judge(&chain, &sample).is_ok());
     let elsewhere = changed(&chain, |period| {
         period[0].set_memory_displacement64(64);
         period[0].set_memory_displ_size(1);
     });
     assert!(refused(&elsewhere, &sample).contains("does not wait"));
-    // A second base that is no copy of the first.
+    // Other bases that are no copies of the first.
+    let alternating = |experiment: &&Experiment| match &experiment.meaning {
+        Meaning::Latency { from, .. } => from == "op2" && experiment.meaning.has_pairs(),
+        _ => false,
+    };
+    let chain = all.iter().find(alternating).expect("there is such a chain").clone();
+    assert!(judge(&chain, &sample).is_ok());
     let apart = Experiment { init: Vec::new(), ..chain };
     refused(&apart, &sample);
 }

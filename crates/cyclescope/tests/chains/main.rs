@@ -55,11 +55,12 @@ pub fn mnemonics(names: impl Iterator<Item = &'static str>) -> Vec<Mnemonic> {
 /// Other dependencies of an experiment that is what it says, or why it is not.
 pub fn judge(experiment: &Experiment, sample: &Instruction) -> Result<Others, String> {
     let Experiment { init, period, copies, meaning, .. } = experiment;
-    let reading = reader::read(init, period, sample, *copies)?;
     let meaning = match meaning {
         Meaning::Operands { of, .. } => of,
         meaning => meaning,
     };
+    let parts = if meaning.has_pairs() { 2 } else { 1 };
+    let reading = reader::read(init, period, sample, *copies, parts)?;
     match meaning {
         Meaning::Operands { .. } => Err("operands of operands".to_string()),
         Meaning::Latency { from, to, variant, links, .. } => {

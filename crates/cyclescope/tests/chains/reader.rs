@@ -99,23 +99,39 @@ fn is_idle(sample: &Instruction) -> bool {
     ports.inputs.is_empty() && ports.outputs.is_empty() && info.used_memory().is_empty()
 }
 
-/// Which instructions of a period are the instances: the first in each turn that is of the form.
-fn instances(period: &[Instruction], sample: &Instruction, copies: usize) -> Result<Vec<bool>, String> {
+/// Which instructions of a period are the instances: the first in each turn that is of the form, or all that are where a
+/// turn has an instance in `parts` parts, of which the last ends it.
+fn instances(
+    period: &[Instruction],
+    sample: &Instruction,
+    copies: usize,
+    parts: usize,
+) -> Result<Vec<Option<bool>>, String> {
     let of_form: Vec<usize> = (0..period.len()).filter(|at| alike(&period[*at], sample)).collect();
     if of_form.is_empty() || !of_form.len().is_multiple_of(copies) {
         return Err(format!("{} instructions of the form for {copies} instances", of_form.len()));
     }
-    let firsts: Vec<usize> = of_form.chunks(of_form.len() / copies).map(|turn| turn[0]).collect();
-    Ok((0..period.len()).map(|at| firsts.contains(&at)).collect())
+    let turns: Vec<&[usize]> = of_form.chunks(of_form.len() / copies).map(|turn| &turn[..parts]).collect();
+    let role = |at: usize| {
+        let turn = turns.iter().find(|turn| turn.contains(&at))?;
+        Some(turn.last() == Some(&at))
+    };
+    Ok((0..period.len()).map(role).collect())
 }
 
-/// Reads init code once, then the period at least twice.
-pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize) -> Result<Reading, String> {
+/// Reads init code once, then the period at least twice. An instance has several parts where it stores at two places.
+pub fn read(
+    init: &[u8],
+    period: &[u8],
+    sample: &Instruction,
+    copies: usize,
+    parts: usize,
+) -> Result<Reading, String> {
     let period = decode(period);
     if is_idle(sample) {
         return Ok(Reading::default());
     }
-    let is_instance = instances(&period, sample, copies)?;
+    let roles = instances(&period, sample, copies, parts)?;
     let sample = InstructionInfoFactory::new().info(sample).clone();
     let mut reader = Reader {
         factory: InstructionInfoFactory::new(),
@@ -126,14 +142,14 @@ pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize) -> 
         reading: Reading::default(),
     };
     for instruction in decode(init) {
-        reader.step(&instruction, false, &sample);
+        reader.step(&instruction, None, &sample);
     }
     reader.held.clear();
     reader.stored.clear();
     let repeats = INSTANCES.div_ceil(copies).max(2);
     for _ in 0..repeats {
-        for (instruction, is_instance) in period.iter().zip(&is_instance) {
-            reader.step(instruction, *is_instance, &sample);
+        for (instruction, role) in period.iter().zip(&roles) {
+            reader.step(instruction, *role, &sample);
         }
         reader.count_down();
     }
@@ -141,7 +157,9 @@ pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize) -> 
 }
 
 impl Reader {
-    fn step(&mut self, instruction: &Instruction, is_instance: bool, sample: &InstructionInfo) {
+    /// `role` is whether an instance ends with it, where it belongs to one.
+    fn step(&mut self, instruction: &Instruction, role: Option<bool>, sample: &InstructionInfo) {
+        let is_instance = role.is_some();
         let info = self.factory.info(instruction).clone();
         // With equal registers the database answers for the idiom, not for the form.
         let ports = Ports::of(instruction, &info, if is_instance { sample } else { &info });
@@ -212,7 +230,7 @@ impl Reader {
             .collect();
         let places: Vec<(u32, i64)> = stores.iter().filter_map(|memory| self.where_to(memory)).collect();
         self.values.step(instruction, &written, &places);
-        self.reading.instances += usize::from(is_instance);
+        self.reading.instances += usize::from(role == Some(true));
     }
 
     /// The loop's DEC, which may come after any period: it leaves the carry flag alone.
@@ -246,7 +264,7 @@ impl Reader {
     fn arrive(&mut self, inputs: &[(Port, Origins)]) {
         let at = self.reading.instances;
         for (port, origins) in inputs {
-            for origin in origins {
+            for origin in origins.iter().filter(|origin| origin.instance < at) {
                 let edge = Edge {
                     output: origin.port,
                     input: *port,

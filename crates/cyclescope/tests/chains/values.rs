@@ -164,6 +164,10 @@ impl Values {
     /// The implied address registers that the instruction moves on.
     fn moved(&self, instruction: &Instruction) -> Vec<(Register, Value)> {
         let mut moved = Vec::new();
+        let (one, other) = (instruction.op0_register(), instruction.op1_register());
+        if instruction.mnemonic() == Mnemonic::Xchg && one.is_gpr64() && other.is_gpr64() {
+            moved.extend([(one, self.of(other)), (other, self.of(one))]);
+        }
         let stack = instruction.stack_pointer_increment();
         if stack != 0 {
             moved.extend(self.of(Register::RSP).plus(stack.into()).map(|value| (Register::RSP, value)));

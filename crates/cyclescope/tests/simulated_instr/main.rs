@@ -5,6 +5,7 @@
 mod constants;
 #[path = "../chains/everything.rs"]
 mod everything;
+mod habits;
 mod planted;
 mod regimes;
 mod score;
@@ -76,18 +77,17 @@ fn survey(model: &CoreModel, seed: u64, all: &[Form]) -> Surveyed {
 }
 
 /// How well the survey of a machine agrees with what was planted.
-fn scored(seed: u64, all: &[Form]) -> Score {
-    let model = CoreModel::random(seed);
-    let Surveyed { rows, gauge } = survey(&model, seed, all);
+fn scored(model: &CoreModel, all: &[Form]) -> (Score, Vec<Row>) {
+    let Surveyed { rows, gauge } = survey(model, model.seed, all);
     let mut score = Score::default();
     for (row, plan) in &rows {
         match (row.status, plan) {
-            (Status::Measured, Some(plan)) => score.add(row, plan, &model, &gauge),
+            (Status::Measured, Some(plan)) => score.add(row, plan, model, &gauge),
             (Status::Skipped, _) => score.skipped += 1,
             _ => score.failed.push(format!("{} {}: {:?}", row.code, row.operands, row.reason)),
         }
     }
-    score
+    (score, rows.into_iter().map(|(row, _)| row).collect())
 }
 
 /// One form of `every`, another one for each seed. Branches are not among them: a simulated core knows no targets.
@@ -100,7 +100,7 @@ fn sample(seed: u64, every: usize) -> Vec<Form> {
 fn check(seed: u64, every: usize) {
     let start = Instant::now();
     let forms = sample(seed, every);
-    let score = scored(seed, &forms);
+    let (score, _) = scored(&CoreModel::random(seed), &forms);
     println!(
         "machine {seed}, {} forms in {:.1} s: {}",
         forms.len(),

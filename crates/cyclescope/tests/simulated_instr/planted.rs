@@ -76,10 +76,12 @@ pub fn cycle(model: &CoreModel, experiment: &Experiment, sample: &Instruction) -
     let Meaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
     let turn = turn.instructions();
-    let at = turn.iter().position(|instruction| instruction.code() == sample.code())?;
+    let at = turn.iter().position(|instruction| is_alike(instruction, sample))?;
     let own = through(model, &turn[at], from, to)?;
     // A turn may begin with the last link of the one before.
-    let mut rest = turn[at + 1..].iter().chain(&turn[..at]);
+    let stored_again =
+        |other: &&Instruction| sample.memory_base() != Register::None && is_alike(other, sample);
+    let mut rest = turn[at + 1..].iter().chain(&turn[..at]).filter(|other| !stored_again(other));
     let mut sum = 0;
     for (index, one) in links.iter().enumerate() {
         let word = one.name.split(' ').next()?;
@@ -102,5 +104,11 @@ pub fn cycle(model: &CoreModel, experiment: &Experiment, sample: &Instruction) -
 pub fn instance(experiment: &Experiment, sample: &Instruction) -> Option<Instruction> {
     let Meaning::Latency { turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
-    turn.instructions().iter().copied().find(|instruction| instruction.code() == sample.code())
+    turn.instructions().iter().copied().find(|instruction| is_alike(instruction, sample))
+}
+
+/// Whether an instruction is of a form: what exchanges two addresses is not of the form that does so with memory.
+fn is_alike(instruction: &Instruction, sample: &Instruction) -> bool {
+    instruction.code() == sample.code()
+        && (sample.op_count() == 0 || instruction.op0_kind() == sample.op0_kind())
 }

@@ -21,7 +21,7 @@ use crate::study::instr::experiments::ring_0;
 use crate::study::instr::experiments::timing::Timer;
 use crate::study::instr::forms::constants::Constant;
 use crate::study::instr::forms::operands::{Anatomy, encode};
-use crate::study::instr::forms::skip::skip;
+use crate::study::instr::forms::skip::{skip, undefined};
 use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::isa;
 use crate::study::instr::rows::analysis::Analysis;
@@ -286,10 +286,12 @@ impl<'a> Survey<'a> {
         match result {
             Ok(readings) => Ok(Outcome::Measured(readings)),
             Err(error) if error.is_of_the_harness() => Err(error),
-            Err(error) => Ok(match ring_0::skipped(&plan.anatomy, &error) {
-                Some(reason) => Outcome::Skipped(reason),
-                None => Outcome::Failed(error.to_string()),
-            }),
+            Err(error) => Ok(
+                match ring_0::skipped(&plan.anatomy, &error).or_else(|| undefined(&plan.anatomy, &error)) {
+                    Some(reason) => Outcome::Skipped(reason),
+                    None => Outcome::Failed(error.to_string()),
+                },
+            ),
         }
     }
 

@@ -33,6 +33,15 @@ pub(super) struct Access {
     pub(super) store: bool,
     /// Whether memory renaming may follow it.
     pub(super) renamable: bool,
+    /// Whether it stores past the caches.
+    pub(super) combined: bool,
+}
+
+/// Whether an instruction stores past the caches.
+pub(super) fn is_non_temporal(mnemonic: Mnemonic) -> bool {
+    let name = format!("{mnemonic:?}");
+    let load = name.ends_with("ntdqa");
+    !load && ["Movnt", "Vmovnt"].iter().any(|start| name.starts_with(start))
 }
 
 /// An instruction of a body.
@@ -123,6 +132,7 @@ impl Body {
         }
         if operands.loads + operands.stores > 0 {
             let general = !operands.vector;
+            let combined = is_non_temporal(instruction.mnemonic());
             for memory in forms.factory.info(instruction).used_memory() {
                 let size = memory.memory_size().size().max(1) as i64;
                 self.accesses.push(Access {
@@ -135,6 +145,7 @@ impl Body {
                     size,
                     load: reads_memory(memory.access()),
                     store: writes(memory.access()),
+                    combined,
                     renamable: general && (size == 4 || size == 8) && memory.index() == Register::None,
                 });
             }

@@ -40,6 +40,12 @@ pub struct CoreModel {
     /// From a store's data to a load through the same base register, of 4 or 8 bytes in general registers, where the
     /// machine renames memory.
     pub renamed_latency: Option<u32>,
+    /// Whether it renames memory through any base register, where a load finds its data as many stores back as before;
+    /// else through the base register of the store alone.
+    pub renames_any_base: bool,
+    /// From the first part of a cache line that is stored past the caches until the next line can be sent, where stores
+    /// to one line are combined.
+    pub combining_latency: Option<u32>,
     /// Whether RSP moves without a µop.
     pub stack_engine: bool,
     /// Whether shifts and rotations by CL read the flags that they write.
@@ -79,6 +85,8 @@ impl CoreModel {
             forward_latency: between(3, 5),
             blocked_latency: between(10, 18),
             renamed_latency: None,
+            renames_any_base: false,
+            combining_latency: None,
             stack_engine: false,
             shifts_merge_flags: false,
             eliminates_32: false,

@@ -4,7 +4,7 @@
 //! window, which empties in order. Retirement, fetch and branch prediction cost nothing.
 
 use super::address::Values;
-use super::body::{Access, Body, Forms, Operation, RESOURCES, Use};
+use super::body::{Access, Body, Forms, RESOURCES, Use};
 use super::form::Form;
 use super::kind::Kind;
 use super::model::CoreModel;
@@ -12,6 +12,9 @@ use super::ports::Schedule;
 use super::regime::Waiting;
 use super::stores::{Found, Store, Stores};
 use iced_x86::Register;
+
+/// Bytes of a cache line.
+pub(super) const LINE: i64 = 64;
 
 /// The machine while it runs. Times are in core cycles from the body's start.
 #[derive(Debug)]
@@ -24,6 +27,15 @@ pub(super) struct Pipeline {
     values: Values,
     /// How often each register was written: memory renaming knows a base register only until then.
     written: [u32; RESOURCES],
+    /// How many stores there were.
+    stored: u64,
+    /// By operation of the body, how many stores back its load found its data, and whether that was so twice.
+    found: Vec<(u64, bool)>,
+    /// Whether memory is renamed for the load that is about to be.
+    foreseen: bool,
+    /// The line that stores past the caches are combined in, and when the next one can be sent.
+    line: Option<(u64, i64)>,
+    sent: u32,
     /// When each of the last µops left the window.
     left: Vec<u32>,
     /// The next place in it.
@@ -54,6 +66,11 @@ impl Pipeline {
             waiting: Waiting::default(),
             values: Values::default(),
             written: [0; RESOURCES],
+            stored: 0,
+            found: Vec::new(),
+            foreseen: false,
+            line: None,
+            sent: 0,
             left: vec![0; model.window as usize],
             place: 0,
             cycle: 0,
@@ -79,18 +96,23 @@ impl Pipeline {
         self.ready.fill(0);
         self.left.fill(0);
         self.values = body.values.clone();
+        self.found.clear();
+        self.found.resize(body.operations.len(), (0, false));
+        (self.stored, self.line, self.sent) = (0, None, 0);
         (self.place, self.cycle, self.issued, self.retired, self.done, self.top) = (0, 0, 0, 0, 0, 0);
     }
 
     /// Runs one iteration; returns when all is done.
     pub(super) fn iterate(&mut self, body: &Body, forms: &Forms) -> u32 {
-        for operation in &body.operations {
-            self.run(operation, body, &forms.all[operation.form], &forms.model);
+        for number in 0..body.operations.len() {
+            self.run(number, body, forms);
         }
         self.done
     }
 
-    fn run(&mut self, operation: &Operation, body: &Body, form: &Form, model: &CoreModel) {
+    fn run(&mut self, number: usize, body: &Body, forms: &Forms) {
+        let operation = &body.operations[number];
+        let (form, model) = (&forms.all[operation.form], &forms.model);
         let uops = form.uops();
         let issued =
             if form.kind == Kind::Serializing { self.serialize(model) } else { self.issue(uops, model) };
@@ -104,6 +126,7 @@ impl Pipeline {
         let accesses = &body.accesses[operation.accesses.clone()];
         let mut done = issued;
         if form.operands.loads > 0 {
+            self.foresee(number, accesses);
             done = self.load(accesses, form, model, issued);
         }
         let begun = self.compute(form, issued, &mut done);
@@ -127,7 +150,7 @@ impl Pipeline {
         }
         if form.operands.stores > 0 {
             let data = self.outputs.last().copied().expect("memory is the last output of a store");
-            done = done.max(self.store(accesses, form, issued, data));
+            done = done.max(self.store(accesses, form, model.combining_latency, [issued, data]));
         }
         for change in &body.moves[operation.moves.clone()] {
             self.values.apply(*change);
@@ -216,6 +239,20 @@ impl Pipeline {
         access.renamable.then(|| (base, self.written[base.full_register() as usize]))
     }
 
+    /// Renames for this load where its data are as many stores back as the last two times.
+    fn foresee(&mut self, number: usize, accesses: &[Access]) {
+        let back = accesses.iter().find(|access| access.load).map(|access| {
+            match self.stores.find(self.values.address(&access.expression), access.size) {
+                Found::All(store) => self.stored - store.number,
+                Found::Nothing | Found::Part(_) => 0,
+            }
+        });
+        let back = back.unwrap_or(0);
+        let (known, _) = self.found[number];
+        self.found[number] = (back, back > 0 && back == known);
+        self.foreseen = self.found[number].1;
+    }
+
     /// When a load has its data, which the cache would have `cached`.
     fn arrival(&self, access: &Access, model: &CoreModel, cached: u32) -> u32 {
         let base = self.renamed(access);
@@ -223,7 +260,12 @@ impl Pipeline {
             Found::Nothing => cached,
             Found::All(store) => match model.renamed_latency {
                 // Renaming knows the data before the address.
-                Some(renamed) if base.is_some() && base == store.renamed && access.size == store.size => {
+                Some(renamed)
+                    if base.is_some()
+                        && store.renamed.is_some()
+                        && access.size == store.size
+                        && (if model.renames_any_base { self.foreseen } else { base == store.renamed }) =>
+                {
                     store.data + renamed
                 }
                 _ => cached.max(store.visible + model.forward_latency),
@@ -261,7 +303,13 @@ impl Pipeline {
     }
 
     /// Stores; returns when the last µop is done.
-    fn store(&mut self, accesses: &[Access], form: &Form, issued: u32, data: u32) -> u32 {
+    fn store(
+        &mut self,
+        accesses: &[Access],
+        form: &Form,
+        combining: Option<u32>,
+        [issued, data]: [u32; 2],
+    ) -> u32 {
         let work = *form.memory.last().expect("a store has a µop");
         let stores = form.operands.stores;
         let each = (form.memory.len() - form.operands.loads).max(stores) / stores;
@@ -274,8 +322,19 @@ impl Pipeline {
                 last = last.max(1 + self.schedule.take(work, data.max(address)));
             }
             let [from_data, from_address] = form.store.map(u32::from);
+            let place = self.values.address(&access.expression);
+            if let Some(cycles) = combining.filter(|_| access.combined) {
+                let line = Some((place.symbol, place.offset.div_euclid(LINE)));
+                if line != self.line {
+                    self.line = line;
+                    self.sent = self.sent.max(start) + cycles;
+                }
+                last = last.max(self.sent);
+            }
+            self.stored += 1;
             self.stores.push(Store {
-                address: self.values.address(&access.expression),
+                address: place,
+                number: self.stored - 1,
                 size: access.size,
                 renamed: self.renamed(access),
                 data,

@@ -12,6 +12,8 @@ pub(super) struct Store {
     pub(super) size: i64,
     /// Its base register and how often that was written before, where memory renaming may follow it.
     pub(super) renamed: Option<(Register, u32)>,
+    /// How many stores there were before.
+    pub(super) number: u64,
     /// When its data were there.
     pub(super) data: u32,
     /// When they can be forwarded.

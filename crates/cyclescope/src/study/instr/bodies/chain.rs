@@ -50,8 +50,10 @@ pub enum Registers {
     /// All are distinct.
     #[default]
     Distinct,
-    /// Memory is reached by two base registers in turn, so that no core can take the store's register for the load.
-    TwoBases,
+    /// Each value is stored at two places, and what loads it does so from the one in one iteration of the loop and from
+    /// the other in the next: a core that takes a store's register for a load, by the base register or by how many
+    /// stores lie between, finds neither the same each time. Bodies hold an odd number of periods.
+    Alternating,
     /// Distinct, and flags that an instance may keep are not renewed before it: what renews them takes room that the
     /// chain may need.
     FlagsKept,
@@ -82,7 +84,8 @@ struct Builder<'a> {
     zero: Option<u8>,
     /// A vector register that holds zero.
     zero_vector: Option<u8>,
-    second_base: Option<u8>,
+    /// Two bases that change places at each period.
+    alternating: Option<[u8; 2]>,
     /// What stands beside, with its destination and its source.
     fillers: Option<(Fillers, u8, u8)>,
     registers: Registers,
@@ -127,8 +130,11 @@ impl Chain {
             true => Some(allocator.rotation(Bank::Vector, 1)?[0]),
             false => None,
         };
-        let second_base = match registers {
-            Registers::TwoBases => Some(allocator.constant(Bank::General)?),
+        let alternating = match registers {
+            Registers::Alternating if can_alternate(anatomy, from.place, to.place) => {
+                Some([allocator.constant(Bank::General)?, allocator.constant(Bank::General)?])
+            }
+            Registers::Alternating => return None,
             _ => None,
         };
         let mut between: Vec<u8> = Vec::new();
@@ -156,7 +162,7 @@ impl Chain {
             constant,
             zero,
             zero_vector,
-            second_base,
+            alternating,
             fillers,
             registers,
         };
@@ -188,6 +194,23 @@ fn restored(
     Some(restored)
 }
 
+/// Whether two instances can store what depends on one value, each by itself, where a chain ends in memory; and whether
+/// addresses have a base to choose. What is stored by an instance and read by the next one has no link in between.
+fn can_alternate(anatomy: &Anatomy, from: Place, to: Place) -> bool {
+    let own = |register: Register| matches!(from, Place::Fixed(other) if other.full_register() == register.full_register());
+    // What stands before each instance renews flags and registers without choice but for the chain's own.
+    let passed = |port: &Port| match port.place {
+        Place::Slot(_) => anatomy.reads(port.place) && !gather::is_mask(anatomy, port.place),
+        Place::Fixed(register) => own(register),
+        Place::Flags(_) => matches!(from, Place::Flags(_)),
+        Place::Memory => false,
+    };
+    let has_base = anatomy.slots().contains(&Slot::Base);
+    has_base
+        && [from, to] != [Place::Memory; 2]
+        && (to != Place::Memory || !anatomy.outputs.iter().any(passed))
+}
+
 fn general(number: u8) -> Register {
     Register::RAX + u32::from(number)
 }
@@ -214,9 +237,6 @@ impl Builder<'_> {
         // The value has to be back where it began when the period ends, and so has all that rotates.
         let mut turns: Vec<usize> = slots.rotating.iter().map(|(_, pool)| pool.len()).collect();
         turns.extend([slots.own.len().max(1), if spread { ADDRESSES } else { 1 }]);
-        // Where links store or load, they do so by the other base, and all instances by one.
-        let alternate = self.second_base.filter(|_| self.links.is_empty());
-        turns.push(if alternate.is_some() { 2 } else { 1 });
         let copies = turns.into_iter().fold(1, least_common_multiple);
         let (mut period, mut turn) = (Vec::new(), 0);
         for copy in 0..copies {
@@ -225,9 +245,10 @@ impl Builder<'_> {
                 assignment.displacement = ASIDE;
             }
             if spread {
-                assignment.displacement += STRIDE * (copy % ADDRESSES) as i32;
+                let places = if self.alternating.is_some() { 2 } else { 1 };
+                assignment.displacement += places * STRIDE * (copy % ADDRESSES) as i32;
             }
-            if let Some(base) = alternate.filter(|_| copy % 2 == 1) {
+            if let Some([base, _]) = self.alternating.filter(|_| self.from.place == Place::Memory) {
                 assignment = assignment.with(Slot::Base, base);
             }
             self.turn(&assignment, &mut period)?;
@@ -238,6 +259,11 @@ impl Builder<'_> {
         // The loop's counter changes all flags but the carry: the value goes round its end in a register.
         if self.links.last() == Some(&links::COMPARE) {
             period.rotate_right(1);
+        }
+        if let Some([one, other]) = self.alternating {
+            let change = Instruction::with2(Code::Xchg_rm64_r64, general(one), general(other)).ok()?;
+            period.insert(0, change);
+            turn += 1;
         }
         let init = self.init(&slots)?;
         Some(Chain { links: self.links.to_vec(), period, copies, init, turn })
@@ -316,8 +342,10 @@ impl Builder<'_> {
             );
         }
         init.extend(gather::init(self.anatomy, &slots.fixed));
-        if let Some(second) = self.second_base {
-            init.extend(computed_copy(general(second), base));
+        if let Some([one, other]) = self.alternating {
+            init.extend(computed_copy(general(one), base));
+            let next = MemoryOperand::with_base_displ(base, STRIDE.into());
+            init.push(Instruction::with2(Code::Lea_r64_m, general(other), next).ok()?);
         }
         if let Some(operand) = settings::of(self.anatomy.code()).pointer {
             init.push(copy(general(slots.fixed.get(Slot::Operand(operand - 1))?), base)?);
@@ -329,8 +357,23 @@ impl Builder<'_> {
         Some(init)
     }
 
-    /// One instance, what breaks its other dependencies before it, and the links after it.
+    /// One instance and the links after it; two where both must store.
     fn turn(&self, assignment: &Assignment, into: &mut Vec<Instruction>) -> Option<()> {
+        self.instance(assignment, into)?;
+        if self.alternating.is_some() && self.to.place == Place::Memory {
+            let mut second = *assignment;
+            second.displacement += STRIDE;
+            self.instance(&second, into)?;
+        }
+        if let Some((fillers, destination, source)) = self.fillers {
+            let filler = fillers.link.instruction(destination, source, self.constant, LinkAddress::default());
+            into.extend(std::iter::repeat_n(filler, fillers.count));
+        }
+        self.links_after(assignment, into)
+    }
+
+    /// One instance, and what breaks its other dependencies before it.
+    fn instance(&self, assignment: &Assignment, into: &mut Vec<Instruction>) -> Option<()> {
         let anatomy = self.anatomy;
         let own = |register: Register| matches!(self.from.place, Place::Fixed(other) if other.full_register() == register);
         for (register, constant) in self.restored.iter().filter(|(register, _)| !own(*register)) {
@@ -348,20 +391,15 @@ impl Builder<'_> {
         into.extend(gather::restore(anatomy, assignment));
         into.push(anatomy.instance(assignment)?);
         into.extend(after);
-        if let Some((fillers, destination, source)) = self.fillers {
-            let filler = fillers.link.instruction(destination, source, self.constant, LinkAddress::default());
-            into.extend(std::iter::repeat_n(filler, fillers.count));
-        }
-        self.links_after(assignment, into)
+        Some(())
     }
 
     fn links_after(&self, assignment: &Assignment, into: &mut Vec<Instruction>) -> Option<()> {
-        let base = assignment.get(Slot::Base).unwrap_or(self.allocator.base());
         // Where the value is stored for the next instance, or loaded from what this one stored.
-        let base = match self.second_base {
-            Some(second) if base == second => self.allocator.base(),
-            Some(second) => second,
-            None => base,
+        let base = match self.alternating {
+            Some([one, _]) if self.from.place != Place::Memory => one,
+            Some(_) => self.allocator.base(),
+            None => assignment.get(Slot::Base).unwrap_or(self.allocator.base()),
         };
         let address = LinkAddress { base, displacement: assignment.displacement };
         let mut source = number(self.to.place, assignment)?;
@@ -397,6 +435,10 @@ impl Builder<'_> {
                     continue;
                 }
                 _ => into.push(link.instruction(destination, source, constant, address)),
+            }
+            if self.alternating.is_some() && link.to == Bank::Memory {
+                let second = LinkAddress { displacement: address.displacement + STRIDE, ..address };
+                into.push(link.instruction(destination, source, constant, second));
             }
             source = destination;
         }

@@ -34,23 +34,31 @@ pub(crate) enum Addresses {
     Adjacent(usize),
     /// In this many cache lines.
     Lines(usize),
+    /// All of this many cache lines, part by part, each part once.
+    Walk(usize),
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 impl Addresses {
-    fn count(self) -> usize {
+    /// How many there are for operands of `bytes` bytes.
+    fn count(self, bytes: usize) -> usize {
         match self {
             Addresses::One => 1,
+            Addresses::Walk(lines) => lines * (LINE / bytes.clamp(1, LINE)),
             Addresses::Adjacent(count) | Addresses::Lines(count) => count,
         }
     }
 
     /// The displacement of an instance whose operand has `bytes` bytes.
     fn displacement(self, copy: usize, bytes: usize) -> i32 {
-        let at = copy % self.count();
+        let at = copy % self.count(bytes);
         match self {
             Addresses::One => 0,
             Addresses::Adjacent(_) => (at * bytes.next_power_of_two().clamp(8, 64)) as i32,
-            Addresses::Lines(_) => (at * 64) as i32,
+            Addresses::Lines(_) => (at * LINE) as i32,
+            Addresses::Walk(_) => (at * bytes) as i32,
         }
     }
 
@@ -59,6 +67,7 @@ impl Addresses {
             Addresses::One => "one address".to_string(),
             Addresses::Adjacent(count) => format!("{count} adjacent addresses"),
             Addresses::Lines(count) => format!("{count} cache lines"),
+            Addresses::Walk(lines) => format!("{lines} cache lines written whole, {LINE} bytes each"),
         }
     }
 }
@@ -242,7 +251,9 @@ impl Body {
             true => recipe.addresses,
             false => Addresses::One,
         };
-        let least = if on_memory && both { addresses.count().max(LINES) } else { addresses.count() };
+        let bytes = anatomy.memory_bytes;
+        let least =
+            if on_memory && both { addresses.count(bytes).max(LINES) } else { addresses.count(bytes) };
         let mut copies = least.next_multiple_of(destinations);
         // What POP reads must be where it was put.
         if hazards.any() && !hazards.registers.contains(&Register::RSP) {
@@ -261,7 +272,7 @@ impl Body {
             for (slot, pool) in &rotations {
                 assignment = assignment.with(*slot, pool[copy % pool.len()]);
             }
-            assignment.displacement = addresses.displacement(copy, anatomy.memory_bytes);
+            assignment.displacement = addresses.displacement(copy, bytes);
             let (mut before, mut after) = balance(&anatomy.sample);
             if top && recipe.breaking == Breaking::Copy && before.is_empty() && after.is_empty() {
                 before.push(Instruction::with1(Code::Fld_sti, Register::ST1 + (copy % 4) as u32).ok()?);

@@ -3,10 +3,13 @@
 use crate::program::World;
 use crate::study::instr::bodies::chain::Registers;
 use crate::study::instr::bodies::links::Link;
-use crate::study::instr::forms::operands::Port;
+use crate::study::instr::forms::operands::{Place, Port};
 
 /// A chain is no slower than what its instances would take anyhow, within this share.
 pub(crate) const BOUND_SHARE: f64 = 0.03;
+
+/// An input, an output, and the registers of a chain between them.
+pub type Ports = (Port, Port, Registers);
 
 /// What the time of a program means.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +34,7 @@ pub enum Meaning {
         /// What is subtracted.
         links: Vec<Link>,
         /// Between which ports and with which registers, where the chain can be measured in other ways.
-        ports: Option<Box<(Port, Port, Registers)>>,
+        ports: Option<Box<Ports>>,
         /// One turn of the chain.
         turn: Vec<u8>,
     },
@@ -74,6 +77,18 @@ impl Meaning {
             ) => (from, to, variant, links) == (other_from, other_to, other_variant, others),
             _ => self == other,
         }
+    }
+
+    /// Whether it is a chain through memory that stores each value at two places.
+    pub fn alternates(&self) -> bool {
+        matches!(self, Meaning::Latency { ports: Some(ports), .. } if ports.2 == Registers::Alternating)
+    }
+
+    /// Whether each turn of such a chain has two instances, one for each place.
+    pub fn has_pairs(&self) -> bool {
+        let in_memory =
+            matches!(self, Meaning::Latency { ports: Some(ports), .. } if ports.1.place == Place::Memory);
+        in_memory && self.alternates()
     }
 
     /// Whether a form's headlines do without it.

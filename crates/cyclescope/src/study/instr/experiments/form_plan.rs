@@ -22,7 +22,7 @@ use crate::study::instr::bodies::x87;
 use crate::study::instr::forms::constants::Constant;
 use crate::study::instr::forms::gather;
 use crate::study::instr::forms::operands::{Anatomy, Bank, Place, Port, Slot, encode};
-use crate::study::instr::forms::settings;
+use crate::study::instr::forms::settings::{self, is_non_temporal};
 use crate::study::instr::forms::wanted::WantedForm;
 use iced_x86::{EncodingKind, Instruction};
 
@@ -31,6 +31,8 @@ const CHAIN_COPIES: usize = 96;
 /// Bytes of a body that has to be decoded each time: first-level code caches hold 32 KiB or more, and buffers of decoded
 /// instructions fewer of four or five bytes each (Golden Cove 4096, Zen 4 6912).
 const DECODED_BYTES: usize = 28 << 10;
+/// Cache lines that are written whole one after another, more than any core has buffers for.
+const LINES_WALKED: usize = 256;
 /// Stands beside chains.
 const FILLER: Link = links::FROM_VECTOR_VEX;
 
@@ -156,6 +158,9 @@ impl FormPlan {
 
     fn throughput(&mut self) {
         let anatomy = self.anatomy.clone();
+        if is_non_temporal(&anatomy) {
+            return self.combined();
+        }
         let hazards = Hazards::of(&anatomy);
         let kept = settings::of(anatomy.code()).kept;
         let mut recipes: Vec<Recipe> = RECIPES.to_vec();
@@ -182,8 +187,25 @@ impl FormPlan {
         }
     }
 
+    /// Stores that go past the caches: over lines that are written whole, and all in one line beside it.
+    fn combined(&mut self) {
+        let anatomy = self.anatomy.clone();
+        for (addresses, variant) in
+            [(Addresses::Walk(LINES_WALKED), None), (Addresses::One, Some("one line"))]
+        {
+            let recipe = Recipe { addresses, ..RECIPES[1] };
+            let Some(body) = Body::new(&anatomy, recipe) else { continue };
+            let instances = (recipe.copies / body.copies).max(1) * body.copies;
+            let variant = variant.map(str::to_string);
+            let meaning =
+                Meaning::Throughput { recipe: body.text(instances, true), burdened: false, variant };
+            self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
+        }
+    }
+
     fn latency(&mut self, features: &Features) {
         let anatomy = self.anatomy.clone();
+        let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
         for from in &anatomy.inputs {
             for to in &anatomy.outputs {
                 if gather::is_mask(&anatomy, from.place) || gather::is_mask(&anatomy, to.place) {
@@ -191,15 +213,13 @@ impl FormPlan {
                 }
                 let through_memory = from.place == Place::Memory || to.place == Place::Memory;
                 for links in routes(&anatomy, from.place, to.place) {
-                    if links.iter().any(|link| !features.missing(link.features()).is_empty()) {
+                    if !has(&links) {
                         continue;
                     }
                     let own = from.variant.map(str::to_string);
-                    if through_memory {
-                        self.chain(from, to, &links, Registers::Distinct, Some("renamed".to_string()));
-                        self.chain(from, to, &links, Registers::TwoBases, own.clone());
-                    } else {
-                        self.chain(from, to, &links, Registers::Distinct, own.clone());
+                    self.chain(from, to, &links, Registers::Distinct, own.clone());
+                    if through_memory && !links.is_empty() {
+                        self.chain(from, to, &links, Registers::Alternating, own.clone());
                     }
                     if anatomy.keeps_flags() && !through_memory {
                         self.chain(from, to, &links, Registers::FlagsKept, own);
@@ -228,7 +248,10 @@ impl FormPlan {
             ports: Some(Box::new((from.clone(), to.clone(), registers))),
             turn,
         };
-        let body = CHAIN_COPIES / (1 + chain.links.len() / 3);
+        let mut body = CHAIN_COPIES / (1 + chain.links.len() / 3);
+        if registers == Registers::Alternating {
+            body = chain.copies * ((body / chain.copies).max(1) | 1);
+        }
         self.add(meaning, &chain.period, chain.copies, body, &chain.init);
     }
 
@@ -244,6 +267,10 @@ impl FormPlan {
     /// The first throughput program, with as much code as fits the first-level code cache but no buffer of decoded
     /// instructions.
     pub(crate) fn decoders(&self) -> Option<Experiment> {
+        // A jump finds its target in a register: in each period that of the first.
+        if self.anatomy.sample.is_jmp_near_indirect() {
+            return None;
+        }
         let is_rate = |experiment: &&Experiment| matches!(experiment.meaning, Meaning::Throughput { .. });
         let first = self.experiments.iter().find(is_rate)?;
         let repeats = DECODED_BYTES / first.period.len();
@@ -276,7 +303,7 @@ impl FormPlan {
         let (from, to, registers) = &**ports;
         let (links, fillers) = match way {
             // Links need registers of their own.
-            Way::Longer(_) if *registers == Registers::Same => return None,
+            Way::Longer(_) if matches!(*registers, Registers::Same | Registers::Alternating) => return None,
             Way::Longer(more) => (padded(&self.anatomy, from.place, to.place, links, more)?, None),
             Way::Beside(count) => {
                 let banks = [self.anatomy.bank(from.place), self.anatomy.bank(to.place)];

@@ -1,7 +1,9 @@
 //! Forms that are not tried, by a closed list of reasons.
 
-use super::operands::Anatomy;
+use super::operands::{Anatomy, encode};
 use super::privileged;
+use crate::asm::Listing;
+use crate::error::RunError;
 use crate::executor::Ring;
 use crate::executor::kernel::refused::Reason;
 use crate::machine::features::Features;
@@ -65,6 +67,23 @@ impl Skip {
 pub(in crate::study::instr) fn reason_with(code: &str, text: &str) -> String {
     format!("{code}: {text}")
 }
+
+/// Why a form was skipped after all: it is undefined here, although CPUID has the features that it needs.
+pub(crate) fn undefined(anatomy: &Anatomy, error: &RunError) -> Option<String> {
+    let instruction = match error {
+        RunError::Fault { signal, instruction, .. } if *signal == "SIGILL" => instruction.as_deref()?,
+        RunError::Exception { vector: UNDEFINED, instruction, .. } => instruction.as_deref()?,
+        _ => return None,
+    };
+    let text = Listing::from_bytes(&encode(&[anatomy.sample])?).text();
+    let mnemonic = text.split_whitespace().next()?;
+    let own = instruction.starts_with(mnemonic) && instruction.ends_with("in the snippet");
+    let what = "raises #UD on this processor, although CPUID has what it needs";
+    own.then(|| reason_with(Skip::Unsupported.code(), what))
+}
+
+/// The vector of an undefined instruction.
+const UNDEFINED: u8 = 6;
 
 /// Instructions that are skipped for what they do, by mnemonic.
 const BY_MNEMONIC: &[(Skip, &[Mnemonic])] = &[
@@ -164,8 +183,9 @@ fn in_any_mode(sample: &Instruction) -> Option<Skip> {
     if info.op_kinds().contains(&OpCodeOperandKind::mem_offs) {
         return Some(Skip::AbsoluteAddress);
     }
-    // A stack segment that is not the system's own.
-    if matches!(info.code(), Code::Lss_r16_m1616 | Code::Lss_r32_m1632 | Code::Lss_r64_m1664) {
+    // A stack segment that is not the system's own, or memory below 4 GiB.
+    use Code::{Clzerod, Clzerow, Lss_r16_m1616, Lss_r32_m1632, Lss_r64_m1664};
+    if matches!(info.code(), Lss_r16_m1616 | Lss_r32_m1632 | Lss_r64_m1664 | Clzerow | Clzerod) {
         return Some(Skip::NeedsState);
     }
     let tiles = (0..sample.op_count()).any(|operand| sample.op_register(operand).is_tmm());

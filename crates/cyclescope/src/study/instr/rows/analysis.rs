@@ -1,12 +1,13 @@
 //! From times to a row: what the experiments of a form say together.
 
+use super::memory;
 use super::regimes::regimes;
 use super::row::{Bound, Latency, Regimes, Row, Status, Throughput, Variant};
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
 use crate::statistics::Interval;
-use crate::study::instr::bodies::links;
+use crate::study::instr::bodies::links::{self, Link};
 use crate::study::instr::bodies::values;
 use crate::study::instr::experiments::experiment::{BOUND_SHARE, Meaning, Way};
 use crate::study::instr::experiments::form_plan::FormPlan;
@@ -23,7 +24,7 @@ const SAME_CYCLES: f64 = 0.05;
 const OPEN: f64 = 0.5;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
-/// The passes agree within this many core cycles, or this share.
+/// The passes agree within this many core cycles, or this share of what was timed.
 const PASS_CYCLES: f64 = 0.02;
 const PASS_SHARE: f64 = 0.01;
 /// Denominators of fractions that are named.
@@ -97,16 +98,23 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether two passes say the same; the caveat if not.
-    fn disagreement(&self, mut costs: Vec<f64>, what: &str) -> Option<Caveat> {
+    /// Whether two passes say the same; the caveat if not. What was timed took `links` more, whose error is in the
+    /// difference too.
+    fn disagreement(&self, mut costs: Vec<f64>, links: f64, what: &str) -> Option<Caveat> {
         let said: Vec<String> = costs.iter().map(|cost| format!("{cost:.3}")).collect();
         costs.sort_by(f64::total_cmp);
-        let near = |pair: &[f64]| pair[1] - pair[0] <= PASS_CYCLES.max(PASS_SHARE * pair[1]);
+        let near = |pair: &[f64]| pair[1] - pair[0] <= PASS_CYCLES.max(PASS_SHARE * (pair[1] + links));
         if costs.len() < 2 || costs.windows(2).any(near) {
             return None;
         }
         let text = format!("{what}: {} core cycles in passes one after another", said.join(", "));
         Some(Caveat { code: Code::NotRepeatable, text })
+    }
+
+    /// What the links of a chain cost together.
+    fn links(&self, meaning: &Meaning) -> f64 {
+        let Meaning::Latency { links, .. } = meaning else { return 0.0 };
+        self.gauge.sum(links).map_or(0.0, |cost| cost.cycles)
     }
 
     pub(super) fn throughput(&self, passes: &[Vec<ProgramReading>], row: &mut Row) -> Option<Throughput> {
@@ -129,7 +137,7 @@ impl Analysis<'_> {
         };
         let of = |pass: &Vec<ProgramReading>| Some(self.of(index, &pass.get(index)?.cycles)?.cost.value);
         let costs = passes.iter().filter_map(of).collect();
-        row.caveats.extend(self.disagreement(costs, "reciprocal throughput"));
+        row.caveats.extend(self.disagreement(costs, 0.0, "reciprocal throughput"));
         if *burdened {
             let text = "throughput: instructions that each instance needs beside it count too";
             row.caveats.push(Caveat { code: Code::UpperBound, text: text.to_string() });
@@ -180,10 +188,14 @@ impl Analysis<'_> {
 
     pub(super) fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
         let mut found: Vec<(Latency, bool, usize)> = Vec::new();
+        let worse = self.worse_through_memory(passes);
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Some((mut latency, certain, raw)) = self.latency(passes, index, &experiment.meaning) else {
                 continue;
             };
+            if worse.contains(&index) {
+                continue;
+            }
             self.judge(&mut latency, raw, rate, row);
             let same = |other: &Latency| {
                 other.from == latency.from && other.to == latency.to && other.variant == latency.variant
@@ -206,9 +218,14 @@ impl Analysis<'_> {
         for (latency, _, index) in &found {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
-            let of = |pass| Some(cycles(&self.latency(std::slice::from_ref(pass), *index, meaning)?.0));
+            // A chain whose memory was renamed in one pass says nothing of what it takes where it is not.
+            let of = |pass| {
+                let (one, ..) = self.latency(std::slice::from_ref(pass), *index, meaning)?;
+                (one.variant == latency.variant).then(|| cycles(&one))
+            };
             let costs = passes.iter().filter_map(of).collect();
-            row.caveats.extend(self.disagreement(costs, &what));
+            let links = self.links(meaning);
+            row.caveats.extend(self.disagreement(costs, links, &what));
         }
         row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
             // Where the chain was quicker in another way, its own two figures are none of the latency's.
@@ -219,6 +236,13 @@ impl Analysis<'_> {
             latency.regimes = self.regimes(passes, index).filter(same);
             latency
         }));
+        memory::fall_back(row);
+        // Equal registers break a dependency only where there is one between different ones.
+        let waits =
+            |one: &Latency| one.variant.is_none() && one.from.starts_with("op") && cycles(one) >= LEAST;
+        if !row.latency.iter().any(waits) {
+            row.tags.retain(|tag| tag != "dependency_breaking");
+        }
         headlines(&mut row.latency);
     }
 
@@ -230,7 +254,8 @@ impl Analysis<'_> {
         meaning: &Meaning,
     ) -> Option<(Latency, bool, f64)> {
         let estimate = self.estimate(passes, index);
-        let plain = estimate.and_then(|estimate| self.chained(meaning, estimate.cost));
+        let renamed = self.least_through_memory(passes, meaning);
+        let plain = estimate.and_then(|estimate| self.chained(meaning, estimate.cost, renamed));
         let mut ways: Vec<Way> = Vec::new();
         for reading in passes.iter().filter_map(|pass| pass.get(index)) {
             let new: Vec<Way> = reading.again.iter().map(|(way, _)| *way).collect();
@@ -238,7 +263,7 @@ impl Analysis<'_> {
         }
         let again = ways.into_iter().filter_map(|way| {
             let cost = usual(&again(passes, index, way), self.confidence)?.cost;
-            let (latency, certain, raw) = self.chained(&self.plan.again(index, way)?.meaning, cost)?;
+            let (latency, certain, raw) = self.chained(&self.plan.again(index, way)?.meaning, cost, None)?;
             // So long a chain is not bound by the rate of its instances.
             let raw = if matches!(way, Way::Longer(_)) { f64::INFINITY } else { raw };
             Some((latency, certain, raw))
@@ -266,34 +291,56 @@ impl Analysis<'_> {
         regimes(&readings, less, self.confidence)
     }
 
-    /// The latency by a chain that takes `raw`, whether its links are certain, and the whole chain's cost.
-    fn chained(&self, meaning: &Meaning, raw: Interval) -> Option<(Latency, bool, f64)> {
+    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance. `renamed` is what
+    /// a chain through memory takes at least beside its other links, if memory is not renamed.
+    fn chained(
+        &self,
+        meaning: &Meaning,
+        raw: Interval,
+        renamed: Option<f64>,
+    ) -> Option<(Latency, bool, f64)> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
+        let apart: Vec<Link> = links.iter().filter(|link| !memory::is_access(link)).copied().collect();
+        let beside = self.gauge.sum(&apart)?;
         let Cost { cycles, certain } = self.gauge.sum(links)?;
-        // What is faster than its own links within one class is not closed: a store that a core takes for a move does
-        // not wait for its address.
-        let within = links.iter().filter_map(|link| self.gauge.sum(&[*link])).filter(|cost| cost.certain);
-        if !certain && raw.value - within.map(|cost| cost.cycles).sum::<f64>() < -OPEN {
+        // What is faster than its own links is not closed: a store that a core takes for a move does not wait for its
+        // address. Of links through memory nothing may remain, of others from one class to another a cycle.
+        let least = |link: &Link| match self.gauge.sum(&[*link]) {
+            Some(cost) if cost.certain => cost.cycles,
+            _ => 1.0,
+        };
+        let closed = if renamed.is_some() { apart.iter().map(least).sum::<f64>() } else { cycles };
+        if raw.value < closed - OPEN {
             return None;
         }
-        let less = |value: f64| value - cycles;
-        let cost = Interval { value: less(raw.value), low: less(raw.low), high: less(raw.high) };
+        let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
+        // Where the convention gives a link more than there is, only the whole is known.
+        let whole = is_renamed || renamed.is_some() && raw.high < cycles;
+        let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
+        let cost = memory::possible(raw, cycles);
         let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
-        let subtracted = match links.is_empty() {
+        let subtracted = match taken.is_empty() {
             true => String::new(),
-            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::names(links)),
+            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::names(&taken)),
         };
         let latency = Latency {
             from: from.clone(),
             to: to.clone(),
             cost: Quantity::new(cost, Unit::CoreCycles),
-            bound: if certain { Bound::Exact } else { Bound::Sum },
-            variant: variant.clone(),
+            bound: match certain {
+                true => Bound::Exact,
+                false if whole && !is_renamed => Bound::Upper,
+                // The load waits for the same address, which may take longer than the store.
+                false if !meaning.alternates() && memory::is_from_address(meaning) => Bound::Upper,
+                false => Bound::Sum,
+            },
+            variant: if is_renamed { Some(memory::RENAMED.to_string()) } else { variant.clone() },
             immediate: None,
             chain: format!("{turn}{subtracted}"),
             regimes: None,
         };
-        Some((latency, certain, raw.value))
+        let instances = if meaning.has_pairs() { 2.0 } else { 1.0 };
+        Some((latency, certain, raw.value / instances))
     }
 
     /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
@@ -366,7 +413,7 @@ pub(in crate::study::instr) fn again(passes: &[Vec<ProgramReading>], index: usiz
     figures.flat_map(|(_, values)| values.clone()).collect()
 }
 
-fn cycles(latency: &Latency) -> f64 {
+pub(super) fn cycles(latency: &Latency) -> f64 {
     latency.cost.value.unwrap_or(f64::INFINITY)
 }
 
@@ -491,7 +538,7 @@ mod tests {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let gauge = Gauge::default();
         let analysis = Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 };
-        let caveat = |costs: &[f64]| analysis.disagreement(costs.to_vec(), "x").is_some();
+        let caveat = |costs: &[f64]| analysis.disagreement(costs.to_vec(), 0.0, "x").is_some();
         assert!(!caveat(&[1.0]) && !caveat(&[1.0, 1.015]) && !caveat(&[1.0, 4.5, 1.01]));
         assert!(caveat(&[1.0, 4.5]) && caveat(&[1.0, 1.03, 1.06]));
     }

@@ -2,6 +2,7 @@
 
 use super::analysis::{Analysis, LEAST};
 use super::constants;
+use super::memory::RENAMED;
 use super::row::{Bound, Latency, Row};
 use crate::asm::Listing;
 use crate::statistics::median;
@@ -191,13 +192,16 @@ impl Explained<'_> {
             let chain = latency.chain.strip_prefix(&assembly);
             Some(&latency.from) == trial.from.as_ref()
                 && Some(&latency.to) == trial.to.as_ref()
-                && latency.variant == trial.variant
+                && (latency.variant == trial.variant || latency.variant.as_deref() == Some(RENAMED))
                 && chain.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ["))
         };
         let ours = row.latency.iter().find(is_ours);
         let known = row.latency.iter().any(|latency| {
             (Some(&latency.from), Some(&latency.to)) == (trial.from.as_ref(), trial.to.as_ref())
         });
+        if let Some(latency) = ours {
+            (trial.cost, trial.variant) = (latency.cost.value, latency.variant.clone());
+        }
         trial.taken = ours.is_some();
         trial.why = match (ours, raw, sum) {
             (Some(latency), ..) => bound(latency, &trial, row),
@@ -344,6 +348,11 @@ fn bound(latency: &Latency, trial: &Trial, row: &Row) -> String {
             "exact: each instance waits for the one before, and for nothing else".to_string()
         }
         Bound::Exact => "exact: what each link costs has one certain value".to_string(),
+        Bound::Sum if latency.variant.as_deref() == Some(RENAMED) => {
+            "sum: memory is renamed, for a load takes longer than this chain has for it; store and load have one cost \
+             together"
+                .to_string()
+        }
         Bound::Sum => {
             let links: f64 = trial.links.iter().filter_map(|link| link.cycles).sum();
             format!(

@@ -4,6 +4,7 @@ pub(crate) mod analysis;
 pub(crate) mod constants;
 pub mod explanation;
 pub(crate) mod extremes;
+mod memory;
 mod regimes;
 pub mod row;
 pub mod table;
