@@ -5,6 +5,7 @@
 //! to be writable: masks, broadcasts, rounding and encodings included. Its limits: 64-bit mode only, no
 //! macros and no directives.
 
+pub(crate) mod access;
 mod aliases;
 mod att;
 mod choice;

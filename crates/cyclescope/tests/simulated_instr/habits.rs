@@ -29,6 +29,10 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
         (Code::Imul_r64_rm64, "r64, m64"),
         (Code::Add_r64_rm64, "r64, m64"),
         (Code::Add_rm64_r64, "m64, r64"),
+        (Code::Adc_rm64_imm32, "m64, imm32"),
+        (Code::Rcl_rm64_imm8, "m64, imm8"),
+        (Code::Xadd_rm64_r64, "m64, r64"),
+        (Code::Xchg_rm64_r64, "m64, r64"),
         (Code::Cmp_rm32_r32, "m32, r32"),
         (Code::VEX_Vpaddd_xmm_xmm_xmmm128, "xmm, xmm, m128"),
     ]);
@@ -40,7 +44,9 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
             let (score, rows) = scored(&model, &forms);
             let case = format!("machine {seed}, {renamed_latency:?}, any base {renames_any_base}");
             assert_eq!(score.complaints(), Vec::<String>::new(), "{case}");
-            for row in rows.iter().filter(|row| !row.operands.contains("xmm")) {
+            // Of these, one latency or the other has no second chain that would tell; one is atomic.
+            let apart = |row: &&Row| ["adc", "rcl", "xadd", "xchg"].contains(&row.mnemonic.as_str());
+            for row in rows.iter().filter(|row| !row.operands.contains("xmm") && !apart(row)) {
                 let seen = row.latency.iter().find(is_renamed);
                 assert_eq!(seen.is_some(), renamed_latency.is_some(), "{case}: {row:?}");
                 // Beside the renamed ones there are all that do not go through a register's own memory.

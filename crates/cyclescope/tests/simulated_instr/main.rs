@@ -16,7 +16,6 @@ use cyclescope::clock::Clock;
 use cyclescope::executor::mock::{CoreModel, SimulatedCore};
 use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::experiments::form_plan::FormPlan;
-use cyclescope::study::instr::experiments::gauge::Gauge;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::row::{Row, Status};
 use cyclescope::study::instr::survey::{Event, Known, Survey};
@@ -41,15 +40,8 @@ const EFFORT: Effort = Effort {
 /// In an ordinary run, one form of this many is taken.
 const SAMPLE: usize = 40;
 
-/// What a survey found.
-struct Surveyed {
-    /// Rows, with the plan of each that was measured.
-    rows: Vec<(Row, Option<FormPlan>)>,
-    gauge: Gauge,
-}
-
-/// Surveys forms on a machine.
-fn survey(model: &CoreModel, seed: u64, all: &[Form]) -> Surveyed {
+/// Surveys forms on a machine: rows, with the plan of each that was measured.
+fn survey(model: &CoreModel, seed: u64, all: &[Form]) -> Vec<(Row, Option<FormPlan>)> {
     let features = everything();
     let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), seed);
@@ -73,16 +65,16 @@ fn survey(model: &CoreModel, seed: u64, all: &[Form]) -> Surveyed {
         let plan = measured.then(|| survey.plan(form).expect("what is measured has a plan"));
         (row, plan)
     };
-    Surveyed { rows: rows.into_iter().map(planned).collect(), gauge: survey.gauge.clone() }
+    rows.into_iter().map(planned).collect()
 }
 
 /// How well the survey of a machine agrees with what was planted.
 fn scored(model: &CoreModel, all: &[Form]) -> (Score, Vec<Row>) {
-    let Surveyed { rows, gauge } = survey(model, model.seed, all);
+    let rows = survey(model, model.seed, all);
     let mut score = Score::default();
     for (row, plan) in &rows {
         match (row.status, plan) {
-            (Status::Measured, Some(plan)) => score.add(row, plan, model, &gauge),
+            (Status::Measured, Some(plan)) => score.add(row, plan, model),
             (Status::Skipped, _) => score.skipped += 1,
             _ => score.failed.push(format!("{} {}: {:?}", row.code, row.operands, row.reason)),
         }

@@ -76,7 +76,7 @@ pub fn cycle(model: &CoreModel, experiment: &Experiment, sample: &Instruction) -
     let Meaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
     let turn = turn.instructions();
-    let at = turn.iter().position(|instruction| is_alike(instruction, sample))?;
+    let at = turn.iter().rposition(|instruction| is_alike(instruction, sample))?;
     let own = through(model, &turn[at], from, to)?;
     // A turn may begin with the last link of the one before.
     let stored_again =
@@ -109,6 +109,6 @@ pub fn instance(experiment: &Experiment, sample: &Instruction) -> Option<Instruc
 
 /// Whether an instruction is of a form: what exchanges two addresses is not of the form that does so with memory.
 fn is_alike(instruction: &Instruction, sample: &Instruction) -> bool {
-    instruction.code() == sample.code()
-        && (sample.op_count() == 0 || instruction.op0_kind() == sample.op0_kind())
+    let kinds = |of: &Instruction| [0, 1, 2, 3, 4].map(|operand| of.try_op_kind(operand).ok());
+    instruction.code() == sample.code() && kinds(instruction) == kinds(sample)
 }

@@ -1,7 +1,7 @@
 //! Two latencies of one chain: found on simulated cores where they are planted, and nowhere else.
 
 use crate::planted::{cycle, origin};
-use crate::{Surveyed, sample, survey};
+use crate::{sample, survey};
 use cyclescope::asm::Listing;
 use cyclescope::asm::forms::{self, Form};
 use cyclescope::executor::mock::{Class, CoreModel, Regime};
@@ -83,7 +83,7 @@ fn most(regime: &Regime, own: f64, rate: f64) -> f64 {
 
 fn search(model: &CoreModel, seed: u64, forms: &[Form]) -> Found {
     let regime = model.regime.expect("it is planted");
-    let Surveyed { rows, .. } = survey(model, seed, forms);
+    let rows = survey(model, seed, forms);
     let mut found = Found::default();
     for (row, plan) in &rows {
         let Some(plan) = plan else { continue };

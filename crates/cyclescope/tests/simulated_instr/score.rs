@@ -6,7 +6,6 @@ use cyclescope::executor::mock::CoreModel;
 use cyclescope::study::instr::bodies::x87;
 use cyclescope::study::instr::experiments::experiment::Meaning;
 use cyclescope::study::instr::experiments::form_plan::FormPlan;
-use cyclescope::study::instr::experiments::gauge::Gauge;
 use cyclescope::study::instr::forms::operands::{Bank, Place};
 use cyclescope::study::instr::rows::row::{Bound, Latency, Row};
 use iced_x86::{
@@ -82,7 +81,7 @@ fn implied_vectors(sample: &Instruction) -> bool {
 }
 
 impl Score {
-    pub fn add(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel, gauge: &Gauge) {
+    pub fn add(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel) {
         self.measured += 1;
         if approximate(&plan.anatomy.sample).is_some() {
             self.approximate += 1;
@@ -98,7 +97,7 @@ impl Score {
                 Some("false dependency" | "partial write") => {}
                 // Where memory is renamed, the model tells what is not.
                 Some("renamed") if model.renamed_latency.is_some() => {}
-                _ => self.latency(row, latency, plan, model, gauge),
+                _ => self.latency(row, latency, plan, model),
             }
         }
         self.tagged(row, plan, model);
@@ -119,7 +118,7 @@ impl Score {
         }
     }
 
-    fn latency(&mut self, row: &Row, latency: &Latency, plan: &FormPlan, model: &CoreModel, gauge: &Gauge) {
+    fn latency(&mut self, row: &Row, latency: &Latency, plan: &FormPlan, model: &CoreModel) {
         let value = latency.cost.value.unwrap_or(f64::NAN);
         let Some(experiment) = origin(plan, latency) else {
             // Where memory is renamed in every chain, what the address costs stands for what the data do.
@@ -142,15 +141,15 @@ impl Score {
         let right = match (latency.bound, planted) {
             (Bound::Exact, Some((own, _))) => (value - f64::from(own)).abs() <= OFF,
             (Bound::Sum, Some((own, links))) => {
-                let Meaning::Latency { links: taken, .. } = &experiment.meaning else { return };
-                let taken = gauge.sum(taken).expect("it was subtracted").cycles;
                 // A form's own store and the link's may meet at the one port for stores.
                 let meet = plan.anatomy.writes(Place::Memory) && experiment_stores(&experiment.meaning)
                     || experiment.meaning.alternates();
-                let over = value + taken - f64::from(own + links);
+                let over = whole(latency) - f64::from(own + links);
                 (-OFF..=OFF + f64::from(u8::from(meet))).contains(&over)
             }
-            (Bound::Upper, Some((own, _))) => value >= f64::from(own) - OFF || value < 1.0,
+            (Bound::Upper, Some((own, links))) => {
+                whole(latency) >= f64::from(own + links) - OFF || value < 1.0
+            }
             // One that depends on nothing, once a cycle: its time cannot tell.
             (Bound::Upper, None) => true,
             (_, None) => latency.variant.as_deref() == Some("same register") && value <= 1.0 + OFF,
@@ -223,6 +222,14 @@ impl Score {
         let share = self.right as f64 / judged as f64;
         assert!(share >= SHARE, "{share:.4} of the forms are as planted");
     }
+}
+
+/// What a chain took, links and all, which its text begins its account with, and what renaming may have hidden.
+fn whole(latency: &Latency) -> f64 {
+    let number = |text: &str| text.parse::<f64>().expect("a number of cycles");
+    let account = latency.chain.split_once(" less ").and_then(|(begin, _)| begin.rsplit(" [").next());
+    let hidden = latency.chain.split_once(" [and ").and_then(|(_, end)| end.split(' ').next());
+    account.map(number).or(latency.cost.value).expect("it was measured") + hidden.map_or(0.0, number)
 }
 
 fn experiment_stores(meaning: &Meaning) -> bool {

@@ -7,6 +7,7 @@ use super::key::FormKey;
 use super::model::CoreModel;
 use super::operands::{FLAG_GROUPS, Slot, reads_memory, writes};
 use super::ports::PortSets;
+use crate::asm::access::{is_atomic, is_non_temporal_store};
 use crate::program::Program;
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, Register};
 use std::ops::Range;
@@ -35,13 +36,6 @@ pub(super) struct Access {
     pub(super) renamable: bool,
     /// Whether it stores past the caches.
     pub(super) combined: bool,
-}
-
-/// Whether an instruction stores past the caches.
-pub(super) fn is_non_temporal(mnemonic: Mnemonic) -> bool {
-    let name = format!("{mnemonic:?}");
-    let load = name.ends_with("ntdqa");
-    !load && ["Movnt", "Vmovnt"].iter().any(|start| name.starts_with(start))
 }
 
 /// An instruction of a body.
@@ -132,7 +126,8 @@ impl Body {
         }
         if operands.loads + operands.stores > 0 {
             let general = !operands.vector;
-            let combined = is_non_temporal(instruction.mnemonic());
+            let combined = is_non_temporal_store(instruction);
+            let renamable = general && !combined && !is_atomic(instruction);
             for memory in forms.factory.info(instruction).used_memory() {
                 let size = memory.memory_size().size().max(1) as i64;
                 self.accesses.push(Access {
@@ -146,7 +141,7 @@ impl Body {
                     load: reads_memory(memory.access()),
                     store: writes(memory.access()),
                     combined,
-                    renamable: general && (size == 4 || size == 8) && memory.index() == Register::None,
+                    renamable: renamable && (size == 4 || size == 8) && memory.index() == Register::None,
                 });
             }
         }

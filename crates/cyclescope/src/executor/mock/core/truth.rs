@@ -1,10 +1,10 @@
 //! What is true of the planted machine: the figures that a measurement of it must find.
 
-use super::body::is_non_temporal;
 use super::form::Form;
 use super::kind::Kind;
 use super::model::CoreModel;
 use super::pipeline::LINE;
+use crate::asm::access::is_non_temporal_store;
 use iced_x86::Instruction;
 
 impl CoreModel {
@@ -37,7 +37,7 @@ impl CoreModel {
     /// Core cycles an instruction at the best sustained rate, dependencies apart: what issue and the ports allow.
     pub fn throughput(&self, instruction: &Instruction) -> f64 {
         let rate = self.form(instruction).throughput(self, &self.sets());
-        let combined = self.combining_latency.filter(|_| is_non_temporal(instruction.mnemonic()));
+        let combined = self.combining_latency.filter(|_| is_non_temporal_store(instruction));
         let share = instruction.memory_size().size() as f64 / LINE as f64;
         combined.map_or(rate, |cycles| rate.max(f64::from(cycles) * share))
     }

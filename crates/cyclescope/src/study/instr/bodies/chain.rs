@@ -4,6 +4,7 @@ use super::balance::balance;
 use super::links::{self, Link, LinkAddress, computed_copy};
 use super::registers::Allocator;
 use super::route::{is_address, is_computed, is_kept};
+use crate::asm::access::{is_atomic, is_non_temporal_store};
 use crate::asm::registers::HIGH_BYTES;
 use crate::study::instr::forms::gather;
 use crate::study::instr::forms::operands::{Anatomy, Assignment, Bank, Place, Port, Slot};
@@ -195,7 +196,8 @@ fn restored(
 }
 
 /// Whether two instances can store what depends on one value, each by itself, where a chain ends in memory; and whether
-/// addresses have a base to choose. What is stored by an instance and read by the next one has no link in between.
+/// addresses have a base to choose. What is stored by an instance and read by the next one has no link in between. What
+/// atomic instructions and stores past the caches do is not renamed, and two of them would wait for each other.
 fn can_alternate(anatomy: &Anatomy, from: Place, to: Place) -> bool {
     let own = |register: Register| matches!(from, Place::Fixed(other) if other.full_register() == register.full_register());
     // What stands before each instance renews flags and registers without choice but for the chain's own.
@@ -206,7 +208,9 @@ fn can_alternate(anatomy: &Anatomy, from: Place, to: Place) -> bool {
         Place::Memory => false,
     };
     let has_base = anatomy.slots().contains(&Slot::Base);
+    let renamable = !is_atomic(&anatomy.sample) && !is_non_temporal_store(&anatomy.sample);
     has_base
+        && renamable
         && [from, to] != [Place::Memory; 2]
         && (to != Place::Memory || !anatomy.outputs.iter().any(passed))
 }
@@ -232,8 +236,10 @@ impl Builder<'_> {
         let slots = self.slots()?;
         let stores = anatomy.writes(Place::Memory) || self.links.iter().any(|link| link.to == Bank::Memory);
         let on_memory = anatomy.slots().contains(&Slot::Base) && !is_computed(anatomy);
-        // A chain through memory needs one address.
-        let spread = on_memory && stores && self.from.place != Place::Memory;
+        // A chain through memory needs one address. Stores past the caches to one line after another would wait for the
+        // buffers that each line is sent from.
+        let combined = is_non_temporal_store(&anatomy.sample);
+        let spread = on_memory && stores && self.from.place != Place::Memory && !combined;
         // The value has to be back where it began when the period ends, and so has all that rotates.
         let mut turns: Vec<usize> = slots.rotating.iter().map(|(_, pool)| pool.len()).collect();
         turns.extend([slots.own.len().max(1), if spread { ADDRESSES } else { 1 }]);

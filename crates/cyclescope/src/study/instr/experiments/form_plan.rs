@@ -6,6 +6,7 @@ use super::program_reading::ProgramReading;
 use super::sequence;
 use super::timing::Surroundings;
 use crate::asm;
+use crate::asm::access::is_non_temporal_store;
 use crate::asm::forms::Prefix;
 use crate::machine::features::Features;
 use crate::program::World;
@@ -22,7 +23,7 @@ use crate::study::instr::bodies::x87;
 use crate::study::instr::forms::constants::Constant;
 use crate::study::instr::forms::gather;
 use crate::study::instr::forms::operands::{Anatomy, Bank, Place, Port, Slot, encode};
-use crate::study::instr::forms::settings::{self, is_non_temporal};
+use crate::study::instr::forms::settings;
 use crate::study::instr::forms::wanted::WantedForm;
 use iced_x86::{EncodingKind, Instruction};
 
@@ -158,7 +159,7 @@ impl FormPlan {
 
     fn throughput(&mut self) {
         let anatomy = self.anatomy.clone();
-        if is_non_temporal(&anatomy) {
+        if is_non_temporal_store(&anatomy.sample) {
             return self.combined();
         }
         let hazards = Hazards::of(&anatomy);

@@ -59,14 +59,34 @@ pub struct Cost {
     pub certain: bool,
 }
 
+/// What a store and a load of what it stored take together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Trip {
+    /// Core cycles of the load from its address.
+    pub load: f64,
+    /// Core cycles from the data of the store to those of the load, where memory is not renamed if it can be.
+    pub whole: f64,
+    /// Where the core takes the store's register for the load.
+    pub renamed: Renamed,
+}
+
+/// Where a core takes a store's register for a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Renamed {
+    /// Nowhere that was tried.
+    Never,
+    /// Where the load reads what the same store stored each time.
+    SamePlace,
+    /// Even where another store did each time.
+    Always,
+}
+
 /// The costs of all links that this machine has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gauge {
     costs: BTreeMap<Link, Cost>,
-    /// By stores and by loads, what the load takes from its address.
-    loads: BTreeMap<Link, f64>,
-    /// Pairs of a store and a load that take less time than a load.
-    renamed: BTreeSet<Link>,
+    /// By its store and by its load, each pair of a store and a load.
+    trips: BTreeMap<Link, Trip>,
     slot: f64,
     /// Links that cost the same in a short chain behind a fence.
     steady: BTreeSet<Link>,
@@ -232,8 +252,15 @@ impl Gauge {
             let within: f64 = links[2..].iter().map(|link| gauge.of(*link)).sum();
             // At two places it takes somewhat longer; much longer only where it was renamed at one.
             let [plain, alternating] = [cycles[0] - within, cycles[1] - within];
-            let is_renamed = plain < alternating - (1.0 - RENAMED_SHARE) * gauge.of(links[1]);
-            gauge.split(links[0], links[1], if is_renamed { alternating } else { plain });
+            let load = gauge.of(links[1]);
+            let is_renamed = plain < alternating - (1.0 - RENAMED_SHARE) * load;
+            let whole = if is_renamed { alternating } else { plain };
+            let renamed = match is_renamed {
+                _ if whole < RENAMED_SHARE * load => Renamed::Always,
+                true => Renamed::SamePlace,
+                false => Renamed::Never,
+            };
+            gauge.split(links[0], links[1], Trip { load, whole: whole.max(0.0), renamed });
         }
         if regimes {
             let cycles: Vec<&Cycle> =
@@ -290,18 +317,12 @@ impl Gauge {
     }
 
     /// Shares what a store and a load take together: a load has what it takes from its address, a store the rest.
-    fn split(&mut self, store: Link, load: Link, trip: f64) {
-        let alone = self.of(load);
-        if trip < RENAMED_SHARE * alone {
-            self.renamed.insert(store);
-            self.renamed.insert(load);
-        }
+    fn split(&mut self, store: Link, load: Link, trip: Trip) {
         // On a core that forwards data faster than it reads the cache, that is all that the load takes here.
-        let loaded = alone.min(trip.max(0.0));
-        self.loads.insert(store, alone);
-        self.loads.insert(load, alone);
+        let loaded = trip.load.min(trip.whole);
+        self.trips.extend([(store, trip), (load, trip)]);
         self.set(load, loaded);
-        self.set(store, trip.max(0.0) - loaded);
+        self.set(store, trip.whole - loaded);
     }
 
     fn set(&mut self, link: Link, cycles: f64) {
@@ -323,14 +344,9 @@ impl Gauge {
         Some(sum)
     }
 
-    /// What the load of this pair of a store and a load takes from its address; `None` for other links.
-    pub(crate) fn load(&self, link: &Link) -> Option<f64> {
-        self.loads.get(link).copied().filter(|cycles| cycles.is_finite())
-    }
-
-    /// Whether memory was renamed even where what is loaded was stored by another instruction each time.
-    pub(crate) fn is_renamed(&self, link: &Link) -> bool {
-        self.renamed.contains(link)
+    /// The pair of a store and a load that this one is of; `None` for other links.
+    pub(crate) fn trip(&self, link: &Link) -> Option<Trip> {
+        self.trips.get(link).copied().filter(|trip| trip.load.is_finite() && trip.whole.is_finite())
     }
 
     /// A gauge in which each link takes a cycle for certain.

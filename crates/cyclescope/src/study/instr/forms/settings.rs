@@ -3,7 +3,6 @@
 //! Nothing here says what an instruction costs: only which values its registers and its memory must hold for it to run
 //! at all, again and again, and to do what it usually does.
 
-use super::operands::Anatomy;
 use iced_x86::{Code, Mnemonic};
 
 /// The header of an XSAVE area has to be zero where XSAVE does not write it (Intel SDM vol. 1, 13.4.2).
@@ -238,28 +237,6 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ..NONE
     },
 ];
-
-/// Whether a form stores past the caches at an address with a base: what it writes waits in a buffer until its line is
-/// whole, so that stores to one line alone are never sent.
-pub(crate) fn is_non_temporal(anatomy: &Anatomy) -> bool {
-    use Mnemonic::{
-        Movdiri, Movntdq, Movnti, Movntpd, Movntps, Movntq, Movntsd, Movntss, Vmovntdq, Vmovntpd, Vmovntps,
-    };
-    matches!(
-        anatomy.sample.mnemonic(),
-        Movdiri
-            | Movntdq
-            | Movnti
-            | Movntpd
-            | Movntps
-            | Movntq
-            | Movntsd
-            | Movntss
-            | Vmovntdq
-            | Vmovntpd
-            | Vmovntps
-    )
-}
 
 /// The setting of an instruction.
 pub(crate) fn of(code: Code) -> &'static Setting {

@@ -5,18 +5,22 @@
 //! tells. A load takes what it takes from its address, which a chain of pointers shows, so that a chain through memory that
 //! takes much less was renamed. The store and the load of such a chain have one cost together, which is no part of either.
 
-use super::analysis::{Analysis, cycles};
+use super::analysis::Analysis;
 use super::row::{Bound, Latency, Row};
+use crate::asm::access::{is_atomic, is_non_temporal_store};
 use crate::caveat::{Caveat, Code};
 use crate::statistics::Interval;
 use crate::study::instr::bodies::links::{LOADS, Link};
 use crate::study::instr::experiments::experiment::{BOUND_SHARE, Experiment, Meaning};
-use crate::study::instr::experiments::gauge::RENAMED_SHARE;
+use crate::study::instr::experiments::gauge::{RENAMED_SHARE, Renamed, Trip};
 use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::study::instr::forms::operands::{Bank, Place, Slot};
+use std::collections::BTreeMap;
 
 /// The variant of latencies through renamed memory.
 pub(super) const RENAMED: &str = "renamed";
+/// Core cycles that computing takes at least.
+const COMPUTED: f64 = 1.0;
 /// Core cycles by which a chain through one place is faster than one through two in turn if memory is renamed at times.
 /// That the places change can cost half a cycle (Zen 5).
 const MIXED: f64 = 1.5;
@@ -31,10 +35,25 @@ pub(super) fn is_from_address(meaning: &Meaning) -> bool {
     matches!(meaning, Meaning::Latency { from, to, .. } if from == "mem_addr" && to == "mem_data")
 }
 
+/// Core cycles of a latency; infinite where there is no number.
+pub(super) fn cycles(latency: &Latency) -> f64 {
+    latency.cost.value.unwrap_or(f64::INFINITY)
+}
+
 /// A chain's time less that of its links: nothing that happens takes less than no time.
 pub(super) fn possible(raw: Interval, links: f64) -> Interval {
     let less = |value: f64| (value - links).max(0.0);
     Interval { value: less(raw.value), low: less(raw.low), high: less(raw.high) }
+}
+
+/// What other chains say of one through memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Another is better: one that alternates, where memory was renamed at times at one place; one at one place, where it
+    /// was not, or where two instances take so long by themselves.
+    Worse,
+    /// Nothing tells whether memory was renamed.
+    Unsure,
 }
 
 impl Analysis<'_> {
@@ -45,46 +64,63 @@ impl Analysis<'_> {
         passes: &[Vec<ProgramReading>],
         meaning: &Meaning,
     ) -> Option<f64> {
-        let Meaning::Latency { to, links, ports: Some(ports), .. } = meaning else { return None };
-        let (from, end) = (ports.0.place, ports.1.place);
-        if ![from, end].contains(&Place::Memory) {
-            return None;
-        }
-        let bytes = self.plan.anatomy.memory_bytes;
-        let alike = || LOADS.iter().copied().find(|load| load.bytes == bytes);
-        let link = links.iter().copied().find(is_access).or_else(alike)?;
-        let load = self.gauge.load(&link)?;
-        if self.gauge.is_renamed(&link) {
+        let Meaning::Latency { to, ports: Some(ports), .. } = meaning else { return None };
+        let trip = self.trip(meaning)?;
+        if trip.renamed == Renamed::Always {
             return Some(f64::INFINITY);
         }
-        let floor = match (from, end) {
-            // An instance that loads from the address too does so before it stores.
-            (Place::Slot(Slot::Base), Place::Memory) if self.plan.anatomy.reads(Place::Memory) => 2.0 * load,
-            (_, Place::Memory) => load,
+        let Trip { load, whole, .. } = trip;
+        let reads = self.plan.anatomy.reads(Place::Memory);
+        let computed = if reads { COMPUTED } else { 0.0 };
+        let floor = match (ports.0.place, ports.1.place) {
+            // An instance that loads from the address too does so before it computes what it stores.
+            (Place::Slot(Slot::Base), Place::Memory) if reads => load + COMPUTED + whole,
+            (Place::Memory, Place::Memory) => {
+                self.to_itself(passes, trip).unwrap_or(0.0).max(whole + COMPUTED)
+            }
+            (_, Place::Memory) => whole + computed,
             // What comes after the load takes as long from its address as from what was stored.
-            _ => self.from_address(passes, to).unwrap_or(0.0).max(load),
+            _ => self.from_address(passes, to, false).unwrap_or(0.0).max(load),
         };
         Some(floor - (1.0 - RENAMED_SHARE) * load)
     }
 
+    /// The store and the load of a chain through memory, or those of as many bytes; `None` for other chains.
+    fn trip(&self, meaning: &Meaning) -> Option<Trip> {
+        let Meaning::Latency { links, ports: Some(ports), .. } = meaning else { return None };
+        if ![ports.0.place, ports.1.place].contains(&Place::Memory) {
+            return None;
+        }
+        let bytes = self.plan.anatomy.memory_bytes;
+        let alike = || LOADS.iter().copied().find(|load| load.bytes == bytes);
+        self.gauge.trip(&links.iter().copied().find(is_access).or_else(alike)?)
+    }
+
+    /// From what an instance stored to what the next one stores, if memory is not renamed: it takes as long as from the
+    /// address, but that the stored data come by another way than those of the cache.
+    fn to_itself(&self, passes: &[Vec<ProgramReading>], trip: Trip) -> Option<f64> {
+        let from_cache = (trip.load - trip.whole).max(0.0);
+        Some(self.from_address(passes, "mem_data", true)? - from_cache)
+    }
+
     /// The least latency from the address of memory to an output, by a chain that is not as slow as it is because its
-    /// instances are.
-    fn from_address(&self, passes: &[Vec<ProgramReading>], output: &str) -> Option<f64> {
+    /// instances are; in memory, by one that alternates where that is asked for.
+    fn from_address(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
         let rate = self.plan.rate(passes.first()?);
         let is = |meaning: &Meaning| {
             let Meaning::Latency { from, to, variant: None, .. } = meaning else { return false };
-            from == "mem_addr" && to == output
+            from == "mem_addr" && to == output && meaning.alternates() == alternates
         };
         let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| is(&one.meaning));
         let found = experiments.filter_map(|(index, one)| self.latency(passes, index, &one.meaning));
-        let own = found.filter(|(.., raw)| *raw > rate * (1.0 + BOUND_SHARE) || rate.is_infinite());
+        let own = found.filter(|(latency, _, raw)| {
+            latency.variant.is_none() && (*raw > rate * (1.0 + BOUND_SHARE) || rate.is_infinite())
+        });
         own.map(|(latency, ..)| cycles(&latency)).min_by(f64::total_cmp)
     }
 
-    /// Of the chains through memory that are not known as renamed, those that another between the same ends is better than:
-    /// at one place, where memory was renamed at times; at two in turn, where there is one at one place that was not, or
-    /// where two instances take so long by themselves.
-    pub(super) fn worse_through_memory(&self, passes: &[Vec<ProgramReading>]) -> Vec<usize> {
+    /// What other chains between the same ends say of those through memory that are not known as renamed.
+    pub(super) fn standings(&self, passes: &[Vec<ProgramReading>]) -> BTreeMap<usize, Standing> {
         let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.rate(readings));
         let known = |wanted: bool| {
             let chains = self.plan.experiments.iter().enumerate().filter(move |(_, one)| {
@@ -98,19 +134,52 @@ impl Analysis<'_> {
             };
             chains.filter_map(of).collect::<Vec<_>>()
         };
-        let (plain, alternating) = (known(false), known(true));
-        let mut worse = Vec::new();
-        for (index, one, _) in &plain {
+        let alternating = known(true);
+        let mut standings = BTreeMap::new();
+        for (index, one, _) in known(false) {
+            let meaning = &self.plan.experiments[index].meaning;
+            if self.may_be_renamed(passes, meaning) {
+                standings.insert(index, Standing::Unsure);
+            }
             let same =
                 |(_, other, _): &&(usize, Latency, f64)| (&other.from, &other.to) == (&one.from, &one.to);
             for (other, latency, raw) in alternating.iter().filter(same) {
                 let slow = rate.is_finite() && *raw <= rate * (1.0 + BOUND_SHARE);
-                let bound = is_from_address(&self.plan.experiments[*index].meaning);
-                let mixed = bound || cycles(one) < cycles(latency) - MIXED;
-                worse.push(if mixed && !slow { *index } else { *other });
+                let mixed = is_from_address(meaning) || cycles(&one) < cycles(latency) - MIXED;
+                match (slow, mixed) {
+                    (true, _) => _ = standings.insert(*other, Standing::Worse),
+                    (false, true) => _ = standings.insert(index, Standing::Worse),
+                    (false, false) => {
+                        standings.insert(*other, Standing::Worse);
+                        standings.remove(&index);
+                    }
+                }
             }
         }
-        worse
+        standings
+    }
+
+    /// Whether a chain at one place may have been renamed although its time does not show it, because an unknown part of
+    /// it is what the instance computes.
+    fn may_be_renamed(&self, passes: &[Vec<ProgramReading>], meaning: &Meaning) -> bool {
+        let Meaning::Latency { ports: Some(ports), .. } = meaning else { return false };
+        let renames = self.trip(meaning).is_some_and(|trip| trip.renamed != Renamed::Never);
+        let sample = &self.plan.anatomy.sample;
+        let stores = ports.1.place == Place::Memory && !is_atomic(sample) && !is_non_temporal_store(sample);
+        let known =
+            || ports.0.place == Place::Memory && self.from_address(passes, "mem_data", true).is_some();
+        renames && stores && !known()
+    }
+
+    /// Makes a latency to memory a bound that holds whether memory was renamed or not: where it was, the chain lacks what a
+    /// store and a load take together.
+    pub(super) fn at_most(&self, meaning: &Meaning, latency: &mut Latency) {
+        let Some(trip) = self.trip(meaning) else { return };
+        for end in [&mut latency.cost.value, &mut latency.cost.low, &mut latency.cost.high] {
+            *end = end.map(|cycles| cycles + trip.whole);
+        }
+        latency.bound = Bound::Upper;
+        latency.chain += &format!(" [and {:.2} if memory was renamed]", trip.whole);
     }
 }
 
