@@ -76,11 +76,11 @@ impl Analysis<'_> {
             // An instance that loads from the address too does so before it computes what it stores.
             (Place::Slot(Slot::Base), Place::Memory) if reads => load + COMPUTED + whole,
             (Place::Memory, Place::Memory) => {
-                self.to_itself(passes, trip).unwrap_or(0.0).max(whole + COMPUTED)
+                self.self_chain(passes, trip).unwrap_or(0.0).max(whole + COMPUTED)
             }
             (_, Place::Memory) => whole + computed,
             // What comes after the load takes as long from its address as from what was stored.
-            _ => self.from_address(passes, to, false).unwrap_or(0.0).max(load),
+            _ => self.address_cost(passes, to, false).unwrap_or(0.0).max(load),
         };
         Some(floor - (1.0 - RENAMED_SHARE) * load)
     }
@@ -98,14 +98,14 @@ impl Analysis<'_> {
 
     /// From what an instance stored to what the next one stores, if memory is not renamed: it takes as long as from the
     /// address, but that the stored data come by another way than those of the cache.
-    fn to_itself(&self, passes: &[Vec<ProgramReading>], trip: Trip) -> Option<f64> {
+    fn self_chain(&self, passes: &[Vec<ProgramReading>], trip: Trip) -> Option<f64> {
         let from_cache = (trip.load - trip.whole).max(0.0);
-        Some(self.from_address(passes, "mem_data", true)? - from_cache)
+        Some(self.address_cost(passes, "mem_data", true)? - from_cache)
     }
 
     /// The least latency from the address of memory to an output, by a chain that is not as slow as it is because its
     /// instances are; in memory, by one that alternates where that is asked for.
-    fn from_address(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
+    fn address_cost(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
         let rate = self.plan.rate(passes.first()?);
         let is = |meaning: &Meaning| {
             let Meaning::Latency { from, to, variant: None, .. } = meaning else { return false };
@@ -167,7 +167,7 @@ impl Analysis<'_> {
         let sample = &self.plan.anatomy.sample;
         let stores = ports.1.place == Place::Memory && !is_atomic(sample) && !is_non_temporal_store(sample);
         let known =
-            || ports.0.place == Place::Memory && self.from_address(passes, "mem_data", true).is_some();
+            || ports.0.place == Place::Memory && self.address_cost(passes, "mem_data", true).is_some();
         renames && stores && !known()
     }
 
