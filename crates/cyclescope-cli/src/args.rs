@@ -8,7 +8,7 @@ pub use marker::MarkerArgs;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use cyclescope::clock::source::Language;
+use cyclescope::clock::source::{LANGUAGES, Language, language};
 use cyclescope::executor::{self, Offer};
 use cyclescope::measure::Precision;
 use cyclescope::study::instr::tables::compare::Tolerance;
@@ -274,9 +274,8 @@ pub struct ClockArgs {
 
 /// The languages that a timing method can be written in, by their names.
 fn languages() -> impl TypedValueParser<Value = &'static Language> {
-    let values = Language::ALL.iter().map(|language| PossibleValue::new(language.name).help(language.about));
-    PossibleValuesParser::new(values)
-        .map(|name| Language::named(&name).expect("only these names are possible"))
+    let values = LANGUAGES.iter().map(|language| PossibleValue::new(language.name).help(language.about));
+    PossibleValuesParser::new(values).map(|name| language(&name).expect("only these names are possible"))
 }
 
 /// Options of `compare`.

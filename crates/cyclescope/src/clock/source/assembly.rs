@@ -1,7 +1,7 @@
 //! NASM and GNU as: two macros, which store a reading where they are told. They change the registers that the method changes.
 
+use super::language::{Language, Words};
 use super::syntax::{Line, Syntax, lines, name};
-use super::{Language, Words};
 use crate::clock::method::{Clock, Side};
 use crate::clock::step::Step;
 

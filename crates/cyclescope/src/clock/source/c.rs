@@ -1,8 +1,8 @@
 //! C and C++, with GNU C's inline assembly: a header of two functions that are always built in.
 
+use super::language::{Language, Words};
 use super::syntax::{Line, Syntax, lines, name};
 use super::wiring::Wiring;
-use super::{Language, Words};
 use crate::clock::method::{Clock, Side};
 use crate::clock::step::Step;
 use iced_x86::Register::{self, EAX, EDX};

@@ -5,40 +5,18 @@
 
 mod assembly;
 mod c;
+mod language;
 mod rust;
 mod syntax;
 mod wiring;
+
+pub use language::Language;
 
 use super::method::Clock;
 use crate::unit::Unit;
 
 /// Macros for C and C++ that keep a compiler from moving, or leaving out, computations.
 pub const GUARDS: &str = include_str!("guards.h");
-
-/// A language that methods can be written in.
-#[derive(Debug, Clone, Copy)]
-pub struct Language {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// A few words for help.
-    pub about: &'static str,
-    /// Whether it has functions of the system's library as part of the language's own text.
-    calls: bool,
-    /// What each line of the opening comment begins with.
-    comment: &'static str,
-    template: &'static str,
-    example: &'static str,
-    words: fn(&Clock) -> Words,
-}
-
-/// What a language puts in the places of its template, besides what all have in common.
-struct Words {
-    include: &'static str,
-    parameter: &'static str,
-    argument: &'static str,
-    start: String,
-    end: String,
-}
 
 /// Why a method is not written in a language.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,14 +27,12 @@ pub struct Unwritten {
     pub remedy: String,
 }
 
-impl Language {
-    /// All languages.
-    pub const ALL: &'static [Language] = &[c::C, c::CXX, rust::RUST, assembly::NASM, assembly::GAS];
+/// All languages.
+pub const LANGUAGES: &[Language] = &[c::C, c::CXX, rust::RUST, assembly::NASM, assembly::GAS];
 
-    /// The language of this name.
-    pub fn named(name: &str) -> Option<&'static Language> {
-        Language::ALL.iter().find(|language| language.name == name)
-    }
+/// The language of this name.
+pub fn language(name: &str) -> Option<&'static Language> {
+    LANGUAGES.iter().find(|language| language.name == name)
 }
 
 /// The name of a method as languages have names.
@@ -68,7 +44,7 @@ pub fn identifier(clock: &Clock) -> String {
 /// example runs as a program, except that of methods which a process can't use unprepared: those have none.
 pub fn source(clock: &Clock, language: &Language) -> Result<String, Unwritten> {
     if clock.calls() && !language.calls {
-        let able = Language::ALL.iter().filter(|language| language.calls).map(|language| language.name);
+        let able = LANGUAGES.iter().filter(|language| language.calls).map(|language| language.name);
         return Err(Unwritten {
             why: format!(
                 "{} calls a function of the C library and is no sequence of instructions",
@@ -81,9 +57,9 @@ pub fn source(clock: &Clock, language: &Language) -> Result<String, Unwritten> {
         });
     }
     let words = (language.words)(clock);
-    let unprepared = !clock.needs_ring0() && !clock.reads_counter();
+    let runs_alone = !clock.needs_ring0() && !clock.reads_counter();
     let mut text = language.template.to_string();
-    if !unprepared {
+    if !runs_alone {
         text = text
             .lines()
             .filter(|line| !line.contains(" Example: "))
@@ -93,7 +69,7 @@ pub fn source(clock: &Clock, language: &Language) -> Result<String, Unwritten> {
     let head: Vec<String> = head(clock, language).iter().map(|line| commented(language, line)).collect();
     for (place, put) in [
         ("@HEAD@", head.join("\n")),
-        ("@EXAMPLE@", if unprepared { language.example.trim_end().to_string() } else { String::new() }),
+        ("@EXAMPLE@", if runs_alone { language.example.trim_end().to_string() } else { String::new() }),
         ("@GUARDS@", GUARDS.to_string()),
         ("@INCLUDE@", words.include.to_string()),
         ("@PARAMETER@", words.parameter.to_string()),

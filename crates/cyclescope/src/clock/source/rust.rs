@@ -1,8 +1,8 @@
 //! Rust: a module of two functions that are always built in.
 
+use super::language::{Language, Words};
 use super::syntax::{Line, Syntax, lines, name};
 use super::wiring::Wiring;
-use super::{Language, Words};
 use crate::clock::method::{Clock, Side};
 use crate::clock::step::Step;
 
