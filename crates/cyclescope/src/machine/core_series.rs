@@ -113,7 +113,8 @@ impl CoreSeries {
         let noise = noise(looks);
         let least_change = CHANGE_SHARE.max(NOISES * noise);
         let changes = changes(looks, least_change);
-        let raw_per_cycle = extremes(looks);
+        let rates: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
+        let raw_per_cycle = extremes(&rates).ok_or("no three samples of the core clock were undisturbed")?;
         let megahertz = |raw: f64| rate.map(|rate| rate.megahertz() / raw);
         let mut pauses: Vec<f64> = looks.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
         let [lowest, middle, highest] = raw_per_cycle;
@@ -166,12 +167,12 @@ fn noise(looks: &[Look]) -> f64 {
     NORMAL * median(&mut steps) / std::f64::consts::SQRT_2
 }
 
-/// Lowest, median and highest, each look being the median of itself and its neighbours.
-fn extremes(looks: &[Look]) -> [f64; 3] {
-    let middle = |triple: &[Look]| median(&mut [0, 1, 2].map(|at| triple[at].raw_per_cycle));
-    let mut smooth: Vec<f64> = looks.windows(3).map(middle).collect();
+/// Lowest, median and highest of some looks' raw units a core cycle, each look being the median of itself and its neighbours.
+/// `None` of fewer than three.
+pub(crate) fn extremes(rates: &[f64]) -> Option<[f64; 3]> {
+    let mut smooth: Vec<f64> = rates.windows(3).map(|triple| median(&mut triple.to_vec())).collect();
     smooth.sort_by(f64::total_cmp);
-    [0.0, 0.5, 1.0].map(|share| quantile(&smooth, share))
+    (!smooth.is_empty()).then(|| [0.0, 0.5, 1.0].map(|share| quantile(&smooth, share)))
 }
 
 /// Cuts the looks into levels; where two meet, the clock has changed.

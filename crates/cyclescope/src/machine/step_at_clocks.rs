@@ -35,6 +35,22 @@ const MOSTLY: f64 = 0.8;
 const WIDE: f64 = 8.0;
 
 impl StepAtClocks {
+    /// Why a step of this many ticks can't be tested at all.
+    pub(crate) fn can_be_tested(step: f64) -> Result<(), String> {
+        if step <= 1.0 {
+            return Err("the TSC counts single ticks".to_string());
+        }
+        if step.fract() != 0.0 {
+            return Err("the step is no whole number of ticks".to_string());
+        }
+        Ok(())
+    }
+
+    /// Whether the core clock moved far enough between these raw units a core cycle.
+    pub(crate) fn moved(fastest: f64, slowest: f64) -> bool {
+        slowest / fastest - 1.0 >= MOVED
+    }
+
     /// From looks: raw units a core cycle, and durations in raw units. `extremes` are the least and the most raw units a
     /// core cycle.
     pub(crate) fn of(
@@ -43,14 +59,9 @@ impl StepAtClocks {
         extremes: [f64; 2],
     ) -> Result<StepAtClocks, String> {
         let [fastest, slowest] = extremes;
+        StepAtClocks::can_be_tested(step)?;
         let moved = slowest / fastest - 1.0;
-        if step <= 1.0 {
-            return Err("the TSC counts single ticks".to_string());
-        }
-        if step.fract() != 0.0 {
-            return Err("the step is no whole number of ticks".to_string());
-        }
-        if moved < MOVED {
+        if !StepAtClocks::moved(fastest, slowest) {
             return Err(format!("the core clock moved by {:.2} %", 100.0 * moved));
         }
         let margin = END * (slowest - fastest);
