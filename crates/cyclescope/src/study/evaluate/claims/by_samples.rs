@@ -2,6 +2,7 @@
 
 use super::judgement::{Figure, Judged, Judgement, Seen, below};
 use crate::statistics::{Interval, mean, t_interval};
+use crate::study::evaluate::ensemble::Fraction;
 use crate::study::evaluate::method::Method;
 use crate::study::evaluate::reader::Size;
 use crate::study::evaluate::resolution::{Body, CONFIDENCE};
@@ -12,7 +13,7 @@ use crate::unit::Unit;
 pub(super) enum Of {
     /// The least reading of each.
     Minimum,
-    /// The variance of each, interrupts and changes of frequency left out.
+    /// The variance of each, of all its readings.
     Variance,
 }
 
@@ -45,41 +46,37 @@ pub(super) fn noisy(seen: &Seen, name: &str, noisy: bool) -> Judged {
     let holds = below(&variance, NOISY).map(|quiet| quiet != noisy);
     let judged =
         Judgement::by(holds, vec![Figure::new("variance of one reading", variance, Unit::SquaredSteps)]);
-    Ok(match exits(seen) {
+    Ok(match seen.cpuid_exits() {
         Some(cost) if method.tested.clock.executes_cpuid() => judged
             .remark(&format!("CPUID leaves the guest here ({cost:.0} ticks), which takes a part in that")),
         _ => judged,
     })
 }
 
-/// What a CPUID takes where it leaves the guest, in TSC ticks.
-fn exits(seen: &Seen) -> Option<f64> {
-    let traps = &seen.facts.tsc.known()?.traps;
-    traps.cpuid.known().copied().filter(|cost| *cost > crate::machine::traps::CPUID_EXITS_ABOVE)
-}
-
 /// Whether the least reading, or the variance, is the same in all ensembles of a method.
 pub(super) fn constant(seen: &Seen, name: &str, of: Of, constant: bool) -> Judged {
     let method = seen.samples(name)?;
-    let (values, what, unit, bound) = match of {
+    let (values, what, unit, bound): (Vec<f64>, _, _, _) = match of {
         Of::Minimum => {
             let minima = method.sampled.ensembles.iter().filter_map(|ensemble| ensemble.minimum);
             let minima = minima.map(|minimum| minimum as f64 / method.tested.step).collect();
             (minima, "standard deviation of the minima", Unit::Steps, NOISY)
         }
         Of::Variance => {
-            (variances(method), "standard deviation of the variances", Unit::SquaredSteps, COUNTING)
+            let squared = method.tested.step.powi(2);
+            let ensembles = method.sampled.ensembles.iter();
+            let all = ensembles.map(|ensemble| Fraction(ensemble.variance_exact()).value() / squared);
+            (all.collect(), "standard deviation of the variances", Unit::SquaredSteps, COUNTING)
         }
     };
     let spread = spread(&values).ok_or(FEW)?;
     let alike = below(&spread, bound);
     let judged = Judgement::by(alike.map(|alike| alike == constant), vec![Figure::new(what, spread, unit)]);
     let samples = method.sampled.shape.size.samples;
-    // Fewer readings have other minima by chance; that they have the same ones is no chance.
-    if of == Of::Minimum && alike != Some(true) && samples < Size::PAPER.samples {
+    // Fewer readings have other minima and variances by chance; that they have the same ones is no chance.
+    if alike != Some(true) && samples < Size::PAPER.samples {
         let remark = format!(
-            "{samples} readings in an ensemble, where the paper has {}: their least varies by chance; --budget SECONDS \
-             takes more",
+            "{samples} readings in an ensemble, where the paper has {}: so few differ by chance; --budget SECONDS takes more",
             Size::PAPER.samples
         );
         return Ok(Judgement { holds: None, ..judged.remark(&remark) });

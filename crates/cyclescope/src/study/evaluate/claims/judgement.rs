@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::executor::{DEFAULT, Offer};
+use crate::machine::traps::CPUID_EXITS_ABOVE;
 use crate::result::record::Quantity;
 use crate::statistics::Interval;
 use crate::study::evaluate::contamination::{Contamination, TOLERANCE_CYCLES};
@@ -163,6 +164,12 @@ impl<'a> Seen<'a> {
     pub(super) fn step(&self, name: &str) -> Result<f64, String> {
         let trimmed = self.samples(name)?.trimmed;
         trimmed.map(|summary| summary.step_cycles).ok_or_else(|| format!("no ruler beside {name} was sane"))
+    }
+
+    /// What a CPUID takes where it leaves the guest, in TSC ticks.
+    pub(super) fn cpuid_exits(&self) -> Option<f64> {
+        let traps = &self.facts.tsc.known()?.traps;
+        traps.cpuid.known().copied().filter(|cost| *cost > CPUID_EXITS_ABOVE)
     }
 
     /// See [`bound`].

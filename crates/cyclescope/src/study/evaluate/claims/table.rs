@@ -107,7 +107,8 @@ const LETS_IN: &str = "holds: it is surely seen";
 const TAKES: &str = "holds: more than half a step of the TSC; does not: less";
 const CONSTANT: &str =
     "constant: the interval is below half a step; else the paper's 100 000 readings decide";
-const EVEN: &str = "constant: the interval is below a quarter of a squared step";
+const EVEN: &str =
+    "constant: the interval is below a quarter of a squared step; else the paper's 100 000 readings decide";
 
 /// All claims: the paper's in its order, then those of the notes.
 pub(super) const CLAIMS: &[Entry] = &[

@@ -7,9 +7,12 @@ use crate::caveat::Caveat;
 use crate::clock::{Clock, Side, Step};
 use crate::executor::mock::{Scenario, Simulated};
 use crate::machine::Machine;
+use crate::machine::calibrate::Calibration;
 use crate::machine::fact::Fact;
 use crate::machine::simulated::SimulatedMachine;
+use crate::machine::traps::{LfenceProof, Traps};
 use crate::machine::tsc::GivenTsc;
+use crate::machine::tsc_study::TscStudy;
 use crate::random::Random;
 use crate::ruler::Quiet;
 use crate::study::evaluate::TestedClock;
@@ -95,6 +98,25 @@ fn facts() -> Facts {
     }
 }
 
+/// A TSC of which nothing matters but what a CPUID takes beside it, in its ticks.
+fn exiting(cpuid: f64) -> TscStudy {
+    let unknown = "not examined";
+    let calibration = Calibration {
+        hertz: Hertz(2.3e9),
+        low: Hertz(2.3e9),
+        high: Hertz(2.3e9),
+        agreed: true,
+        span_ns: 1,
+        bracket_ticks: 1,
+        clock_is_tsc: Fact::unknown(unknown),
+        ntp_ppm: Fact::unknown(unknown),
+    };
+    let lfence = LfenceProof { chain: 300.0, fenced: 300.0, bare: 100.0, waits: true };
+    let (cpuid, rdtscp) = (Fact::Known(cpuid), Fact::unknown(unknown));
+    let traps = Traps { cpuid, rdtsc: 30.0, rdtscp, lfence_rdtsc: 40.0, lfence };
+    TscStudy { calibration, sources: Vec::new(), steps: Vec::new(), traps, unstable: None }
+}
+
 fn judged(methods: &[Evaluated]) -> Vec<Claim> {
     claims(&Seen { methods, not_run: &[], stand_in: None, facts: &facts() })
 }
@@ -137,6 +159,30 @@ fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
     };
     // Half a step is 17 core cycles: 28 of them are no nothing, though less than a step.
     assert_eq!([of(0.0, 5.0), of(-28.0, 9.0), of(-10.0, 20.0)], [Some(true), Some(false), None]);
+}
+
+#[test]
+fn what_another_method_with_the_same_side_shows_counts() {
+    let unseen = evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0; 5], 5.0);
+    let of = |other: &str| {
+        let claims = judged(&[unseen.clone(), evaluated(other, [0.0, -28.0, 0.0, 0.0, 0.0], 9.0)]);
+        let claim = claims.iter().find(|claim| claim.id == "paper-first-cpuid-is-a-barrier").unwrap();
+        (claim.holds, claim.why.contains(other))
+    };
+    assert_eq!(of("cpuid-rdtsc"), (Some(false), true));
+    // Its start waits behind RDTSC, too.
+    assert_eq!(of("cpuid-rdtsc-cpuid"), (Some(true), false));
+}
+
+#[test]
+fn behind_a_cpuid_that_leaves_the_guest_nothing_seen_proves_nothing() {
+    let of = |early| {
+        let methods = [evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], 5.0)];
+        let facts = Facts { tsc: Fact::Known(exiting(12_970.0)), ..facts() };
+        let claims = claims(&Seen { methods: &methods, not_run: &[], stand_in: None, facts: &facts });
+        ["paper-first-cpuid-is-a-barrier", "paper-last-cpuid-is-a-barrier"].map(|id| holds(&claims, id))
+    };
+    assert_eq!([of(0.0), of(-28.0)], [[None, Some(true)], [Some(false), Some(true)]]);
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl Fault {
         }
     }
 
+    /// Whether it is one of a pair's start; else it is one of its end.
+    pub(super) fn is_of_start(self) -> bool {
+        matches!(self, Fault::LeadingUnfinished | Fault::BodyStartedEarly)
+    }
+
     /// Whether it makes a body seem longer. The others hide a part of it.
     pub(super) fn adds(self) -> bool {
         matches!(self, Fault::LeadingUnfinished | Fault::FollowingInTheWay)

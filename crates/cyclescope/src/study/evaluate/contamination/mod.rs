@@ -79,7 +79,7 @@ pub use fault::{CONFIDENCE, FAULTS, Fault, TOLERANCE_CYCLES, TOLERANCE_DRAIN};
 pub use stand_in::STAND_IN;
 
 use super::TestedClock;
-use crate::clock::Promises;
+use crate::clock::{Clock, Promises};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::fact::Fact;
@@ -214,6 +214,11 @@ pub(crate) fn contamination_by(
     random: &mut Random,
 ) -> Result<Contamination, RunError> {
     one(&mut Means::new(executor, random, tested), tested, fault, time)
+}
+
+/// Whether a fault is provoked and measured in the same way with two methods, so that what one shows is shown of both.
+pub(crate) fn is_alike(one: &Clock, other: &Clock, fault: Fault) -> bool {
+    trial::is_alike(one, other, fault)
 }
 
 /// The rows of a method that can't be run here, and why.

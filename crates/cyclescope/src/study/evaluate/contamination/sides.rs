@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Step};
 
 /// A clock's counter, read so that nothing crosses the reading.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reference {
     /// LFENCE before: all earlier instructions have executed. LFENCE after: no later one has begun.
     pub(super) fenced: &'static [Step],

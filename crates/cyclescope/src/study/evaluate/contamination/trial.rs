@@ -124,6 +124,13 @@ impl Trial {
     }
 }
 
+/// Whether the trials of a fault are the same for two methods: they differ in nothing but the side of the pair that the fault
+/// does not concern.
+pub(super) fn is_alike(one: &Clock, other: &Clock, fault: Fault) -> bool {
+    let same_side = if fault.is_of_start() { one.start == other.start } else { one.end == other.end };
+    same_side && one.counts == other.counts && Reference::of(one) == Reference::of(other)
+}
+
 /// The fence between a neighbour and the side of a method that lets nothing of it through; none where the cost of the
 /// fault is the difference to such a fence.
 fn missing_fence(fault: Fault) -> Option<&'static [u8]> {
