@@ -3,7 +3,7 @@
 use super::*;
 use crate::asm::Emitter;
 use crate::clock::{ALL, Side};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -143,6 +143,16 @@ fn compare(clock: &Clock, side: Side, compiled: &[u8], how: &Way) {
         "{}",
         context()
     );
+    if clock.clobbers_of(side).contains(&Register::RBX) {
+        let moves = |is_rbx: fn(&Instruction) -> bool| {
+            instructions.iter().position(|one| one.mnemonic() == Mnemonic::Mov && is_rbx(one))
+        };
+        let (saved, loaded) = (
+            moves(|one| one.op1_register() == Register::RBX),
+            moves(|one| one.op0_register() == Register::RBX),
+        );
+        assert!(saved.is_some_and(|at| at < first) && loaded.is_some_and(|at| at > last), "{}", context());
+    }
     let around = |one: &Instruction| {
         use Mnemonic::*;
         matches!(one.mnemonic(), Mov | Shl | Or | Push | Pop | Endbr64 | Sub | Add | Lea | Leave)
@@ -218,28 +228,12 @@ fn c_compilers_assemble_the_engines_instructions() {
 
 /// A register that the program has fixed for itself is not the compiler's to save.
 #[test]
-fn rbx_survives_where_the_compiler_does_not_save_it() {
+fn rbx_is_kept_where_the_compiler_may_not_save_it() {
     let folder = Folder::new("rbx");
     probes_in_c(&c::C, &folder, "main.c");
     let way = ["-O2", "-std=gnu11", "-ffixed-rbx"];
     let Some(probes) = compiled(&folder, "gcc", &way, "main.c") else { return };
-    for (clock, _) in written(&c::C).filter(|(clock, _)| clock.executes_cpuid()) {
-        for side in
-            Side::BOTH.into_iter().filter(|side| clock.clobbers_of(*side).contains(&iced_x86::Register::RBX))
-        {
-            let code = decoded(&probes.code(clock, side));
-            let moves = |to_rbx: bool| {
-                code.iter().position(|one| {
-                    let register = if to_rbx { one.op0_register() } else { one.op1_register() };
-                    one.mnemonic() == Mnemonic::Mov && register == iced_x86::Register::RBX
-                })
-            };
-            let cpuids: Vec<usize> =
-                (0..code.len()).filter(|at| code[*at].mnemonic() == Mnemonic::Cpuid).collect();
-            assert!(moves(false) < cpuids.first().copied(), "{}", clock.name);
-            assert!(moves(true) > cpuids.last().copied(), "{}", clock.name);
-        }
-    }
+    compare_all(&c::C, &probes, &Way { name: format!("gcc {way:?}"), is_straight: true });
 }
 
 #[test]
