@@ -73,6 +73,10 @@ impl FormPlan {
             sequence: wanted.sequence.is_some(),
         };
         if let Some(sequence) = &wanted.sequence {
+            if sequence.instructions().iter().any(x87::uses) {
+                let fill = encode(&x87::fill()).expect("loads of constants");
+                plan.init = [fill, plan.init].concat();
+            }
             let experiments = sequence::experiments(sequence, &wanted.init, wanted.latency);
             experiments.into_iter().for_each(|experiment| plan.take(experiment));
             return plan;

@@ -153,8 +153,11 @@ impl Sequence {
     pub(crate) fn name(&self, full: Register) -> String {
         let operands =
             |one: &Instruction| (0..one.op_count()).map(|at| one.op_register(at)).collect::<Vec<_>>();
+        // MMX and x87 registers of one number are one.
+        let mut same = RegisterSet::EMPTY;
+        same.insert(full);
         let mut named = self.instructions.iter().flat_map(operands);
-        let name = named.find(|register| register.full_register() == full).unwrap_or(full);
+        let name = named.find(|register| same.contains(*register)).unwrap_or(full);
         format!("{name:?}").to_lowercase()
     }
 }
@@ -193,6 +196,7 @@ mod tests {
         assert_eq!(carried("imul eax, ebx; add eax, 1"), (own(&["eax"]), false));
         assert_eq!(carried("adc rax, rbx"), (own(&["rax"]), true));
         assert_eq!(carried("xor edx, edx; div rcx"), (own(&["rax"]), false));
+        assert_eq!(carried("paddd mm2, mm3"), (own(&["mm2"]), false));
         assert_eq!(carried("mulps xmm1, xmm2; addps xmm3, xmm1"), (own(&["xmm1", "xmm3"]), false));
         let through = |text: &str| sequence(text).unwrap().carries_memory();
         assert!(through("mov [rsi], rax; mov rax, [rsi]") && !through("mov rax, [rsi]; lea rbx, [rax]"));

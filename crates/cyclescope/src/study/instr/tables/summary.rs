@@ -7,9 +7,13 @@ use std::collections::BTreeMap;
 /// Whether operands are of a kind.
 type Fits = fn(&str) -> bool;
 
+/// The encoding of a row of several instructions, which has no operands of its own.
+const SEQUENCE: &str = "sequence";
+
 /// Kinds of operands, each form in the first that fits, so that they sum to the whole: what its operands hold, and the
 /// name.
-const KINDS: [(Fits, &str); 6] = [
+const KINDS: [(Fits, &str); 7] = [
+    (|operands| operands == SEQUENCE, SEQUENCE),
     (|operands| operands.contains("{k}"), "masked"),
     (|operands| operands.contains("{1to"), "broadcast"),
     (|operands| operands.contains("{er}") || operands.contains("{sae}"), "rounding"),
@@ -83,7 +87,8 @@ impl Summary {
         let mut reasons: [BTreeMap<String, u64>; 2] = Default::default();
         for row in rows {
             all.add(row);
-            let kind = KINDS.iter().position(|(fits, _)| fits(&row.operands));
+            let operands = if row.encoding == SEQUENCE { SEQUENCE } else { &row.operands };
+            let kind = KINDS.iter().position(|(fits, _)| fits(operands));
             kinds[kind.expect("the last one fits all")].add(row);
             isa.entry(row.isa.clone()).or_default().add(row);
             let given = match row.status {
@@ -161,6 +166,7 @@ mod tests {
         rows[3].reason = Some("privileged".to_string());
         rows[4].status = Status::Failed;
         rows[4].isa = "avx".to_string();
+        (rows[5].encoding, rows[5].operands) = (SEQUENCE.to_string(), String::new());
         rows[4].reason = Some("the snippet raised SIGSEGV at address 0x1: nop".to_string());
         let summary = Summary::of(&rows);
         assert_eq!(summary.all.forms, rows.len() as u64);
@@ -169,6 +175,8 @@ mod tests {
         assert_eq!(summary.skipped_by_reason, [Reason { reason: "privileged".to_string(), forms: 1 }]);
         let fault = Reason { reason: "the snippet raised SIGSEGV".to_string(), forms: 1 };
         assert_eq!(summary.failed_by_reason, [fault]);
+        let sequences = summary.by_operands.iter().find(|named| named.name == SEQUENCE);
+        assert_eq!(sequences.map(|named| named.tally.forms), Some(1));
         for parts in [&summary.by_operands, &summary.by_isa] {
             assert!(parts.len() > 1);
             assert_eq!(parts.iter().map(|named| named.tally.forms).sum::<u64>(), summary.all.forms);
