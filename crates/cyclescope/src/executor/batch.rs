@@ -21,7 +21,7 @@ pub struct Batch {
     /// Largest number of iterations of a one-cycle loop that delays each call; the number is drawn at random, 1 at
     /// least. The delay prevents that programs synchronize with the steps of a clock, so it has to span some steps.
     pub delay: u32,
-    /// Time limit of the whole batch.
+    /// Time limit of the whole batch; in user mode of the processor time that it gets, where the system tells that.
     pub deadline: Duration,
 }
 

@@ -21,6 +21,7 @@ mod ending;
 mod faults;
 mod options;
 mod orders;
+mod patience;
 mod process;
 mod regions;
 mod sandbox;
@@ -35,7 +36,7 @@ pub use faults::signal_name;
 pub(crate) use options::MAX_CPUS;
 pub use options::UserOptions;
 
-use super::lock::{CpuLock, LockState, until};
+use super::lock::{CpuLock, LockState};
 use super::{
     Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, PlacedArea, Ring,
     Room, Sample, Timing, random,
@@ -48,6 +49,7 @@ use crate::program::memory::{Memory, STANDARD_BYTES};
 use areas::Areas;
 use batch::Chunk;
 use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
+use patience::{Overtime, Patience};
 use process::{Waited, Worker};
 use regions::Regions;
 use std::ptr;
@@ -195,8 +197,13 @@ impl User {
         self.areas.mapped(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
     }
 
-    /// Runs some layouts of a batch, until a point in time. The samples stay until the next command.
-    fn run_chunk(&mut self, batch: &Batch, chunk: &Chunk, until: Instant) -> Result<&[Sample], RunError> {
+    /// Runs some layouts of a batch, within the time limit. The samples stay until the next command.
+    fn run_chunk(
+        &mut self,
+        batch: &Batch,
+        chunk: &Chunk,
+        patience: &mut Patience,
+    ) -> Result<&[Sample], RunError> {
         let canary = random()?;
         let samples = chunk.write(batch, &mut self.regions, &self.areas, canary);
         let spin = self.elsewhere();
@@ -214,13 +221,22 @@ impl User {
         let Some(mut worker) = self.worker.take() else {
             return Err(RunError::WorkerLost { how: "there is none".to_owned() });
         };
-        match worker.wait(self.status(), sequence, spin, until) {
-            Waited::Done => {}
-            Waited::Late => {
-                worker.end();
-                return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
+        loop {
+            match worker.wait(self.status(), sequence, spin, patience.until()) {
+                Waited::Done => break,
+                Waited::Late => match patience.over() {
+                    Overtime::Busy => {}
+                    Overtime::Hung => {
+                        worker.end();
+                        return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
+                    }
+                    Overtime::Stopped => {
+                        worker.end();
+                        return Err(stopped());
+                    }
+                },
+                Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
             }
-            Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
         }
         if let Err(error) = self.check(batch, chunk, samples, canary) {
             if matches!(error, RunError::Fault { .. }) {
@@ -265,6 +281,14 @@ impl User {
     }
 }
 
+/// A worker that is there and does not run.
+fn stopped() -> RunError {
+    let why = "its process got no processor time";
+    let remedy =
+        "something stopped it: SIGSTOP, a debugger or a frozen control group; let it go on, and run again";
+    RunError::machinery("running the snippet", why, remedy)
+}
+
 impl Executor for User {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -283,8 +307,10 @@ impl Executor for User {
         }
         self.ensure_worker()?;
         self.lock.begin();
-        let until = until(batch.deadline);
-        let result = chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, until).map(&mut *take));
+        let pid = self.worker.as_ref().map_or(0, Worker::pid);
+        let mut patience = Patience::new(pid, batch.deadline);
+        let result =
+            chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(&mut *take));
         self.lock.release();
         result
     }

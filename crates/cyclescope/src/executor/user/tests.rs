@@ -359,3 +359,21 @@ fn an_absent_cpu_is_an_error() {
     assert_eq!(refused(1023), Err(RunError::System { doing, errno: libc::EINVAL }));
     assert_eq!(refused(5000), Err(RunError::machinery(doing, "there is no CPU 5000", "see --cpu")));
 }
+
+#[test]
+fn a_stopped_worker_is_told_from_an_endless_loop() {
+    let mut user = spawn();
+    let pid = user.worker_pid().expect("there is one");
+    let pause = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        // SAFETY: takes no pointers; the worker is this process's own and not reaped yet.
+        unsafe { libc::kill(pid, libc::SIGSTOP) };
+    });
+    // jmp $
+    let endless = Batch { deadline: Duration::from_millis(200), ..batch_of(once(&[0xeb, 0xfe]), 1, 1) };
+    let result = user.run(&endless);
+    pause.join().expect("it only sends a signal");
+    let message = result.expect_err("it does not end").to_string();
+    assert!(message.contains("no processor time"), "{message}");
+    assert_still_runs(&mut user);
+}
