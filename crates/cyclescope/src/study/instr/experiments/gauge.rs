@@ -11,6 +11,7 @@
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
 use super::fence::Turns;
+use super::trip::Trip;
 use super::modes::usual;
 use super::program_reading::ProgramReading;
 use super::regimes::{Fenced, LongChain, Verdict};
@@ -43,10 +44,6 @@ const ROUNDS: u32 = 4;
 /// A cycle counts as whole within this many cycles.
 const WHOLE: f64 = 0.03;
 
-/// A load that takes less than this share of what one takes from its address never reached the cache, nor the queue of
-/// stores: its register was taken from the store.
-pub(crate) const RENAMED_SHARE: f64 = 0.5;
-
 /// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
 const THREE: usize = 3;
 
@@ -57,28 +54,6 @@ pub struct Cost {
     pub cycles: f64,
     /// Whether no other value is possible.
     pub certain: bool,
-}
-
-/// What a store and a load of what it stored take together.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Trip {
-    /// Core cycles of the load from its address.
-    pub load: f64,
-    /// Core cycles from the data of the store to those of the load, where memory is not renamed if it can be.
-    pub whole: f64,
-    /// Where the core takes the store's register for the load.
-    pub renamed: Renamed,
-}
-
-/// Where a core takes a store's register for a load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Renamed {
-    /// Nowhere that was tried.
-    Never,
-    /// Where the load reads what the same store stored each time.
-    SamePlace,
-    /// Even where another store did each time.
-    Always,
 }
 
 /// The costs of all links that this machine has.
@@ -250,17 +225,8 @@ impl Gauge {
         for (cycle, cycles) in trips.chunks(2).zip(cycles.chunks(2)) {
             let links = &cycle[0].links;
             let within: f64 = links[2..].iter().map(|link| gauge.of(*link)).sum();
-            // At two places it takes somewhat longer; much longer only where it was renamed at one.
-            let [plain, alternating] = [cycles[0] - within, cycles[1] - within];
-            let load = gauge.of(links[1]);
-            let is_renamed = plain < alternating - (1.0 - RENAMED_SHARE) * load;
-            let whole = if is_renamed { alternating } else { plain };
-            let renamed = match is_renamed {
-                _ if whole < RENAMED_SHARE * load => Renamed::Always,
-                true => Renamed::SamePlace,
-                false => Renamed::Never,
-            };
-            gauge.split(links[0], links[1], Trip { load, whole: whole.max(0.0), renamed });
+            let trip = Trip::of(gauge.of(links[1]), cycles[0] - within, cycles[1] - within);
+            gauge.split(links[0], links[1], trip);
         }
         if regimes {
             let cycles: Vec<&Cycle> =

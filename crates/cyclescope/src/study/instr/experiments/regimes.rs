@@ -24,8 +24,9 @@ use crate::random::Random;
 use crate::statistics::{mean, welch_interval};
 use crate::study::instr::forms::operands::Place;
 
-/// Instructions of the two chains of a screening, about: more than start in the time of the fence, and fewer than any
-/// scheduler of today holds.
+/// Instructions of the two chains of a screening, about: more than start in the time of the fence, and fewer than the
+/// scheduler of most cores holds. A queue of one unit that holds fewer (14 entries in Zen 1, 16 in Zen 2) has its knee
+/// between the two: then the slope lies between both costs, and a difference is found where it is large enough.
 const SCREENING: [usize; 2] = [8, 24];
 /// Instructions of the chains of a curve, about. As many programs share a round.
 const LENGTHS: [usize; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];

@@ -57,11 +57,7 @@ impl Analysis<'_> {
         for (latency, _, index) in &found {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
-            // A chain whose memory was renamed in one pass says nothing of what it takes where it is not.
-            let of = |pass| {
-                let (one, ..) = self.latency(std::slice::from_ref(pass), *index, meaning)?;
-                (one.variant == latency.variant).then(|| cycles(&one))
-            };
+            let of = |pass| Some(cycles(&self.latency(std::slice::from_ref(pass), *index, meaning)?.0));
             let costs = passes.iter().filter_map(of).collect();
             let links = self.links(meaning);
             row.caveats.extend(self.disagreement(costs, links, &what));
@@ -130,8 +126,8 @@ impl Analysis<'_> {
         regimes(&readings, less, self.confidence)
     }
 
-    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance. `renamed` is what
-    /// a chain through memory takes at least beside its other links, if memory is not renamed.
+    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
+    /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
     fn chained(
         &self,
         meaning: &Meaning,
@@ -139,9 +135,14 @@ impl Analysis<'_> {
         renamed: Option<f64>,
     ) -> Option<(Latency, bool, f64)> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
-        let apart: Vec<Link> = links.iter().filter(|link| !memory::is_access(link)).copied().collect();
-        let beside = self.gauge.sum(&apart)?;
         let Cost { cycles, certain } = self.gauge.sum(links)?;
+        // What the convention has no say in.
+        let own = |link: &&Link| match renamed {
+            Some(_) => !memory::is_access(link),
+            None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
+        };
+        let apart: Vec<Link> = links.iter().filter(own).copied().collect();
+        let beside = self.gauge.sum(&apart)?;
         // What is faster than its own links is not closed: a store that a core takes for a move does not wait for its
         // address. Of links through memory nothing may remain, of others from one class to another a cycle.
         let least = |link: &Link| match self.gauge.sum(&[*link]) {
@@ -154,7 +155,7 @@ impl Analysis<'_> {
         }
         let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
         // Where the convention gives a link more than there is, only the whole is known.
-        let whole = is_renamed || renamed.is_some() && raw.high < cycles;
+        let whole = is_renamed || !certain && raw.high < cycles;
         let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
         let cost = memory::possible(raw, cycles);
         let turn = Listing::from_bytes(turn).text().replace('\n', "; ");

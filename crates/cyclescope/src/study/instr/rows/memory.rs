@@ -12,8 +12,8 @@ use crate::caveat::{Caveat, Code};
 use crate::statistics::Interval;
 use crate::study::instr::bodies::links::{LOADS, Link};
 use crate::study::instr::experiments::experiment::{BOUND_SHARE, Experiment, Meaning};
-use crate::study::instr::experiments::gauge::{RENAMED_SHARE, Renamed, Trip};
 use crate::study::instr::experiments::program_reading::ProgramReading;
+use crate::study::instr::experiments::trip::{RENAMED_SHARE, Renamed, Trip};
 use crate::study::instr::forms::operands::{Bank, Place, Slot};
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub(super) const RENAMED: &str = "renamed";
 /// Core cycles that computing takes at least.
 const COMPUTED: f64 = 1.0;
+/// Forwarding takes no more than this, in units of what a load takes from its address (Zen 2 and later, Golden Cove).
+const FORWARDED: f64 = 2.0;
 /// Core cycles by which a chain through one place is faster than one through two in turn if memory is renamed at times.
 /// That the places change can cost half a cycle (Zen 5).
 const MIXED: f64 = 1.5;
@@ -40,10 +42,13 @@ pub(super) fn cycles(latency: &Latency) -> f64 {
     latency.cost.value.unwrap_or(f64::INFINITY)
 }
 
-/// A chain's time less that of its links: nothing that happens takes less than no time.
+/// A chain's time less that of its links: nothing that happens takes less than no time. Where the whole interval is below
+/// that, by so much are the links' costs off, and the result is known no better.
 pub(super) fn possible(raw: Interval, links: f64) -> Interval {
     let less = |value: f64| (value - links).max(0.0);
-    Interval { value: less(raw.value), low: less(raw.low), high: less(raw.high) }
+    let short = (links - raw.value).max(0.0);
+    let high = if raw.high < links { short } else { raw.high - links };
+    Interval { value: less(raw.value), low: less(raw.low), high }
 }
 
 /// What other chains say of one through memory.
@@ -69,7 +74,9 @@ impl Analysis<'_> {
         if trip.renamed == Renamed::Always {
             return Some(f64::INFINITY);
         }
-        let Trip { load, whole, .. } = trip;
+        let load = trip.load;
+        // Two places in turn can cost a core more than forwarding does, where it guesses which store a load reads.
+        let whole = trip.whole.min(FORWARDED * load);
         let reads = self.plan.anatomy.reads(Place::Memory);
         let computed = if reads { COMPUTED } else { 0.0 };
         let floor = match (ports.0.place, ports.1.place) {
