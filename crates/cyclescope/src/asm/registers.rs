@@ -144,6 +144,21 @@ pub(crate) fn writes(instruction: &Instruction) -> RegisterSet {
     .union(RegisterSet::of_flags(instruction.rflags_modified()))
 }
 
+/// Registers of which the instruction leaves all or a part as it was, and so waits for it: those that it may not write
+/// (`cmovcc`, `bsf`), and those of which it writes 8 or 16 bits.
+pub(crate) fn keeps(instruction: &Instruction) -> RegisterSet {
+    let mut set = RegisterSet::EMPTY;
+    let mut factory = InstructionInfoFactory::new();
+    for used in factory.info(instruction).used_registers() {
+        let part = used.register().is_gpr() && used.register().size() < 4;
+        let written = matches!(used.access(), OpAccess::Write | OpAccess::ReadWrite);
+        if used.access() == OpAccess::CondWrite || part && written {
+            set.insert(used.register());
+        }
+    }
+    set
+}
+
 fn used(instruction: &Instruction, wanted: impl Fn(OpAccess) -> bool) -> RegisterSet {
     let mut set = RegisterSet::EMPTY;
     let mut factory = InstructionInfoFactory::new();

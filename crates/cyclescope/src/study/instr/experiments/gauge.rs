@@ -10,29 +10,26 @@
 //!   a load of what it stored take together, of which the store has the rest;
 //! - memory to other registers: likewise, with the way back to the address taken from the first rule.
 
+use super::cycles::{self, Cycle, init};
 use super::fence::Turns;
-use super::trip::Trip;
 use super::modes::usual;
 use super::program_reading::ProgramReading;
 use super::regimes::{Fenced, LongChain, Verdict};
 use super::timing::{Size, Surroundings, Timed, Timer};
+use super::trip::Trip;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::machine::features::Features;
 use crate::program::World;
 use crate::random::Random;
 use crate::snippet::Snippet;
-use crate::study::instr::bodies::links::{self, LOADS, Link, LinkAddress, STORES, computed_copy};
-use crate::study::instr::bodies::route::STEADY;
-use crate::study::instr::forms::operands::{Bank, encode};
-use iced_x86::{Code, Instruction, MemoryOperand, Register};
+use crate::study::instr::bodies::links::{self, Link};
+use crate::study::instr::forms::operands::encode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns of a cycle in a body: an odd number, so that what changes with each turn is another in the next iteration.
 const TURNS: usize = 47;
 const LOOPS: u64 = 16;
-/// NOPs in a turn of the cycle that tells the width.
-const NOPS: usize = 8;
 /// Layouts in a sweep, and sweeps: what disturbs one may be gone in the next.
 const LAYOUTS: usize = 4;
 const SWEEPS: usize = 3;
@@ -43,9 +40,6 @@ const TRIES: usize = 20;
 const ROUNDS: u32 = 4;
 /// A cycle counts as whole within this many cycles.
 const WHOLE: f64 = 0.03;
-
-/// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
-const THREE: usize = 3;
 
 /// What one link costs.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -67,81 +61,6 @@ pub struct Gauge {
     steady: BTreeSet<Link>,
 }
 
-/// A general register by number, an address in R14.
-const ADDRESS: u8 = 14;
-/// Two addresses that change places with each turn of a cycle through memory, the first of which is also in R14.
-const ONE_ADDRESS: u8 = 11;
-const OTHER_ADDRESS: u8 = 10;
-/// Bytes between them.
-const APART: i32 = 64;
-const AT: LinkAddress = LinkAddress { base: ADDRESS, displacement: 0 };
-const NEXT_AT: LinkAddress = LinkAddress { base: ADDRESS, displacement: APART };
-const ONE_AT: LinkAddress = LinkAddress { base: ONE_ADDRESS, displacement: 0 };
-const CONSTANT: u8 = 12;
-const ZERO: u8 = 13;
-
-/// A closed cycle of links: each reads what the one before wrote.
-struct Cycle {
-    links: Vec<Link>,
-    body: Vec<Instruction>,
-}
-
-impl Cycle {
-    /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
-    /// would depend on nothing.
-    fn of(links: &[Link]) -> Cycle {
-        let mut source = 0;
-        let mut body = Vec::new();
-        for (index, link) in links.iter().enumerate() {
-            let (destination, constant) = match *link {
-                links::CLEAR => (source, ZERO),
-                _ if index + 1 == links.len() => (0, CONSTANT),
-                _ => (index as u8 + 1, CONSTANT),
-            };
-            body.push(link.instruction(destination, source, constant, AT));
-            source = destination;
-        }
-        Cycle { links: links.to_vec(), body }
-    }
-
-    /// Through memory at one place; or stored at two and loaded from one and the other in turn, so that no core takes the
-    /// store's register for the load.
-    fn through_memory(store: Link, load: Link, alternating: bool) -> Option<Cycle> {
-        let within = links::within(load.to, load.name.starts_with('v'))?;
-        let mut links = vec![store, load];
-        let mut body = vec![store.instruction(0, 1, CONSTANT, AT)];
-        if alternating {
-            let [one, other] = [ONE_ADDRESS, OTHER_ADDRESS].map(|number| Register::RAX + u32::from(number));
-            body.insert(0, Instruction::with2(Code::Xchg_rm64_r64, one, other).ok()?);
-            body.push(store.instruction(0, 1, CONSTANT, NEXT_AT));
-        }
-        body.push(load.instruction(1, 0, CONSTANT, if alternating { ONE_AT } else { AT }));
-        for turn in 0..STEADY as u8 {
-            // From register 1 to 2 and back, an even number of times.
-            body.push(within.instruction(2 - turn % 2, 1 + turn % 2, CONSTANT, AT));
-            links.push(within);
-        }
-        Some(Cycle { links, body })
-    }
-
-    /// From a loaded value back to its address.
-    fn address(load: Link) -> Option<Cycle> {
-        let back: &[Link] = match (load.to, load.name.starts_with('v')) {
-            (Bank::General, _) => &[],
-            (Bank::Vector, true) => &[links::FROM_VECTOR_VEX],
-            (Bank::Vector, false) => &[links::FROM_VECTOR],
-            (Bank::Mask, _) => &[links::FROM_MASK],
-            (Bank::Mmx, _) => &[links::FROM_MMX],
-            _ => return None,
-        };
-        let links = [&[load], back, &[links::XOR, links::XOR]].concat();
-        let mut body = vec![load.instruction(if load.to == Bank::General { 0 } else { 1 }, 0, CONSTANT, AT)];
-        body.extend(back.iter().map(|link| link.instruction(0, 1, CONSTANT, AT)));
-        body.extend([links::XOR; 2].map(|link| link.instruction(ADDRESS, 0, CONSTANT, AT)));
-        Some(Cycle { links, body })
-    }
-}
-
 impl Gauge {
     /// Measures all links that the CPU has, and where `regimes` is asked for, whether they cost the same in short
     /// chains.
@@ -160,41 +79,13 @@ impl Gauge {
             timed.extend(&costs);
             Ok::<_, RunError>(costs)
         };
-        // One byte would be so dense that buffers of decoded instructions can't keep up.
-        let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
-        let nop = Cycle { links: Vec::new(), body: vec![nop; NOPS] };
-        gauge.slot = time(std::slice::from_ref(&nop))?[0] / NOPS as f64;
-        let selects: Vec<[Link; 2]> =
-            links::SELECT.iter().chain([&links::BORROW]).map(|select| [links::COMPARE, *select]).collect();
-        let mut known: Vec<Vec<Link>> = vec![
-            vec![links::FROM_32; THREE],
-            vec![links::FROM_16; THREE],
-            vec![links::FROM_8; THREE],
-            vec![links::XOR, links::FROM_32],
-            vec![links::FROM_32, links::CLEAR, links::RESTORE],
-            vec![links::SHUFFLE; THREE],
-            vec![links::SHUFFLE_VEX; THREE],
-            vec![links::ZERO_INDICES; THREE],
-            vec![links::WITHIN_MASKS; THREE],
-            vec![links::WITHIN_MMX; THREE],
-        ];
-        let squares = links::SQUARES.iter().map(|(.., link)| link);
-        known.extend(squares.map(|link| vec![*link; if link.squares_in_place() { 1 } else { THREE }]));
-        known.extend(selects.iter().map(|pair| pair.to_vec()));
-        let known: Vec<Cycle> =
-            known.iter().filter(|cycle| has(cycle)).map(|cycle| Cycle::of(cycle)).collect();
-        for (cycle, cycles) in known.iter().zip(time(&known)?) {
+        let nop = Cycle::nops();
+        gauge.slot = time(std::slice::from_ref(&nop))?[0] / nop.body.len() as f64;
+        let within = cycles::within(&has);
+        for (cycle, cycles) in within.iter().zip(time(&within)?) {
             gauge.share(&cycle.links, cycles);
         }
-        let pairs: [[Link; 2]; 5] = [
-            [links::TO_VECTOR, links::FROM_VECTOR],
-            [links::TO_VECTOR_VEX, links::FROM_VECTOR_VEX],
-            [links::TO_MASK, links::FROM_MASK],
-            [links::TO_MMX, links::FROM_MMX],
-            [links::FROM_HIGH, links::FROM_32],
-        ];
-        let pairs: Vec<Cycle> =
-            pairs.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        let pairs = cycles::there_and_back(&has);
         for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
             if cycle.links[0] == links::FROM_HIGH {
                 gauge.set(links::FROM_HIGH, cycles - gauge.of(links::FROM_32));
@@ -202,35 +93,26 @@ impl Gauge {
             }
             cycle.links.iter().for_each(|link| gauge.set(*link, cycles / 2.0));
         }
-        let threes = [
-            [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
-            [links::TO_MASK, links::MASK_TO_VECTOR, links::FROM_VECTOR_VEX],
-        ];
-        let threes: Vec<Cycle> =
-            threes.iter().filter(|cycle| has(&cycle[..])).map(|cycle| Cycle::of(cycle)).collect();
+        let threes = cycles::over_a_third(&has);
         for (cycle, cycles) in threes.iter().zip(time(&threes)?) {
             gauge.set(cycle.links[1], cycles - gauge.of(cycle.links[0]) - gauge.of(cycle.links[2]));
         }
-        let loads: Vec<Cycle> =
-            LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| Cycle::address(*load)).collect();
+        let loads = cycles::loads(&has);
         for (cycle, cycles) in loads.iter().zip(time(&loads)?) {
             let back: f64 = cycle.links[1..].iter().map(|link| gauge.of(*link)).sum();
             gauge.set(cycle.links[0], cycles - back);
         }
-        let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
-        let ways = trips.flat_map(|(store, load)| [false, true].map(|way| (*store, *load, way)));
-        let trips: Vec<Cycle> =
-            ways.filter_map(|(store, load, way)| Cycle::through_memory(store, load, way)).collect();
-        let cycles = time(&trips)?;
-        for (cycle, cycles) in trips.chunks(2).zip(cycles.chunks(2)) {
-            let links = &cycle[0].links;
-            let within: f64 = links[2..].iter().map(|link| gauge.of(*link)).sum();
-            let trip = Trip::of(gauge.of(links[1]), cycles[0] - within, cycles[1] - within);
-            gauge.split(links[0], links[1], trip);
+        let trips = cycles::trips(&has);
+        let costs = time(trips.as_flattened())?;
+        for ([cycle, _], costs) in trips.iter().zip(costs.as_chunks().0) {
+            let beside: f64 = cycle.links[2..].iter().map(|link| gauge.of(*link)).sum();
+            let [plain, alternating] = costs.map(|cycles| cycles - beside);
+            let trip = Trip::of(gauge.of(cycle.links[1]), plain, alternating);
+            gauge.split(cycle.links[0], cycle.links[1], trip);
         }
         if regimes {
             let cycles: Vec<&Cycle> =
-                std::iter::once(&nop).chain(&known).chain(&pairs).chain(&threes).chain(&loads).collect();
+                std::iter::once(&nop).chain(&within).chain(&pairs).chain(&threes).chain(&loads).collect();
             let cycles: Vec<(&Cycle, f64)> = cycles.into_iter().zip(timed).collect();
             gauge.compare(timer, executor, &cycles, random)?;
         }
@@ -336,23 +218,6 @@ impl Gauge {
     pub fn costs(&self) -> impl Iterator<Item = (&'static str, Cost)> {
         self.costs.iter().map(|(link, cost)| (link.name, *cost))
     }
-}
-
-/// What runs before a cycle.
-fn init() -> Vec<u8> {
-    let address = Register::RAX + u32::from(ADDRESS);
-    let mut init = vec![
-        Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D).expect("two registers"),
-        Instruction::with2(Code::Mov_rm64_r64, MemoryOperand::with_base(address), address).expect("a store"),
-    ];
-    init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
-    init.extend(computed_copy(Register::RAX + u32::from(ONE_ADDRESS), address));
-    let next = MemoryOperand::with_base_displ(address, APART.into());
-    init.push(
-        Instruction::with2(Code::Lea_r64_m, Register::RAX + u32::from(OTHER_ADDRESS), next)
-            .expect("an address"),
-    );
-    encode(&init).expect("plain instructions")
 }
 
 /// What a cycle's program needs around it.

@@ -2,6 +2,7 @@
 
 pub(crate) mod branch;
 mod constants;
+mod cycles;
 pub mod effort;
 pub mod experiment;
 mod fence;
@@ -15,3 +16,4 @@ pub(crate) mod regimes;
 pub mod ring_0;
 mod sequence;
 pub(crate) mod timing;
+pub(in crate::study::instr) mod trip;

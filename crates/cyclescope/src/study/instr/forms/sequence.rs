@@ -5,7 +5,7 @@
 
 use super::operands::{Anatomy, encode};
 use crate::asm::forms::{self, Form, Prefix};
-use crate::asm::registers::{HIGH_BYTES, RegisterSet, numbered, reads, writes};
+use crate::asm::registers::{HIGH_BYTES, RegisterSet, keeps, numbered, reads, writes};
 use crate::asm::{legal, text};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register};
 
@@ -93,7 +93,8 @@ impl Sequence {
     pub(crate) fn carried(&self) -> RegisterSet {
         let (mut from_before, mut written) = (RegisterSet::EMPTY, RegisterSet::EMPTY);
         for instruction in &self.instructions {
-            from_before = from_before.union(reads(instruction).difference(written));
+            let needed = reads(instruction).union(keeps(instruction));
+            from_before = from_before.union(needed.difference(written));
             written = written.union(writes(instruction));
         }
         from_before.intersection(written)
@@ -196,6 +197,10 @@ mod tests {
         assert_eq!(carried("imul eax, ebx; add eax, 1"), (own(&["eax"]), false));
         assert_eq!(carried("adc rax, rbx"), (own(&["rax"]), true));
         assert_eq!(carried("xor edx, edx; div rcx"), (own(&["rax"]), false));
+        // What an instruction may not write, or writes a part of, it keeps.
+        assert_eq!(carried("cmove rax, rbx; add rax, 1"), (own(&["rax"]), false));
+        assert_eq!(carried("setc al; add rcx, rax"), (own(&["rax", "rcx"]), false));
+        assert_eq!(carried("mov eax, ebx; setc al"), (own(&[]), false));
         assert_eq!(carried("paddd mm2, mm3"), (own(&["mm2"]), false));
         assert_eq!(carried("mulps xmm1, xmm2; addps xmm3, xmm1"), (own(&["xmm1", "xmm3"]), false));
         let through = |text: &str| sequence(text).unwrap().carries_memory();
