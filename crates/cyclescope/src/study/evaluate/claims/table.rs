@@ -108,7 +108,7 @@ const TAKES: &str = "holds: more than half a step of the TSC; does not: less";
 const CONSTANT: &str =
     "constant: the interval is below half a step; else the paper's 100 000 readings decide";
 const EVEN: &str =
-    "constant: the interval is below a quarter of a squared step; else the paper's 100 000 readings decide";
+    "constant: the interval is below a quarter of a squared step, of 100 000 readings each as in the paper";
 
 /// All claims: the paper's in its order, then those of the notes.
 pub(super) const CLAIMS: &[Entry] = &[
