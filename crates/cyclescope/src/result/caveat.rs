@@ -15,7 +15,7 @@ pub enum Code {
     FrequencyMoved,
     /// The worker changed its CPU.
     Migrated,
-    /// The cost depends on the addresses of code and data.
+    /// The cost differs between layouts of code and data.
     LayoutDependent,
     /// The layouts form two clusters.
     TwoModes,
@@ -171,16 +171,16 @@ fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
     }
     let [low, high] = range(&costs);
     let text =
-        format!("the cost depends on the addresses of code and data: {low:.3} to {high:.3} core cycles");
+        format!("the cost differs between layouts of code and data: {low:.3} to {high:.3} core cycles");
     caveat(Code::LayoutDependent, text)
 }
 
-/// The ratio of two variances of [`deviation`] over this many values that chance exceeds once in a thousand, where the
+/// The ratio of two variances of [`deviation`] over this many values that chance exceeds once in a hundred, where the
 /// true ones are equal. The interquartile range of a normal distribution knows the variance as well as 37 % of the values
 /// would, so the logarithm of each has the variance 2/0.37 over their number.
 fn chance(values: usize) -> f64 {
-    const ONCE_IN_A_THOUSAND: f64 = 3.09;
-    (ONCE_IN_A_THOUSAND * (2.0 * 2.0 / 0.37 / values as f64).sqrt()).exp()
+    const ONCE_IN_A_HUNDRED: f64 = 2.33;
+    (ONCE_IN_A_HUNDRED * (2.0 * 2.0 / 0.37 / values as f64).sqrt()).exp()
 }
 
 /// Standard deviation of a normal distribution with the interquartile range of these values: a few layouts that
