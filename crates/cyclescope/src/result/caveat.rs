@@ -58,7 +58,10 @@ impl Caveat {
 const RULER_SHARE: f64 = 0.01;
 /// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
 const WIDTH_LEAST: f64 = 1.5;
-/// The cost is layout-dependent when its standard deviation over layouts exceeds this share and this many cycles.
+/// Fewer layouts than this share are no mode of the code but layouts that something disturbed.
+const LEAST_SHARE: f64 = 0.05;
+/// The cost is layout-dependent when its standard deviation over layouts, less what the noise of rounds adds to it, exceeds
+/// this share and this many cycles.
 const LAYOUT_SHARE: f64 = 0.03;
 const LAYOUT_CYCLES: f64 = 0.02;
 /// A machine is noisy where more than this share of the rounds was dropped.
@@ -154,7 +157,8 @@ fn modes(estimate: &Estimate) -> Option<Caveat> {
 fn modes_matter(estimate: &Estimate) -> bool {
     let costs: Vec<f64> = estimate.layouts.iter().map(|layout| layout.cost).collect();
     let moved = statistics::mean(&costs) - estimate.cost.value;
-    estimate.modes.len() > 1 && moved.abs() > estimate.cost.half_width()
+    let is_mode = estimate.modes.get(1).is_some_and(|mode| mode.share >= LEAST_SHARE);
+    is_mode && moved.abs() > estimate.cost.half_width()
 }
 
 /// Rounds differ too, so the spread of layouts counts where the noise of rounds does not explain it: the change from one
@@ -165,8 +169,10 @@ fn layout_dependent(estimate: &Estimate) -> Option<Caveat> {
     let costs = of(&|layout| layout.cost);
     let noise = deviation(&of(&|layout| layout.trend)) / 2.0;
     let (spread, chance) = (deviation(&costs), chance(costs.len()).sqrt());
-    let small = spread <= (chance * noise).max(LAYOUT_CYCLES).max(LAYOUT_SHARE * estimate.cost.value.abs());
-    if small && !modes_matter(estimate) {
+    // What the rounds' noise adds to the spread is no difference between layouts.
+    let own = (spread * spread - noise * noise).max(0.0).sqrt();
+    let small = own <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs());
+    if (small || spread <= chance * noise) && !modes_matter(estimate) {
         return None;
     }
     let [low, high] = range(&costs);
