@@ -83,8 +83,11 @@ pub fn find(library: &Path, source: &Path, name: &str) -> Result<Snippet, Failur
         let remedy = "CYCLESCOPE_HIDE(x) what it works on, and CYCLESCOPE_KEEP(x) its result";
         return Err(refused("the compiler left no instruction of it", remedy));
     }
-    if copied.used && copied.frame_lost {
-        return Err(refused("it needs constants, and its function has no frame", "compile it with gcc"));
+    if copied.used && copied.frame.lost {
+        return Err(refused(
+            "it needs constants, and its function has no frame at its entry to reach them by",
+            "leave out alloca and arrays of variable length, whose function may align its stack; or use gcc",
+        ));
     }
     let mut code = copied.onto_stack();
     code.append(&mut init);
@@ -104,8 +107,35 @@ struct Copied {
     sections: Vec<(Range<u64>, u64)>,
     bytes: Vec<u8>,
     used: bool,
-    /// Whether the frame's register is written other than by the function's entry.
-    frame_lost: bool,
+    frame: Frame,
+}
+
+/// Whether RBP is where [`Copied::onto_stack`] expects it, by the instructions so far.
+#[derive(Default)]
+struct Frame {
+    /// Instructions `push rbp`.
+    pushes: u32,
+    /// Whether another instruction has written RSP. A function that aligns its stack does so before it makes its frame.
+    moved: bool,
+    /// Whether RBP was written other than by `push rbp; mov rbp, rsp` at the stack that the function was entered with.
+    lost: bool,
+}
+
+impl Frame {
+    fn pass(&mut self, instruction: &Instruction) {
+        let makes = matches!(instruction.code(), Code::Mov_rm64_r64 | Code::Mov_r64_rm64)
+            && instruction.op0_register() == Register::RBP
+            && instruction.op1_register() == Register::RSP;
+        let pushes = instruction.code() == Code::Push_r64 && instruction.op0_register() == Register::RBP;
+        if makes {
+            self.lost |= self.moved || self.pushes != 1;
+        } else if pushes {
+            self.pushes += 1;
+        } else {
+            self.lost |= writes(instruction, Register::RBP);
+            self.moved |= writes(instruction, Register::RSP);
+        }
+    }
 }
 
 impl Copied {
@@ -158,7 +188,7 @@ impl Image<'_> {
         while decoder.can_decode() {
             let instruction = decoder.decode();
             stays(&instruction, &range, part)?;
-            copied.frame_lost |= loses_frame(&instruction);
+            copied.frame.pass(&instruction);
             if instruction.is_ip_rel_memory_operand() {
                 let offsets = decoder.get_constant_offsets(&instruction);
                 let at = (instruction.ip() - range.start) as usize;
@@ -274,16 +304,12 @@ fn stays(instruction: &Instruction, range: &Range<u64>, part: Part) -> Result<()
     }
 }
 
-/// Whether an instruction changes RBP other than by `mov rbp, rsp`, which makes the frame.
-fn loses_frame(instruction: &Instruction) -> bool {
-    let makes = matches!(instruction.code(), Code::Mov_rm64_r64 | Code::Mov_r64_rm64)
-        && instruction.op0_register() == Register::RBP
-        && instruction.op1_register() == Register::RSP;
+/// Whether an instruction may change a register or a part of it.
+fn writes(instruction: &Instruction, register: Register) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let written = |access| !matches!(access, OpAccess::None | OpAccess::Read | OpAccess::CondRead);
-    let info = factory.info(instruction);
-    let mut used = info.used_registers().iter();
-    !makes && used.any(|used| used.register().full_register() == Register::RBP && written(used.access()))
+    let mut used = factory.info(instruction).used_registers().iter();
+    used.any(|used| used.register().full_register() == register && written(used.access()))
 }
 
 fn read(library: &Path) -> Result<Vec<u8>, Failure> {
@@ -297,4 +323,40 @@ fn unreadable(error: object::Error) -> Failure {
 
 fn refused(why: &str, remedy: &str) -> Failure {
     Failure::usage(format!("CYCLESCOPE_BODY can't be measured: {why}"), Some(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_at_the_entry_or_lost() {
+        let lost = |text: &str| {
+            let listing = cyclescope::asm::parse(text).expect("code");
+            let code = listing.bytes();
+            let mut frame = Frame::default();
+            let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
+            decoder.into_iter().for_each(|instruction| frame.pass(&instruction));
+            frame.lost
+        };
+        for kept in [
+            "push rbp; mov rbp, rsp; and rsp, -32; sub rsp, 64; push rbx",
+            "endbr64; xor eax, eax; push rbp; mov rbp, rsp",
+            "sub rsp, 8; mov rax, [rbp]",
+        ] {
+            assert!(!lost(kept), "{kept}");
+        }
+        for moved in [
+            "lea r10, [rsp+8]; and rsp, -32; push [r10-8]; push rbp; mov rbp, rsp",
+            "push rbx; push rbp; mov rbp, rsp",
+            "push rbp; push rbp; mov rbp, rsp",
+            "push rbp; push rbx; mov rbp, rsp",
+            "mov rbp, rsp",
+            "push rbp; mov rbp, rsp; mov ebp, 1",
+            "push rbp; lea rbp, [rsp-128]",
+            "push rbp; mov rbp, rsp; push rbp; mov rbp, rsp",
+        ] {
+            assert!(lost(moved), "{moved}");
+        }
+    }
 }

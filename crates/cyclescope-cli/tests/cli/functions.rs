@@ -222,6 +222,32 @@ fn a_region_keeps_its_values_from_copy_to_copy() {
     }
 }
 
+/// A function that aligns its stack makes its frame below: constants are not where the entry's frame would have them. One
+/// that does not, or needs no constants, is measured.
+#[test]
+fn a_region_whose_function_aligns_its_stack_reads_no_constants() {
+    if !has("cc") {
+        return;
+    }
+    // A length that is not known, and a variable that wants more alignment than a stack has.
+    let plain = "__attribute__((aligned(64))) volatile char b[64]; b[0] = 2; x += b[0];";
+    let aligns = format!("volatile char a[n]; a[0] = 1; x += a[0]; {plain}");
+    let text = |local: &str, constant: &str| {
+        format!(
+            "void f(double *p) {{ long n = 9 + (((long *)p)[0] & 7); double x = n; {local} \
+             CYCLESCOPE_BODY(x = x * {constant} + x; CYCLESCOPE_KEEP(x);) *p = x; }}"
+        )
+    };
+    region(&text(plain, "0.5"), &[]);
+    region(&text(&aligns, "x"), &[]);
+    // GCC aligns above its frame, other compilers may do so below it.
+    let said = Source::new(&text(&aligns, "0.5")).run(&[], &[0, 2, 5]);
+    if said["kind"] == "error" {
+        let told = format!("{} {}", said["text"], said["remedy"]);
+        assert!(told.contains("frame") && told.contains("alloca"), "{said}");
+    }
+}
+
 #[test]
 fn a_region_is_an_ordinary_snippet() {
     if !has("cc") {
