@@ -248,6 +248,60 @@ fn a_region_whose_function_aligns_its_stack_reads_no_constants() {
     }
 }
 
+/// The guards take all types of data, whether a register holds them or not.
+#[test]
+fn guards_take_every_type() {
+    let types = [
+        "char",
+        "flag",
+        "short",
+        "long",
+        "void *",
+        "float",
+        "double",
+        "long double",
+        "__int128",
+        "cplx",
+        "struct two",
+        "struct odd",
+        "struct five",
+        "union either",
+        "enum e",
+        "vector",
+        "small",
+    ];
+    let uses: String = types
+        .iter()
+        .enumerate()
+        .map(|(at, one)| {
+            format!("void t{at}({one} *p);\nvoid t{at}({one} *p) {{ {one} x = *p; CYCLESCOPE_HIDE(x); CYCLESCOPE_KEEP(x); *p = x; }}\n")
+        })
+        .collect();
+    let text = format!(
+        "#ifdef __cplusplus\ntypedef bool flag;\n#else\ntypedef _Bool flag;\n#endif\n\
+         typedef double _Complex cplx;\nstruct two {{ long a, b; }};\nstruct odd {{ char a[3]; }};\n\
+         struct five {{ long a[5]; }};\nunion either {{ int a; double b; }};\nenum e {{ A }};\n\
+         typedef float vector __attribute__((vector_size(16)));\n\
+         typedef int small __attribute__((vector_size(8)));\n{}\n{uses}\
+         void several(long *p);\nvoid several(long *p) {{ long a[3] = {{1, 2, 3}}; CYCLESCOPE_HIDE(a); \
+         CYCLESCOPE_KEEP(a); *p = a[2]; }}\n",
+        cyclescope::clock::source::GUARDS
+    );
+    for (compiler, file) in [("gcc", "t.c"), ("g++", "t.cpp"), ("clang", "t.c"), ("clang++", "t.cpp")] {
+        if !has_for_part(compiler) {
+            continue;
+        }
+        let folder = folder();
+        std::fs::write(folder.path().join(file), &text).expect("a file");
+        for level in ["-O0", "-O2"] {
+            let mut build = std::process::Command::new(compiler);
+            build.args([level, "-Wall", "-Werror", "-c", "-o", "t.o", file]).current_dir(folder.path());
+            let built = build.output().expect("a compiler");
+            assert!(built.status.success(), "{compiler} {level}: {}", String::from_utf8_lossy(&built.stderr));
+        }
+    }
+}
+
 #[test]
 fn a_region_is_an_ordinary_snippet() {
     if !has("cc") {

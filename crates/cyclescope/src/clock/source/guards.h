@@ -1,10 +1,22 @@
 /* CYCLESCOPE_HIDE(x)  the compiler knows nothing of x from here on, and takes it as changed
-   CYCLESCOPE_KEEP(x)  the value of x is needed here */
+   CYCLESCOPE_KEEP(x)  the value of x is needed here
+
+   Integers, pointers, float, double and vectors stay in their registers. All else goes through memory, with a store and a
+   load in the code: long double, __int128, complex numbers, structures, unions, and arrays of more than 8 bytes. Shorter
+   arrays, and classes of C++ that are not copied as bytes, do not compile: name their elements. x is a variable. */
 #ifndef CYCLESCOPE_HIDE
-/* 8 is the class of floating point types, in C and in C++; wider ones are vectors. */
+/* Classes of types, in C and in C++: 8 is floating point; from 9 to 18 are complex numbers, structures and unions; vectors
+   have a negative one, or 19. */
+#define CYCLESCOPE_IN_MEMORY(x) \
+    (__builtin_classify_type(x) > 0 && __builtin_classify_type(x) < 19 \
+        && (__builtin_classify_type(x) > 8 || sizeof(x) > 8))
+#define CYCLESCOPE_IN_VECTOR(x) \
+    (__builtin_classify_type(x) == 8 || __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 18)
 #define CYCLESCOPE_HIDE(x) \
     do { \
-        if (__builtin_classify_type(x) == 8 || sizeof(x) > 8) \
+        if (CYCLESCOPE_IN_MEMORY(x)) \
+            __asm__ volatile("" : "+m"(x)); \
+        else if (CYCLESCOPE_IN_VECTOR(x)) \
             __asm__ volatile("" : "+x"(x)); \
         else \
             __asm__ volatile("" : "+r"(x)); \
@@ -13,7 +25,9 @@
 /* Of several places clang takes memory, which is a store in the code that is measured. */
 #define CYCLESCOPE_KEEP(x) \
     do { \
-        if (__builtin_classify_type(x) == 8 || sizeof(x) > 8) \
+        if (CYCLESCOPE_IN_MEMORY(x)) \
+            __asm__ volatile("" ::"m"(x)); \
+        else if (CYCLESCOPE_IN_VECTOR(x)) \
             __asm__ volatile("" ::"x"(x)); \
         else \
             __asm__ volatile("" ::"r"(x)); \
