@@ -5,7 +5,7 @@ use cyclescope::context::Element;
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};
 use cyclescope::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
-use cyclescope::measure::measure;
+use cyclescope::measure::{Precision, measure};
 use cyclescope::program::memory::Memory;
 use cyclescope::program::{Program, Recipe, World};
 use cyclescope::ruler::IMUL;
@@ -69,8 +69,10 @@ pub fn run_once(user: &mut User, snippet: &[u8], deadline: Duration) -> Result<V
 
 /// Measurements that may give no number, one after the other, before nothing can be said.
 const ATTEMPTS: u64 = 40;
-/// A half width in core cycles beyond which an interval would hold anything.
-const NARROW: f64 = 0.2;
+/// The half width in core cycles from which on an interval says something: a latency that is off by a twentieth is outside.
+const NARROW: f64 = 0.03;
+/// Time in which a measurement adds layouts until it is as narrow.
+const BUDGET: Duration = Duration::from_millis(60);
 
 /// Asserts that an `imul` takes as long as the ruler's: the first number with a narrow interval must be right. Where other
 /// work leaves no such number, that is left out.
@@ -78,7 +80,8 @@ const NARROW: f64 = 0.2;
 pub fn assert_measures(user: &mut User, after: &str) {
     let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
     for seed in 0..ATTEMPTS {
-        let request = Request { quick: true, seed, ..Request::default() };
+        let aim = Some(Precision { cycles: NARROW, share: 0.0, cap: None });
+        let request = Request { quick: true, aim, budget: Some(BUDGET), seed, ..Request::default() };
         let plan = request.plan(user.capabilities(), user.machine()).expect("a plan");
         let measured = measure(user, &snippet, &plan).expect("imul runs");
         let latency = measured.acquisition.shape.imul_latency;
@@ -95,5 +98,5 @@ pub fn assert_measures(user: &mut User, after: &str) {
         );
         return;
     }
-    cyclescope_skipped::left_out(format_args!("no number in {ATTEMPTS} measurements after {after}"));
+    cyclescope_skipped::left_out(format_args!("no narrow number in {ATTEMPTS} measurements after {after}"));
 }
