@@ -21,8 +21,17 @@ const OPEN: f64 = 0.5;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
 
+/// A latency, whether its links are certain, and what the whole chain takes for each instance.
+type Figure = (Latency, bool, f64);
+
 impl Analysis<'_> {
-    pub(super) fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
+    /// The latency of each pair of ends, whether its links are certain, and the experiment that it is from.
+    fn chosen(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        rate: Option<f64>,
+        row: &mut Row,
+    ) -> Vec<(Latency, bool, usize)> {
         let mut found: Vec<(Latency, bool, usize)> = Vec::new();
         let standings = self.standings(passes);
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
@@ -36,11 +45,8 @@ impl Analysis<'_> {
             if standings.get(&index) == Some(&Standing::Unsure) {
                 self.at_most(&experiment.meaning, &mut latency);
             }
-            let same = |other: &Latency| {
-                other.from == latency.from && other.to == latency.to && other.variant == latency.variant
-            };
             let rank = |certain: bool, latency: &Latency| (!certain, cycles(latency));
-            match found.iter_mut().find(|(other, ..)| same(other)) {
+            match found.iter_mut().find(|(other, ..)| other.is_same_pair(&latency)) {
                 Some(known) if rank(certain, &latency) < rank(known.1, &known.0) => {
                     *known = (latency, certain, index)
                 }
@@ -53,6 +59,25 @@ impl Analysis<'_> {
             let broken = latency.bound == Bound::Upper && cycles(latency) < LEAST;
             !(broken && latency.from != latency.to && self.plan.is_implied(*index))
         });
+        found
+    }
+
+    /// The experiment that a latency is from, and the way in which its chain was measured where that is not the first one.
+    pub(super) fn source(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        latency: &Latency,
+        row: &Row,
+    ) -> Option<(usize, Option<Way>)> {
+        let rate = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        let found = self.chosen(passes, rate, &mut row.clone());
+        let (.., index) = found.into_iter().find(|(other, ..)| other.is_same_pair(latency))?;
+        let all = self.ways(passes, index, &self.plan.experiments[index].meaning);
+        Some((index, quickest(&all)?.0))
+    }
+
+    pub(super) fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
+        let found = self.chosen(passes, rate, row);
         // Of chains that were not taken, nobody reads a number.
         for (latency, _, index) in &found {
             let what = format!("{} to {}", latency.from, latency.to);
@@ -87,7 +112,24 @@ impl Analysis<'_> {
         passes: &[Vec<ProgramReading>],
         index: usize,
         meaning: &Meaning,
-    ) -> Option<(Latency, bool, f64)> {
+    ) -> Option<Figure> {
+        let all = self.ways(passes, index, meaning);
+        let (_, least) = quickest(&all)?;
+        // A longer chain of the same latency shows that this one is not bound by the rate either.
+        let same = |(_, (latency, _, raw)): &(Option<Way>, Figure)| {
+            raw.is_infinite() && (cycles(latency) - cycles(&least.0)).abs() <= SAME_CYCLES
+        };
+        let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
+        Some((least.0.clone(), least.1, raw))
+    }
+
+    /// The same by the experiment's chain as it was planned, and by each other way in which it was measured.
+    fn ways(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        meaning: &Meaning,
+    ) -> Vec<(Option<Way>, Figure)> {
         let estimate = self.estimate(passes, index);
         let renamed = self.least_through_memory(passes, meaning);
         let plain = estimate.and_then(|estimate| self.chained(meaning, estimate.cost, renamed));
@@ -101,20 +143,9 @@ impl Analysis<'_> {
             let (latency, certain, raw) = self.chained(&self.plan.again(index, way)?.meaning, cost, None)?;
             // So long a chain is not bound by the rate of its instances.
             let raw = if matches!(way, Way::Longer(_)) { f64::INFINITY } else { raw };
-            Some((latency, certain, raw))
+            Some((Some(way), (latency, certain, raw)))
         });
-        let all: Vec<(Latency, bool, f64)> = plain.into_iter().chain(again).collect();
-        // What else happens in a chain makes it slower, never faster: the lowest figure is nearest the truth. One that
-        // was seen once only is none.
-        let once = |(latency, ..): &(Latency, bool, f64)| latency.cost.high.is_none();
-        let least =
-            all.iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.0).total_cmp(&cycles(&b.0))))?;
-        // A longer chain of the same latency shows that this one is not bound by the rate either.
-        let same = |(latency, _, raw): &(Latency, bool, f64)| {
-            raw.is_infinite() && (cycles(latency) - cycles(&least.0)).abs() <= SAME_CYCLES
-        };
-        let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
-        Some((least.0.clone(), least.1, raw))
+        plain.map(|plain| (None, plain)).into_iter().chain(again).collect()
     }
 
     /// The two latencies of an experiment's chain, where it has two.
@@ -128,12 +159,7 @@ impl Analysis<'_> {
 
     /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
     /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
-    fn chained(
-        &self,
-        meaning: &Meaning,
-        raw: Interval,
-        renamed: Option<f64>,
-    ) -> Option<(Latency, bool, f64)> {
+    fn chained(&self, meaning: &Meaning, raw: Interval, renamed: Option<f64>) -> Option<Figure> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
         let Cost { cycles, certain } = self.gauge.sum(links)?;
         // What the convention has no say in.
@@ -244,6 +270,13 @@ impl Analysis<'_> {
             });
         }
     }
+}
+
+/// The way whose figure counts. What else happens in a chain makes it slower, never faster: the lowest figure is nearest the
+/// truth. One that was seen once only is none.
+fn quickest(all: &[(Option<Way>, Figure)]) -> Option<&(Option<Way>, Figure)> {
+    let once = |(_, (latency, ..)): &(Option<Way>, Figure)| latency.cost.high.is_none();
+    all.iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.1.0).total_cmp(&cycles(&b.1.0))))
 }
 
 /// The figures of a chain that was measured in another way.

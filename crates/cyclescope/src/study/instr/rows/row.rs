@@ -57,6 +57,13 @@ pub struct Latency {
     pub regimes: Option<Regimes>,
 }
 
+impl Latency {
+    /// Whether both are between the same ends, in the same variant.
+    pub(super) fn is_same_pair(&self, other: &Latency) -> bool {
+        (&self.from, &self.to, &self.variant) == (&other.from, &other.to, &other.variant)
+    }
+}
+
 /// The two latencies of a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Regimes {
