@@ -59,11 +59,17 @@ fn rate_is_possible(model: &CoreModel, row: &Row, text: &str) {
 #[test]
 fn a_latency_is_the_sum_along_what_is_carried() {
     let op1 = ("op1", "op1");
-    let cases: [(&str, &[(&str, Path)]); 4] = [
+    let cases: [(&str, &[(&str, Path)]); 6] = [
         ("imul rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
         ("popcnt rax, rbx; add rcx, rax", &[("rcx", &[("op1", "op1")])]),
         ("mulps xmm1, xmm2; addps xmm1, xmm3; mulps xmm1, xmm2", &[("xmm1", &[op1, op1, op1])]),
         ("adc rax, rbx", &[("rax", &[op1]), ("flags", &[("flags", "flags")])]),
+        // The loop's counter writes the zero flag: what is carried in it comes to no other iteration.
+        ("cmove rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
+        (
+            "cmovb rax, rbx; add rax, 1",
+            &[("rax", &[op1, op1]), ("flags", &[("flags", "op1"), ("op1", "flags")])],
+        ),
     ];
     for seed in SEEDS {
         let model = CoreModel::random(seed);

@@ -10,7 +10,7 @@ use super::throughput::{Addresses, Body, Breaking, Hazards, Recipe, breakers, co
 use crate::asm::registers::RegisterSet;
 use crate::study::instr::forms::operands::Bank;
 use crate::study::instr::forms::sequence::Sequence;
-use iced_x86::{EncodingKind, Register};
+use iced_x86::{EncodingKind, Register, RflagsBits};
 
 /// Through what repetitions wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl Carrier {
         let carried = sequence.carried();
         let mut all: Vec<Carrier> =
             carried.registers().filter(|full| *full != Register::RSP).map(Carrier::Register).collect();
-        all.extend((carried.flags() != 0).then_some(Carrier::Flags));
+        // The loop's counter changes all flags but the carry: other flags would not come from the repetition before.
+        all.extend((carried.flags() == RflagsBits::CF).then_some(Carrier::Flags));
         all
     }
 
