@@ -178,7 +178,7 @@ impl Analysis<'_> {
 
     /// Whether the chain that a latency of this constant is from lies apart from the same one with the general constant.
     fn chain_apart(&self, tried: &Tried, latency: &Latency, row: &Row, difference: Difference) -> bool {
-        let Some((index, way)) = self.source(&tried.passes, latency, row) else { return false };
+        let Some((index, way)) = self.chain_of(&tried.passes, latency, row) else { return false };
         // Where only one of the constants was measured in another way, both were as the chain was planned.
         let in_way = |passes| way.map(|way| again(passes, index, way)).filter(|cycles| !cycles.is_empty());
         let (general, other) = match (in_way(&tried.general), in_way(&tried.passes)) {

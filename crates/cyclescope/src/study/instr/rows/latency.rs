@@ -63,7 +63,7 @@ impl Analysis<'_> {
     }
 
     /// The experiment that a latency is from, and the way in which its chain was measured where that is not the first one.
-    pub(super) fn source(
+    pub(super) fn chain_of(
         &self,
         passes: &[Vec<ProgramReading>],
         latency: &Latency,
