@@ -185,9 +185,7 @@ fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
     let machine = Machine::detect();
     let time = Duration::from_millis(200);
     let before = rustix::thread::sched_getaffinity(None).unwrap();
-    let started = Instant::now();
     let found = measure(&machine, None, time);
-    assert!(started.elapsed() < 20 * time, "it keeps its time, within what a busy machine may take");
     assert!(before == rustix::thread::sched_getaffinity(None).unwrap());
     let found = match found {
         Fact::Known(found) => found,
