@@ -3,7 +3,7 @@
 use super::clock_step;
 use crate::clock::Clock;
 use crate::executor::Executor;
-use crate::machine::core_series::{CoreSeries, Look, extremes};
+use crate::machine::core_series::{CoreSeries, Look, changed};
 use crate::machine::core_study::CoreStudy;
 use crate::machine::fact::Fact;
 use crate::machine::step_at_clocks::StepAtClocks;
@@ -19,8 +19,9 @@ const ROUNDS: u32 = 16;
 /// Looks that are taken in one batch: some milliseconds, beside which its start does not matter.
 const LOOKS: usize = 32;
 
-/// A clock that has moved too little to tell whether the step depends on it is watched this many times as long: a boost
-/// moves it by 1 % within 200 ms most of the time and not always (0.9 to 8.5 % in ten watches; Zen 5, family 26, model 2).
+/// A clock that has not changed, so that it can't be told whether the step depends on it, is watched this many times as long:
+/// a boost moves it by 1 % within 200 ms most of the time and not always (0.9 to 8.5 % in ten watches; Zen 5, family 26,
+/// model 2).
 const PATIENCE: u32 = 5;
 
 /// Parameters for watching the core clock.
@@ -71,12 +72,37 @@ impl Watch {
         (raw_per_cycle.is_finite() && raw_per_cycle > 0.0).then_some(raw_per_cycle)
     }
 
-    /// Whether the step could be tested at two core clocks, and the clock has not moved far enough for it.
-    fn waits_for_the_clock(&self, taken: &[LayoutRounds]) -> bool {
-        let rates: Vec<f64> = taken.iter().filter_map(|readings| self.raw_per_cycle(readings)).collect();
+    /// What was taken as looks, at the time in raw units over this number of them a second.
+    fn looks<'a>(&self, taken: &'a [LayoutRounds], a_second: f64) -> Vec<(Look, &'a LayoutRounds)> {
+        let origin = taken.first().map_or(0, LayoutRounds::middle);
+        let look = |readings: &LayoutRounds| {
+            let at_s = readings.middle().saturating_sub(origin) as f64 / a_second;
+            Some(Look { at_s, raw_per_cycle: self.raw_per_cycle(readings)? })
+        };
+        taken.iter().filter_map(|readings| Some((look(readings)?, readings))).collect()
+    }
+
+    /// Whether the step could be tested at two core clocks, and the clock has not changed yet.
+    fn waits_for_the_clock(&self, looks: &[Look]) -> bool {
         self.clock.counts == Unit::TscTicks
             && StepAtClocks::can_be_tested(self.step).is_ok()
-            && extremes(&rates).is_none_or(|[fastest, _, slowest]| !StepAtClocks::moved(fastest, slowest))
+            && !changed(looks)
+    }
+
+    /// The step at the slowest and the fastest clock of a series, or why it was not tested.
+    fn step(&self, series: &CoreSeries, read: &[(Look, &LayoutRounds)]) -> Result<StepAtClocks, String> {
+        if self.clock.counts != Unit::TscTicks {
+            return Err("the timing method doesn't read the TSC".to_string());
+        }
+        StepAtClocks::can_be_tested(self.step)?;
+        if !series.changed() {
+            let least = 100.0 * series.least_change;
+            return Err(format!("the core clock was not seen to change by {least:.1} %"));
+        }
+        let [fastest, _, slowest] = series.raw_per_cycle;
+        let durations =
+            read.iter().map(|(look, readings)| (look.raw_per_cycle, readings.durations().collect()));
+        StepAtClocks::of(&durations.collect::<Vec<_>>(), self.step, [fastest, slowest])
     }
 }
 
@@ -98,29 +124,23 @@ pub(crate) fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSe
         let seen = Duration::from_secs_f64(rate.map_or(0.0, |rate| span(&taken) / rate.0));
         let elapsed = started.elapsed().max(seen);
         let lasts = |time: Duration| elapsed < time;
-        if !(lasts(watch.time) || lasts(PATIENCE * watch.time) && watch.waits_for_the_clock(&taken)) {
+        let looks = || only(&watch.looks(&taken, 1.0));
+        if !(lasts(watch.time) || lasts(PATIENCE * watch.time) && watch.waits_for_the_clock(&looks())) {
             break;
         }
     }
     // Precise enough for the time of a change; not for a frequency.
     let a_second = rate.map_or_else(|| span(&taken) / started.elapsed().as_secs_f64(), |rate| rate.0);
-    let origin = taken[0].middle();
-    let look = |readings: &LayoutRounds| {
-        let at_s = readings.middle().saturating_sub(origin) as f64 / a_second;
-        Some(Look { at_s, raw_per_cycle: watch.raw_per_cycle(readings)? })
-    };
-    let read: Vec<(Look, &LayoutRounds)> =
-        taken.iter().filter_map(|readings| Some((look(readings)?, readings))).collect();
-    let looks: Vec<Look> = read.iter().map(|(look, _)| *look).collect();
-    let lost = taken.len() - looks.len();
-    let series = CoreSeries::of(&looks, lost, watch.clock.name, watch.clock.counts, rate)?;
-    let [fastest, _, slowest] = series.raw_per_cycle;
-    let durations = read.iter().map(|(look, readings)| (look.raw_per_cycle, readings.durations().collect()));
-    let step = match watch.clock.counts {
-        Unit::TscTicks => StepAtClocks::of(&durations.collect::<Vec<_>>(), watch.step, [fastest, slowest]),
-        _ => Err("the timing method doesn't read the TSC".to_string()),
-    };
-    Ok(CoreSeries { step: Fact::from(step), ..series })
+    let read = watch.looks(&taken, a_second);
+    let lost = taken.len() - read.len();
+    let series = CoreSeries::of(&only(&read), lost, watch.clock.name, watch.clock.counts, rate)?;
+    let step = Fact::from(watch.step(&series, &read));
+    Ok(CoreSeries { step, ..series })
+}
+
+/// The looks alone.
+fn only(read: &[(Look, &LayoutRounds)]) -> Vec<Look> {
+    read.iter().map(|(look, _)| *look).collect()
 }
 
 /// Raw units from the first look to the last.
@@ -194,6 +214,17 @@ mod tests {
             assert!((times - 0.5..times + 2.0).contains(&lasted), "step {step}: {lasted} for {times}");
             assert_eq!(found.step.known().is_some(), step == 26 && times == 1.0, "{:?}", found.step);
         }
+    }
+
+    /// Looks scatter here by several per cent, at a clock that never changes.
+    #[test]
+    fn looks_that_scatter_are_no_change_of_the_clock() {
+        let scatters = Scenario { step: 26, jitter: 400.0, ..Scenario::default() };
+        let found = watched(&scatters, 20, 1);
+        let [lowest, _, highest] = found.raw_per_cycle;
+        assert!(highest / lowest > 1.0 + CHANGE_SHARE, "{found:?}");
+        assert!(found.step.why().is_some_and(|why| why.contains("not seen to change")), "{:?}", found.step);
+        assert!(found.seconds / 0.02 > 4.5, "it is watched for as long as a clock that stays: {found:?}");
     }
 
     #[test]

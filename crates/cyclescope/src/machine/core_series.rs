@@ -111,7 +111,7 @@ impl CoreSeries {
             return Err(format!("only {} samples of the core clock were undisturbed", looks.len()));
         }
         let noise = noise(looks);
-        let least_change = CHANGE_SHARE.max(NOISES * noise);
+        let least_change = least_change(noise);
         let changes = changes(looks, least_change);
         let rates: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
         let raw_per_cycle = extremes(&rates).ok_or("no three samples of the core clock were undisturbed")?;
@@ -156,6 +156,17 @@ impl CorePoint {
     }
 }
 
+/// The smallest change that counts, where looks have this noise.
+fn least_change(noise: f64) -> f64 {
+    CHANGE_SHARE.max(NOISES * noise)
+}
+
+/// Whether the clock changed during these looks. Their range does not tell: it grows with their number, whatever the clock
+/// does.
+pub(crate) fn changed(looks: &[Look]) -> bool {
+    !changes(looks, least_change(noise(looks))).is_empty()
+}
+
 /// The standard deviation of one look, as a share. From the differences of neighbours, whose spread has twice
 /// the variance (J. von Neumann, "Distribution of the ratio of the mean square successive difference to the
 /// variance", 1941), and from their median, which changes now and then do not move.
@@ -169,7 +180,7 @@ fn noise(looks: &[Look]) -> f64 {
 
 /// Lowest, median and highest of some looks' raw units a core cycle, each look being the median of itself and its neighbours.
 /// `None` of fewer than three.
-pub(crate) fn extremes(rates: &[f64]) -> Option<[f64; 3]> {
+fn extremes(rates: &[f64]) -> Option<[f64; 3]> {
     let mut smooth: Vec<f64> = rates.windows(3).map(|triple| median(&mut triple.to_vec())).collect();
     smooth.sort_by(f64::total_cmp);
     (!smooth.is_empty()).then(|| [0.0, 0.5, 1.0].map(|share| quantile(&smooth, share)))

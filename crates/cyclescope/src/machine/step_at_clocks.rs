@@ -46,13 +46,8 @@ impl StepAtClocks {
         Ok(())
     }
 
-    /// Whether the core clock moved far enough between these raw units a core cycle.
-    pub(crate) fn moved(fastest: f64, slowest: f64) -> bool {
-        slowest / fastest - 1.0 >= MOVED
-    }
-
-    /// From looks: raw units a core cycle, and durations in raw units. `extremes` are the least and the most raw units a
-    /// core cycle.
+    /// From looks at a clock that changed: raw units a core cycle, and durations in raw units. `extremes` are the least and the
+    /// most raw units a core cycle.
     pub(crate) fn of(
         looks: &[(f64, Vec<f64>)],
         step: f64,
@@ -61,7 +56,7 @@ impl StepAtClocks {
         let [fastest, slowest] = extremes;
         StepAtClocks::can_be_tested(step)?;
         let moved = slowest / fastest - 1.0;
-        if !StepAtClocks::moved(fastest, slowest) {
+        if moved < MOVED {
             return Err(format!("the core clock moved by {:.2} %", 100.0 * moved));
         }
         let margin = END * (slowest - fastest);

@@ -61,11 +61,14 @@ pub(super) fn asynchronous(seen: &Seen) -> Judged {
     }
     let [low, value, high] = series.raw_per_cycle;
     let ratio = Interval { value, low, high };
-    let apart = |bound: f64| (bound - 1.0).abs() > ANOTHER;
-    let holds = match ratio.contains(1.0) {
-        true => high / low > 1.0 + ANOTHER,
-        false => apart(low) && apart(high),
+    let figures = vec![
+        Figure::new("TSC ticks in a core cycle, least to most", ratio, Unit::Ratio),
+        Figure::exact("the least change that its looks tell", series.least_change, Unit::Share),
+    ];
+    // Least and most grow apart with the number of looks; a change is one that the series tells from their noise.
+    let holds = match (value - 1.0).abs() > series.least_change || series.changed() {
+        true => Some(true),
+        false => (series.least_change <= ANOTHER).then_some(false),
     };
-    let figure = Figure::new("TSC ticks in a core cycle, least to most", ratio, Unit::Ratio);
-    Ok(Judgement::by(Some(holds), vec![figure]))
+    Ok(Judgement::by(holds, figures))
 }

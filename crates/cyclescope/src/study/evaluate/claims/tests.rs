@@ -8,6 +8,7 @@ use crate::clock::{Clock, Side, Step};
 use crate::executor::mock::{Scenario, Simulated};
 use crate::machine::Machine;
 use crate::machine::calibrate::Calibration;
+use crate::machine::core_series::{CoreSeries, Look};
 use crate::machine::fact::Fact;
 use crate::machine::simulated::SimulatedMachine;
 use crate::machine::traps::{LfenceProof, Traps};
@@ -23,7 +24,7 @@ use crate::study::evaluate::parts::{How, Part, Parts};
 use crate::study::evaluate::reader::Size;
 use crate::study::evaluate::resolution::{Effort, resolution};
 use crate::study::evaluate::sampling::{Sampling, Span};
-use crate::unit::Hertz;
+use crate::unit::{Hertz, Unit};
 use std::time::Duration;
 
 const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
@@ -229,6 +230,27 @@ fn a_steady_simulated_pair_is_constant_and_its_loop_is_finer_than_the_step() {
     assert_ne!(holds(&claims, "paper-resolution"), Some(true));
     // With fewer readings than the paper's.
     assert_eq!(holds(&claims, "paper-minimum-grows"), None);
+}
+
+/// The core clock as looks at this many ticks a core cycle in turn, each off by this share to either side.
+fn series(levels: [f64; 2], off: f64) -> CoreSeries {
+    let look = |at: usize| {
+        let side = [-1.0, 0.4, 1.0, -0.3, 0.7, -0.8][at * 7 / 3 % 6];
+        Look { at_s: at as f64 / 1e4, raw_per_cycle: levels[at / 200] * (1.0 + off * side) }
+    };
+    let looks: Vec<Look> = (0..400).map(look).collect();
+    CoreSeries::of(&looks, 0, "rdtscp", Unit::TscTicks, None).unwrap()
+}
+
+#[test]
+fn scatter_of_looks_is_no_other_clock() {
+    let of = |levels, off| {
+        let facts = Facts { series: Fact::Known(series(levels, off)), ..facts() };
+        let claims = claims(&Seen { methods: &[], not_run: &[], stand_in: None, facts: &facts });
+        holds(&claims, "notes-asynchronous")
+    };
+    assert_eq!([of([1.0; 2], 0.001), of([1.0; 2], 0.03)], [Some(false), None]);
+    assert_eq!([of([0.7; 2], 0.03), of([0.99, 1.01], 0.001)], [Some(true); 2]);
 }
 
 #[test]
