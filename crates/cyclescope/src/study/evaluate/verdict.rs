@@ -70,15 +70,21 @@ impl Verdict {
             findings.push(format!("no method is recommended: {why}"));
         }
         let short_code = short.cheapest().map(|method| {
-            let why = "it promises to keep code around it out of its readings on both sides, and no neighbour was seen to \
-                       get in; no other such method here costs a step of the clock less";
-            recommend(method, why)
+            let seen = method.seen(Promise::Fenced);
+            let why = format!(
+                "it promises to keep code around it out of its readings on both sides, and {seen}; no other such method \
+                 here costs a step of the clock less"
+            );
+            recommend(method, &why)
         });
         let long_code = match Choice::among(methods(), Promise::Drained) {
             Choice::Of(usable) => cheapest(&usable).map(|method| {
-                let why = "it also promises to wait until the code's stores are visible, and was not seen to miss them; \
-                           others leave out what is still to be written";
-                recommend(method, why)
+                let seen = method.seen(Promise::Drained);
+                let why = format!(
+                    "it also promises to wait until the code's stores are visible, and {seen}; others leave out what is \
+                     still to be written"
+                );
+                recommend(method, &why)
             }),
             Choice::Nothing(why) => short.cheapest().map(|method| {
                 let why = format!("as for short code, and code which stores seems shorter: {why}");
@@ -146,6 +152,21 @@ impl<'a> Usable<'a> {
             _ => "can't be told to be constant between ensembles",
         };
         Some(Err(format!("{name} {why}")))
+    }
+
+    /// What was seen of what is asked: that nothing speaks against the method, or what one kind of neighbour shows and another
+    /// does not confirm.
+    fn seen(&self, asked: Promise) -> String {
+        let by_one = |row: &Contamination| {
+            let second = row.second.filter(|second| !second.confirms)?;
+            Some(format!("{}: {}, not {}", row.fault.text(), row.neighbour, second.neighbour))
+        };
+        let rows = self.evaluated.contamination.iter().filter(|row| asked.covers(row.fault));
+        let by_one: Vec<String> = rows.filter_map(by_one).collect();
+        if by_one.is_empty() {
+            return "no neighbour was seen to break that".to_string();
+        }
+        format!("one kind of neighbour was seen to break that, another was not ({})", by_one.join("; "))
     }
 }
 
@@ -357,6 +378,23 @@ mod tests {
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, open));
         assert_eq!(found.clock, "mfence-lfence-rdtsc");
         assert_eq!(found.not_told, [Fault::BodyUnfinished, Fault::StoresNotDrained]);
+    }
+
+    #[test]
+    fn a_breach_that_one_neighbour_alone_shows_is_said() {
+        let why = |confirms: Option<bool>| {
+            let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Kept];
+            let mut method = evaluated("mfence-lfence-rdtsc", 100.0, open);
+            method.contamination[1].second =
+                confirms.map(|confirms| Second { neighbour: "planted, too", cost: None, confirms });
+            let Verdict { short_code, long_code, .. } = judged(&[method]);
+            [short_code, long_code].map(|code| code.unwrap().why)
+        };
+        assert!(why(None).iter().all(|why| why.contains("and no neighbour was seen to break that;")));
+        let said = "and one kind of neighbour was seen to break that, another was not (body started early: planted, not planted, too);";
+        for why in why(Some(false)) {
+            assert!(why.contains(said), "{why}");
+        }
     }
 
     #[test]
