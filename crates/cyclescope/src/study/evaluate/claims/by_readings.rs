@@ -1,10 +1,10 @@
 //! Claims about code around a reading, by the contamination that was provoked.
 //!
 //! A fault is of one side of a pair. Methods whose sides are the same are provoked in the same way, at different moments: what
-//! one of them surely shows is shown of all. This matters with CPUID, which leaves the guest in a virtual machine: in some
-//! spells the code behind it begins 20 to 30 core cycles early, in others nothing of it is seen (Zen 5, family 26, model 2, in
-//! a guest of KVM), for it has to be fetched again first. So that nothing is seen to begin early behind it proves nothing
-//! there.
+//! they show is taken together, and where they contradict each other nothing is told. This matters with CPUID, which leaves the
+//! guest in a virtual machine: in some spells the code behind it begins 20 to 30 core cycles early, in others nothing of it is
+//! seen (Zen 5, family 26, model 2, in a guest of KVM), for it has to be fetched again first. So that nothing is seen to begin
+//! early behind it proves nothing there, and contradicts nothing.
 
 use super::judgement::{Figure, Judged, Judgement, Seen, all, difference, within};
 use crate::clock::Step;
@@ -26,55 +26,98 @@ fn figure(fault: Fault, cost: Interval) -> Figure {
     Figure::new(fault.text(), cost, Unit::CoreCycles)
 }
 
-/// What was found about a fault of a method: by its own row, or by that of another method with the same side where that one
-/// alone surely shows it.
-struct Evidence<'a> {
-    /// Whose row it is.
+/// What one method's row says of a fault.
+struct Witness<'a> {
     found: &'a Evaluated,
     row: &'a Contamination,
     cost: Interval,
-    /// Whether it is another method's.
-    borrowed: bool,
+    /// See [`excluded`].
+    excluded: Option<bool>,
+}
+
+impl<'a> Witness<'a> {
+    fn of(seen: &Seen, found: &'a Evaluated, fault: Fault, bound: f64) -> Result<Witness<'a>, String> {
+        let (row, cost) = row(&found.contamination, fault)?;
+        let leaves_the_guest =
+            found.candidate.clock.start.contains(&Step::Cpuid) && seen.cpuid_exits().is_some();
+        let hidden = row.fault == Fault::BodyStartedEarly && leaves_the_guest;
+        let excluded = excluded(row, &cost, bound).filter(|excluded| !(*excluded && hidden));
+        Ok(Witness { found, row, cost, excluded })
+    }
+
+    /// Whether one of them surely finds no fault and the other has another figure.
+    fn contradicts(&self, other: &Witness) -> bool {
+        let apart = self.cost.high < other.cost.low || other.cost.high < self.cost.low;
+        let one_excludes = (self.excluded == Some(true)) != (other.excluded == Some(true));
+        one_excludes && apart
+    }
+}
+
+/// What was found about a fault of a method: its own row, and those of the methods with the same side.
+struct Evidence<'a> {
+    own: &'a Evaluated,
+    witnesses: Vec<Witness<'a>>,
 }
 
 impl<'a> Evidence<'a> {
     fn of(seen: &Seen<'a>, method: &str, fault: Fault) -> Result<Evidence<'a>, String> {
         let own = seen.method(method)?;
-        let evidence = |found: &'a Evaluated| {
-            let (row, cost) = row(&found.contamination, fault)?;
-            let borrowed = found.candidate.clock.name != own.candidate.clock.name;
-            Ok::<_, String>(Evidence { found, row, cost, borrowed })
-        };
+        let bound = seen.bound(method)?;
         let alike = |found: &&Evaluated| {
             found.candidate.executor == own.candidate.executor
                 && is_alike(found.candidate.clock, own.candidate.clock, fault)
         };
-        let shows = |evidence: &Evidence| evidence.row.verdict.happens() == Some(true);
-        let of_own = evidence(own);
-        if of_own.as_ref().is_ok_and(shows) {
-            return of_own;
+        let witness = |found| Witness::of(seen, found, fault, bound);
+        let witnesses: Vec<Witness> =
+            seen.methods.iter().filter(alike).filter_map(|found| witness(found).ok()).collect();
+        if witnesses.is_empty() {
+            return witness(own).map(|own_row| Evidence { own, witnesses: vec![own_row] });
         }
-        let mut others = seen.methods.iter().filter(alike).filter_map(|found| evidence(found).ok());
-        others.find(shows).map_or(of_own, Ok)
+        Ok(Evidence { own, witnesses })
     }
 
-    fn figure(&self) -> Figure {
-        let Evidence { found, row, cost, borrowed } = self;
-        let Figure { what, quantity } = figure(row.fault, *cost);
-        match borrowed {
-            true => Figure { what: format!("{what}, seen with {}", found.candidate.clock.name), quantity },
-            false => Figure { what, quantity },
+    /// Whether two of them contradict each other.
+    fn is_contradictory(&self) -> bool {
+        let pair = |one: &Witness| self.witnesses.iter().any(|other| one.contradicts(other));
+        self.witnesses.iter().any(pair)
+    }
+
+    /// Whether the fault does not happen, by all of them alike; `None` where they contradict each other.
+    fn excluded(&self) -> Option<bool> {
+        let says = |answer| self.witnesses.iter().any(|witness| witness.excluded == Some(answer));
+        match (self.is_contradictory(), says(false), says(true)) {
+            (true, ..) | (_, false, false) => None,
+            (_, shown, _) => Some(!shown),
         }
     }
 
-    /// See [`excluded`].
-    fn excluded(&self, seen: &Seen, bound: f64) -> Option<bool> {
-        let leaves_the_guest =
-            self.found.candidate.clock.start.contains(&Step::Cpuid) && seen.cpuid_exits().is_some();
-        let hidden = self.row.fault == Fault::BodyStartedEarly && leaves_the_guest;
-        excluded(self.row, &self.cost, bound).filter(|excluded| !(*excluded && hidden))
+    fn is_own(&self, witness: &Witness) -> bool {
+        witness.found.candidate.clock.name == self.own.candidate.clock.name
+    }
+
+    /// The method's own figure, and the first one of the others that says something else.
+    fn figures(&self) -> Vec<Figure> {
+        let own = self.witnesses.iter().find(|witness| self.is_own(witness));
+        let other = |witness: &&Witness| {
+            own.is_none_or(|own| own.excluded != witness.excluded || own.contradicts(witness))
+        };
+        let said = |witness: &&Witness| witness.excluded.is_some();
+        let other = self.witnesses.iter().filter(said).find(other);
+        let text = |witness: &Witness| {
+            let Figure { what, quantity } = figure(witness.row.fault, witness.cost);
+            match self.is_own(witness) {
+                true => Figure { what, quantity },
+                false => {
+                    let what = format!("{what}, seen with {}", witness.found.candidate.clock.name);
+                    Figure { what, quantity }
+                }
+            }
+        };
+        own.into_iter().chain(other).map(text).collect()
     }
 }
+
+const CONTRADICTORY: &str = "methods with the same side contradict each other";
 
 /// Whether a fault does not happen: it surely does where its own verdict says so, and surely does not where all of its
 /// interval is nearer to 0 than the bound.
@@ -96,19 +139,26 @@ pub(super) fn is_open(row: &Contamination, cost: &Interval, bound: f64) -> bool 
 
 /// A method excludes these faults.
 pub(super) fn excludes(seen: &Seen, method: &str, faults: &[Fault]) -> Judged {
-    let bound = seen.bound(method)?;
     let evidence = faults.iter().map(|fault| Evidence::of(seen, method, *fault));
     let evidence: Vec<Evidence> = evidence.collect::<Result<_, _>>()?;
-    let holds = all(evidence.iter().map(|evidence| evidence.excluded(seen, bound)));
-    Ok(Judgement::by(holds, evidence.iter().map(Evidence::figure).collect()))
+    let holds = all(evidence.iter().map(Evidence::excluded));
+    let judged = Judgement::by(holds, evidence.iter().flat_map(Evidence::figures).collect());
+    Ok(match evidence.iter().any(Evidence::is_contradictory) {
+        true => judged.remark(CONTRADICTORY),
+        false => judged,
+    })
 }
 
 /// A method lets a fault happen.
 pub(super) fn lets_in(seen: &Seen, method: &str, fault: Fault) -> Judged {
     let evidence = Evidence::of(seen, method, fault)?;
-    let happens = evidence.row.verdict.happens() == Some(true);
-    let judged = Judgement::by(happens.then_some(true), vec![evidence.figure()]);
-    Ok(if happens { judged } else { judged.remark("not seen here, which refutes nothing") })
+    let happens = evidence.excluded() == Some(false);
+    let judged = Judgement::by(happens.then_some(true), evidence.figures());
+    Ok(match (happens, evidence.is_contradictory()) {
+        (true, _) => judged,
+        (false, true) => judged.remark(CONTRADICTORY),
+        (false, false) => judged.remark("not seen here, which refutes nothing"),
+    })
 }
 
 /// A method does not wait for stores.

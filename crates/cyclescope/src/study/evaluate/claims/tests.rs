@@ -168,16 +168,24 @@ fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
 }
 
 #[test]
-fn what_another_method_with_the_same_side_shows_counts() {
-    let unseen = evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0; 5], 5.0);
-    let of = |other: &str| {
-        let claims = judged(&[unseen.clone(), evaluated(other, [0.0, -28.0, 0.0, 0.0, 0.0], 9.0)]);
+fn methods_with_the_same_side_are_judged_together() {
+    let of = |[own, own_margin]: [f64; 2], [other, margin]: [f64; 2], name: &str| {
+        let faults = |early| [0.0, early, 0.0, 0.0, 0.0];
+        let methods = [
+            evaluated("cpuid-rdtsc-rdtscp-cpuid", faults(own), own_margin),
+            evaluated(name, faults(other), margin),
+        ];
+        let claims = judged(&methods);
         let claim = claims.iter().find(|claim| claim.id == "paper-first-cpuid-is-a-barrier").unwrap();
-        (claim.holds, claim.why.contains(other))
+        (claim.holds, claim.why.contains(name), claim.why.contains("contradict"))
     };
-    assert_eq!(of("cpuid-rdtsc"), (Some(false), true));
+    let alike = "cpuid-rdtsc";
+    assert_eq!(of([0.0, 30.0], [-28.0, 9.0], alike), (Some(false), true, false), "shown by the other");
+    assert_eq!(of([0.0, 30.0], [0.0, 5.0], alike), (Some(true), true, false), "excluded by the other");
+    assert_eq!(of([0.0, 5.0], [-28.0, 9.0], alike), (None, true, true), "one each");
+    assert_eq!(of([-28.0, 9.0], [0.0, 5.0], alike), (None, true, true), "and the other way round");
     // Its start waits behind RDTSC, too.
-    assert_eq!(of("cpuid-rdtsc-cpuid"), (Some(true), false));
+    assert_eq!(of([0.0, 5.0], [-28.0, 9.0], "cpuid-rdtsc-cpuid"), (Some(true), false, false));
 }
 
 #[test]
