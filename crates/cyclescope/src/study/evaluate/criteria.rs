@@ -5,8 +5,6 @@
 
 use super::ensemble::Totals;
 use super::ergodic::Ergodic;
-use super::trimmed::Trimmed;
-use crate::statistics::median;
 
 /// Ensembles of which this can be said at least: the variance of one value is 0.
 pub(crate) const ENSEMBLES_LEAST: usize = 4;
@@ -14,21 +12,6 @@ pub(crate) const ENSEMBLES_LEAST: usize = 4;
 /// The variance of variances that chance alone makes, from which on the criterion can't be met: the paper's is an
 /// integer, and 1 is the first that is not 0.
 const CHANCE_MOST: f64 = 1.0;
-
-/// The variance of the variances of ensembles of `samples` independent readings, in raw units⁴: what it would be if
-/// nothing but chance made ensembles differ. The readings are those that remain without interrupts, for one interrupt
-/// decides the variance of its ensemble. `None` without an ensemble.
-///
-/// The variance of a sample variance is (μ₄ − σ⁴ (n − 3)/(n − 1))/n.
-pub fn chance(ensembles: &[Trimmed], samples: u32) -> Option<f64> {
-    let n = f64::from(samples.max(2));
-    let of = |ensemble: &Trimmed| {
-        let [second, fourth] = ensemble.moments;
-        (fourth - second * second * (n - 3.0) / (n - 1.0)) / n
-    };
-    let mut values: Vec<f64> = ensembles.iter().map(of).collect();
-    (!values.is_empty()).then(|| median(&mut values).max(0.0))
-}
 
 /// Whether both variances are 0. Not comparable over few ensembles, or where chance alone makes a variance of variances
 /// that is not 0.
@@ -92,8 +75,6 @@ mod tests {
     use super::super::ensemble::{Ensemble, Occurrence};
     use super::super::published::{PUBLISHED, Published};
     use super::*;
-    use crate::random::Random;
-    use crate::statistics::mean;
 
     /// Samples above the minimum: how many of a thousand, and by how much.
     type Above = (u64, u64);
@@ -176,27 +157,5 @@ mod tests {
         assert!(why.contains("10 ensembles of 1000 samples") && why.contains("of 70,"), "{why}");
         let three = Totals::of(&ensembles(&[(3, 44, (0, 0))])).unwrap();
         assert_eq!(ergodic(&three, Some(0.0)), Ergodic::NotComparable);
-    }
-
-    /// Readings of two values, a step apart, in ensembles of a hundred and of a thousand samples.
-    #[test]
-    fn chance_is_what_independent_readings_make() {
-        let (step, share) = (26.0, 0.1);
-        let mut random = Random::new(5);
-        for samples in [100, 1000] {
-            let variance = |random: &mut Random| {
-                let far = (0..samples).filter(|_| random.happens(share)).count() as f64 / f64::from(samples);
-                step * step * far * (1.0 - far)
-            };
-            let variances: Vec<f64> = (0..4000).map(|_| variance(&mut random)).collect();
-            let middle = mean(&variances);
-            let seen = mean(&variances.iter().map(|one| (one - middle).powi(2)).collect::<Vec<_>>());
-            let second = step * step * share * (1.0 - share);
-            let fourth = second * step * step * (1.0 - 3.0 * share * (1.0 - share));
-            let ensemble = Trimmed { moments: [second, fourth], ..Trimmed::default() };
-            let said = chance(&[ensemble], samples).unwrap();
-            assert!((seen / said - 1.0).abs() < 0.1, "{samples}: {seen} for {said}");
-        }
-        assert_eq!(chance(&[], 100), None);
     }
 }

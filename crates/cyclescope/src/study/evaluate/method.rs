@@ -1,10 +1,11 @@
 //! One timing method's samples, and what follows from them.
 
+use super::chance::chance;
 use super::ensemble::Totals;
 use super::ergodic::Ergodic;
 use super::reader::{Sampled, Shape, Size};
 use super::sampling::{Sampling, Span, Take};
-use super::trimmed::Summary;
+use super::trimmed::{Summary, Trimmed, apart};
 use super::{TestedClock, criteria};
 use crate::error::RunError;
 use crate::executor::Executor;
@@ -39,6 +40,8 @@ pub struct Method<'a> {
     pub trimmed: Option<Summary>,
     /// The pair's time in core cycles over many layouts, below one step of the clock.
     pub overhead: Option<Interval>,
+    /// See [`Samples::earlier`].
+    earlier: Quiet,
 }
 
 /// How a method's samples are taken.
@@ -74,7 +77,7 @@ impl<'a> Method<'a> {
         let cycles = !tested.emulated;
         let trimmed = Summary::of(&sampled.trimmed, shape.scale.step, earlier).filter(|_| cycles);
         let overhead = looks.overhead().filter(|_| cycles);
-        Ok(Some(Method { tested: *tested, asked, sampled, totals, trimmed, overhead }))
+        Ok(Some(Method { tested: *tested, asked, sampled, totals, trimmed, overhead, earlier }))
     }
 
     /// Whether the paper would call it ergodic.
@@ -88,9 +91,15 @@ impl<'a> Method<'a> {
         criteria::why(&self.totals, size.samples, self.chance(), scale.step)
     }
 
-    /// The variance of variances that chance alone makes of so many samples: see [`criteria::chance`].
+    /// The variance of variances that chance alone makes of so many samples: see [`chance()`].
     pub fn chance(&self) -> Option<f64> {
-        criteria::chance(&self.sampled.trimmed, self.sampled.shape.size.samples)
+        let moments = self.sampled.trimmed.iter().map(|ensemble| ensemble.moments);
+        chance(moments, self.sampled.shape.size.samples)
+    }
+
+    /// The ensembles that [`Self::trimmed`] is of.
+    pub(crate) fn used(&self) -> Vec<&Trimmed> {
+        apart(&self.sampled.trimmed, self.earlier).used
     }
 
     /// Whether what is left without the machine's doing is ergodic; `None` where nothing is left to say it of.

@@ -4,6 +4,7 @@
 //! Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the notes".
 
 pub mod beside;
+mod chance;
 pub mod claims;
 pub mod contamination;
 pub mod criteria;

@@ -7,6 +7,7 @@
 //! and a ruler tells how many ticks a core cycle was.
 
 use super::TestedClock;
+use super::chance::chance;
 use super::ensemble::{INSANE, Occurrence};
 use super::ergodic::Ergodic;
 use super::powers::Powers;
@@ -239,6 +240,25 @@ fn judged([low, high]: [f64; 2], constant: bool) -> Ergodic {
     }
 }
 
+/// Ensembles, and those of them that ran beside a busy sibling.
+pub(crate) struct Apart<'a> {
+    /// Those that count: all where most ran beside a busy sibling, for what remained would say nothing about this core as it
+    /// is.
+    pub(crate) used: Vec<&'a Trimmed>,
+    shared: usize,
+    mostly_shared: bool,
+}
+
+/// Tells them apart. `earlier` is as in [`Summary::of`].
+pub(crate) fn apart(ensembles: &[Trimmed], earlier: Quiet) -> Apart<'_> {
+    let quiet = quiet(ensembles).or_earlier(earlier);
+    let (alone, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
+        ensembles.iter().partition(|ensemble| quiet.is_alone(ensemble.width, WIDTH_ERROR));
+    let mostly_shared = alone.len() * 2 < ensembles.len();
+    let used = if mostly_shared { ensembles.iter().collect() } else { alone };
+    Apart { used, shared: beside.len(), mostly_shared }
+}
+
 impl Summary {
     /// Judges the ensembles of a method with this step, in raw units. It is ergodic when
     ///
@@ -254,14 +274,7 @@ impl Summary {
     /// `earlier` is the width of a core of its own, as [`quiet`] found it with other methods that have the same ruler.
     /// `None` with fewer than four ensembles.
     pub(crate) fn of(ensembles: &[Trimmed], step: f64, earlier: Quiet) -> Option<Summary> {
-        let quiet = quiet(ensembles).or_earlier(earlier);
-        let (mut used, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
-            ensembles.iter().partition(|ensemble| quiet.is_alone(ensemble.width, WIDTH_ERROR));
-        let mostly_shared = used.len() * 2 < ensembles.len();
-        if mostly_shared {
-            // What remained would say nothing about this core as it is.
-            used = ensembles.iter().collect();
-        }
+        let Apart { used, shared, mostly_shared } = apart(ensembles, earlier);
         if used.len() < ENSEMBLES_LEAST {
             return None;
         }
@@ -269,9 +282,9 @@ impl Summary {
             |figure: fn(&Trimmed) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
         let (overhead, overhead_spread) = middle(of(|ensemble| ensemble.overhead));
         let (variance, variance_spread) = middle(of(|ensemble| ensemble.variance));
-        // Variances of few samples differ by chance, by the root of 2/n of themselves.
-        let chance = variance * (2.0 / mean(&of(|ensemble| ensemble.kept as f64))).sqrt();
-        let variance_spread = (variance_spread.powi(2) - chance.powi(2)).max(0.0).sqrt();
+        let kept = mean(&of(|ensemble| ensemble.kept as f64)) as u32;
+        let chance = chance(used.iter().map(|ensemble| ensemble.moments), kept)?;
+        let variance_spread = (variance_spread.powi(2) - chance).max(0.0).sqrt();
         let rates = of(|ensemble| ensemble.rate);
         let all: u64 = used.iter().map(|ensemble| ensemble.samples).sum();
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
@@ -293,12 +306,17 @@ impl Summary {
             dropped_share,
             kept_shares,
             outlying_share: outlying as f64 / used.len() as f64,
-            shared: beside.len(),
+            shared,
             mostly_shared,
             rates: rates.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], rate| {
                 [low.min(*rate), high.max(*rate)]
             }),
         })
+    }
+
+    /// Whether nine ensembles of ten kept enough for what remains to be the method.
+    pub(crate) fn keeps_enough(&self) -> bool {
+        self.kept_shares[0] >= KEPT[1]
     }
 
     /// Why the verdict is as it is, in one sentence.
@@ -315,7 +333,7 @@ impl Summary {
         if high < KEPT[0] {
             return format!("{remains}: that says nothing");
         }
-        if low < KEPT[1] {
+        if !self.keeps_enough() {
             let [least, enough] = KEPT.map(|share| 100.0 * share);
             return format!(
                 "{remains}: whether that is enough depends on the share asked for, {least:.0} or {enough:.0} %"

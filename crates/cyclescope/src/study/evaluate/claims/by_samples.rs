@@ -2,38 +2,68 @@
 
 use super::judgement::{Figure, Judged, Judgement, Seen, below};
 use crate::statistics::{Interval, mean, t_interval};
-use crate::study::evaluate::ensemble::Fraction;
+use crate::study::evaluate::chance::chance;
+use crate::study::evaluate::criteria::in_steps;
 use crate::study::evaluate::method::Method;
 use crate::study::evaluate::reader::Size;
 use crate::study::evaluate::resolution::{Body, CONFIDENCE};
+use crate::study::evaluate::trimmed::{Summary, Trimmed};
 use crate::unit::Unit;
-
-/// What is compared between ensembles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
-    /// The least reading of each.
-    Minimum,
-    /// The variance of each, of all its readings.
-    Variance,
-}
 
 /// The most that counting in steps makes of the variance of one reading, in steps².
 const COUNTING: f64 = 0.25;
 /// From which variance on a reading is noisy, in steps²: twice that.
 const NOISY: f64 = 2.0 * COUNTING;
 
-/// The variances of the undisturbed readings of each ensemble, in steps².
-fn variances(method: &Method) -> Vec<f64> {
-    let step = method.tested.step;
-    method.sampled.trimmed.iter().map(|ensemble| ensemble.variance / (step * step)).collect()
+/// The readings that a method's variance is judged by: those within some steps of the least around them, without ensembles
+/// beside a busy sibling. Interrupts and a sibling's work make the variance of all readings, and no user program can keep them
+/// out.
+struct Kept<'a> {
+    method: &'a Method<'static>,
+    summary: &'a Summary,
+    ensembles: Vec<&'a Trimmed>,
 }
 
-/// The standard deviation of some figures, with its interval; none of fewer than two.
-fn spread(values: &[f64]) -> Option<Interval> {
+impl<'a> Kept<'a> {
+    fn of(method: &'a Method<'static>) -> Result<Kept<'a>, &'static str> {
+        let summary = method.trimmed.as_ref().ok_or(FEW)?;
+        Ok(Kept { method, summary, ensembles: method.used() })
+    }
+
+    /// The variance of each ensemble, in steps².
+    fn variances(&self) -> Vec<f64> {
+        self.ensembles.iter().map(|ensemble| in_steps(ensemble.variance, self.method.tested.step)).collect()
+    }
+
+    /// What chance makes of the variance of these variances, in steps⁴.
+    fn chance(&self) -> f64 {
+        let count = self.ensembles.len().max(1) as u64;
+        let kept = self.ensembles.iter().map(|ensemble| ensemble.kept).sum::<u64>() / count;
+        let moments = self.ensembles.iter().map(|ensemble| ensemble.moments);
+        let raw = chance(moments, u32::try_from(kept).unwrap_or(u32::MAX)).unwrap_or(0.0);
+        in_steps(in_steps(raw, self.method.tested.step), self.method.tested.step)
+    }
+
+    /// What they say, where enough of the readings are left to say it.
+    fn judged(&self, holds: Option<bool>, figure: Figure) -> Judgement {
+        let dropped = Figure::exact("share of readings dropped", self.summary.dropped_share, Unit::Share);
+        let enough = self.summary.keeps_enough() && !self.summary.mostly_shared;
+        let judged = Judgement::by(holds.filter(|_| enough), vec![figure, dropped]);
+        match enough {
+            true => judged,
+            false if self.summary.mostly_shared => judged.remark("most ensembles ran beside a busy sibling"),
+            false => judged
+                .remark("so few remain in one ensemble of ten or more that they need not be the method's"),
+        }
+    }
+}
+
+/// The standard deviation of some figures beyond this variance, with its interval; none of fewer than two.
+fn spread(values: &[f64], chance: f64) -> Option<Interval> {
     let middle = mean(values);
     let squares: Vec<f64> = values.iter().map(|value| (value - middle).powi(2)).collect();
     let Interval { value, low, high } = t_interval(&squares, CONFIDENCE)?;
-    let root = |square: f64| square.max(0.0).sqrt();
+    let root = |square: f64| (square - chance).max(0.0).sqrt();
     Some(Interval { value: root(value), low: root(low), high: root(high) })
 }
 
@@ -42,10 +72,10 @@ const FEW: &str = "too few ensembles were taken";
 /// Whether the readings of a method's empty pairs vary by more than counting in steps makes of them.
 pub(super) fn noisy(seen: &Seen, name: &str, noisy: bool) -> Judged {
     let method = seen.samples(name)?;
-    let variance = t_interval(&variances(method), CONFIDENCE).ok_or(FEW)?;
+    let kept = Kept::of(method)?;
+    let variance = t_interval(&kept.variances(), CONFIDENCE).ok_or(FEW)?;
     let holds = below(&variance, NOISY).map(|quiet| quiet != noisy);
-    let judged =
-        Judgement::by(holds, vec![Figure::new("variance of one reading", variance, Unit::SquaredSteps)]);
+    let judged = kept.judged(holds, Figure::new("variance of one reading", variance, Unit::SquaredSteps));
     Ok(match seen.cpuid_exits() {
         Some(cost) if method.tested.clock.executes_cpuid() => judged
             .remark(&format!("CPUID leaves the guest here ({cost:.0} ticks), which takes a part in that")),
@@ -53,30 +83,27 @@ pub(super) fn noisy(seen: &Seen, name: &str, noisy: bool) -> Judged {
     })
 }
 
-/// Whether the least reading, or the variance, is the same in all ensembles of a method.
-pub(super) fn constant(seen: &Seen, name: &str, of: Of, constant: bool) -> Judged {
+/// Whether the variance is the same in all ensembles of a method, but for what chance makes of it.
+pub(super) fn constant_variance(seen: &Seen, name: &str, constant: bool) -> Judged {
+    let kept = Kept::of(seen.samples(name)?)?;
+    let spread = spread(&kept.variances(), kept.chance()).ok_or(FEW)?;
+    let holds = below(&spread, COUNTING).map(|alike| alike == constant);
+    let what = "standard deviation of the variances, beyond chance";
+    Ok(kept.judged(holds, Figure::new(what, spread, Unit::SquaredSteps)))
+}
+
+/// Whether the least reading is the same in all ensembles of a method.
+pub(super) fn constant_minimum(seen: &Seen, name: &str, constant: bool) -> Judged {
     let method = seen.samples(name)?;
-    let (values, what, unit, bound): (Vec<f64>, _, _, _) = match of {
-        Of::Minimum => {
-            let minima = method.sampled.ensembles.iter().filter_map(|ensemble| ensemble.minimum);
-            let minima = minima.map(|minimum| minimum as f64 / method.tested.step).collect();
-            (minima, "standard deviation of the minima", Unit::Steps, NOISY)
-        }
-        Of::Variance => {
-            let squared = method.tested.step.powi(2);
-            let ensembles = method.sampled.ensembles.iter();
-            let all = ensembles.map(|ensemble| Fraction(ensemble.variance_exact()).value() / squared);
-            (all.collect(), "standard deviation of the variances", Unit::SquaredSteps, COUNTING)
-        }
-    };
-    let spread = spread(&values).ok_or(FEW)?;
-    let alike = below(&spread, bound);
-    let judged = Judgement::by(alike.map(|alike| alike == constant), vec![Figure::new(what, spread, unit)]);
+    let minima = method.sampled.ensembles.iter().filter_map(|ensemble| ensemble.minimum);
+    let minima: Vec<f64> = minima.map(|minimum| minimum as f64 / method.tested.step).collect();
+    let spread = spread(&minima, 0.0).ok_or(FEW)?;
+    let alike = below(&spread, NOISY);
+    let figure = Figure::new("standard deviation of the minima", spread, Unit::Steps);
+    let judged = Judgement::by(alike.map(|alike| alike == constant), vec![figure]);
     let samples = method.sampled.shape.size.samples;
-    // Fewer readings have other minima by chance; that they have the same ones is no chance. Nor have they the interrupts, one
-    // in a million readings, that make the paper's variance: of theirs neither is told.
-    let few = samples < Size::PAPER.samples;
-    if few && (of == Of::Variance || alike != Some(true)) {
+    // Fewer readings have other minima by chance; that they have the same ones is no chance.
+    if samples < Size::PAPER.samples && alike != Some(true) {
         let remark = format!(
             "{samples} readings in an ensemble, where the paper has {}: so few differ by chance; --budget SECONDS takes more",
             Size::PAPER.samples
