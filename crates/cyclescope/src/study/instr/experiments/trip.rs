@@ -4,6 +4,9 @@
 /// stores: its register was taken from the store.
 pub(crate) const RENAMED_SHARE: f64 = 0.5;
 
+/// Core cycles by which a store and a load take less than a load alone, if they do.
+const LESS: f64 = 0.5;
+
 /// What a store and a load of what it stored take together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Trip {
@@ -29,14 +32,13 @@ pub(crate) enum Renamed {
 impl Trip {
     /// From what a load takes from its address, and what store and load take at one place and at two in turn.
     ///
-    /// Renamed at one place, they take much less than a load does, and than at two places. That they take longer at two
+    /// Renamed at one place, they take less than a load alone, and much less than at two places. That they take longer at two
     /// says nothing alone: the core may guess which store a load reads, and be wrong each time.
     pub(crate) fn of(load: f64, plain: f64, alternating: f64) -> Trip {
-        let is_renamed = |cycles: f64| cycles < RENAMED_SHARE * load;
-        let (renamed, whole) = match (is_renamed(plain), is_renamed(alternating)) {
-            (false, _) => (Renamed::Never, plain),
-            (true, false) => (Renamed::SamePlace, alternating),
-            (true, true) => (Renamed::Always, alternating),
+        let (renamed, whole) = match plain < load - LESS {
+            true if alternating < RENAMED_SHARE * load => (Renamed::Always, alternating),
+            true if plain < alternating - (1.0 - RENAMED_SHARE) * load => (Renamed::SamePlace, alternating),
+            _ => (Renamed::Never, plain),
         };
         Trip { load, whole: whole.max(0.0), renamed }
     }
@@ -54,6 +56,8 @@ mod tests {
         };
         assert_eq!(of(7.0, 7.5), (Renamed::Never, 7.0));
         assert_eq!(of(7.0, 20.0), (Renamed::Never, 7.0), "two places in turn are slow for another reason");
+        assert_eq!(of(2.0, 7.0), (Renamed::SamePlace, 7.0));
+        assert_eq!(of(3.4, 4.0), (Renamed::Never, 3.4), "data are forwarded sooner than the cache is read");
         assert_eq!(of(0.5, 7.5), (Renamed::SamePlace, 7.5));
         assert_eq!(of(0.5, 0.6), (Renamed::Always, 0.6));
         assert_eq!(of(-0.1, 0.6), (Renamed::Always, 0.6), "links can cost a little more than they do here");
