@@ -240,12 +240,22 @@ mod tests {
 
     /// The variants of a row whose passes have this rate and latency with the constant at place 1, and 0.5 and 3 else.
     fn variants(passes: &[(f64, f64)], stray: usize) -> (Vec<String>, Vec<String>) {
+        variants_with(passes, stray, |_, _| {})
+    }
+
+    /// The same, with the readings of the constant at place 1 changed.
+    fn variants_with(
+        passes: &[(f64, f64)],
+        stray: usize,
+        change: impl Fn(&FormPlan, &mut [ProgramReading]),
+    ) -> (Vec<String>, Vec<String>) {
         let wanted = wanted("Shl_rm64_imm8 r64, imm8");
         let plan = FormPlan::new(wanted.anatomy().unwrap(), &Machine::detect().features, &wanted);
         let other = plan.with(plan.anatomy.constants[1]).unwrap();
         let pass = |(rate, latency): &(f64, f64)| {
             let mut pass = readings(&plan, 0.5, 3.0, stray);
-            let readings = readings(&other, *rate, *latency, 0);
+            let mut readings = readings(&other, *rate, *latency, 0);
+            change(&other, &mut readings);
             pass[0].constants = Some(vec![OtherConstant { place: 1, readings }]);
             pass
         };
@@ -279,6 +289,20 @@ mod tests {
         assert_eq!(variants(&[(0.25, 3.0); 3], 1).0, Vec::<String>::new());
         assert_eq!(variants(&[(0.25, 3.0); 3], 0).0.len(), 1);
         assert_eq!(variants(&[(0.35, 3.0); 2], 0).0.len(), 1);
+    }
+
+    #[test]
+    fn the_chain_that_a_latency_is_from_shows_the_difference() {
+        // Without a gauge, chains with links have no figure.
+        let figure = |meaning: &Meaning, wanted: bool| matches!(meaning, Meaning::Latency { links, .. } if links.is_empty() == wanted);
+        for (wanted, count) in [(false, 1), (true, 0)] {
+            let few = |plan: &FormPlan, readings: &mut [ProgramReading]| {
+                let all = plan.experiments.iter().zip(readings);
+                all.filter(|(experiment, _)| figure(&experiment.meaning, wanted))
+                    .for_each(|(_, reading)| reading.cycles.truncate(2));
+            };
+            assert_eq!(variants_with(&[(0.25, 2.0); 2], 0, few).1.len(), count, "{wanted}");
+        }
     }
 
     #[test]
