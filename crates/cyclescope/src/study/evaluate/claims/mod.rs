@@ -10,8 +10,10 @@ mod by_parts;
 mod by_readings;
 mod by_samples;
 mod by_tsc;
+mod entry;
 mod judgement;
-mod table;
+mod notes;
+mod paper;
 #[cfg(test)]
 mod tests;
 
@@ -21,9 +23,9 @@ pub(crate) use judgement::Seen;
 use super::contamination::Contamination;
 use super::facts::Facts;
 use crate::statistics::Interval;
+use entry::{ALL_FOUR, Entry, Test};
 use judgement::Judgement;
 use serde::Serialize;
-use table::{ALL_FOUR, CLAIMS, Entry, Test};
 
 /// A claim, and what this machine says about it, kind `evaluate.claim`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,14 +79,19 @@ impl Claim {
     }
 }
 
+/// All claims: the paper's, then those of the notes.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    paper::CLAIMS.iter().chain(notes::CLAIMS)
+}
+
 /// The documents' claims, as this machine has them. Of a method that two executors ran, the first one's figures count.
 pub(crate) fn claims(seen: &Seen) -> Vec<Claim> {
-    CLAIMS.iter().map(|entry| Claim::of(entry, judge(&entry.test, seen))).collect()
+    entries().map(|entry| Claim::of(entry, judge(&entry.test, seen))).collect()
 }
 
 /// The claims where nothing can be told of any of them, for this reason.
 pub(crate) fn untold(why: &str) -> Vec<Claim> {
-    CLAIMS.iter().map(|entry| Claim::of(entry, Judgement::open(why))).collect()
+    entries().map(|entry| Claim::of(entry, Judgement::open(why))).collect()
 }
 
 fn judge(test: &Test, seen: &Seen) -> Judgement {
@@ -120,7 +127,7 @@ pub(crate) fn bound(step: f64, facts: &Facts) -> f64 {
 
 /// Whether a claim rests on this row of a method, and its interval is too wide to decide it.
 pub(crate) fn leaves_open(method: &str, row: &Contamination, bound: f64) -> bool {
-    let asked = CLAIMS.iter().any(|entry| entry.test.asks(method, row.fault));
+    let asked = entries().any(|entry| entry.test.asks(method, row.fault));
     let open = |cost: &Interval| by_readings::is_open(row, cost, bound);
     asked && row.cost.known().is_none_or(open)
 }

@@ -1,7 +1,7 @@
 //! Claims on planted figures.
 
+use super::entry::Test;
 use super::judgement::{all, below, within};
-use super::table::{CLAIMS, Test};
 use super::*;
 use crate::caveat::Caveat;
 use crate::clock::{Clock, Side, Step};
@@ -133,8 +133,8 @@ fn holds(claims: &[Claim], id: &str) -> Option<bool> {
 
 #[test]
 fn entries_are_whole() {
-    for (at, entry) in CLAIMS.iter().enumerate() {
-        assert!(CLAIMS[..at].iter().all(|other| other.id != entry.id), "{}", entry.id);
+    for (at, entry) in entries().enumerate() {
+        assert!(entries().take(at).all(|other| other.id != entry.id), "{}", entry.id);
         let texts = [entry.section, entry.quote, entry.text, entry.criterion];
         assert!(texts.iter().all(|text| !text.is_empty() && !text.contains("  ")), "{}", entry.id);
         let named = match entry.test {
@@ -290,7 +290,7 @@ fn a_claim_says_which_method_it_needs() {
     assert!(why("notes-rdtsc-early").contains("--clock rdtsc"));
     assert!(why("paper-cr0-minimum").contains("--executor kernel"));
     assert!(untold("why").iter().all(|claim| claim.holds.is_none() && claim.why == "why"));
-    assert_eq!(untold(&Caveat::emulated().text).len(), CLAIMS.len());
+    assert_eq!(untold(&Caveat::emulated().text).len(), entries().count());
 }
 
 #[test]
