@@ -14,6 +14,8 @@ use iced_x86::{
 
 /// Core cycles that a latency may be off.
 const OFF: f64 = 0.05;
+/// Two numbers of an account are rounded to hundredths.
+const ROUNDED: f64 = 0.011;
 /// What a throughput may be off: the loop's own instructions take room too.
 const RATE_OFF: f64 = 0.02;
 const RATE_SHARE: f64 = 0.03;
@@ -145,7 +147,8 @@ impl Score {
                 let meet = plan.anatomy.writes(Place::Memory) && experiment_stores(&experiment.meaning)
                     || experiment.meaning.alternates();
                 let over = whole(latency) - f64::from(own + links);
-                (-OFF..=OFF + f64::from(u8::from(meet))).contains(&over)
+                let rest = (whole(latency) - subtracted(latency)).max(0.0);
+                (-OFF..=OFF + f64::from(u8::from(meet))).contains(&over) && (value - rest).abs() <= ROUNDED
             }
             (Bound::Upper, Some((own, links))) => {
                 whole(latency) >= f64::from(own + links) - OFF || value < 1.0
@@ -230,6 +233,12 @@ fn whole(latency: &Latency) -> f64 {
     let account = latency.chain.split_once(" less ").and_then(|(begin, _)| begin.rsplit(" [").next());
     let hidden = latency.chain.split_once(" [and ").and_then(|(_, end)| end.split(' ').next());
     account.map(number).or(latency.cost.value).expect("it was measured") + hidden.map_or(0.0, number)
+}
+
+/// What was subtracted from that.
+fn subtracted(latency: &Latency) -> f64 {
+    let account = latency.chain.split_once(" less ").and_then(|(_, end)| end.split(' ').next());
+    account.map_or(0.0, |text| text.parse().expect("a number of cycles"))
 }
 
 fn experiment_stores(meaning: &Meaning) -> bool {
