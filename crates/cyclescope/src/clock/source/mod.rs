@@ -1,7 +1,8 @@
-//! A timing method as source text, for programs of one's own.
+//! Prints a timing method as source text that users paste into their own programs.
 //!
-//! The instructions are those that the engine assembles, in the order of the method's steps; a language decides how they are
-//! written, and a template what stands around them. A method needs no text here, and a language one file.
+//! The text has the instructions that the engine assembles, in the order of the method's steps. A language says how to write
+//! them; its template has the functions, comments and example around them. A new method needs no change here, a new
+//! language one file.
 
 mod assembly;
 mod c;

@@ -91,7 +91,7 @@ impl<'a> Method<'a> {
         criteria::why(&self.totals, size.samples, self.chance(), scale.step)
     }
 
-    /// The variance of variances that chance alone makes of so many samples.
+    /// The variance that the ensembles' variances would have by chance alone, for this number of samples.
     pub fn chance(&self) -> Option<f64> {
         let moments = self.sampled.trimmed.iter().map(|ensemble| ensemble.moments);
         chance(moments, self.sampled.shape.size.samples)

@@ -38,7 +38,7 @@ pub struct Claim {
     pub quote: &'static str,
     /// The document and the section.
     pub source: String,
-    /// Whether `text` is our inference: the document does not say it in so many words.
+    /// Whether `text` is our inference: the document does not say it in these words.
     pub ours: bool,
     /// When it holds, and when it does not.
     pub criterion: &'static str,
