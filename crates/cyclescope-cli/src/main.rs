@@ -68,7 +68,7 @@ enum Asked {
 
 impl Asked {
     fn parse() -> Result<Asked, clap::Error> {
-        let matches = plain::with_commands(Cli::command(), study::ALL).try_get_matches()?;
+        let matches = grammar().try_get_matches()?;
         match plain::chosen(&matches, study::ALL)? {
             Some(chosen) => Ok(Asked::Plain(Box::new(chosen))),
             None => Ok(Asked::Own(Box::new(Cli::from_arg_matches(&matches)?))),
@@ -81,6 +81,17 @@ impl Asked {
             Asked::Plain(chosen) => &chosen.1,
         }
     }
+}
+
+/// All commands. A negative number behind an option is its value, which the option then refuses by itself.
+fn grammar() -> clap::Command {
+    let negative =
+        |argument: clap::Arg| match argument.is_positional() || !argument.get_action().takes_values() {
+            true => argument,
+            false => argument.allow_negative_numbers(true),
+        };
+    let command = plain::with_commands(Cli::command(), study::ALL).mut_args(negative);
+    command.mut_subcommands(|command| command.mut_args(negative))
 }
 
 fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
@@ -140,7 +151,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// The first argument that looks like an option of the command and is none. The snippet of `run` may begin with a hyphen, so that clap
 /// takes a misspelt option for it and complains of the snippet that follows.
 fn unknown_option() -> Option<Failure> {
-    let command = plain::with_commands(Cli::command(), study::ALL);
+    let command = grammar();
     let given = || std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let given = || given().take_while(|argument| argument != "--");
     let chosen = given().find_map(|argument| command.find_subcommand(argument));

@@ -83,9 +83,11 @@ pub fn hex(text: &str) -> Result<Vec<u8>, BadSnippet> {
             }
             let digits: Vec<u8> =
                 chars[next..].iter().map_while(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
-            if digits.is_empty() {
-                let found = chars.get(next).map_or_else(String::new, |c| c.escape_default().to_string());
-                let at = Position { line, column: next as u32 + 1 };
+            let end = next + digits.len();
+            let separates = |c: &char| c.is_whitespace() || matches!(c, ',' | ';' | '\\');
+            if digits.is_empty() || !chars.get(end).is_none_or(separates) {
+                let found = chars.get(end).map_or_else(String::new, |c| c.escape_default().to_string());
+                let at = Position { line, column: end as u32 + 1 };
                 return Err(
                     at.error_expecting(format!("`{found}` is not a hexadecimal digit"), "two digits a byte")
                 );
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(hex(""), Ok(vec![]));
         let error = |text| hex(text).map_err(|e| (e.line, e.column)).unwrap_err();
         assert_eq!(error("48 0"), (1, 4));
-        assert_eq!(error("48\n01 cg"), (2, 4));
+        assert_eq!(error("48\n01 cg"), (2, 5));
         assert_eq!(error("zz"), (1, 1));
         assert_eq!(error("0x"), (1, 3));
     }

@@ -13,9 +13,19 @@ use iced_x86::Register;
 /// Operand patterns that an error lists at most.
 const LISTED: usize = 6;
 
+/// Directives with which assemblers write bytes, without the dot that some of them have.
+const DATA: [&str; 17] = [
+    "db", "dw", "dd", "dq", "dt", "do", "dy", "dz", "byte", "2byte", "4byte", "8byte", "word", "short",
+    "long", "quad", "ascii",
+];
+
 /// The error for a mnemonic that does not exist.
 pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
     let word = &statement.mnemonic;
+    if DATA.contains(&word.trim_start_matches('.')) {
+        let message = format!("`{word}` is a directive for data, and a snippet has instructions only");
+        return statement.at.error_expecting(message, "give machine code with --hex, such as --hex '66 90'");
+    }
     let message = format!("there is no instruction `{word}`");
     let near = nearest(word, mnemonic::all());
     if near.is_empty() {
