@@ -114,14 +114,15 @@ fn empty_function(address: u64) -> Result<u64, Failure> {
 
 /// A fault with the place in a library, where it was outside of all programs.
 pub fn located(error: RunError, report: Option<&FaultReport>) -> RunError {
-    let (RunError::Fault { signal, address, instruction: None }, Some(report)) = (&error, report) else {
+    let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report)
+    else {
         return error;
     };
     let Some(mut place) = symbol(report.rip) else { return error };
     if let Some(number) = report.system_call {
         place.push_str(&format!(" (system call {number})"));
     }
-    RunError::Fault { signal, address: *address, instruction: Some(place) }
+    RunError::Fault { signal, address: *address, instruction: Some(place), cause: *cause }
 }
 
 /// `symbol+0x12 of libm.so.6`

@@ -48,7 +48,8 @@ pub fn isolated<Loaded>(
             let loaded = hear(&reader, Some(LOADING));
             // The compiled file is no longer needed.
             drop(folder);
-            let code = if loaded == Heard::Byte(LOADED) { hear(&reader, None) } else { loaded };
+            let has_loaded = loaded == Heard::Byte(LOADED);
+            let code = if has_loaded { hear(&reader, None) } else { loaded };
             if code == Heard::Nothing {
                 // SAFETY: takes no pointers; the child is this process's own and not yet reaped.
                 unsafe { libc::kill(child, libc::SIGKILL) };
@@ -59,8 +60,9 @@ pub fn isolated<Loaded>(
                 Heard::Nothing => Err(broken(
                     "hang",
                     format!("loading the library did not end within {} s", LOADING.as_secs()),
+                    CONSTRUCTORS,
                 )),
-                Heard::End => Err(broken("fault", ended(status))),
+                Heard::End => Err(broken("fault", ended(status), remedy(status, has_loaded))),
             }
         }
     }
@@ -128,12 +130,25 @@ fn ended(status: libc::c_int) -> String {
     }
 }
 
-fn broken(code: &'static str, text: String) -> Failure {
+const CONSTRUCTORS: &str = "check the library's constructors";
+
+/// What helps where the library's process ended without a result.
+fn remedy(status: libc::c_int, has_loaded: bool) -> &'static str {
+    match libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL {
+        true => {
+            "something outside ended it (kill, or the kernel where memory is used up: see `dmesg`); run it again"
+        }
+        false if has_loaded => "check what the library starts beside its functions, such as threads",
+        false => CONSTRUCTORS,
+    }
+}
+
+fn broken(code: &'static str, text: String, remedy: &str) -> Failure {
     Failure::Error(Box::new(ErrorRecord {
         code,
         exit: exit::FAULT,
         text,
-        remedy: Some("check the library's constructors".to_string()),
+        remedy: Some(remedy.to_string()),
         ..ErrorRecord::default()
     }))
 }

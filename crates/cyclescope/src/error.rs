@@ -1,5 +1,10 @@
 //! The library's three kinds of failure, each with a cause and a remedy.
 
+mod cause;
+
+pub use cause::Cause;
+
+use cause::{REFUSED_CALL, WORKER_LOST, exception_remedy, fault_remedy, system_remedy};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,6 +35,9 @@ pub enum RunError {
         address: u64,
         /// The instruction that faulted, as text with its offset in the snippet, where it can be named.
         instruction: Option<String>,
+        /// Why, as far as exception and instruction show it.
+        #[serde(default)]
+        cause: Cause,
     },
     /// The measured code raised an exception in ring 0.
     Exception {
@@ -185,6 +193,18 @@ impl RunError {
         }
     }
 
+    /// A system call that failed. One that is refused is a feature that is not available.
+    pub(crate) fn call(doing: &'static str, call: &str, errno: i32) -> RunError {
+        match errno {
+            libc::EPERM | libc::EACCES | libc::ENOSYS => RunError::Unavailable(Unavailable {
+                what: format!("the system call {call}"),
+                why: format!("{doing} failed: {}", std::io::Error::from_raw_os_error(errno)),
+                remedy: REFUSED_CALL.to_string(),
+            }),
+            _ => RunError::System { doing, errno },
+        }
+    }
+
     /// Whether the failure does not depend on the measured code, so that other code would fail as well.
     pub fn is_of_the_harness(&self) -> bool {
         matches!(
@@ -200,7 +220,7 @@ impl RunError {
     /// What the user can do about it; empty where nothing is known to help.
     pub fn remedy(&self) -> &str {
         match self {
-            RunError::Fault { signal, .. } => fault_remedy(signal),
+            RunError::Fault { signal, cause, .. } => fault_remedy(signal, *cause),
             RunError::Exception { vector, error_code, .. } => exception_remedy(*vector, *error_code),
             RunError::Hung { .. } => "look for a loop without an end; slow code needs a larger time budget",
             RunError::Late { interrupted: true, .. } => {
@@ -210,7 +230,7 @@ impl RunError {
             RunError::DirtyCanary { .. } => {
                 "R14, RDI, RSI, RSP and RBP each point into the middle of 1 MiB that may be written to"
             }
-            RunError::WorkerLost { .. } => "something ended it from outside, or the snippet wrote over it",
+            RunError::WorkerLost { .. } => WORKER_LOST,
             RunError::Refused { remedy, .. } => remedy,
             RunError::BadBatch(error) => &error.expected,
             RunError::Unavailable(error) => &error.remedy,
@@ -221,51 +241,8 @@ impl RunError {
     }
 }
 
-fn fault_remedy(signal: &str) -> &'static str {
-    match signal {
-        "SIGSEGV" | "SIGBUS" => {
-            "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; \
-             privileged instructions run in ring 0 only (--executor kernel)"
-        }
-        "SIGFPE" => "divide RDX:RAX by what its quotient fits; init code can set registers",
-        "SIGILL" => "this processor, or its operating system, does not have the instruction",
-        "SIGSYS" => "system calls are refused to measured code",
-        _ => "",
-    }
-}
-
 /// Exceptions that come with an error code (Intel SDM vol. 3A, table 6-1).
 const PUSHES_ERROR_CODE: [u8; 8] = [8, 10, 11, 12, 13, 14, 17, 21];
-/// Bit of a page fault's error code: an instruction was to be fetched there.
-const FETCH: u64 = 1 << 4;
-
-fn exception_remedy(vector: u8, error_code: u64) -> &'static str {
-    match vector {
-        14 if error_code & FETCH != 0 => {
-            "a branch led there, where no code is: calls and jumps have to stay within the snippet"
-        }
-        0 => "divide RDX:RAX by what its quotient fits; init code can set registers",
-        6 => "this processor, or its operating system, does not have the instruction",
-        13 | 14 => {
-            "address memory through R14, RDI, RSI, RSP or RBP, which point into areas of 1 MiB; nothing else is \
-             mapped, of the kernel or of any process"
-        }
-        _ => "",
-    }
-}
-
-fn system_remedy(errno: i32) -> &'static str {
-    match errno {
-        libc::ENOMEM => "give it more memory; see `ulimit -v` and the container's limit",
-        libc::EMFILE | libc::ENFILE => "allow more open files; see `ulimit -n`",
-        libc::EFBIG => "allow larger files, for shared memory counts as one; see `ulimit -f`",
-        libc::EAGAIN => "allow more processes; see `ulimit -u` and the container's limit",
-        libc::EBUSY => "another run uses it; wait until that has ended",
-        libc::ESTALE => "the CPU went offline, or something moved the process; see --cpu",
-        libc::EPERM | libc::EACCES => "the system or its container forbids it; try outside of the container",
-        _ => "",
-    }
-}
 
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -276,7 +253,7 @@ impl fmt::Display for Unavailable {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RunError::Fault { signal, address, instruction } => {
+            RunError::Fault { signal, address, instruction, .. } => {
                 write!(f, "the snippet raised {signal} at address {address:#x}")?;
                 match instruction {
                     Some(text) => write!(f, ": {text}"),

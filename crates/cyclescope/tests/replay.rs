@@ -1,7 +1,7 @@
 //! A measurement over recorded answers is the one that was recorded, on simulated machines.
 
 use cyclescope::clock::Clock;
-use cyclescope::error::{Error, RunError};
+use cyclescope::error::{Cause, Error, RunError};
 use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
@@ -72,7 +72,12 @@ impl Executor for Timed {
         self.batches += 1;
         self.core.stream(batch, take)?;
         match self.fails && self.batches == 3 {
-            true => Err(RunError::Fault { signal: "SIGILL", address: 1 << 40, instruction: None }),
+            true => Err(RunError::Fault {
+                signal: "SIGILL",
+                address: 1 << 40,
+                instruction: None,
+                cause: Cause::Other,
+            }),
             false => Ok(()),
         }
     }

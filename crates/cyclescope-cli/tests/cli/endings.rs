@@ -186,6 +186,10 @@ fn limits_of_the_system_are_told_with_what_helps() {
         assert_eq!(output.status.code(), Some(1), "{limit}: {said}");
         assert!(said.contains(word), "{limit}: {said}");
     }
+    // As much as the remedy names.
+    let script = format!("ulimit -v 262144; {} run --quick nop", env!("CARGO_BIN_EXE_cyclescope"));
+    let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
+    assert!(matches!(status.code(), Some(0 | 5)), "{status}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod around;
 mod clock;
 mod compare;
 mod damage;
+mod denied;
 mod endings;
 mod evaluate;
 mod evidence;

@@ -39,6 +39,10 @@ fn what_is_no_snippet_is_refused() {
     says(&["--hex", ""], 2, "no instructions");
     says(&["--hex", "9"], 2, "odd number");
     says(&["--hex", "zz"], 2, "not a hexadecimal digit");
+    says(&["--hex", "48 4G"], 2, "column 5: `G` is not a hexadecimal digit");
+    for directive in ["db 0x66", ".byte 0x66", ".quad 1"] {
+        says(&[directive], 2, "--hex '66 90'");
+    }
     says(&["--hex", "90 48 0f"], 2, "not complete");
     says(&["nop", "--hex", "90"], 2, "cannot be used with");
     says(&["--loop", "3", "inc r15"], 2, "R15");
@@ -90,6 +94,8 @@ fn numbers_out_of_range_are_refused() {
     ] {
         for value in values {
             refused(&[&format!("{option}={value}"), "nop"], 2);
+            let line = refused(&["nop", option, value], 2);
+            assert!(line["text"].as_str().expect("text").contains(option), "{line}");
         }
     }
 }
@@ -155,6 +161,24 @@ fn other_assemblers_count_the_snippets_own_lines() {
 }
 
 #[test]
+fn what_helps_is_told_by_the_cause_of_a_fault() {
+    for (snippet, helps) in [
+        ("hlt", "--executor kernel"),
+        ("in al, dx", "--executor kernel"),
+        ("cmpxchg16b [r14+8]", "multiple of 16"),
+        ("movaps xmm0, [r14+1]", "multiple of 16"),
+        ("mov rax, 0x8000000000000000; mov rbx, [rax]", "not canonical"),
+        ("pushf; or dword ptr [rsp], 0x40000; popf; mov eax, [r14+1]", "the flag AC"),
+        ("mov rax, [0]", "address memory through R14"),
+        ("mov byte ptr [rip], 0x90", "address memory through R14"),
+        ("xor eax, eax; jmp rax", "where no code is"),
+        ("int3", "debugger"),
+    ] {
+        says(&["--quick", snippet], 4, helps);
+    }
+}
+
+#[test]
 fn hostile_snippets_fault_and_the_next_is_measured() {
     for (snippet, word) in [
         ("ud2", "SIGILL"),
@@ -174,7 +198,7 @@ fn hostile_snippets_fault_and_the_next_is_measured() {
     ] {
         says(&["--quick", snippet], 4, word);
         let report = answer(&mut cyclescope(&["run", "--quick", snippet]));
-        assert!(report.stderr.contains("\nhelp: ") || word == "SIGTRAP", "{report:?}");
+        assert!(report.stderr.contains("\nhelp: "), "{report:?}");
     }
     for harmless in ["std", "pushf; or dword ptr [rsp], 0x40000; popf", "mov rsp, rax", "nop"] {
         crate::support::measured(&["--quick", harmless]);

@@ -9,7 +9,7 @@ pub(super) fn random() -> Result<u64, RunError> {
     let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if filled != bytes.len() as isize {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(RunError::System { doing: "drawing a random number", errno });
+        return Err(RunError::call("drawing a random number", "getrandom", errno));
     }
     Ok(u64::from_ne_bytes(bytes))
 }

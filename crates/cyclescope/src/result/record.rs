@@ -280,7 +280,7 @@ impl From<&RunError> for ErrorRecord {
             ..ErrorRecord::default()
         };
         match error {
-            RunError::Fault { signal, address, instruction } => ErrorRecord {
+            RunError::Fault { signal, address, instruction, .. } => ErrorRecord {
                 code: "fault",
                 signal: Some(signal),
                 address: Some(format!("{address:#x}")),

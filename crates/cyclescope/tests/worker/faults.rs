@@ -185,7 +185,7 @@ fn check(user: &mut User, case: &Case) {
     let result = run_once(user, case.bytes, Duration::from_secs(5));
     let name = case.name;
     let fault = |expected: &[&str]| match &result {
-        Err(RunError::Fault { signal, address, instruction }) => {
+        Err(RunError::Fault { signal, address, instruction, .. }) => {
             assert!(expected.contains(signal), "{name}: {result:?}");
             (*address, instruction.clone())
         }

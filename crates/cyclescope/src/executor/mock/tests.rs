@@ -385,7 +385,12 @@ fn residuals_are_replayed_in_their_order() {
 
 #[test]
 fn planted_faults_come_after_their_batch() {
-    let error = RunError::Fault { signal: "SIGILL", address: 0x1000, instruction: None };
+    let error = RunError::Fault {
+        signal: "SIGILL",
+        address: 0x1000,
+        instruction: None,
+        cause: crate::error::Cause::Other,
+    };
     let fault = Some(Fault { after: 2, error: error.clone() });
     let mut machine = Simulated::new(with(|s| s.fault = fault), 19);
     let batch = batch(SNIPPET, 1, 1);

@@ -11,15 +11,15 @@ pub(super) static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut())
 /// The sequence number that ends the current command.
 pub(super) static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_mut());
 
-/// Ends the process at once.
+/// Ends the process at once, with a status.
 ///
 /// # Safety
 ///
 /// Only in the worker.
-pub(super) unsafe fn exit() -> ! {
+pub(super) unsafe fn exit(status: usize) -> ! {
     loop {
         // SAFETY: does not return.
-        unsafe { stub::syscall(libc::SYS_exit_group, 0, 0, 0, 0, 0, 0) };
+        unsafe { stub::syscall(libc::SYS_exit_group, status, 0, 0, 0, 0, 0) };
     }
 }
 
@@ -56,6 +56,6 @@ pub(super) unsafe fn give_up(what: u32, fill: impl FnOnce(*mut Status)) -> ! {
         ptr::addr_of_mut!((*status).outcome).write_volatile(what);
         let command = SHARED_COMMAND.load(Ordering::Relaxed);
         finish((*command).sequence.load(Ordering::Acquire));
-        exit()
+        exit(0)
     }
 }

@@ -5,9 +5,11 @@
 
 use super::command::{Status, outcome};
 use super::ending;
+use crate::error::Cause;
 use crate::executor::Layout;
 use crate::executor::fault::{FaultReport, Saved, describe, find};
 use crate::program::Program;
+use iced_x86::{Decoder, DecoderOptions};
 use std::arch::naked_asm;
 use std::ptr;
 
@@ -117,6 +119,32 @@ pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &
         offset,
         instruction,
     }
+}
+
+/// Why the instruction of a report was not completed.
+pub(super) fn cause(status: &Status, report: &FaultReport, programs: &[Program]) -> Cause {
+    let protection = || match report.program.zip(report.offset) {
+        Some((program, offset)) if is_privileged(&programs[program], offset) => Cause::Privileged,
+        _ => Cause::Protection,
+    };
+    match (status.signal, status.code) {
+        (libc::SIGTRAP, _) => Cause::Trap,
+        (libc::SIGSEGV, _) if status.vector == OVERFLOW => Cause::Trap,
+        (libc::SIGSEGV, SI_KERNEL) => protection(),
+        (libc::SIGSEGV, _) if status.address == status.rip => Cause::Fetch,
+        (libc::SIGSEGV, _) => Cause::Access,
+        (libc::SIGBUS, BUS_ADRALN) => Cause::Alignment,
+        // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM vol. 3A, 6.15).
+        (libc::SIGBUS, SI_KERNEL) => Cause::Protection,
+        (libc::SIGBUS, _) => Cause::Access,
+        _ => Cause::Other,
+    }
+}
+
+/// Whether the instruction at an offset in a program is one of ring 0, or one for input and output.
+fn is_privileged(program: &Program, offset: usize) -> bool {
+    let code = program.code().get(offset..).unwrap_or_default();
+    Decoder::new(64, code, DecoderOptions::NONE).decode().is_privileged()
 }
 
 /// The usual name of a signal that ends a process.

@@ -178,10 +178,13 @@ impl User {
                 let status = self.status();
                 let step = sandbox::STEPS.get(status.detail as usize);
                 let doing = step.copied().unwrap_or("setting the worker up");
-                return Err(RunError::System { doing, errno: status.errno });
+                return Err(match sandbox::call_name(status.address as i64) {
+                    Some(name) => RunError::call(doing, name, status.errno),
+                    None => RunError::System { doing, errno: status.errno },
+                });
             }
             Waited::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIME.as_millis() as u64 }),
-            Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
+            Waited::Ended => return Err(worker.end().of_setup()),
         }
         self.check_areas()?;
         self.worker = Some(worker);
@@ -235,7 +238,7 @@ impl User {
                         return Err(stopped());
                     }
                 },
-                Waited::Ended => return Err(RunError::WorkerLost { how: worker.end() }),
+                Waited::Ended => return Err(worker.end().error()),
             }
         }
         if let Err(error) = self.check(batch, chunk, samples, canary) {
@@ -256,9 +259,10 @@ impl User {
         if status.outcome == outcome::FAULT {
             let arena = self.regions.in_worker(regions::view::ARENA_AT);
             let fault = faults::name(status, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
+            let cause = faults::cause(status, &fault, &batch.programs);
             let (signal, address, instruction) = (fault.signal, fault.address, fault.instruction.clone());
             self.fault = Some(fault);
-            return Err(RunError::Fault { signal, address, instruction });
+            return Err(RunError::Fault { signal, address, instruction, cause });
         }
         if status.outcome == outcome::FENCE && status.detail == FENCE_COUNTER {
             let why = "something took it away while the code ran";

@@ -7,7 +7,7 @@ use super::regions::Regions;
 use super::setup::Setup;
 use super::worker;
 use super::{counter, faults, sandbox};
-use crate::error::RunError;
+use crate::error::{RunError, Unavailable};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -39,13 +39,19 @@ impl Worker {
         options: &UserOptions,
         sequence: u32,
     ) -> Result<Worker, RunError> {
+        // The C library's own function takes no error into account.
+        // SAFETY: takes no pointers.
+        let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
+        if caller < 0 {
+            return Err(RunError::call(STARTING, "getpid", last_errno()));
+        }
         let setup = Setup {
             view: regions.in_worker(0),
             pieces: regions.pieces(),
             areas: areas.setups().to_vec(),
             cpu: options.cpu,
             counter: options.counter.then(counter::attributes),
-            caller: std::process::id() as i32,
+            caller,
             filter: sandbox::filter(),
             files: files_limit(),
             foreign: foreign_mappings()?,
@@ -63,16 +69,16 @@ impl Worker {
             // SAFETY: this is the child, which has one thread.
             unsafe { worker::start(&setup) }
         }
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        let errno = last_errno();
         drop(blocked);
         if pid < 0 {
-            return Err(RunError::System { doing: "starting the worker", errno });
+            return Err(RunError::call(STARTING, "clone", errno));
         }
         if pidfd < 0 {
             // SAFETY: takes no pointers; the child is this process's own.
             unsafe { libc::kill(pid as i32, libc::SIGKILL) };
             let why = "the kernel gave it no process descriptor";
-            return Err(RunError::machinery("starting the worker", why, "Linux 5.4 or later is needed"));
+            return Err(RunError::machinery(STARTING, why, "Linux 5.4 or later is needed"));
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -137,7 +143,7 @@ impl Worker {
     }
 
     /// Ends the worker if it still runs, reaps it, and says how it ended.
-    pub(super) fn end(&mut self) -> String {
+    pub(super) fn end(&mut self) -> End {
         self.signal(Signal::KILL);
         self.reaped = true;
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
@@ -147,21 +153,60 @@ impl Worker {
             let info = unsafe {
                 let options = libc::WEXITED | libc::__WALL;
                 if libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options) != 0 {
-                    if *libc::__errno_location() == libc::EINTR {
-                        continue;
+                    match last_errno() {
+                        libc::EINTR => continue,
+                        errno => return End::Unknown(errno),
                     }
-                    return "its end was taken by someone else".to_owned();
                 }
                 info.assume_init()
             };
             // SAFETY: these fields are set for a child that has ended.
             let status = unsafe { info.si_status() };
             return match info.si_code {
-                libc::CLD_EXITED => format!("it exited with status {status}"),
-                _ => format!("it was killed by {} ({status})", faults::signal_name(status)),
+                libc::CLD_EXITED => End::Exited(status),
+                _ => End::Killed(status),
             };
         }
     }
+}
+
+/// How a worker ended.
+pub(super) enum End {
+    /// By itself, with this status: before it has mapped its memory an error number.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+    /// The system did not say, with this error.
+    Unknown(i32),
+}
+
+impl End {
+    /// The error of a worker that was lost.
+    pub(super) fn error(self) -> RunError {
+        let how = match self {
+            End::Exited(status) => format!("it exited with status {status}"),
+            End::Killed(signal) => format!("it was killed by {} ({signal})", faults::signal_name(signal)),
+            End::Unknown(libc::ECHILD) => "its end was taken by someone else".to_owned(),
+            End::Unknown(errno) => return RunError::call("waiting for the worker", "waitid", errno),
+        };
+        RunError::WorkerLost { how }
+    }
+
+    /// The error of a worker that ended before its first answer.
+    pub(super) fn of_setup(self) -> RunError {
+        match self {
+            End::Exited(errno) if errno != 0 => RunError::call("mapping the worker's memory", "mmap", errno),
+            end => end.error(),
+        }
+    }
+}
+
+/// What a worker that could not be made was to do.
+const STARTING: &str = "starting the worker";
+
+/// The error number of the system call that failed last.
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
 impl Drop for Worker {
@@ -235,8 +280,14 @@ pub(super) fn has_fsgsbase() -> bool {
 
 /// The host program's shared mappings, which a wild store in the worker would reach.
 fn foreign_mappings() -> Result<Vec<(usize, usize)>, RunError> {
-    let maps = std::fs::read_to_string("/proc/self/maps")
-        .map_err(|error| RunError::io("reading /proc/self/maps", &error))?;
+    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| {
+        RunError::Unavailable(Unavailable {
+            what: "a sandboxed process".to_string(),
+            why: format!("reading /proc/self/maps failed: {error}"),
+            remedy: "mount the proc file system: `mount -t proc proc /proc`; containers have it unless told otherwise"
+                .to_string(),
+        })
+    })?;
     let shared = |line: &str| {
         let (range, rest) = line.split_once(' ')?;
         if rest.as_bytes().get(3) != Some(&b's') {

@@ -109,8 +109,9 @@ pub(super) struct Regions {
     shared: Mapping,
 }
 
-pub(super) fn failed(doing: &'static str) -> impl Fn(Errno) -> RunError {
-    move |errno| RunError::System { doing, errno: errno.raw_os_error() }
+/// The error of a system call of this name.
+pub(super) fn failed(doing: &'static str, call: &'static str) -> impl Fn(Errno) -> RunError {
+    move |errno| RunError::call(doing, call, errno.raw_os_error())
 }
 
 pub(super) fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
@@ -118,8 +119,8 @@ pub(super) fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError>
     // Kernels before 6.3 do not know the flag and do not need it.
     let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL)
         .or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC))
-        .map_err(failed(doing))?;
-    rustix::fs::ftruncate(&fd, bytes as u64).map_err(failed(doing))?;
+        .map_err(failed(doing, "memfd_create"))?;
+    rustix::fs::ftruncate(&fd, bytes as u64).map_err(failed(doing, "ftruncate"))?;
     Ok(fd)
 }
 
@@ -143,10 +144,10 @@ pub(super) fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<Mapping, RunError
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
     let start = unsafe { rustix::mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd, 0) }
-        .map_err(failed(doing))?;
+        .map_err(failed(doing, "mmap"))?;
     let mapping = Mapping { start: start.cast(), bytes };
     // SAFETY: keeping the mapping from children changes nothing in this process.
-    unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontFork) }.map_err(failed(doing))?;
+    unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontFork) }.map_err(failed(doing, "madvise"))?;
     Ok(mapping)
 }
 
@@ -156,7 +157,8 @@ impl Regions {
         let shared_file = memory_file("cyclescope-shared", file::LEN)?;
         let arena = map_shared(&code_file, ARENA)?;
         let shared = map_shared(&shared_file, file::LEN)?;
-        let reservation = reserve(None, view::LEN).map_err(failed("reserving addresses for the worker"))?;
+        let reservation =
+            reserve(None, view::LEN).map_err(failed("reserving addresses for the worker", "mmap"))?;
         Ok(Regions { code_file, shared_file, reservation, arena, shared })
     }
 

@@ -79,22 +79,51 @@ pub(super) fn filter() -> [libc::sock_filter; FILTER_LEN] {
     ]
 }
 
-/// A system call, its arguments padded with zeros. An error is the step's number and that of the system.
-unsafe fn call(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, (u32, i32)> {
+/// A set-up that failed.
+pub(super) struct Failed {
+    /// Index in [`STEPS`].
+    pub(super) step: u32,
+    /// The number of the system call; -1 where it may be one of several.
+    pub(super) call: i64,
+    /// The system's error.
+    pub(super) errno: i32,
+}
+
+/// The name of a system call of the set-up.
+pub(super) fn call_name(number: i64) -> Option<&'static str> {
+    const NAMES: [(i64, &str); 12] = [
+        (libc::SYS_prctl, "prctl"),
+        (libc::SYS_getppid, "getppid"),
+        (libc::SYS_sched_setaffinity, "sched_setaffinity"),
+        (libc::SYS_prlimit64, "prlimit64"),
+        (libc::SYS_close_range, "close_range"),
+        (libc::SYS_close, "close"),
+        (libc::SYS_munmap, "munmap"),
+        (libc::SYS_sigaltstack, "sigaltstack"),
+        (libc::SYS_rt_sigaction, "rt_sigaction"),
+        (libc::SYS_rt_sigprocmask, "rt_sigprocmask"),
+        (libc::SYS_seccomp, "seccomp"),
+        (libc::SYS_perf_event_open, "perf_event_open"),
+    ];
+    NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
+/// A system call, its arguments padded with zeros.
+unsafe fn call(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, Failed> {
     let [a, b, c, d, e] = arguments;
     // SAFETY: the callers below pass what the system call asks for.
     match unsafe { stub::syscall(number, a, b, c, d, e, 0) } {
-        answer @ -4095..=-1 => Err((step, -answer as i32)),
+        answer @ -4095..=-1 => Err(Failed { step, call: number, errno: -answer as i32 }),
         answer => Ok(answer),
     }
 }
 
-/// Gives up all that the worker does not need. An error is the step that failed, and the system's error.
+/// Gives up all that the worker does not need.
 ///
 /// # Safety
 ///
 /// Only in the worker, once.
-pub(super) unsafe fn close(setup: &Setup) -> Result<(), (u32, i32)> {
+pub(super) unsafe fn close(setup: &Setup) -> Result<(), Failed> {
     // SAFETY: each function passes arguments that live long enough, to a call that changes this process.
     unsafe {
         tie_to_caller(setup)?;
@@ -110,14 +139,14 @@ pub(super) unsafe fn close(setup: &Setup) -> Result<(), (u32, i32)> {
     }
 }
 
-unsafe fn tie_to_caller(setup: &Setup) -> Result<(), (u32, i32)> {
+unsafe fn tie_to_caller(setup: &Setup) -> Result<(), Failed> {
     // SAFETY: plain numbers, and a name that outlives the call.
     unsafe {
         let kill = libc::SIGKILL as usize;
         call(0, libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, kill, 0, 0, 0])?;
         // The caller may have died before the line above.
         if call(0, libc::SYS_getppid, [0; 5])? != setup.caller as isize {
-            ending::exit();
+            ending::exit(0);
         }
         let name = c"cyclescope-work".as_ptr() as usize;
         call(0, libc::SYS_prctl, [libc::PR_SET_NAME as usize, name, 0, 0, 0])?;
@@ -125,7 +154,7 @@ unsafe fn tie_to_caller(setup: &Setup) -> Result<(), (u32, i32)> {
     Ok(())
 }
 
-unsafe fn pin(setup: &Setup) -> Result<(), (u32, i32)> {
+unsafe fn pin(setup: &Setup) -> Result<(), Failed> {
     let mut mask = [0u64; super::options::MAX_CPUS / 64];
     for (index, word) in mask.iter_mut().enumerate() {
         if index == setup.cpu / 64 {
@@ -139,7 +168,7 @@ unsafe fn pin(setup: &Setup) -> Result<(), (u32, i32)> {
     Ok(())
 }
 
-unsafe fn close_files(setup: &Setup) -> Result<(), (u32, i32)> {
+unsafe fn close_files(setup: &Setup) -> Result<(), Failed> {
     // SAFETY: the worker uses no file any more.
     unsafe {
         // Older kernels do not have it, and older containers refuse it.
@@ -148,7 +177,7 @@ unsafe fn close_files(setup: &Setup) -> Result<(), (u32, i32)> {
         }
         for file in 0..setup.files {
             match call(3, libc::SYS_close, [file, 0, 0, 0, 0]) {
-                Ok(_) | Err((_, libc::EBADF)) => {}
+                Ok(_) | Err(Failed { errno: libc::EBADF, .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -156,7 +185,7 @@ unsafe fn close_files(setup: &Setup) -> Result<(), (u32, i32)> {
     Ok(())
 }
 
-unsafe fn limit_resources() -> Result<(), (u32, i32)> {
+unsafe fn limit_resources() -> Result<(), Failed> {
     let none = [0u64; 2];
     let limits = [
         libc::RLIMIT_CORE,
@@ -187,7 +216,7 @@ const SA_RESTORER: u64 = 0x0400_0000;
 /// The alternate stack is used from its top for every value of RSP, inside that stack too.
 const SS_AUTODISARM: i32 = 1 << 31;
 
-unsafe fn take_signals(setup: &Setup) -> Result<(), (u32, i32)> {
+unsafe fn take_signals(setup: &Setup) -> Result<(), Failed> {
     let stack = libc::stack_t {
         ss_sp: (setup.view + view::SIGNAL_STACK_AT as u64) as *mut libc::c_void,
         ss_flags: SS_AUTODISARM,
@@ -212,7 +241,7 @@ unsafe fn take_signals(setup: &Setup) -> Result<(), (u32, i32)> {
     Ok(())
 }
 
-unsafe fn close_filter(setup: &Setup) -> Result<(), (u32, i32)> {
+unsafe fn close_filter(setup: &Setup) -> Result<(), Failed> {
     let program = libc::sock_fprog { len: FILTER_LEN as u16, filter: setup.filter.as_ptr().cast_mut() };
     let program = ptr::from_ref(&program) as usize;
     let mode = libc::SECCOMP_SET_MODE_FILTER as usize;

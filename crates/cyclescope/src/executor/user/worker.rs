@@ -11,7 +11,7 @@ use super::command::{
 use super::counter;
 use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit, finish, give_up, status};
 use super::regions::view;
-use super::sandbox;
+use super::sandbox::{self, Failed};
 use super::setup::Setup;
 use super::stub::{self, Restored};
 use crate::context::{CONSTANT_PART, Context};
@@ -35,8 +35,8 @@ pub(super) unsafe fn start(setup: &Setup) -> ! {
             stub::syscall(libc::SYS_mmap, address, piece.bytes, protection, flags, fd, piece.offset)
         };
         if answer != address as isize {
-            // SAFETY: ends the process.
-            unsafe { exit() };
+            // SAFETY: ends the process. The status is all that the caller hears before its memory is mapped.
+            unsafe { exit(-answer as usize) };
         }
     }
     SHARED_STATUS.store(setup.at(view::STATUS_AT), Ordering::Relaxed);
@@ -52,17 +52,20 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
     // SAFETY: this process is the worker, set up once; counter and areas come before the sandbox.
     let ready = unsafe {
         counter::open(setup)
-            .map_err(|errno| (sandbox::STEP_COUNTER, errno))
-            .and_then(|()| areas::map(setup).map_err(|errno| (sandbox::STEP_AREAS, errno)))
+            .map_err(|errno| Failed { step: sandbox::STEP_COUNTER, call: libc::SYS_perf_event_open, errno })
+            .and_then(|()| {
+                areas::map(setup).map_err(|errno| Failed { step: sandbox::STEP_AREAS, call: -1, errno })
+            })
             .and_then(|smaps| sandbox::close(setup).map(|()| smaps))
     };
     let smaps = match ready {
         Ok(smaps) => smaps,
         // SAFETY: the shared memory is mapped.
-        Err((step, errno)) => unsafe {
+        Err(Failed { step, call, errno }) => unsafe {
             give_up(outcome::SETUP, |status| {
                 ptr::addr_of_mut!((*status).detail).write_volatile(step);
                 ptr::addr_of_mut!((*status).errno).write_volatile(errno);
+                ptr::addr_of_mut!((*status).address).write_volatile(call as u64);
             })
         },
     };

@@ -264,7 +264,7 @@ impl Made {
             // So that there is an error instead of a signal where memory is short.
             let mode = rustix::fs::FallocateFlags::empty();
             rustix::fs::fallocate(&source.file, mode, 0, source.bytes as u64)
-                .map_err(failed("filling the memory areas"))?;
+                .map_err(failed("filling the memory areas", "fallocate"))?;
             let mut mapping = map_shared(&source.file, source.bytes)?;
             // SAFETY: just made so.
             let bytes = unsafe { mapping.bytes_mut() };
@@ -320,7 +320,7 @@ impl Places {
         let huge = memory.areas.iter().any(|area| area.pages == Pages::Huge);
         let alignment = if huge { HUGE_PAGE } else { PAGE };
         let stretch = reserve(None, (end + alignment) as usize)
-            .map_err(failed("reserving addresses for the memory areas"))?;
+            .map_err(failed("reserving addresses for the memory areas", "mmap"))?;
         let start = stretch.start().next_multiple_of(alignment);
         reservations.push(stretch);
         let fixed = |area: &Area| match area.address {
@@ -347,7 +347,7 @@ fn not_there(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError 
             "the kernel lets nothing be that low (vm.mmap_min_addr)".to_string(),
             "choose an address of 0x10000 or above".to_string(),
         ),
-        _ => return failed("reserving the fixed address of a memory area")(errno),
+        _ => return failed("reserving the fixed address of a memory area", "mmap")(errno),
     };
     RunError::Unavailable(Unavailable { what: format!("area {number} at address {address:#x}"), why, remedy })
 }

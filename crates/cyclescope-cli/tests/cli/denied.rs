@@ -1,0 +1,92 @@
+//! What the system or its container refuses: named, with what helps.
+
+use cyclescope_skipped::left_out;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output};
+
+/// The program, measuring.
+fn measuring() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    command.args(["run", "--quick", "nop"]);
+    command
+}
+
+/// The program's answer where a filter refuses a system call with this error.
+fn without(call: i64, errno: i32) -> Output {
+    let statement = |code: u32, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
+    let filter = [
+        // Offset 0 of `struct seccomp_data` is the number of the call.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
+        libc::sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32) },
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
+    ];
+    let mut command = measuring();
+    let close = move || {
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        // SAFETY: the filter lives through both calls, which change nothing but this process.
+        let done = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+                && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
+        };
+        if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(close) };
+    command.output().expect("the program runs")
+}
+
+#[test]
+fn a_system_call_that_is_refused_is_named() {
+    for (call, name) in [
+        (libc::SYS_sched_setaffinity, "sched_setaffinity"),
+        (libc::SYS_memfd_create, "memfd_create"),
+        (libc::SYS_getpid, "getpid"),
+        (libc::SYS_getppid, "getppid"),
+        (libc::SYS_prlimit64, "prlimit64"),
+        (libc::SYS_seccomp, "seccomp"),
+    ] {
+        for errno in [libc::EPERM, libc::ENOSYS] {
+            let output = without(call, errno);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{name}: {said}");
+            assert!(
+                said.contains(&format!("the system call {name} is not available here")),
+                "{name}: {said}"
+            );
+            assert!(said.contains("seccomp=unconfined"), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_needed_may_be_refused() {
+    for call in [libc::SYS_perf_event_open, libc::SYS_close_range, libc::SYS_pidfd_send_signal] {
+        let output = without(call, libc::EPERM);
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{call}: {output:?}");
+    }
+}
+
+#[test]
+fn without_proc_its_mount_is_asked_for() {
+    let mut command = measuring();
+    let hide = || {
+        // SAFETY: the strings live through the calls, which change nothing outside of the new process.
+        let hidden = unsafe {
+            libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) == 0
+                && libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null())
+                    == 0
+        };
+        if hidden { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(hide) };
+    let Ok(output) = command.output() else {
+        left_out("this system lets no user mount anything in a name space of its own");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("mount -t proc"), "{said}");
+}
