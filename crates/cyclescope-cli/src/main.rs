@@ -50,6 +50,11 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let json = asked.common().json;
+    if output::is_closed() {
+        let remedy = "send it somewhere, as in `> result.txt`, or to /dev/null";
+        let closed = Failure::internal("standard output is closed, so that no result can be printed");
+        return ExitCode::from(closed.with_remedy(remedy).report(false));
+    }
     let mut output = Output::new(json);
     let result = dispatch(&asked, &mut output).and_then(|code| output.finish().map(|()| code));
     match result {

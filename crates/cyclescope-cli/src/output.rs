@@ -4,6 +4,29 @@ use crate::failure::Failure;
 use cyclescope::record::Line;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether standard output was closed when the program began.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Asks whether standard output is closed. Before `main` Rust's runtime opens /dev/null in place of a closed stream, so
+/// the loader calls this first, with all other constructors.
+extern "C" fn ask() {
+    // SAFETY: takes no pointers; a descriptor that is not open is an error and no more.
+    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+// SAFETY: the section holds pointers to functions without results, which may ignore their arguments; `ask` needs nothing
+// that is made later.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ASK: extern "C" fn() = ask;
+
+/// Whether standard output was closed when the program began, so that what is printed is lost.
+pub fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
 
 /// Characters in a line of text.
 pub const WIDTH: usize = 80;

@@ -158,10 +158,23 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn closed_streams_are_no_reason_to_fail() {
-    let script = format!("{} run --quick nop <&- >&- 2>&-", env!("CARGO_BIN_EXE_cyclescope"));
-    let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
-    assert!(matches!(status.code(), Some(0 | 5)), "{status}");
+fn only_standard_output_has_to_be_open() {
+    let program = env!("CARGO_BIN_EXE_cyclescope");
+    let shell = |streams: &str| {
+        let script = format!("{program} run --quick nop {streams}");
+        Command::new("sh").args(["-c", &script]).output().expect("a shell")
+    };
+    for streams in ["<&- 2>&-", "<&- >/dev/null 2>&-", "<>/dev/null 1>&0"] {
+        let output = shell(streams);
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{streams}: {output:?}");
+    }
+    // A result that nobody gets is no success.
+    for streams in [">&-", "--json >&-", "<&- >&- 2>&-"] {
+        let output = shell(streams);
+        assert_eq!(output.status.code(), Some(1), "{streams}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(streams.ends_with("2>&-") || said.contains("standard output is closed"), "{streams}: {said}");
+    }
 }
 
 #[test]
