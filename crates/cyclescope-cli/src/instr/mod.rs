@@ -24,6 +24,7 @@ use cyclescope::study::instr::plan::{How, InstrPlan};
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::selection;
 use cyclescope::study::instr::tables::export;
+use cyclescope::study::instr::tables::summary::Summary;
 use cyclescope::study::instr::{InstrStudy, Kept};
 use session::Resumed;
 use std::path::{Path, PathBuf};
@@ -106,11 +107,12 @@ impl Front for Instr {
     }
 
     fn exit(&self, study: &InstrStudy) -> u8 {
-        let nothing = study
-            .found
-            .as_ref()
-            .is_some_and(|(summary, _)| summary.all.measured == 0 && summary.all.failed > 0);
-        if nothing { exit::FAULT } else { exit::DONE }
+        let Some((Summary { all, .. }, _)) = &study.found else { return exit::DONE };
+        match all.measured {
+            0 if all.failed > 0 => exit::FAULT,
+            0 if all.skipped > 0 => exit::UNAVAILABLE,
+            _ => exit::DONE,
+        }
     }
 }
 

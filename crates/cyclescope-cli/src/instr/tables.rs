@@ -7,6 +7,7 @@ use crate::output::{Output, wrapped};
 use crate::page::{Page, note, print, table};
 use comfy_table::CellAlignment;
 use cyclescope::record::Quantity;
+use cyclescope::study::instr::forms::skip::Skip;
 use cyclescope::study::instr::rows::row::{Bound, Latency, Row, Status};
 use cyclescope::study::instr::tables::compare::headlines;
 use cyclescope::study::instr::tables::summary::{Named, Reason, Summary, Tally};
@@ -247,8 +248,13 @@ pub fn summary(summary: &Summary, seconds: f64, output: &mut Output) -> Result<(
     );
     page.row("forms", &counts)?;
     page.row("latencies", &format!("{} exact, {} sum, {} upper", all.exact, all.sum, all.upper))?;
-    reasons(&mut page, "skipped", &summary.skipped_by_reason)?;
-    reasons(&mut page, "failed", &summary.failed_by_reason)?;
+    reasons(&mut page, "skipped", &summary.skipped_by_reason, |code| {
+        Skip::ALL.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
+    })?;
+    reasons(&mut page, "failed", &summary.failed_by_reason, |_| None)?;
+    if all.skipped == all.forms {
+        note(&mut page, "Nothing was measured: no form can run here.")?;
+    }
     if all.forms > 1 {
         parts(&mut page, "operands", &summary.by_operands)?;
         parts(&mut page, "features", &summary.by_isa)?;
@@ -256,9 +262,18 @@ pub fn summary(summary: &Summary, seconds: f64, output: &mut Output) -> Result<(
     Ok(())
 }
 
-fn reasons(page: &mut Page, label: &str, reasons: &[Reason]) -> Result<(), Failure> {
-    let words: Vec<String> =
-        reasons.iter().map(|reason| format!("{} {}", reason.forms, reason.reason)).collect();
+/// The reasons, and what those of them mean that `meaning` knows.
+fn reasons(
+    page: &mut Page,
+    label: &str,
+    reasons: &[Reason],
+    meaning: impl Fn(&str) -> Option<&'static str>,
+) -> Result<(), Failure> {
+    let words = reasons.iter().map(|Reason { reason, forms }| match meaning(reason) {
+        Some(meaning) => format!("{forms} {reason} ({meaning})"),
+        None => format!("{forms} {reason}"),
+    });
+    let words: Vec<String> = words.collect();
     if words.is_empty() { Ok(()) } else { page.row(label, &words.join(", ")) }
 }
 

@@ -298,6 +298,9 @@ fn a_row_is_explained_by_its_programs() {
             assert!(!program["assembly"].as_str().expect("text").is_empty());
         }
     }
+    // Nothing that was asked for can be measured here.
+    let none = said(&["hlt", "--quick"]);
+    assert!(none.code == Some(3) && none.stdout.contains("runs in ring 0 only"), "{none:?}");
     let skipped = said(&["--explain", "hlt", "--quick"]);
     assert!(skipped.code == Some(0) && skipped.stdout.contains("privileged"), "{skipped:?}");
 }
