@@ -49,11 +49,10 @@ impl<'a> Place<'a> {
     pub fn prepare(common: &'a Common) -> Result<Option<Place<'a>>, Failure> {
         let Some(directory) = common.evidence.as_deref() else { return Ok(None) };
         let existed = directory.exists();
-        let made =
-            std::fs::create_dir_all(directory).and_then(|()| match std::fs::read_dir(directory)?.next() {
-                Some(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty")),
-                None => Ok(()),
-            });
+        let made = make(directory).and_then(|()| match std::fs::read_dir(directory)?.next() {
+            Some(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty")),
+            None => Ok(()),
+        });
         made.map_err(|error| refused(directory, &error))?;
         Ok(Some(Place { directory, existed, begun: Cell::new(false) }))
     }
@@ -72,8 +71,21 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Makes a directory, unless it exists, in one that exists: a misspelt path would become a tree of new ones.
+pub fn make(directory: &Path) -> io::Result<()> {
+    let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match std::fs::create_dir(directory) {
+        Err(_) if directory.is_dir() => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let parent = parent.unwrap_or(directory).display().to_string();
+            Err(io::Error::new(error.kind(), format!("the directory {parent} does not exist")))
+        }
+        made => made,
+    }
+}
+
 fn refused(directory: &Path, error: &io::Error) -> Failure {
-    let remedy = "name a new or an empty directory, where you may write";
+    let remedy = "name a new or an empty directory, in one that exists and where you may write";
     Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
 }
 

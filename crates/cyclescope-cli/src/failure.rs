@@ -132,6 +132,11 @@ impl From<ContainerError> for Failure {
         let remedy = "name a directory that a command with --evidence has finished writing";
         match error {
             ContainerError::Unreadable { .. } => Failure::internal(error.to_string()),
+            ContainerError::Damaged { .. } => {
+                let remedy =
+                    "a file was changed, or was cut when it was copied: take a whole copy, or measure again";
+                Failure::usage(error.to_string(), Some(remedy))
+            }
             ContainerError::Foreign => {
                 let remedy = "replay it with the version that wrote it, or measure again";
                 Failure::usage(error.to_string(), Some(remedy))

@@ -1,5 +1,6 @@
 //! The directory of `--plots`.
 
+use crate::evidence;
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,9 @@ pub struct Plots {
 impl Plots {
     /// Graphs in a directory, which is made if it does not exist.
     pub fn new(directory: &Path, machine: &str) -> Result<Plots, Failure> {
-        std::fs::create_dir_all(directory).map_err(|error| {
+        evidence::make(directory).map_err(|error| {
             let text = format!("no graphs can be written to {}: {error}", directory.display());
-            Failure::usage(text, Some("name a directory where you may write"))
+            Failure::usage(text, Some("name a directory, in one that exists, where you may write"))
         })?;
         // Whether it can be written to must be known before anything is measured.
         tempfile::tempfile_in(directory).map_err(|error| {

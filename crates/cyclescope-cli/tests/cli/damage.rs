@@ -5,7 +5,8 @@ use crate::support::{Answer, answer, cyclescope, folder, forged};
 use cyclescope::executor::Sample;
 use std::path::Path;
 
-const FILES: [&str; 4] = ["manifest.json", "records.jsonl.zst", "layouts.jsonl.zst", "readings.zst"];
+const FILES: [&str; 5] =
+    ["manifest.json", "programs.jsonl.zst", "records.jsonl.zst", "layouts.jsonl.zst", "readings.zst"];
 
 /// Replays evidence in which one file has other bytes, and puts them back.
 fn replay_with(directory: &Path, file: &str, bytes: &[u8]) -> Answer {
@@ -33,6 +34,27 @@ fn files_cut_short_are_refused() {
         let answer = answer(&mut cyclescope(&["replay", directory.to_str().expect("text")]));
         assert_eq!(answer.code, Some(2), "without {file}: {answer:?}");
         std::fs::rename(directory.join("gone"), directory.join(file)).expect("a file");
+    }
+}
+
+#[test]
+fn an_edited_manifest_is_refused() {
+    let folder = folder();
+    let directory = folder.path().join("evidence");
+    keep(directory.to_str().expect("text"), &["imul rax, rax"]);
+    let whole = std::fs::read_to_string(directory.join("manifest.json")).expect("a file");
+    for (before, after) in [
+        (r#""text": "imul rax, rax""#, r#""text": "imul rbx, rbx""#),
+        (r#""code": "48 0f af c0""#, r#""code": "48 0f af c1""#),
+        (r#""confidence": 0.95"#, r#""confidence": 0.5"#),
+        (r#""version": ""#, r#""version": "9"#),
+        (r#""family": "#, r#""family": 1"#),
+    ] {
+        let changed = whole.replacen(before, after, 1);
+        assert_ne!(changed, whole, "{before}");
+        let answer = replay_with(&directory, "manifest.json", changed.as_bytes());
+        assert_eq!(answer.code, Some(2), "{before}: {answer:?}");
+        assert!(answer.stderr.contains("checksum") && answer.stderr.contains("was changed"), "{answer:?}");
     }
 }
 

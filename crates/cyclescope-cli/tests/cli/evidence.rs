@@ -83,10 +83,16 @@ fn a_directory_that_cannot_take_evidence_is_refused_before_measuring() {
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     std::fs::create_dir(path("full")).expect("a directory");
     std::fs::write(path("full/file"), "").expect("a file");
-    for place in [&path("full"), &path("full/file"), "/proc/nowhere"] {
+    for (place, why) in [
+        (&path("full"), "not empty"),
+        (&path("full/file"), "File exists"),
+        (&path("none/new"), "none does not exist"),
+        (&"/proc/nowhere".to_string(), "/proc"),
+    ] {
         let line = json(&["run", "--evidence", place, "nop"], &[2]);
-        assert!(line["remedy"].is_string(), "{line}");
+        assert!(line["remedy"].is_string() && line["text"].as_str().expect("text").contains(why), "{line}");
     }
+    assert!(!folder.path().join("none").exists());
 }
 
 #[test]
