@@ -1,5 +1,6 @@
 //! Failures of a command: what is printed, and the exit code.
 
+use crate::charset::spelt;
 use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
 use cyclescope::record::{ErrorRecord, Line, exit};
 use cyclescope::result::container::ContainerError;
@@ -81,9 +82,13 @@ pub fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "warning: {}", harmless(text));
 }
 
-/// A text without control characters, which could command the terminal that shows it; lines stay.
+/// A text without control characters, which could command the terminal that shows it, in the characters of the user's
+/// locale; lines stay.
 pub fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+    spelt(text)
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .collect()
 }
 
 fn words(record: &ErrorRecord) -> String {

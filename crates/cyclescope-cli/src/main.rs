@@ -3,6 +3,7 @@
 mod again;
 mod args;
 mod assembler;
+mod charset;
 mod clocks;
 mod commands;
 mod compare;

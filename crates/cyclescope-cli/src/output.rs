@@ -1,5 +1,6 @@
 //! Standard output: JSON lines, or text with colours where a person reads it.
 
+use crate::charset::spelt;
 use crate::failure::Failure;
 use cyclescope::record::Line;
 use serde::Serialize;
@@ -66,7 +67,7 @@ impl Output {
 
     /// Writes a line of text.
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
-        Ok(writeln!(self.stream, "{}", text.as_ref())?)
+        Ok(writeln!(self.stream, "{}", spelt(text.as_ref()))?)
     }
 
     /// Bold text where colours are on.

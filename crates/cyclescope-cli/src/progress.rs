@@ -1,5 +1,6 @@
 //! A bar on standard error while something takes long, with the time that is left.
 
+use crate::charset::spelt;
 use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -11,7 +12,10 @@ impl Progress {
     pub fn new(done: u64, total: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}");
-        bar.set_style(style.expect("the template is a constant"));
+        let style = style.expect("the template is a constant");
+        // Blocks are drawn where the locale has them.
+        let blocks = spelt("±") == "±";
+        bar.set_style(if blocks { style } else { style.progress_chars("#-") });
         bar.set_length(total);
         bar.set_position(done);
         bar.reset_eta();

@@ -189,8 +189,9 @@ fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }
-    let start: String = text.chars().take(width - 1).collect();
-    format!("{start}…")
+    let end = harmless("…");
+    let start: String = text.chars().take(width - end.chars().count()).collect();
+    start + &end
 }
 
 #[cfg(test)]

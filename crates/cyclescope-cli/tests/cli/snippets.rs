@@ -137,3 +137,23 @@ fn counts_are_all_readings_of_one_layout_with_the_first_marked() {
         true
     );
 }
+
+#[test]
+fn a_locale_without_utf8_gets_ascii_and_json_stays() {
+    let said = |locale: &str, arguments: &[&str]| {
+        answer(cyclescope(arguments).env("LC_ALL", locale).env("NO_COLOR", "1"))
+    };
+    let plan = ["run", "--quick", "--interval", "100%", "imul rax, rax"];
+    for (locale, sign) in [("C", "+-"), ("POSIX", "+-"), ("en_US.ISO-8859-1", "+-"), ("C.UTF-8", "±")] {
+        let answer = said(locale, &plan);
+        let number = !answer.stdout.contains("no number");
+        assert!(!number || answer.stdout.contains(sign), "{locale}: {answer:?}");
+        assert!(sign == "±" || answer.stdout.is_ascii(), "{locale}: {answer:?}");
+    }
+    let table = said("C", &["instr", "--quick", "Adc_r64_rm64"]);
+    assert!(table.stdout.is_ascii() && table.stdout.contains("->"), "{table:?}");
+    // Errors too, but what JSON quotes is as it was written.
+    let broken = "add rax, \"…\"";
+    assert!(said("C", &["run", broken]).stderr.is_ascii());
+    assert!(said("C", &["run", "--json", broken]).stdout.contains('…'));
+}
