@@ -189,7 +189,8 @@ fn read_all(name: &str, stream: impl Read) -> Result<String, Failure> {
         Ok(read) if read as u64 > most => {
             Err(Failure::usage(format!("{name} is too long for a snippet"), None))
         }
-        Ok(_) => Ok(text),
+        // A byte order mark, which editors of other systems put first.
+        Ok(_) => Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_string()),
         Err(error) => Err(Failure::usage(format!("reading {name} failed: {error}"), None)),
     }
 }

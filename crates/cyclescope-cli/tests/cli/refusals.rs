@@ -67,6 +67,11 @@ fn files_that_hold_no_text_are_refused() {
     says(&["--file", &path("none")], 2, "No such file");
     says(&["--file", folder.path().to_str().expect("text")], 2, "directory");
     says(&["--file", "/dev/null"], 2, "no instructions");
+    // A byte order mark is no text; a second one is.
+    std::fs::write(path("marked"), "\u{feff}imull rax").expect("a file");
+    says(&["--file", &path("marked")], 2, "line 1, column 1: there is no instruction `imull`");
+    std::fs::write(path("twice"), "\u{feff}\u{feff}nop").expect("a file");
+    says(&["--file", &path("twice")], 2, "no meaning");
 }
 
 #[test]
