@@ -4,7 +4,7 @@ use super::step::Step;
 use crate::asm::Emitter;
 use crate::machine::tsc::TscFacts;
 use crate::machine::tsc_read::TscRead;
-use crate::machine::tsc_step::step_ticks;
+use crate::machine::tsc_step::{step_nanos, step_ticks};
 use crate::unit::Unit;
 use iced_x86::{CpuidFeature, Register};
 
@@ -107,10 +107,12 @@ impl Clock {
     }
 
     /// The step of its readings on a machine, in its raw units; 1 where it counts single units or the step is unknown.
-    /// Takes about a millisecond where the step was not given with the machine.
+    /// Takes some milliseconds where the step was not given with the machine.
     pub fn step(&self, tsc: &TscFacts) -> f64 {
         match self.counts {
             Unit::TscTicks => step_ticks(tsc, self.reading()).known().copied().unwrap_or(1.0),
+            // A step that is taken for less makes outliers of readings that are one step longer.
+            Unit::Nanos => step_nanos(tsc).known().copied().unwrap_or(1.0),
             _ => 1.0,
         }
     }

@@ -165,6 +165,44 @@ pub(crate) fn step_ticks(tsc: &TscFacts, reading: TscRead) -> Fact<f64> {
     unsafe { measure_step(reading, PLANNING_PAIRS) }.map(|step| step.ticks)
 }
 
+/// The step of the system's clock in nanoseconds (CLOCK_MONOTONIC_RAW): as it follows from what was given with the
+/// machine, else measured on the CPU that the calling thread runs on, in some milliseconds. It is the step of what the
+/// kernel counts with, such as the TSC's; the resolution that `clock_getres` reports is that of the timers, 1 ns.
+pub(crate) fn step_nanos(tsc: &TscFacts) -> Fact<f64> {
+    match tsc.given {
+        Some(given) => Fact::Known(given.step / given.rate.0 * 1e9),
+        None => {
+            let deltas = deltas(PLANNING_PAIRS, monotonic_raw);
+            step_of(&deltas).map(|step| step.ticks).or_else(|| coarse_step_of(&deltas))
+        }
+    }
+}
+
+/// A value that fewer deltas have than this share is a disturbance.
+const FREQUENT: f64 = 0.02;
+
+/// The least distance between two frequent deltas, for a clock with steps beyond the window of [`step_of`]: few values
+/// are frequent there, and those within two units of each other are one multiple of the step, rounded both ways.
+fn coarse_step_of(deltas: &[u64]) -> Fact<f64> {
+    let mut sorted = deltas.to_vec();
+    sorted.sort_unstable();
+    let least = FREQUENT * sorted.len() as f64;
+    let multiples = sorted.chunk_by(|low, high| high - low <= 2);
+    let multiples = multiples.filter(|multiple| multiple.len() as f64 >= least);
+    let means = multiples.map(|multiple| multiple.iter().sum::<u64>() as f64 / multiple.len() as f64);
+    let means: Vec<f64> = means.collect();
+    match means.windows(2).map(|pair| pair[1] - pair[0]).min_by(f64::total_cmp) {
+        Some(step) => Fact::Known(step),
+        None => Fact::unknown("the deltas have one frequent value only"),
+    }
+}
+
+/// CLOCK_MONOTONIC_RAW in nanoseconds.
+fn monotonic_raw() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Measures the step of one way of reading, from `pairs` pairs of reads (100 000 take about 10 ms).
 ///
 /// # Safety
@@ -216,6 +254,9 @@ fn delay(cycles: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
+    use crate::machine::tsc::GivenTsc;
+    use crate::unit::Hertz;
 
     /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `spoiled` % of them off by one and
     /// one in 500 interrupted.
@@ -254,6 +295,26 @@ mod tests {
             let found = *step_of(&synthetic(step, 5)).known().unwrap();
             assert!((found.ticks / step - 1.0).abs() < 0.01, "{step}: {found:?}");
         }
+    }
+
+    #[test]
+    fn finds_steps_of_the_systems_clock() {
+        // An ACPI timer (3.579545 MHz) in whole nanoseconds: four to six steps, one value in a hundred interrupted.
+        let step = 1e9 / 3_579_545.0;
+        let deltas: Vec<u64> = (0..8000u32)
+            .map(|index| match index % 100 {
+                0 => 9000 + u64::from(index),
+                _ => (f64::from(index % 3 + 4) * step + f64::from(index % 7) / 7.0).floor() as u64,
+            })
+            .collect();
+        let found = *coarse_step_of(&deltas).known().unwrap();
+        assert!((found / step - 1.0).abs() < 0.01, "{found}");
+        assert!(coarse_step_of(&[20; 8000]).why().is_some());
+        let given =
+            TscFacts { given: Some(GivenTsc { rate: Hertz(2.6e9), step: 26.0 }), ..Machine::detect().tsc };
+        assert_eq!(step_nanos(&given).known(), Some(&10.0));
+        let here = step_nanos(&Machine::detect().tsc);
+        assert!(here.known().is_none_or(|step| *step >= 1.0), "{here:?}");
     }
 
     #[test]
