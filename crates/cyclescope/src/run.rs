@@ -1,7 +1,7 @@
 //! The command `run`: the cost of a snippet on this machine.
 
 use crate::aperf::Aperf;
-use crate::caveat::{Caveat, Code, caveats, fall_short};
+use crate::caveat::{Caveat, Code, caveats, fall_short, rulers_refuse};
 use crate::clock::Clock;
 use crate::error::{RunError, Unavailable};
 use crate::executor::{Capabilities, Executor};
@@ -193,6 +193,7 @@ impl Run {
     fn refused(&self) -> bool {
         let refusing = [Code::Nonlinear, Code::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
+            || self.measurement.estimate.as_ref().is_some_and(rulers_refuse)
     }
 
     /// Whether the result does not meet the request.

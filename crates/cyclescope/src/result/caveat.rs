@@ -56,6 +56,11 @@ impl Caveat {
 
 /// The ruler's chains disagree when their ratio is wrong by more than this share.
 const RULER_SHARE: f64 = 0.01;
+/// A disagreement below this share refuses no number: it is what plans aim at, and chains of 256 cycles, the shortest, are
+/// off by 0.08 % where the instrument is off by its standard deviation.
+const RULER_LEAST: f64 = 0.0025;
+/// Confidence level at which the chains disagree: a false alarm refuses a good number.
+const CERTAIN: f64 = 0.999;
 /// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
 const WIDTH_LEAST: f64 = 1.5;
 /// Fewer layouts than this share are no mode of the code but layouts that something disturbed.
@@ -206,11 +211,24 @@ fn range(values: &[f64]) -> [f64; 2] {
 
 fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
     let Interval { value, low, high } = estimate.add_link;
-    if low <= 1.0 + RULER_SHARE && high >= 1.0 - RULER_SHARE {
+    if low <= 1.0 + RULER_SHARE && high >= 1.0 - RULER_SHARE && !rulers_refuse(estimate) {
         return None;
     }
-    let text = format!("an add takes {value:.3} cycles by the imul ruler; it should take 1");
+    let text = format!(
+        "an add takes {value:.4} cycles by the imul ruler and should take 1, so that the cost may be wrong by as \
+         much: try the default clock, or run it again"
+    );
     caveat(Code::RulersDisagree, text)
+}
+
+/// Whether the ruler's chains certainly disagree by more than the cost's interval covers, as shares: one of them is read
+/// wrongly then, and the cost with it.
+pub(crate) fn rulers_refuse(estimate: &Estimate) -> bool {
+    let links: Vec<f64> = estimate.layouts.iter().map(|layout| layout.add_link).collect();
+    let Some(link) = statistics::t_interval(&links, CERTAIN) else { return false };
+    let certain = (link.low - 1.0).max(1.0 - link.high);
+    let covered = (estimate.cost.half_width() / estimate.cost.value).abs();
+    certain > covered.max(RULER_LEAST)
 }
 
 fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
