@@ -3,8 +3,9 @@
 use crate::executor::lock;
 use std::time::{Duration, Instant};
 
-/// A worker that gets no processor time for so long, or for the whole limit, does not run.
-const STOPPED: Duration = Duration::from_secs(2);
+/// A worker that gets no processor time for so long does not run: a busy machine shares its time in fractions of a second,
+/// however long the code may take.
+const STOPPED: Duration = Duration::from_secs(3);
 /// The processor time is looked at no more often.
 const LEAST: Duration = Duration::from_millis(10);
 
@@ -39,7 +40,7 @@ impl Patience {
         let clock = known.then_some(clock).filter(|clock| read(*clock).is_some());
         let start = clock.and_then(read).unwrap_or_default();
         let seen = (Duration::ZERO, Instant::now());
-        Patience { limit, clock, start, seen, until: lock::until(limit) }
+        Patience { limit, clock, start, seen, until: lock::until(look_after(limit)) }
     }
 
     /// When to call `over`.
@@ -49,7 +50,12 @@ impl Patience {
 
     /// Asks what follows when `until` has passed.
     pub(super) fn over(&mut self) -> Overtime {
-        let Some(now) = self.clock.and_then(read) else { return Overtime::Hung };
+        let Some(now) = self.clock.and_then(read) else {
+            // By the time that passed alone.
+            let left = self.limit.saturating_sub(self.seen.1.elapsed());
+            self.until = lock::until(look_after(left));
+            return if left.is_zero() { Overtime::Hung } else { Overtime::Busy };
+        };
         let used = now.saturating_sub(self.start);
         if used >= self.limit {
             return Overtime::Hung;
@@ -57,12 +63,17 @@ impl Patience {
         let (before, when) = self.seen;
         if used > before {
             self.seen = (used, Instant::now());
-        } else if when.elapsed() >= self.limit.max(STOPPED) {
+        } else if when.elapsed() >= STOPPED {
             return Overtime::Stopped;
         }
-        self.until = lock::until((self.limit - used).max(LEAST));
+        self.until = lock::until(look_after(self.limit - used));
         Overtime::Busy
     }
+}
+
+/// When to look at the processor time again, where this much of the limit is left.
+fn look_after(left: Duration) -> Duration {
+    left.clamp(LEAST, STOPPED)
 }
 
 fn read(clock: libc::clockid_t) -> Option<Duration> {
@@ -75,6 +86,30 @@ fn read(clock: libc::clockid_t) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_does_not_run_is_told_in_seconds_whatever_the_limit() {
+        let mut sleeping = std::process::Command::new("sleep").arg("60").spawn().expect("it is installed");
+        let mut long = Patience::new(sleeping.id() as i32, Duration::from_secs(100_000));
+        let begun = Instant::now();
+        let told = loop {
+            std::thread::sleep(long.until().saturating_duration_since(Instant::now()));
+            match long.over() {
+                // Its start took some.
+                Overtime::Busy => assert!(begun.elapsed() < 20 * STOPPED, "still waiting"),
+                told => break told,
+            }
+        };
+        sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
+        assert!(matches!(told, Overtime::Stopped));
+    }
+
+    #[test]
+    fn without_processor_time_to_look_at_the_limit_is_one_of_time() {
+        let of = |limit| Patience { clock: None, ..Patience::new(std::process::id() as i32, limit) };
+        assert!(matches!(of(Duration::from_secs(1000)).over(), Overtime::Busy));
+        assert!(matches!(of(Duration::ZERO).over(), Overtime::Hung));
+    }
 
     #[test]
     fn the_limit_is_one_of_processor_time() {
