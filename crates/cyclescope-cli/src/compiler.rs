@@ -68,5 +68,6 @@ pub fn readable(source: &Path) -> Result<(), Failure> {
         Ok(_) => "it is a directory".to_string(),
         Err(error) => error.to_string(),
     };
-    Err(Failure::usage(format!("opening {} failed: {why}", source.display()), None))
+    let remedy = "name a file that exists and that you may read";
+    Err(Failure::usage(format!("opening {} failed: {why}", source.display()), Some(remedy)))
 }

@@ -177,7 +177,10 @@ fn read_file(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     match std::fs::File::open(path) {
         Ok(file) => read_all(&name, file),
-        Err(error) => Err(Failure::usage(format!("opening {name} failed: {error}"), None)),
+        Err(error) => {
+            let remedy = "name a file that exists and that you may read; assembly itself needs no --file";
+            Err(Failure::usage(format!("opening {name} failed: {error}"), Some(remedy)))
+        }
     }
 }
 

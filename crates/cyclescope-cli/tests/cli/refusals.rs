@@ -27,6 +27,9 @@ fn misspelt_words_are_met_with_the_nearest() {
     says(&["imul rxa, rax"], 2, "did you mean rax");
     says(&["--clock", "rdtcsp", "nop"], 2, "did you mean rdtscp");
     says(&["--clock", "zzz", "nop"], 2, "cyclescope --clock list");
+    says(&["mov rax, %rbx"], 2, "write %rax, or read it with --syntax intel");
+    says(&["--syntax", "att", "mov $rax, %rbx"], 2, "column 6: `rax` is a register");
+    says(&["call printf"], 2, "--c or --lib");
     says(&["--assembler", "gas", "nop"], 2, "possible values");
     says(&["--executor", "moon", "nop"], 2, "possible values");
 }

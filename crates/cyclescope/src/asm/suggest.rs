@@ -42,7 +42,8 @@ pub(super) fn unknown_name(word: &str, at: Position, labels: &[&str]) -> BadSnip
     known.extend(labels);
     let near = nearest(&lower, known.into_iter());
     if near.is_empty() {
-        return at.error(message);
+        let hint = "a snippet knows its own labels only; functions are measured with --c or --lib";
+        return at.error_expecting(message, hint);
     }
     at.error_expecting(message, format!("did you mean {}?", near.join(", ")))
 }

@@ -62,7 +62,7 @@ impl Cursor<'_> {
     fn att_value(&mut self, at: Position, target: bool) -> Result<Value, BadSnippet> {
         if self.at_punct('$') {
             self.take();
-            let Linear { symbol, constant, .. } = self.expression(false)?;
+            let Linear { symbol, constant, .. } = self.att_expression()?;
             return Ok(Value::Constant(Place { symbol, constant, width: None }));
         }
         let mut segment = Register::None;
@@ -77,7 +77,7 @@ impl Cursor<'_> {
             }
             segment = register;
         }
-        let mut linear = if self.at_address() { Linear::default() } else { self.expression(false)? };
+        let mut linear = if self.at_address() { Linear::default() } else { self.att_expression()? };
         let plain = !self.at_punct('(');
         if !plain {
             self.take();
@@ -93,6 +93,19 @@ impl Cursor<'_> {
             }));
         }
         memory(linear, segment, &Keywords::default(), at)
+    }
+
+    /// A number, a label, or a sum of them. The Intel parser takes a bare name of a register for one.
+    fn att_expression(&mut self) -> Result<Linear, BadSnippet> {
+        let linear = self.expression(false)?;
+        match linear.registers[..] {
+            [] => Ok(linear),
+            [(register, _, at, _), ..] => {
+                let name = format!("{register:?}").to_lowercase();
+                let message = format!("`{name}` is a register, which has a `%` in AT&T syntax");
+                Err(at.error_expecting(message, format!("write %{name}, or read it with --syntax intel")))
+            }
+        }
     }
 
     /// Whether an address without displacement begins here: `(`, and a register or a comma in it.
