@@ -69,6 +69,14 @@ fn what_is_not_needed_may_be_refused() {
 }
 
 #[test]
+fn locks_that_are_refused_are_no_other_run() {
+    let output = without(libc::SYS_flock, libc::EPERM);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
+    assert!(said.contains("can be locked: Operation not permitted"), "{said}");
+}
+
+#[test]
 fn without_proc_its_mount_is_asked_for() {
     let mut command = measuring();
     let hide = || {

@@ -91,9 +91,13 @@ impl CpuLock {
             Err(errno) => return LockState::Missing(std::io::Error::from(*errno).to_string()),
         };
         let until = Instant::now() + patience;
-        let taken = wait_for(queue, until) && wait_for(cpu, until);
+        let taken = wait_for(queue, until).and_then(|queued| Ok(queued && wait_for(cpu, until)?));
         let _ = rustix::fs::flock(queue, FlockOperation::Unlock);
-        if taken { LockState::Taken } else { LockState::Busy }
+        match taken {
+            Ok(true) => LockState::Taken,
+            Ok(false) => LockState::Busy,
+            Err(errno) => LockState::Missing(std::io::Error::from(errno).to_string()),
+        }
     }
 
     /// Releases the lock.
@@ -104,14 +108,16 @@ impl CpuLock {
     }
 }
 
-fn wait_for(file: &OwnedFd, until: Instant) -> bool {
-    while rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        if Instant::now() >= until {
-            return false;
+/// Whether the lock was taken in time; an error where the system has no such locks, or refuses them.
+fn wait_for(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() >= until => return Ok(false),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(POLL),
+            Err(errno) => return Err(errno),
         }
-        std::thread::sleep(POLL);
     }
-    true
 }
 
 /// Opens a lock file in a directory where anyone may have put anything by that name: no links, no pipes, and
