@@ -194,6 +194,10 @@ fn read_all(name: &str, stream: impl Read) -> Result<String, Failure> {
         }
         // A byte order mark, which editors of other systems put first.
         Ok(_) => Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_string()),
-        Err(error) => Err(Failure::usage(format!("reading {name} failed: {error}"), None)),
+        Err(error) => {
+            let is_text = error.kind() != std::io::ErrorKind::InvalidData;
+            let remedy = (!is_text).then_some("save it as text in UTF-8; machine code goes to --hex");
+            Err(Failure::usage(format!("reading {name} failed: {error}"), remedy))
+        }
     }
 }

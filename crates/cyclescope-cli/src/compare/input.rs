@@ -22,17 +22,19 @@ impl Input {
     pub(super) fn read(path: &Path) -> Result<Input, Failure> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        // A byte order mark, which editors of other systems put first.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         // Results are objects; the first line of a CSV file is names.
         let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let content = if is_results {
-            let table = Table::read(&bytes).map_err(|error| Failure::file(&name, error))?;
+            let table = Table::read(bytes).map_err(|error| Failure::file(&name, error))?;
             if table.rows.is_empty() {
                 let remedy = "name a file that `cyclescope instr --out` wrote";
                 return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
             }
             Content::Results(table)
         } else {
-            Content::Reference(Reference::read(&bytes).map_err(|error| Failure::file(&name, error))?)
+            Content::Reference(Reference::read(bytes).map_err(|error| Failure::file(&name, error))?)
         };
         Ok(Input { path: name, content })
     }

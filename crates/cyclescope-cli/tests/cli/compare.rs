@@ -111,6 +111,11 @@ fn a_file_agrees_with_itself() {
     assert_eq!(counts(&summary, "latency_upper"), [1, 0, 0, 0]);
     assert_eq!(counts(&summary, "throughput"), [3, 0, 0, 0]);
     assert!(differences.is_empty());
+    // An editor's byte order mark makes no other file of it.
+    let text = std::fs::read_to_string(&a).expect("a file");
+    std::fs::write(&a, format!("\u{feff}{text}")).expect("a file");
+    let answer = said(&[&a, &a, "--fail-on-diff"]);
+    assert_eq!((answer.code, answer.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn files_that_hold_no_text_are_refused() {
     std::fs::write(path("bytes"), b"nop\n\xff\xfe").expect("a file");
     std::fs::write(path("long"), "nop\n".repeat(1_100_000)).expect("a file");
     std::fs::write(path("many"), "add rax, rbx\n".repeat(50_000)).expect("a file");
-    says(&["--file", &path("bytes")], 2, "UTF-8");
+    says(&["--file", &path("bytes")], 2, "help: save it as text in UTF-8");
     says(&["--file", &path("long")], 2, "too long");
     says(&["--file", &path("many")], 2, "too many");
     says(&["--file", &path("none")], 2, "No such file");
