@@ -11,7 +11,7 @@ use crate::lab::{Lab, Load, Outcome};
 use crate::table::{self, Kind};
 use crate::tally::{Coverage, LEVELS, calibrated};
 use cyclescope::measure::Precision;
-use cyclescope::measure::estimate::{Estimate, estimate};
+use cyclescope::measure::estimate::Estimate;
 use cyclescope::ruler::INSTRUMENT_CYCLES;
 use cyclescope::run::{Request, Run};
 use cyclescope::snippet::Snippet;
@@ -115,8 +115,7 @@ fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Out
 /// The estimate at each level; none where `run` would give no number.
 fn at_all_levels(run: &Run) -> Option<[Estimate; 4]> {
     run.estimate()?;
-    let acquisition = &run.measurement.acquisition;
-    let at = |level| estimate(&acquisition.layouts, &acquisition.shape, level);
+    let at = |level| run.measurement.at(level);
     let estimates: Vec<Estimate> = LEVELS.into_iter().filter_map(at).collect();
     estimates.try_into().ok()
 }

@@ -7,7 +7,6 @@ use crate::lab::{Lab, Outcome};
 use cyclescope::error::RunError;
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
-use cyclescope::measure::estimate::estimate;
 use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::program::Recipe;
 use cyclescope::ruler::Ruler;
@@ -194,9 +193,8 @@ impl Parts {
             black_box(frame.program(code, program.copies()));
         }
         self.building.push(started.elapsed().as_secs_f64() * 1e3);
-        let acquisition = &result.acquisition;
         let started = Instant::now();
-        black_box(estimate(&acquisition.layouts, &acquisition.shape, plan.confidence));
+        black_box(result.at(plan.confidence));
         self.estimating.push(started.elapsed().as_secs_f64() * 1e3);
         Ok(())
     }

@@ -68,7 +68,7 @@ pub fn run(lab: &mut Lab) -> Outcome {
     for trap in TRAPS {
         let Some(snippet) = lab.snippet(trap.code, trap.init)? else { continue };
         let run = lab.measure(&snippet, &Request::default())?;
-        let reference = reference(lab, &snippet, run.measurement.acquisition.unit)?;
+        let reference = reference(lab, &snippet, run.measurement.acquisition.units[0])?;
         let codes: Vec<Code> = run.caveats.iter().map(|caveat| caveat.code).collect();
         let verdict = verdict(cost(&run), reference, &codes, trap.fits);
         tried += 1;

@@ -9,6 +9,8 @@ use cyclescope::error::RunError;
 use cyclescope::executor::FaultReport;
 use cyclescope::snippet::Snippet;
 use std::ffi::{CStr, CString};
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -23,13 +25,15 @@ pub struct Library {
 
 /// A function in a library that this process has loaded, and so every process forked from it has.
 pub struct Function {
-    address: u64,
-    empty: u64,
+    /// Its address, and that of an empty function, in each copy of the library.
+    addresses: Vec<[u64; 2]>,
     text: String,
 }
 
 /// The default name of a compiled function.
 const DEFAULT_NAME: &str = "f";
+/// Copies of a library that are loaded.
+const INSTANCES: usize = 16;
 /// The compiled library's file.
 const COMPILED: &str = "function.so";
 /// The file with the macros that C code may use.
@@ -66,24 +70,26 @@ impl Library {
 
     /// Loads the library into this process and finds the function.
     pub fn load(&self) -> Result<Function, Failure> {
-        let address = {
+        let addresses = {
             let _aside = StdoutAside::new();
-            find(&self.path, &self.source, &self.name)?
+            addresses(&self.path, &self.source, &self.name)?
         };
         let text = format!("{} of {}", self.name, self.source.display());
-        Ok(Function { address, empty: empty_function(address)?, text })
+        let with_empty = |address| Ok([address, empty_function(address)?]);
+        Ok(Function {
+            addresses: addresses.into_iter().map(with_empty).collect::<Result<_, Failure>>()?,
+            text,
+        })
     }
 }
 
 impl Function {
-    /// A snippet that calls the function with a pointer to a memory area.
-    pub fn snippet(&self) -> Snippet {
-        call(self.address, &self.text)
-    }
-
-    /// A snippet that calls a function that does nothing, in the same way.
-    pub fn empty_snippet(&self) -> Snippet {
-        call(self.empty, "an empty function")
+    /// Snippets that call the function with a pointer to a memory area, and a function that does nothing in the same
+    /// way, for each address of the function.
+    pub fn calls(&self) -> Vec<[Snippet; 2]> {
+        let calls =
+            |&[address, empty]: &[u64; 2]| [call(address, &self.text), call(empty, "an empty function")];
+        self.addresses.iter().map(calls).collect()
     }
 }
 
@@ -178,6 +184,21 @@ fn compile(source: &Path, flags: Option<&str>, folder: &Scratch, straight: bool)
     Ok(library)
 }
 
+/// Addresses of a function: in the library, and in copies of it that the linker loads elsewhere. Where a function and its
+/// data stand moves its cost from one start of a program to the next, so each run has another copy.
+fn addresses(library: &Path, source: &Path, name: &str) -> Result<Vec<u64>, Failure> {
+    let mut addresses = vec![find(library, source, name)?];
+    let Ok(image) = std::fs::read(library) else { return Ok(addresses) };
+    while addresses.len() < INSTANCES {
+        let copy = MemoryFile::new(&image).and_then(|file| find(&file.path(), source, name).ok());
+        // A system without /proc, or one that runs no code from memory: the function stands at one address.
+        let Some(address) = copy else { break };
+        addresses.push(address);
+        shift_mappings();
+    }
+    Ok(addresses)
+}
+
 /// Loads a library and finds a function or constant in it.
 pub fn find(library: &Path, source: &Path, name: &str) -> Result<u64, Failure> {
     // A bare name would be looked for in the system's folders instead of here.
@@ -241,5 +262,41 @@ impl Drop for StdoutAside {
             libc::dup2(self.stdout, libc::STDOUT_FILENO);
             libc::close(self.stdout);
         }
+    }
+}
+
+/// A file in memory, which goes with the process.
+struct MemoryFile(OwnedFd);
+
+impl MemoryFile {
+    /// With this content.
+    fn new(content: &[u8]) -> Option<MemoryFile> {
+        // SAFETY: the name is NUL-terminated, and the descriptor that the call makes is owned by nothing else.
+        let file = unsafe {
+            let descriptor = libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC);
+            if descriptor < 0 {
+                return None;
+            }
+            OwnedFd::from_raw_fd(descriptor)
+        };
+        let mut file = std::fs::File::from(file);
+        file.write_all(content).ok()?;
+        Some(MemoryFile(file.into()))
+    }
+
+    fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+}
+
+/// Reserves a random number of pages, so that the distance to the next mapping is random.
+fn shift_mappings() {
+    const PAGES_MOST: u64 = 1 << 12;
+    const PAGE: usize = 4096;
+    let pages = 1 + (crate::run::seed() >> 4) % PAGES_MOST;
+    // SAFETY: a new mapping that nothing may touch, at an address of the kernel's choice.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        libc::mmap(std::ptr::null_mut(), pages as usize * PAGE, libc::PROT_NONE, flags, -1, 0);
     }
 }

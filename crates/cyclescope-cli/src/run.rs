@@ -12,6 +12,7 @@ use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
 use cyclescope::error::{Error, RunError, Unavailable};
 use cyclescope::machine::Machine;
+use cyclescope::measure::Lengthen;
 use cyclescope::program::Cold;
 use cyclescope::record::exit;
 use cyclescope::result::container::Container;
@@ -71,8 +72,10 @@ fn call(
     order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let study = study(common, order.machine, &function.snippet(), request, order.repro)?.with_counts(counts);
-    drive(&Run, &mut study.less(&function.empty_snippet()), order, output)
+    let request = Request { lengthen: Lengthen::Iterations, ..request.clone() };
+    let calls = function.calls();
+    let study = study(common, order.machine, &calls[0][0], &request, order.repro)?.with_counts(counts);
+    drive(&Run, &mut study.of_calls(calls.iter().map(|[call, empty]| [call, empty])), order, output)
 }
 
 /// How `run` looks.
@@ -130,6 +133,7 @@ pub fn again(
         clock: Some(clock.unwrap_or(plan.clock)),
         unroll: plan.unit,
         loop_count: plan.loop_count,
+        lengthen: plan.lengthen,
         cold: plan.cold,
         warm_up: plan.warm_up,
         samples: Some(plan.rounds),
@@ -179,6 +183,7 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         clock: one_clock(common)?,
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
+        lengthen: Lengthen::Copies,
         cold: cold(args)?,
         warm_up: args.warm_up,
         samples: args.samples,

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
 use crate::machine::fact::Fact;
 use crate::measure::estimate::Estimate;
-use crate::measure::{Measurement, Plan, Precision, measure};
+use crate::measure::{Lengthen, Measurement, Plan, Precision, Question, measure_all};
 use crate::program::Cold;
 use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
 use crate::result::answers::Answers;
@@ -28,6 +28,8 @@ pub struct Request {
     pub unroll: Option<usize>,
     /// Iterations of a loop around the copies.
     pub loop_count: Option<u64>,
+    /// What the three bodies differ in, where neither copies nor iterations are given.
+    pub lengthen: Lengthen,
     /// What is cold when the snippet begins.
     pub cold: Cold,
     /// Untimed rounds at the start of each layout.
@@ -52,6 +54,9 @@ pub struct Request {
 
 /// The precision that a run stops at: at 16 layouts most snippets reach it at once.
 const AIM: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
+/// The same for a call of a function, which differs by more from one address to the next, and takes longer.
+const AIM_CALL: Precision = Precision { cycles: 0.02, share: 0.0025, cap: None };
+const BUDGETS_CALL: u32 = 4;
 /// The precision without which a result counts as too noisy, unless the user asks for another.
 const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 /// Precision of a cold run: the state of caches and predictors differs from run to run.
@@ -59,6 +64,8 @@ const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
 const ROUNDS_QUICK: u32 = 8;
+/// Rounds that tell whether one of them was disturbed.
+const ROUNDS_LEAST: u32 = 4;
 const LAYOUTS: usize = 16;
 const LAYOUTS_QUICK: usize = 8;
 /// Where each round is placed anew, memory for programs sets the limit.
@@ -86,6 +93,7 @@ impl Request {
             true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
             false => (LAYOUTS, ROUNDS, BUDGET),
         };
+        let given = self.unroll.is_some() || self.loop_count.is_some();
         Ok(Plan {
             clock,
             step: clock.step(&machine.tsc),
@@ -94,18 +102,23 @@ impl Request {
             avx: machine.features.has(iced_x86::CpuidFeature::AVX),
             unit: self.unroll,
             loop_count: self.loop_count,
+            lengthen: if given || self.cold.is_any() { Lengthen::Copies } else { self.lengthen },
             cold: self.cold,
             warm_up: self.warm_up,
             rounds: self.samples.unwrap_or(rounds),
+            rounds_least: self.samples.unwrap_or(ROUNDS_LEAST),
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
-            precision: self.aim.or(self.precision).unwrap_or(if self.cold.is_any() {
-                ASKED_COLD
-            } else {
-                AIM
+            precision: self.aim.or(self.precision).unwrap_or(match (self.cold.is_any(), self.lengthen) {
+                (true, _) => ASKED_COLD,
+                (false, Lengthen::Copies) => AIM,
+                (false, Lengthen::Iterations) => AIM_CALL,
             }),
             confidence: self.confidence.unwrap_or(CONFIDENCE),
-            budget: self.budget.unwrap_or(budget),
+            budget: self.budget.unwrap_or(match self.lengthen {
+                Lengthen::Copies => budget,
+                Lengthen::Iterations => BUDGETS_CALL * budget,
+            }),
             seed: self.seed,
         })
     }
@@ -131,25 +144,27 @@ pub fn run(
     plan: &Plan,
     asked: Precision,
 ) -> Result<Run, RunError> {
-    run_with(&Answers::live(), executor, snippet, plan, asked)
+    let mut runs = run_all(&Answers::live(), executor, &Question::of(snippet.clone()), plan, asked)?;
+    Ok(runs.remove(0))
 }
 
-/// Measures a snippet with all inputs from [`Answers`], the TSC's rate included.
-pub(crate) fn run_with(
+/// Measures the costs of a question with all inputs from [`Answers`], the TSC's rate included.
+pub(crate) fn run_all(
     answers: &Answers,
     executor: &mut dyn Executor,
-    snippet: &Snippet,
+    question: &Question,
     plan: &Plan,
     asked: Precision,
-) -> Result<Run, RunError> {
+) -> Result<Vec<Run>, RunError> {
     let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
-    let measurement = measure(executor, snippet, plan)?;
+    let measurements = measure_all(executor, question, plan)?;
     let ticks = plan.clock.counts == Unit::TscTicks;
     let rate = || {
         Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate().map(|rate| rate.0)))
     };
     let tsc = answers.get(rate)?.map(|rates| rates.map(Hertz));
-    Ok(Run::judge(measurement, executor, asked, plan.clock, tsc))
+    let judge = |measurement| Run::judge(measurement, executor, asked, plan.clock, tsc);
+    Ok(measurements.into_iter().map(judge).collect())
 }
 
 /// Fields of a record beside the measurement itself.
@@ -241,6 +256,7 @@ impl Run {
             cost: Quantity::new(mode.cost, Unit::CoreCycles),
             share: mode.share,
         };
+        let (unit, iterates) = (acquisition.units[0], facts.plan.lengthen == Lengthen::Iterations);
         RunRecord {
             cost: cost.unwrap_or(Quantity::refused(Unit::CoreCycles)),
             ticks,
@@ -251,8 +267,8 @@ impl Run {
             init: hex(facts.snippet.init()),
             clock: facts.plan.clock.name.to_string(),
             executor: facts.executor.to_string(),
-            unroll: acquisition.unit,
-            loop_count: facts.plan.loop_count,
+            unroll: if iterates { 1 } else { unit },
+            loop_count: if iterates { Some(unit as u64) } else { facts.plan.loop_count },
             cold: facts.plan.cold,
             warm_up: acquisition.warm_up,
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),

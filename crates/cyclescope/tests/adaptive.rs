@@ -21,9 +21,11 @@ fn plan() -> Plan {
         avx: false,
         unit: None,
         loop_count: None,
+        lengthen: Default::default(),
         cold: Default::default(),
         warm_up: None,
         rounds: 12,
+        rounds_least: 12,
         layouts: 16,
         layouts_most: 256,
         precision: PRECISION,
@@ -51,7 +53,7 @@ fn a_buffer_longer_than_the_first_body_is_outgrown() {
     let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
     let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &plan());
     let cost = result.estimate.as_ref().unwrap().cost;
-    assert!(result.acquisition.unit >= 400, "u = {}", result.acquisition.unit);
+    assert!(result.acquisition.units[0] >= 400, "u = {}", result.acquisition.units[0]);
     assert!(cost.contains(41.8) && cost.half_width() < 0.3, "{cost:?}");
     assert!(!codes(&result).contains(&Code::Nonlinear));
 }
@@ -87,9 +89,9 @@ fn layouts_are_added_until_the_interval_is_narrow() {
 }
 
 #[test]
-fn a_budget_of_nothing_still_gives_one_batch() {
+fn a_budget_of_nothing_still_gives_some_layouts() {
     let result = run(Scenario::default(), &Plan { budget: Duration::ZERO, ..plan() });
-    assert_eq!(result.acquisition.layouts.len(), 16);
+    assert!((6..=16).contains(&result.acquisition.layouts.len()));
 }
 
 #[test]

@@ -4,7 +4,6 @@
 
 use cyclescope::clock::Clock;
 use cyclescope::executor::mock::{Scenario, Simulated};
-use cyclescope::measure::estimate::estimate;
 use cyclescope::measure::{Plan, Precision, measure};
 use cyclescope::random::Random;
 use cyclescope::ruler::INSTRUMENT_CYCLES;
@@ -28,9 +27,11 @@ fn plan(step: u64, seed: u64) -> Plan {
         avx: false,
         unit: None,
         loop_count: None,
+        lengthen: Default::default(),
         cold: Default::default(),
         warm_up: None,
         rounds: 12,
+        rounds_least: 12,
         layouts: 16,
         layouts_most: 64,
         precision: Precision { cycles: 0.01, share: 0.005, cap: None },
@@ -78,7 +79,8 @@ fn coverage(scenario: &Scenario, runs: usize) -> Outcome {
         let plan = plan(scenario.step, run as u64);
         let mut machine = Simulated::new(scenario, random.bits());
         let result = measure(&mut machine, &snippet, &plan).unwrap();
-        let given = result.estimate.filter(|estimate| result.linear && result.settled && !estimate.shared);
+        let given =
+            result.estimate.as_ref().filter(|estimate| result.linear && result.settled && !estimate.shared);
         let Some(given) = given else {
             outcome.refused += 1;
             continue;
@@ -86,7 +88,7 @@ fn coverage(scenario: &Scenario, runs: usize) -> Outcome {
         outcome.given += 1;
         widths.push(given.cost.half_width() / truth);
         for (held, level) in outcome.held.iter_mut().zip(LEVELS) {
-            let again = estimate(&result.acquisition.layouts, &result.acquisition.shape, level).unwrap();
+            let again = result.at(level).unwrap();
             *held += usize::from(again.cost.contains(truth));
         }
     }

@@ -40,6 +40,10 @@ pub trait Executor {
         Ok(samples)
     }
 
+    /// Makes the next batch run in a new process, where the executor uses one: with new memory behind the same addresses, and
+    /// without what the last batches left behind.
+    fn renew(&mut self) {}
+
     /// Memory areas of the last batch, in the order of its memory; empty where the executor does not report them.
     fn areas(&self) -> Vec<PlacedArea> {
         Vec::new()

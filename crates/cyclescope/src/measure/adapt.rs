@@ -1,12 +1,14 @@
 //! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides when to stop.
 
 use super::acquisition::{Acquisition, Measurement};
-use super::estimate::{Estimate, Shape, call, estimate};
+use super::contrast::Contrast;
+use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use super::layouts::SECONDS_A_CYCLE;
-use super::session::Session;
+use super::session::{Part, Session};
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
 use crate::statistics::{Interval, mean};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Untimed rounds at first: two runs fill the caches and, on cores that need it, wake the wide vector units.
@@ -25,6 +27,11 @@ const MEMORY_ACCESSES: usize = 128;
 const BODY_BYTES: usize = 12 << 10;
 /// Bytes of the longest body after the unit was increased.
 const BODY_BYTES_MOST: usize = 128 << 10;
+/// Core cycles of the shortest body of a function at first, and the calls in it at least: the first calls after other code
+/// differ (eight calls of a hash with a chain of 1 024 cycles took 1 047 each, further ones 911, since their last branch
+/// was predicted from then on: Zen 5).
+const ITERATED_CYCLES: f64 = 8_000.0;
+const ITERATIONS_LEAST: usize = 8;
 /// Core cycles of the longest body at first and after the unit was increased: well below a scheduler's time slice.
 const BODY_CYCLES: f64 = 400_000.0;
 const BODY_CYCLES_MOST: f64 = 4_000_000.0;
@@ -45,41 +52,80 @@ const BEND_CYCLES: f64 = 0.003;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 150;
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
+/// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
+const BUDGETS_AT_LONGEST: u32 = 4;
+const LAYOUTS_LEAST: usize = 6;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
 
 impl Session<'_> {
-    pub(super) fn run(mut self) -> Result<Measurement, RunError> {
+    pub(super) fn run(mut self) -> Result<Vec<Measurement>, RunError> {
         if self.plan.imul_latency.is_none() {
             self.imul_latency = self.find_imul_latency()?;
         }
-        let guess = if self.is_cold() { COLD_GUESS } else { self.pilot()? };
-        let unit = if self.is_cold() { 1 } else { self.plan.unit.unwrap_or_else(|| self.first_unit(guess)) };
-        let mut acquisition = self.acquisition(unit, self.plan.warm_up.unwrap_or(WARM_UP), guess);
+        self.pilot()?;
+        let units = self.parts.iter().map(|part| self.first_unit(part)).collect();
+        let mut acquisition = self.acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
         // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
         self.started = self.executor.now();
         loop {
             let more = acquisition.layouts.len().max(self.plan.layouts);
-            self.batch(&mut acquisition, more, self.plan.rounds)?;
-            let result = self.estimate(&acquisition);
-            let (linear, settled) = verdict(&result);
-            let Acquisition { unit, warm_up, .. } = acquisition;
-            if result.as_ref().is_some_and(|result| result.shared) && self.may_wait() {
+            self.layouts(&mut acquisition, more)?;
+            let found: Vec<Found> =
+                self.question.costs().iter().map(|cost| self.judge(&acquisition, cost)).collect();
+            let any = |is: fn(&Found) -> bool| found.iter().any(is);
+            let Acquisition { units, warm_up, .. } = &acquisition;
+            if any(Found::is_shared) && self.may_wait() {
                 self.pauses += 1;
                 self.executor.pause(PAUSE);
-                acquisition = self.acquisition(unit, warm_up, guess);
+                acquisition = self.acquisition(units.clone(), *warm_up);
                 continue;
             }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
-            if !settled && self.plan.warm_up.is_none() && warm_up < WARM_UP_MOST && self.has_time() {
-                acquisition = self.acquisition(unit, (4 * warm_up).min(WARM_UP_MOST), guess);
-            } else if (!linear || self.is_blurred(&result)) && self.may_grow(unit, guess) && self.has_time() {
-                acquisition = self.acquisition(2 * unit, warm_up, guess);
-            } else if full || self.reached(&result) {
-                let elapsed = self.elapsed();
-                return Ok(Measurement { estimate: result, linear, settled, acquisition, elapsed });
+            let longer = self.longer(units);
+            if any(|found| !found.settled)
+                && self.plan.warm_up.is_none()
+                && *warm_up < WARM_UP_MOST
+                && self.has_time()
+            {
+                acquisition = self.acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
+            } else if found.iter().any(|found| !found.linear || self.is_blurred(found))
+                && longer.is_some()
+                && self.has_time()
+            {
+                acquisition = self.acquisition(longer.unwrap_or_default(), *warm_up);
+            } else if full || found.iter().all(|found| self.reached(found)) {
+                return Ok(self.finished(found, acquisition));
             }
         }
+    }
+
+    /// Further layouts; not all of them where they take many times the budget.
+    fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
+        for _ in 0..more {
+            self.layout(acquisition)?;
+            let enough = acquisition.layouts.len() >= LAYOUTS_LEAST;
+            if enough && self.elapsed() > BUDGETS_AT_LONGEST * self.plan.budget {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
+        let estimate = estimate(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
+        let (linear, settled) = verdict(&estimate);
+        Found { estimate, linear, settled }
+    }
+
+    fn finished(&self, found: Vec<Found>, acquisition: Acquisition) -> Vec<Measurement> {
+        let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
+        let measurement = |(found, cost): (Found, &Contrast)| {
+            let Found { estimate, linear, settled } = found;
+            let (cost, acquisition) = (cost.clone(), acquisition.clone());
+            Measurement { cost, estimate, linear, settled, acquisition, elapsed }
+        };
+        found.into_iter().zip(self.question.costs()).map(measurement).collect()
     }
 
     /// Whether there is time to wait until a busy sibling is idle.
@@ -87,14 +133,17 @@ impl Session<'_> {
         self.pauses < PAUSES_MOST && self.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
     }
 
-    fn reached(&self, result: &Option<Estimate>) -> bool {
-        result.as_ref().is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
+    fn reached(&self, found: &Found) -> bool {
+        found
+            .estimate
+            .as_ref()
+            .is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
     }
 
     /// Whether the instrument's error takes too large a part of the precision: more layouts reduce only the error from
     /// the spread between layouts, so only longer bodies help.
-    fn is_blurred(&self, estimate: &Option<Estimate>) -> bool {
-        let Some(estimate) = estimate else { return false };
+    fn is_blurred(&self, found: &Found) -> bool {
+        let Some(estimate) = &found.estimate else { return false };
         let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
         let margin = shared_margin(mean(&errors), self.plan.confidence);
         let both = std::f64::consts::SQRT_2 * margin;
@@ -105,33 +154,40 @@ impl Session<'_> {
         self.elapsed() < self.plan.budget
     }
 
-    fn estimate(&self, acquisition: &Acquisition) -> Option<Estimate> {
-        estimate(&acquisition.layouts, &acquisition.shape, self.plan.confidence)
-    }
-
     /// The whole number next to the ratio of the two rulers. If the ratio is no whole number the estimate shows
     /// that the rulers disagree.
     fn find_imul_latency(&mut self) -> Result<f64, RunError> {
-        let mut acquisition = self.acquisition(1, WARM_UP, 0.0);
+        let mut acquisition = self.acquisition(vec![1; self.parts.len()], WARM_UP);
         acquisition.ruler_loops = LATENCY_LOOPS;
+        acquisition.rounds = LATENCY_ROUNDS;
         acquisition.shape.imul_latency = 1.0;
-        self.batch(&mut acquisition, LATENCY_LAYOUTS, LATENCY_ROUNDS)?;
-        let ratio = self.estimate(&acquisition).map(|estimate| 1.0 / estimate.add_link.value);
+        (0..LATENCY_LAYOUTS).try_for_each(|_| self.layout(&mut acquisition))?;
+        let found = self.judge(&acquisition, &self.question.costs()[0]);
+        let ratio = found.estimate.map(|estimate| 1.0 / estimate.add_link.value);
         Ok(ratio.map_or(1.0, |ratio| ratio.round().max(1.0)))
     }
 
-    /// A rough cost in core cycles a copy, from a few copies.
-    fn pilot(&mut self) -> Result<f64, RunError> {
-        let mut acquisition = self.acquisition(1, 1, 0.0);
+    /// Finds a rough cost of each snippet in core cycles, from a few copies.
+    fn pilot(&mut self) -> Result<(), RunError> {
+        if self.is_cold() {
+            self.parts.iter_mut().for_each(|part| part.guess = COLD_GUESS);
+            return Ok(());
+        }
+        let mut acquisition = self.acquisition(vec![1; self.parts.len()], 1);
+        acquisition.rounds = 2;
         acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_LOOPS);
-        self.batch(&mut acquisition, 1, 2)?;
-        let samples = &acquisition.layouts[0].samples;
+        self.layout(&mut acquisition)?;
+        let LayoutData { samples, copies, .. } = &acquisition.layouts[0];
         let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
-        let shortest: Vec<f64> = (0..call::COUNT).map(least).collect();
+        let shortest: Vec<f64> = (0..self.calls()).map(least).collect();
         let scale = acquisition.layouts[0].gauge(&acquisition.shape).read(&shortest);
-        let copies = 3.0 * acquisition.shape.loop_count as f64;
-        let guess = (shortest[call::FOUR] - shortest[call::ONE]) / copies / scale.rate;
-        Ok(if scale.is_sane() && guess.is_finite() { guess.max(0.05) } else { 1.0 })
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let ([one, _, four], [short, _, long]) = (call::of(number), copies[number]);
+            let copies = (long - short) as f64 * acquisition.shape.loop_count as f64;
+            let guess = (shortest[four] - shortest[one]) / copies / scale.rate;
+            part.guess = if scale.is_sane() && guess.is_finite() { guess.max(0.05) } else { 1.0 };
+        }
+        Ok(())
     }
 
     /// Core cycles by which the ruler's two lengths differ in each iteration.
@@ -139,51 +195,103 @@ impl Session<'_> {
         IMUL_SPAN * self.imul_latency
     }
 
-    fn first_unit(&self, guess: f64) -> usize {
-        let by_count = INSTRUCTIONS.div_ceil(self.outline.instructions.max(1));
-        let by_memory = match self.outline.memory_accesses {
+    fn first_unit(&self, part: &Part) -> usize {
+        if self.is_cold() {
+            return 1;
+        }
+        if let Some(unit) = self.plan.unit {
+            return unit;
+        }
+        let by_time = (BODY_CYCLES / 4.0 / (part.guess * self.loops())) as usize;
+        let by_count = INSTRUCTIONS.div_ceil(part.outline.instructions.max(1));
+        if self.iterates() {
+            let by_cycles = (ITERATED_CYCLES / part.guess) as usize;
+            return by_cycles.min(by_count).max(ITERATIONS_LEAST).min(by_time).max(1);
+        }
+        let by_memory = match part.outline.memory_accesses {
             0 => 1,
             accesses => with_spread(MEMORY_ACCESSES.div_ceil(accesses)),
         };
-        let bytes = 4 * self.snippet.code().len().max(1);
+        let bytes = 4 * self.bytes_a_repeat(part);
         let (by_bytes, by_bytes_most) = (BODY_BYTES / bytes, BODY_BYTES_MOST / bytes);
-        let loops = self.plan.loop_count.unwrap_or(1) as f64;
-        let by_time = BODY_CYCLES / 4.0 / (guess * loops);
-        by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time as usize).max(1)
+        by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time).max(1)
     }
 
-    fn may_grow(&self, unit: usize, guess: f64) -> bool {
-        let loops = self.plan.loop_count.unwrap_or(1) as f64;
-        self.plan.unit.is_none()
-            && !self.is_cold()
-            && 8 * unit * self.snippet.code().len() <= BODY_BYTES_MOST
-            && 8.0 * unit as f64 * guess * loops <= BODY_CYCLES_MOST
+    /// Bytes by which one more repeat makes a body longer, 1 at least.
+    fn bytes_a_repeat(&self, part: &Part) -> usize {
+        if self.iterates() { 1 } else { part.snippet.code().len().max(1) }
     }
 
-    /// The shape for one unit, without samples.
-    fn acquisition(&self, unit: usize, warm_up: u32, guess: f64) -> Acquisition {
-        let loop_count = self.plan.loop_count.unwrap_or(1);
-        let span = 3.0 * unit as f64 * loop_count as f64 * guess;
+    fn loops(&self) -> f64 {
+        self.plan.loop_count.unwrap_or(1) as f64
+    }
+
+    /// Twice the units of those snippets whose bodies may grow, if there are any.
+    fn longer(&self, units: &[usize]) -> Option<Vec<usize>> {
+        if self.plan.unit.is_some() || self.is_cold() {
+            return None;
+        }
+        let grows = |(part, unit): (&Part, &usize)| {
+            let fits = 8 * unit * self.bytes_a_repeat(part) <= BODY_BYTES_MOST;
+            let grows = fits && 8.0 * *unit as f64 * part.guess * self.loops() <= BODY_CYCLES_MOST;
+            if grows { 2 * unit } else { *unit }
+        };
+        let longer: Vec<usize> = self.parts.iter().zip(units).map(grows).collect();
+        (longer != units).then_some(longer)
+    }
+
+    /// The shape for these units, without samples.
+    fn acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
+        let spans: Vec<f64> = (self.parts.iter().zip(&units))
+            .map(|(part, unit)| 3.0 * *unit as f64 * self.loops() * part.guess)
+            .collect();
+        let span = spans.iter().copied().fold(0.0, f64::max);
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
         let width = self.plan.adders.map(sentinel_width);
         let shape = Shape {
-            loop_count,
+            loop_count: self.plan.loop_count.unwrap_or(1),
             imul_latency: self.imul_latency,
             step: self.plan.step,
             width,
-            pooled: self.is_cold(),
+            pooled: self.is_cold() || self.iterates(),
         };
+        let round_s = SECONDS_A_CYCLE
+            * (2.5 * spans.iter().sum::<f64>() + 4.0 * self.ruler_span() * ruler_loops as f64)
+            + self.calls() as f64 * self.call_s();
         Acquisition {
-            unit,
+            units,
             warm_up,
             ruler_loops,
             shape,
-            runs_per_layout: 1,
+            rounds: self.rounds(round_s, warm_up),
+            placements: 1,
             layouts: Vec::new(),
             progress: None,
-            round_s: SECONDS_A_CYCLE * (2.5 * span + 4.0 * self.ruler_span() * ruler_loops as f64)
-                + call::COUNT as f64 * self.call_s(),
+            round_s,
         }
+    }
+
+    /// Timed rounds of a layout: as many as the budget has time for, within the plan's range.
+    fn rounds(&self, round_s: f64, warm_up: u32) -> u32 {
+        let layouts = self.plan.layouts as f64;
+        // `round_s` is an upper limit; cores run three times as fast.
+        let in_budget = 3.0 * self.plan.budget.as_secs_f64() / layouts / round_s - f64::from(warm_up);
+        (in_budget as u32).clamp(self.plan.rounds_least.min(self.plan.rounds), self.plan.rounds)
+    }
+}
+
+/// The judgement of one cost.
+struct Found {
+    estimate: Option<Estimate>,
+    /// Whether it is proportional to the number of repeats.
+    linear: bool,
+    /// Whether it has stopped changing.
+    settled: bool,
+}
+
+impl Found {
+    fn is_shared(&self) -> bool {
+        self.estimate.as_ref().is_some_and(|estimate| estimate.shared)
     }
 }
 

@@ -4,8 +4,11 @@
 //! copies, the difference of two programs and the bend of a slope are contrasts. Contrasts are linear: a contrast of
 //! means is the mean of contrasts.
 
+use serde::{Deserialize, Serialize};
+
 /// Columns of a round, each with the weight of its call.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Contrast(Vec<(usize, f64)>);
 
 impl Contrast {
@@ -20,9 +23,19 @@ impl Contrast {
     }
 
     /// The difference of this contrast and `other`.
-    pub fn less(mut self, other: &Contrast) -> Contrast {
-        self.0.extend(other.0.iter().map(|&(column, weight)| (column, -weight)));
+    pub fn less(self, other: &Contrast) -> Contrast {
+        self.plus(-1.0, other)
+    }
+
+    /// The sum of this contrast and `weight` times `other`.
+    pub fn plus(mut self, weight: f64, other: &Contrast) -> Contrast {
+        self.0.extend(other.0.iter().map(|&(column, own)| (column, weight * own)));
         self
+    }
+
+    /// The columns, each with its weight.
+    pub fn weights(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.0.iter().copied()
     }
 
     /// Value for the durations of a round, or for means over rounds, in the unit of these.

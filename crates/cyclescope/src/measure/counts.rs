@@ -6,10 +6,10 @@
 use super::acquisition::Acquisition;
 use super::estimate::call;
 use super::plan::Plan;
+use super::question::Question;
 use super::session::Session;
 use crate::error::RunError;
 use crate::executor::Executor;
-use crate::snippet::Snippet;
 use crate::unit::Unit;
 use serde::Serialize;
 
@@ -55,35 +55,45 @@ pub struct Counts {
     pub readings: Vec<Count>,
 }
 
-/// Runs one more layout of a finished measurement, and returns its readings.
+/// Runs one more layout of a finished measurement, and returns the ruler's readings and those of the first snippet.
 pub(crate) fn counts(
     executor: &mut dyn Executor,
-    snippet: &Snippet,
+    question: &Question,
     plan: &Plan,
     acquisition: &Acquisition,
 ) -> Result<Counts, RunError> {
-    let mut session = Session::new(executor, snippet, plan);
-    let runs = session.runs_per_layout(plan.rounds);
-    let rounds = if runs > 1 { 1 } else { plan.rounds };
-    let (schedule, lengths) = session.schedule(acquisition, [1, runs], 0, rounds)?;
-    let (copies, _) = lengths[0];
+    let mut session = Session::new(executor, question, plan);
+    let placements = session.placements(acquisition.rounds);
+    let rounds = if placements > 1 { 1 } else { acquisition.rounds };
+    let (schedule, lengths) = session.schedule(acquisition, placements, 0, rounds)?;
+    let copies = lengths.0[0];
     let samples = schedule.run(session.executor)?;
-    let layouts = schedule.batch().layouts.iter().zip(schedule.by_layout(&samples));
-    let calls = layouts.flat_map(|(layout, samples)| layout.round.iter().cycle().zip(samples));
-    let count = |(number, (called, sample)): (usize, (&crate::executor::Call, &crate::executor::Sample))| {
-        let round = number / call::COUNT + 1;
-        let (what, copies) = match called.place {
-            call::ONE => (Counted::Copies, Some(copies[0])),
-            call::TWO => (Counted::Copies, Some(copies[1])),
-            call::FOUR => (Counted::Copies, Some(copies[2])),
-            call::IMUL_SHORT => (Counted::ImulShort, None),
-            call::IMUL_LONG => (Counted::ImulLong, None),
-            call::ADD_SHORT => (Counted::AddShort, None),
-            call::ADD_LONG => (Counted::AddLong, None),
-            _ => (Counted::Width, None),
-        };
-        let value = sample.end.checked_sub(sample.start);
-        Count { round, first: round == 1 || runs > 1, what, copies, value }
+    let layouts = schedule.orders().zip(schedule.by_layout(&samples));
+    let mut readings = Vec::new();
+    for (order, samples) in layouts {
+        for (number, (column, sample)) in order.iter().cycle().zip(samples).enumerate() {
+            let round = number / order.len() + 1;
+            let Some((what, copies)) = what(*column, copies) else { continue };
+            let value = sample.end.checked_sub(sample.start);
+            readings.push(Count { round, first: round == 1, what, copies, value });
+        }
+    }
+    Ok(Counts { unit: plan.clock.counts, readings })
+}
+
+/// What a column is of; `None` for a further snippet's.
+fn what(column: usize, copies: [usize; 3]) -> Option<(Counted, Option<usize>)> {
+    let length = call::of(0).iter().position(|own| *own == column);
+    if let Some(length) = length {
+        return Some((Counted::Copies, Some(copies[length])));
+    }
+    let ruler = match column {
+        call::IMUL_SHORT => Counted::ImulShort,
+        call::IMUL_LONG => Counted::ImulLong,
+        call::ADD_SHORT => Counted::AddShort,
+        call::ADD_LONG => Counted::AddLong,
+        call::SENTINEL => Counted::Width,
+        _ => return None,
     };
-    Ok(Counts { unit: plan.clock.counts, readings: calls.enumerate().map(count).collect() })
+    Some((ruler, None))
 }

@@ -12,6 +12,7 @@ pub mod estimate;
 mod layouts;
 pub mod modes;
 mod plan;
+mod question;
 mod range;
 pub mod rounds;
 pub mod schedule;
@@ -20,7 +21,8 @@ mod session;
 pub use acquisition::{Acquisition, Measurement};
 pub(crate) use counts::counts;
 pub use counts::{Count, Counted, Counts};
-pub use plan::{Plan, Precision};
+pub use plan::{Lengthen, Plan, Precision};
+pub use question::Question;
 pub(crate) use range::CODE_MOST;
 
 use crate::error::{BadBatch, RunError};
@@ -52,7 +54,17 @@ pub(crate) fn require_room(plan: &Plan, snippet: &Snippet, arena_len: usize) -> 
 
 /// Measures a snippet.
 pub fn measure(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> Result<Measurement, RunError> {
-    Session::new(executor, snippet, plan).run()
+    let mut costs = measure_all(executor, &Question::of(snippet.clone()), plan)?;
+    Ok(costs.remove(0))
+}
+
+/// Measures the costs of a question, in the same rounds. The result has a measurement of each cost, in their order.
+pub fn measure_all(
+    executor: &mut dyn Executor,
+    question: &Question,
+    plan: &Plan,
+) -> Result<Vec<Measurement>, RunError> {
+    Session::new(executor, question, plan).run()
 }
 
 /// The latency of `imul` in core cycles: the plan's, or measured with a NOP as the snippet.

@@ -26,11 +26,6 @@ impl Modes {
         Modes { groups: clusters(costs, scale), count: costs.len() }
     }
 
-    /// A single mode of this many replicates, regardless of their costs.
-    pub(crate) fn one(count: usize) -> Modes {
-        Modes { groups: vec![(0..count).collect()], count }
-    }
-
     /// The mode with the most replicates, of two equal ones the cheaper; `None` without replicates.
     pub(crate) fn largest(&self) -> Option<&[usize]> {
         self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
@@ -76,7 +71,6 @@ mod tests {
         let listed = modes.listed(interval);
         assert_eq!(listed.iter().map(|mode| mode.share).collect::<Vec<_>>(), [0.75, 0.25]);
         assert!(listed[0].cost.contains(2.0) && listed[1].cost.contains(5.0));
-        assert!(Modes::one(12).listed(interval).is_empty());
         assert_eq!(Modes::of(&[], 0.1).largest(), None);
     }
 

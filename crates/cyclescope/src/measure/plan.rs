@@ -35,6 +35,19 @@ impl Precision {
     }
 }
 
+/// What the bodies of u, 2u and 4u repeats differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lengthen {
+    /// Copies of the snippet, one after the other.
+    #[default]
+    Copies,
+    /// Iterations of a loop around one copy: the same code at the same address makes all three bodies. A function that
+    /// is called from one place has one history of branches; called from each of many copies it has many, which
+    /// compete for the predictors' memory.
+    Iterations,
+}
+
 /// Parameters of a measurement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
@@ -54,13 +67,18 @@ pub struct Plan {
     pub unit: Option<usize>,
     /// Iterations of the loop around the copies; `None` without a loop.
     pub loop_count: Option<u64>,
+    /// What the three bodies differ in.
+    #[serde(default)]
+    pub lengthen: Lengthen,
     /// What is cold when a body begins. If anything is, bodies with one copy and with none are compared.
     pub cold: Cold,
     /// Untimed rounds at the start of each layout; `None` where the measurement chooses their number.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
     pub rounds: u32,
-    /// Layouts in the first batch; more follow until the precision is reached.
+    /// Timed rounds in each layout at least, where rounds take so long that `rounds` of them exceed the budget.
+    pub rounds_least: u32,
+    /// Layouts at first, each in a worker process of its own; more follow until the precision is reached.
     pub layouts: usize,
     /// Largest number of layouts.
     pub layouts_most: usize,

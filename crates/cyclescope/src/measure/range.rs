@@ -26,6 +26,7 @@ impl Plan {
             ("adders", self.adders.is_none_or(|adders| (1..=64).contains(&adders))),
             ("rounds", (1..=ROUNDS_MOST).contains(&self.rounds)),
             ("warm_up", self.warm_up.is_none_or(|rounds| rounds <= ROUNDS_MOST)),
+            ("rounds_least", (1..=ROUNDS_MOST).contains(&self.rounds_least)),
             ("layouts", (1..=LAYOUTS_MOST).contains(&self.layouts)),
             ("layouts_most", self.layouts_most <= LAYOUTS_MOST),
             ("budget", self.budget.as_secs() < A_YEAR),

@@ -155,6 +155,11 @@ impl Schedule {
         &self.batch
     }
 
+    /// The columns of each layout, in the order in which a round runs them.
+    pub(crate) fn orders(&self) -> impl Iterator<Item = &[usize]> {
+        self.orders.iter().map(Vec::as_slice)
+    }
+
     /// Runs the batch; samples are by layout, round and call, in the order in which they were taken.
     pub(crate) fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
         executor.run(&self.batch)

@@ -1,7 +1,8 @@
-//! The state of a running measurement: its executor, its snippet, and the common parts of its programs.
+//! The state of a running measurement: its executor, its question, and the common parts of its programs.
 
 use super::estimate::call;
-use super::plan::Plan;
+use super::plan::{Lengthen, Plan};
+use super::question::Question;
 use crate::executor::Executor;
 use crate::program::{Frame, Program, Recipe};
 use crate::random::Random;
@@ -9,15 +10,23 @@ use crate::ruler::Ruler;
 use crate::snippet::{Outline, Snippet};
 use std::time::Duration;
 
+/// A snippet of the question, with what its programs have in common.
+pub(super) struct Part<'a> {
+    pub(super) snippet: &'a Snippet,
+    pub(super) outline: Outline,
+    /// Each instance of it, and its frame, `None` where something is cold: evictions depend on the number of copies.
+    instances: Vec<(&'a Snippet, Option<Frame>)>,
+    /// Its cost in core cycles, roughly, before it is measured.
+    pub(super) guess: f64,
+}
+
 /// The state of a running measurement.
 pub(super) struct Session<'a> {
     pub(super) executor: &'a mut dyn Executor,
-    pub(super) snippet: &'a Snippet,
+    pub(super) question: &'a Question,
+    pub(super) parts: Vec<Part<'a>>,
     pub(super) plan: &'a Plan,
-    pub(super) outline: Outline,
     pub(super) ruler: [Program; call::RULERS],
-    /// The common parts of all programs of the snippet.
-    pub(super) frame: Option<Frame>,
     pub(super) imul_latency: f64,
     pub(super) random: Random,
     /// Number of pauses because the core was shared.
@@ -27,15 +36,13 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(executor: &'a mut dyn Executor, snippet: &'a Snippet, plan: &'a Plan) -> Session<'a> {
-        let outline = snippet.outline(plan.avx);
+    pub(super) fn new(executor: &'a mut dyn Executor, question: &'a Question, plan: &'a Plan) -> Session<'a> {
         let started = executor.now();
         Session {
-            frame: (!plan.cold.is_any()).then(|| recipe(snippet, plan, outline, 0).frame()),
             executor,
-            snippet,
+            question,
+            parts: (0..question.snippets().len()).map(|part| Part::new(question, part, plan)).collect(),
             plan,
-            outline,
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
@@ -48,25 +55,45 @@ impl<'a> Session<'a> {
         self.plan.cold.is_any()
     }
 
+    /// Whether one program makes all bodies of a snippet.
+    pub(super) fn iterates(&self) -> bool {
+        self.plan.lengthen == Lengthen::Iterations
+    }
+
     /// Time since the start.
     pub(super) fn elapsed(&self) -> Duration {
         self.executor.now().saturating_sub(self.started)
     }
 }
 
-pub(super) fn recipe<'a>(
-    snippet: &'a Snippet,
-    plan: &'a Plan,
-    outline: Outline,
-    copies: usize,
-) -> Recipe<'a> {
+impl<'a> Part<'a> {
+    fn new(question: &'a Question, part: usize, plan: &Plan) -> Part<'a> {
+        let snippet = &question.snippets()[part];
+        let outline = snippet.outline(plan.avx);
+        let frame =
+            |snippet: &'a Snippet| (!plan.cold.is_any()).then(|| recipe(snippet, plan, outline, 0).frame());
+        let instances = question.instances(part).map(|snippet| (snippet, frame(snippet))).collect();
+        Part { snippet, outline, instances, guess: 0.0 }
+    }
+
+    /// The program with this number of copies, for the layout of this number.
+    pub(super) fn program(&self, plan: &Plan, layout: usize, copies: usize) -> Program {
+        let (snippet, frame) = &self.instances[layout % self.instances.len()];
+        match frame {
+            Some(frame) => frame.program(snippet.code(), copies),
+            None => recipe(snippet, plan, self.outline, copies).build(),
+        }
+    }
+}
+
+fn recipe<'a>(snippet: &'a Snippet, plan: &Plan, outline: Outline, copies: usize) -> Recipe<'a> {
     Recipe {
         clock: plan.clock,
         world: outline.world,
         init: snippet.init(),
         snippet: snippet.code(),
         copies,
-        looped: plan.loop_count.is_some(),
+        looped: plan.loop_count.is_some() || plan.lengthen == Lengthen::Iterations,
         cold: plan.cold,
         following: &[],
         edit: None,

@@ -116,7 +116,7 @@ fn nonlinear(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
     let text = format!(
         "the cost is not proportional to the number of copies: from 2u to 4u copies each takes {:+.3} core \
          cycles against u to 2u, with u = {}",
-        estimate.bend.value, measurement.acquisition.unit
+        estimate.bend.value, measurement.acquisition.units[0]
     );
     caveat(Code::Nonlinear, text)
 }

@@ -1,9 +1,9 @@
 //! Results as JSON: one object a line, schema `cyclescope/1`.
 
 use crate::aperf::AperfRecord;
-use crate::caveat::{Caveat, Code, fall_short, interval_not_reached};
+use crate::caveat::{Caveat, fall_short};
 use crate::error::{BadSnippet, RunError, Unavailable};
-use crate::measure::{Counts, Precision};
+use crate::measure::Counts;
 use crate::program::Cold;
 use crate::statistics::Interval;
 use crate::unit::Unit;
@@ -50,22 +50,6 @@ impl Quantity {
             low: finite(interval.low),
             high: finite(interval.high),
             unit,
-        }
-    }
-
-    /// The difference of two that were measured independently.
-    fn less(&self, other: &Quantity) -> Quantity {
-        let (Some(value), Some(subtracted)) = (self.value, other.value) else {
-            return Quantity::refused(self.unit);
-        };
-        let difference = value - subtracted;
-        // Errors of independent measurements add as squares; the lower bound comes with the other's upper one.
-        let reach = |own: Option<f64>, others: Option<f64>| Some((own? - value).hypot(others? - subtracted));
-        Quantity {
-            value: Some(difference),
-            low: reach(self.low, other.high).map(|reach| difference - reach),
-            high: reach(self.high, other.low).map(|reach| difference + reach),
-            unit: self.unit,
         }
     }
 
@@ -159,33 +143,6 @@ pub struct RunRecord {
     pub elapsed_s: f64,
     /// The command that repeats it.
     pub repro: String,
-}
-
-impl RunRecord {
-    /// The cost of a function: that of calling it less that of calling an empty one. The requested precision applies to
-    /// the difference.
-    pub fn less_call(mut self, empty: &RunRecord, asked: Precision) -> RunRecord {
-        self.cost = self.cost.less(&empty.cost);
-        self.ticks = self.ticks.less(&empty.ticks);
-        self.time = self.time.less(&empty.time);
-        self.modes.iter_mut().for_each(|mode| mode.cost = mode.cost.less(&empty.cost));
-        self.caveats.retain(|caveat| caveat.code != Code::IntervalNotReached);
-        if let (Some(value), Some(low), Some(high)) = (self.cost.value, self.cost.low, self.cost.high) {
-            self.caveats.extend(interval_not_reached(&Interval { value, low, high }, asked));
-        }
-        let known: Vec<Code> = self.caveats.iter().map(|caveat| caveat.code).collect();
-        let new = empty
-            .caveats
-            .iter()
-            .filter(|caveat| caveat.code != Code::IntervalNotReached && !known.contains(&caveat.code));
-        let new: Vec<Caveat> = new
-            .map(|caveat| Caveat { code: caveat.code, text: format!("empty call: {}", caveat.text) })
-            .collect();
-        self.caveats.extend(new);
-        self.elapsed_s += empty.elapsed_s;
-        self.empty_call = Some(empty.cost);
-        self
-    }
 }
 
 impl RunRecord {
@@ -323,16 +280,6 @@ mod tests {
         let wide = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
         let json = serde_json::to_string(&Quantity::new(wide, Unit::CoreCycles)).unwrap();
         assert_eq!(json, r#"{"value":1.0,"low":null,"high":null,"unit":"core_cycles"}"#);
-    }
-
-    #[test]
-    fn errors_of_a_difference_add_as_squares() {
-        let call = Quantity::new(Interval::around(10.0, 0.3), Unit::CoreCycles);
-        let empty = Quantity::new(Interval::around(4.0, 0.4), Unit::CoreCycles);
-        let Quantity { value, low, high, .. } = call.less(&empty);
-        assert_eq!(value, Some(6.0));
-        assert!((low.unwrap() - 5.5).abs() < 1e-12 && (high.unwrap() - 6.5).abs() < 1e-12);
-        assert_eq!(call.less(&Quantity::refused(Unit::CoreCycles)).value, None);
     }
 
     #[test]

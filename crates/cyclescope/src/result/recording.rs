@@ -116,6 +116,10 @@ impl Executor for Recording {
         result
     }
 
+    fn renew(&mut self) {
+        self.executor.renew();
+    }
+
     fn last_fault(&self) -> Option<&FaultReport> {
         self.executor.last_fault()
     }

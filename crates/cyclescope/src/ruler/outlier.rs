@@ -3,7 +3,8 @@
 //! A reading is an outlier where its distance from the median exceeds several interquartile ranges, and the spread that
 //! the clock's step and wander give undisturbed readings.
 
-use crate::statistics::{median, quantile};
+use crate::statistics::quantile;
+use statrs::distribution::{DiscreteCDF, Poisson};
 
 /// A reading above the median by this many interquartile ranges is an outlier: for a normal distribution 8 standard
 /// deviations, which chance does not reach, while an interrupt takes thousands of ticks.
@@ -15,37 +16,57 @@ pub(crate) const KEPT_LEAST: usize = 3;
 /// The share of a duration by which the core clock wanders from one round to the next.
 const CLOCK_WANDER: f64 = 0.0005;
 
-/// Outliers among the durations of one call, relative to the median of their group (such as a layout).
+/// Outliers among the durations of one call, relative to the lower quartile of their group (such as a layout).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outliers {
-    /// Median of each group.
-    pub medians: Vec<f64>,
-    /// Distance above the median from which a duration is an outlier.
+    /// Lower quartile of each group: of twelve calls, each disturbed with a probability of 0.3, more than half are disturbed
+    /// once in twenty times, and more than three quarters once in twenty thousand.
+    pub bases: Vec<f64>,
+    /// Distance above the base from which a duration is an outlier.
     pub reach: f64,
-    /// Share of outliers.
-    pub share: f64,
+    /// Number of outliers,
+    pub hits: usize,
+    /// in this time: the durations' sum without what disturbances added, in raw units.
+    pub time: f64,
 }
 
 impl Outliers {
     /// From the durations of some groups, none of them empty, in raw units of a clock of this step. The groups differ
-    /// by their medians only.
+    /// by their positions only.
     ///
     /// # Panics
     ///
     /// Without groups, or where one is empty.
     pub(crate) fn of(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
-        let medians: Vec<f64> = groups.iter_mut().map(|group| median(group)).collect();
+        let base = |group: &mut Vec<f64>| {
+            group.sort_by(f64::total_cmp);
+            quantile(group, 0.25)
+        };
+        let bases: Vec<f64> = groups.iter_mut().map(base).collect();
         let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
-        for (group, median) in groups.iter().zip(&medians) {
-            residuals.extend(group.iter().map(|duration| duration - median));
+        for (group, base) in groups.iter().zip(&bases) {
+            residuals.extend(group.iter().map(|duration| duration - base));
         }
         residuals.sort_by(f64::total_cmp);
         // From the lower half alone: disturbances lengthen durations, and may be frequent.
         let range = 2.0 * (quantile(&residuals, 0.5) - quantile(&residuals, 0.25));
-        let typical = crate::statistics::mean(&medians);
-        let reach = SCALES * range.max(step).max(CLOCK_WANDER * typical);
-        let outliers = residuals.len() - residuals.partition_point(|residual| *residual <= reach);
-        Outliers { medians, reach, share: outliers as f64 / residuals.len() as f64 }
+        let typical = crate::statistics::mean(&bases);
+        let reach = range / 2.0 + SCALES * range.max(step).max(CLOCK_WANDER * typical);
+        let hits = residuals.len() - residuals.partition_point(|residual| *residual <= reach);
+        Outliers { bases, reach, hits, time: typical * residuals.len() as f64 }
+    }
+
+    /// Whether disturbances that come at a rate, so many in a unit of time, would once in ten thousand cases hit this call as
+    /// often as it was hit.
+    pub(crate) fn exceeds(&self, rate: f64) -> bool {
+        const RARE: f64 = 1e-4;
+        let by_chance = Poisson::new((rate * self.time).max(f64::MIN_POSITIVE));
+        self.hits > 0 && by_chance.is_ok_and(|chance| chance.sf(self.hits as u64 - 1) < RARE)
+    }
+
+    /// Outliers beyond those that disturbances at this rate make.
+    pub(crate) fn excess(&self, rate: f64) -> f64 {
+        self.hits as f64 - rate * self.time
     }
 }
 
@@ -93,9 +114,9 @@ mod tests {
         let mut groups = vec![group(1000.0), group(100.0)];
         groups[1][7] = 400.0;
         let outliers = Outliers::of(groups, 1.0);
-        assert_eq!((outliers.medians[0], outliers.medians[1]), (1002.0, 102.0));
+        assert_eq!((outliers.bases[0], outliers.bases[1]), (1001.0, 101.0));
         assert!(outliers.reach >= 6.0 && outliers.reach < 298.0, "{outliers:?}");
-        assert!((outliers.share - 1.0 / 80.0).abs() < 1e-12);
+        assert_eq!((outliers.hits, outliers.time), (1, 80.0 * 551.0));
     }
 
     #[test]
@@ -104,7 +125,16 @@ mod tests {
         group.extend([9000.0; 30]);
         let outliers = Outliers::of(vec![group], 2.0);
         assert_eq!(outliers.reach, 12.0);
-        assert!((outliers.share - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(outliers.hits, 30);
+    }
+
+    #[test]
+    fn a_long_call_is_hit_more_often_than_a_short_one() {
+        // 30 hits in 300 calls of 100 units; disturbances once in 2 000 units would make 15, once in 1 000 units 30.
+        let outliers = Outliers { bases: vec![100.0], reach: 6.0, hits: 30, time: 30_000.0 };
+        assert!(!outliers.exceeds(1.0 / 1000.0) && !outliers.exceeds(1.0 / 2000.0));
+        assert!(outliers.exceeds(1.0 / 4000.0) && outliers.exceeds(0.0));
+        assert!((outliers.excess(1.0 / 2000.0) - 15.0).abs() < 1e-9);
     }
 
     #[test]

@@ -6,12 +6,14 @@ use crate::asm::hex as bytes;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
-use crate::measure::{CODE_MOST, Plan, Precision, counts, require_room};
-use crate::record::RunRecord;
+use crate::measure::contrast::Contrast;
+use crate::measure::{CODE_MOST, Plan, Precision, Question, counts, require_room};
+use crate::record::{Quantity, RunRecord};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
-use crate::run::{Facts, Run, hex, run_with};
+use crate::run::{Facts, Run, hex, run_all};
 use crate::snippet::Snippet;
+use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
@@ -31,8 +33,8 @@ pub(super) const INFO: StudyInfo = StudyInfo {
 pub struct RunStudy {
     plan: RunPlan,
     open: Open,
-    /// The measurement of each snippet, and the record of each.
-    pub runs: Vec<(Run, RunRecord)>,
+    /// The measurement.
+    pub run: Option<Run>,
     /// The result.
     pub found: Option<RunRecord>,
     /// More about the fault that ended it.
@@ -47,8 +49,9 @@ struct RunPlan {
     plan: Plan,
     /// The precision without which the result is too noisy.
     asked: Precision,
-    /// The snippet, then the empty function, where one is called.
-    snippets: Vec<SavedSnippet>,
+    /// The snippet, then the call of an empty function, where a function is called: once for each address at which the
+    /// function stands.
+    instances: Vec<Vec<SavedSnippet>>,
     /// Whether the readings of one more layout are part of the result.
     #[serde(default)]
     counts: bool,
@@ -76,9 +79,9 @@ impl From<&Snippet> for SavedSnippet {
 }
 
 impl SavedSnippet {
-    fn snippet(&self, index: usize) -> Result<Snippet, ContainerError> {
+    fn snippet(&self) -> Result<Snippet, ContainerError> {
         let decode = |field: &str, text: &str| {
-            let field = format!("snippets[{index}].{field}");
+            let field = format!("instances.{field}");
             match bytes(text) {
                 Ok(code) if code.len() <= CODE_MOST => Ok(code),
                 _ => Err(ContainerError::fact(&field, "it is no machine code")),
@@ -99,14 +102,21 @@ impl RunStudy {
         open: Open,
     ) -> RunStudy {
         let (cpu, cpu_model) = (machine.target_cpu(), machine.cpu.name());
-        let plan =
-            RunPlan { plan, asked, snippets: vec![snippet.into()], counts: false, cpu, cpu_model, repro };
+        let plan = RunPlan {
+            plan,
+            asked,
+            instances: vec![vec![snippet.into()]],
+            counts: false,
+            cpu,
+            cpu_model,
+            repro,
+        };
         RunStudy::of(plan, open)
     }
 
-    /// The same less the cost of another snippet, that of a call of an empty function.
-    pub fn less(mut self, empty: &Snippet) -> RunStudy {
-        self.plan.snippets.push(empty.into());
+    /// Of a call of a function less a call of an empty one, at each address at which the two stand.
+    pub fn of_calls<'a>(mut self, calls: impl IntoIterator<Item = [&'a Snippet; 2]>) -> RunStudy {
+        self.plan.instances = calls.into_iter().map(|calls| calls.map(SavedSnippet::from).into()).collect();
         self
     }
 
@@ -122,12 +132,12 @@ impl RunStudy {
     }
 
     fn of(plan: RunPlan, open: Open) -> RunStudy {
-        RunStudy { plan, open, runs: Vec::new(), found: None, fault: None, lock: None }
+        RunStudy { plan, open, run: None, found: None, fault: None, lock: None }
     }
 
     /// Whether a call of a function is measured, which lives in a library.
     pub fn is_of_function(&self) -> bool {
-        self.plan.snippets.len() > 1
+        self.plan.instances[0].len() > 1
     }
 
     /// How it is measured.
@@ -146,35 +156,47 @@ impl RunStudy {
     ///
     /// Where a manifest does not hold its code.
     pub fn snippet(&self) -> Result<Snippet, ContainerError> {
-        self.plan.snippets[0].snippet(0)
+        self.plan.instances[0][0].snippet()
     }
 
-    fn one(
-        &self,
-        executor: &mut dyn Executor,
-        snippet: &Snippet,
-        answers: &Answers,
-    ) -> Result<(Run, RunRecord), Error> {
+    /// What is asked: the cost of the snippet, less that of a call of an empty function.
+    fn question(&self) -> Result<Question, ContainerError> {
+        let decode = |saved: &Vec<SavedSnippet>| saved.iter().map(SavedSnippet::snippet).collect();
+        let instances: Vec<Vec<Snippet>> =
+            self.plan.instances.iter().map(decode).collect::<Result<_, _>>()?;
+        let mut cost = Contrast::new([(0, 1.0)]);
+        if self.is_of_function() {
+            cost = cost.less(&empty_call());
+        }
+        Ok(Question::with_instances(instances, vec![cost]))
+    }
+
+    fn all(&mut self, executor: &mut dyn Executor, answers: &Answers) -> Result<RunRecord, Error> {
+        let no_code = |error: ContainerError| RunError::Replay { how: error.to_string() };
+        let question = self.question().map_err(no_code)?;
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
-        require_room(plan, snippet, executor.arena_len())?;
-        let run = run_with(answers, executor, snippet, plan, self.plan.asked)?;
-        let facts = Facts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model };
+        for snippet in question.snippets() {
+            require_room(plan, snippet, executor.arena_len())?;
+        }
+        let run = run_all(answers, executor, &question, plan, self.plan.asked)?.remove(0);
+        let facts =
+            Facts { snippet: &question.snippets()[0], plan, executor: executor.name(), cpu: *cpu, cpu_model };
         let mut record = run.record(&facts);
-        // Of a function, and not of the empty one.
-        if self.plan.counts && self.runs.is_empty() {
-            record.counts = Some(counts(executor, snippet, plan, &run.measurement.acquisition)?);
+        if self.is_of_function() {
+            let empty = run.measurement.estimate_of(&empty_call(), plan.confidence);
+            record.empty_call = empty.map(|empty| Quantity::new(empty.cost, Unit::CoreCycles));
         }
-        Ok((run, record))
+        if self.plan.counts {
+            record.counts = Some(counts(executor, &question, plan, &run.measurement.acquisition)?);
+        }
+        self.run = Some(run);
+        Ok(record)
     }
+}
 
-    fn all(&mut self, executor: &mut dyn Executor, answers: &Answers) -> Result<(), Error> {
-        for (index, saved) in self.plan.snippets.iter().enumerate() {
-            let no_code = |error: ContainerError| RunError::Replay { how: error.to_string() };
-            let found = self.one(executor, &saved.snippet(index).map_err(no_code)?, answers)?;
-            self.runs.push(found);
-        }
-        Ok(())
-    }
+/// The cost of a call of an empty function: the second snippet.
+fn empty_call() -> Contrast {
+    Contrast::new([(1, 1.0)])
 }
 
 impl Study for RunStudy {
@@ -189,14 +211,18 @@ impl Study for RunStudy {
     fn restore(container: &Container) -> Result<RunStudy, ContainerError> {
         container.require_finished()?;
         let plan: RunPlan = container.facts()?;
-        if !(1..=2).contains(&plan.snippets.len()) {
-            return Err(ContainerError::fact("snippets", "there is none, or more than two"));
+        let count = plan.instances.first().map_or(0, Vec::len);
+        if !(1..=2).contains(&count) || plan.instances.iter().any(|snippets| snippets.len() != count) {
+            return Err(ContainerError::fact(
+                "instances",
+                "there are none, or not one or two snippets in each",
+            ));
         }
         if let Some(field) = plan.plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
-        for (index, snippet) in plan.snippets.iter().enumerate() {
-            let length = snippet.snippet(index)?.code().len();
+        for saved in plan.instances.iter().flatten() {
+            let length = saved.snippet()?.code().len();
             if plan.plan.unit.unwrap_or(1).saturating_mul(length) > CODE_MOST {
                 return Err(ContainerError::fact("plan.unit", "it is out of its range"));
             }
@@ -209,13 +235,7 @@ impl Study for RunStudy {
         let result = self.all(executor.as_mut(), answers);
         self.fault = executor.last_fault().cloned();
         self.lock = executor.lock_state().cloned();
-        result?;
-        let mut records = self.runs.iter().map(|(_, record)| record);
-        let first = records.next().expect("a plan has one snippet at least").clone();
-        let record = match records.next() {
-            Some(empty) => first.less_call(empty, self.plan.asked),
-            None => first,
-        };
+        let record = result?;
         let record = RunRecord { repro: self.plan.repro.clone(), ..record };
         going(follow.record(Record::new(NAME, &record)))?;
         self.found = Some(record);

@@ -319,6 +319,10 @@ impl Executor for User {
         result
     }
 
+    fn renew(&mut self) {
+        self.worker = None;
+    }
+
     fn areas(&self) -> Vec<PlacedArea> {
         self.areas.placed()
     }

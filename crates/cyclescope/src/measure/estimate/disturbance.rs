@@ -4,10 +4,6 @@ use super::layout::{LayoutData, LayoutEstimate, Shape, call};
 use crate::ruler::{Alone, Outliers, Quiet};
 use crate::statistics;
 
-/// The share of outliers up to which the machine is taken as their cause: a timer at 1 kHz hits a call of 2 µs once in
-/// 500, so this allows for a busy machine.
-const OUTLIER_SHARE: f64 = 0.05;
-
 /// Raw units that an interrupt costs at least, with its entry, exit and the cache lines that it evicted.
 const INTERRUPT: f64 = 1000.0;
 
@@ -18,16 +14,32 @@ pub(super) fn limits(layouts: &[LayoutData], step: f64) -> Vec<Vec<f64>> {
             layouts.iter().map(|layout| layout.samples.column(call).collect()).collect();
         Outliers::of(groups, step)
     };
-    let calls: Vec<Outliers> = (0..call::COUNT).map(durations).collect();
-    let disturbed = calls[..call::RULERS].iter().map(|call| call.share).fold(0.0, f64::max);
-    let limit = |layout: usize, call: &Outliers| {
-        let median = call.medians[layout];
-        // More outliers than in the ruler are caused by the snippet, such as by a mispredicted branch, and not by
-        // interrupts: they are part of its cost.
-        let own = call.share > OUTLIER_SHARE.max(2.0 * disturbed);
-        median + if own { call.reach.max(INTERRUPT + median / 2.0) } else { call.reach }
+    let columns = layouts.first().map_or(0, |layout| layout.samples.columns());
+    let calls: Vec<Outliers> = (0..columns).map(durations).collect();
+    let rate = rate(&calls[..call::RULERS]);
+    let own: Vec<bool> =
+        (0..columns).map(|column| column >= call::RULERS && is_own(&calls, column, rate)).collect();
+    let limit = |layout: usize, column: usize| {
+        let (call, base) = (&calls[column], calls[column].bases[layout]);
+        base + if own[column] { call.reach.max(INTERRUPT + base / 2.0) } else { call.reach }
     };
-    (0..layouts.len()).map(|layout| calls.iter().map(|call| limit(layout, call)).collect()).collect()
+    (0..layouts.len()).map(|layout| (0..columns).map(|column| limit(layout, column)).collect()).collect()
+}
+
+/// The rate of the machine's disturbances in the ruler's calls: one more than there were, so that none is not never.
+fn rate(ruler: &[Outliers]) -> f64 {
+    let hits: usize = ruler.iter().map(|call| call.hits).sum();
+    (1 + hits) as f64 / ruler.iter().map(|call| call.time).sum::<f64>()
+}
+
+/// Whether the outliers of a snippet's calls are its own events, such as mispredicted branches, which are part of its cost:
+/// in all of its lengths there are more than the machine's disturbances explain, and not fewer in the longer ones.
+fn is_own(calls: &[Outliers], column: usize, rate: f64) -> bool {
+    let own = call::of((column - call::RULERS) / 3);
+    let excess = own.map(|call| calls[call].excess(rate));
+    // Two counts differ by chance by three roots of their sum.
+    let chance = 3.0 * (calls[own[0]].hits as f64 + calls[own[2]].hits as f64).sqrt();
+    own.iter().all(|call| calls[*call].exceeds(rate)) && excess[2] >= excess[0] - chance
 }
 
 /// Leaves out layouts whose ruler was disturbed in most rounds, so that no round was an outlier: their clock rate is

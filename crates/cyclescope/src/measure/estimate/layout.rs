@@ -5,20 +5,22 @@ use crate::measure::contrast::Contrast;
 use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
 
-/// The calls of a round: those of the whole ruler, then the snippet's. Each layout runs them in an order of its own.
+/// The calls of a round: those of the whole ruler, then three of each snippet. Each layout runs them in an order of its
+/// own.
 pub(crate) mod call {
     pub(crate) use crate::ruler::column::{
         ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS,
     };
 
-    /// u copies of the snippet.
-    pub(crate) const ONE: usize = RULERS;
-    /// 2u copies.
-    pub(crate) const TWO: usize = RULERS + 1;
-    /// 4u copies.
-    pub(crate) const FOUR: usize = RULERS + 2;
-    /// Calls in a round.
-    pub(crate) const COUNT: usize = RULERS + 3;
+    /// The calls of a snippet, with u, 2u and 4u repeats of it.
+    pub(crate) const fn of(snippet: usize) -> [usize; 3] {
+        let first = RULERS + 3 * snippet;
+        [first, first + 1, first + 2]
+    }
+    /// Calls in a round with this number of snippets.
+    pub(crate) const fn count(snippets: usize) -> usize {
+        RULERS + 3 * snippets
+    }
 }
 
 /// Parameters of a round that are needed to read its durations.
@@ -32,16 +34,19 @@ pub struct Shape {
     pub step: f64,
     /// Independent additions a cycle that the sentinel reads on an unshared core; `None` where that is unknown.
     pub width: Option<f64>,
-    /// Whether the layouts form one population even where their costs fall into clusters: the cost of a first run
-    /// depends on its offset in a cache line, and the mean over the offsets is the result.
+    /// Whether the mean over all layouts is the result even where their costs fall into clusters: the cost of a first run
+    /// depends on its offset in a cache line, that of a function on its address.
     pub pooled: bool,
 }
 
-/// Durations of one layout, and the numbers of copies in its three bodies.
+/// Durations of one layout, and the numbers of repeats in its bodies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutData {
-    /// Copies of the snippet in the three bodies: about u, 2u and 4u.
-    pub copies: [usize; 3],
+    /// Its replicate, from 0. Layouts of one replicate share the instance of the snippets that they ran, such as the address
+    /// of a function.
+    pub replicate: usize,
+    /// Repeats of each snippet in its three bodies: about u, 2u and 4u.
+    pub copies: Vec<[usize; 3]>,
     /// Iterations of the ruler's loops.
     pub ruler_loops: u64,
     /// Durations, a column for each of [`call`].
@@ -58,6 +63,8 @@ impl LayoutData {
 /// Figures of one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayoutEstimate {
+    /// Its replicate, from 0.
+    pub replicate: usize,
     /// Core cycles a copy, from the slope between u and 4u.
     pub cost: f64,
     /// Core cycles a copy between u and 2u, and between 2u and 4u.
@@ -84,20 +91,50 @@ pub struct LayoutEstimate {
     pub dropped: usize,
 }
 
+impl LayoutEstimate {
+    /// The slope between 2u and 4u less that between u and 2u, in core cycles a copy.
+    pub(super) fn bend(&self) -> f64 {
+        self.slopes[1] - self.slopes[0]
+    }
+}
+
 /// The mean duration of each call over some rounds.
-fn means(rounds: &[&[f64]]) -> [f64; call::COUNT] {
-    let mut sums = [0.0; call::COUNT];
+fn means(rounds: &[&[f64]]) -> Vec<f64> {
+    let mut sums = vec![0.0; rounds.first().map_or(0, |round| round.len())];
     for round in rounds {
         for (sum, duration) in sums.iter_mut().zip(*round) {
             *sum += duration;
         }
     }
-    sums.map(|sum| sum / rounds.len() as f64)
+    sums.iter().map(|sum| sum / rounds.len() as f64).collect()
+}
+
+/// The sum of the snippets' slopes between these two of their lengths, each multiplied by its weight in the cost. A cold
+/// start has two lengths only, which any line fits.
+fn slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
+    let add = |sum: Contrast, (snippet, weight): (usize, f64)| {
+        let [one, two, four] = copies[snippet];
+        let [fewer, more] = if two > one && four > two { [fewer, more] } else { [0, 2] };
+        let (calls, lengths) = (call::of(snippet), copies[snippet]);
+        let slope = Contrast::slope([calls[fewer], calls[more]], lengths[more] - lengths[fewer]);
+        sum.plus(weight, &slope)
+    };
+    cost.weights().fold(Contrast::default(), add)
+}
+
+/// The number of copies by which two bodies of a single snippet would have to differ for the instrument's error to be that
+/// of this cost.
+fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
+    let square = |(snippet, weight): (usize, f64)| {
+        let [one, _, four] = copies[snippet];
+        (weight / (four - one)).powi(2)
+    };
+    1.0 / cost.weights().map(square).sum::<f64>().sqrt()
 }
 
 impl LayoutData {
     /// Figures of the layout from its rounds below these limits; `None` where they are too few.
-    pub(super) fn estimate(&self, limit: &[f64], shape: &Shape) -> Option<LayoutEstimate> {
+    pub(super) fn estimate(&self, limit: &[f64], shape: &Shape, cost: &Contrast) -> Option<LayoutEstimate> {
         let kept: Vec<&[f64]> = self
             .samples
             .rounds()
@@ -111,25 +148,21 @@ impl LayoutData {
         let gauge = self.gauge(shape);
         let scale = gauge.read(&mean);
         let rate = scale.rate;
-        let [one, two, four] = self.copies.map(|copies| copies as f64 * shape.loop_count as f64);
-        let slope = Contrast::slope([call::ONE, call::FOUR], four - one);
-        let raw = slope.of(&mean);
+        let in_all = |copies: &[usize; 3]| copies.map(|copies| copies as f64 * shape.loop_count as f64);
+        let copies: Vec<[f64; 3]> = self.copies.iter().map(in_all).collect();
+        let whole = slope(cost, &copies, [0, 2]);
+        let raw = whole.of(&mean);
         let over = |rounds: &[&[f64]]| {
             let mean = means(rounds);
-            slope.of(&mean) / gauge.read(&mean).rate
+            whole.of(&mean) / gauge.read(&mean).rate
         };
         let (first, second) = kept.split_at(kept.len() / 2);
         let steady = frequency::steady(&kept, &gauge, shape.step);
         Some(LayoutEstimate {
+            replicate: self.replicate,
             cost: raw / rate,
-            slopes: if two > one && four > two {
-                [([call::ONE, call::TWO], two - one), ([call::TWO, call::FOUR], four - two)]
-                    .map(|(calls, copies)| Contrast::slope(calls, copies).of(&mean) / rate)
-            } else {
-                // A cold start has two lengths only, which any line fits.
-                [raw / rate; 2]
-            },
-            systematic: gauge.systematic(raw / rate, four - one),
+            slopes: [[0, 1], [1, 2]].map(|lengths| slope(cost, &copies, lengths).of(&mean) / rate),
+            systematic: gauge.systematic(raw / rate, effective_copies(cost, &copies)),
             trend: over(second) - over(first),
             at_one_frequency: (steady.len() >= KEPT_LEAST).then(|| over(&steady)),
             raw,

@@ -18,10 +18,12 @@ mod layout;
 
 pub(crate) use layout::{LayoutData, LayoutEstimate, Shape, call};
 
+use super::contrast::Contrast;
 use super::modes::{Mode, Modes};
 use crate::ruler::{Alone, shared_margin};
 use crate::statistics::{self, Interval};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The cost of a snippet, and the figures that support it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,33 +63,32 @@ const CERTAIN: f64 = 0.999;
 /// Smallest spread within a cluster that is used to separate modes, as a share of the cost.
 const MODE_SHARE: f64 = 0.01;
 
-/// Estimates the cost from the durations of layouts, at a level of confidence such as 0.95.
+/// Estimates a cost, a sum over the snippets of the rounds, from the durations of layouts, at a level of confidence such
+/// as 0.95.
 ///
 /// `None` where fewer than two layouts had enough undisturbed rounds.
-pub fn estimate(layouts: &[LayoutData], shape: &Shape, confidence: f64) -> Option<Estimate> {
+pub fn estimate(layouts: &[LayoutData], shape: &Shape, cost: &Contrast, confidence: f64) -> Option<Estimate> {
     if layouts.is_empty() {
         return None;
     }
     let limits = disturbance::limits(layouts, shape.step);
     let usable = layouts.iter().zip(&limits);
-    let usable = usable.filter_map(|(layout, limit)| layout.estimate(limit, shape)).collect();
+    let usable = usable.filter_map(|(layout, limit)| layout.estimate(limit, shape, cost)).collect();
     let Alone { used: each, shared } = disturbance::undisturbed(usable, shape);
     if each.len() < 2 {
         return None;
     }
     let rounds: usize = layouts.iter().map(|layout| layout.samples.rounds().len()).sum();
     let kept = each.iter().map(|layout| layout.kept).sum();
-    let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| {
-        t_interval(&each.iter().map(of).collect::<Vec<_>>(), confidence)
-    };
-    let certain =
-        |of: &dyn Fn(&LayoutEstimate) -> f64| t_interval(&each.iter().map(of).collect::<Vec<_>>(), CERTAIN);
+    let all: Vec<usize> = (0..each.len()).collect();
+    let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| over_replicates(&each, &all, of, confidence);
+    let certain = |of: &dyn Fn(&LayoutEstimate) -> f64| over_replicates(&each, &all, of, CERTAIN);
     let (cost, raw, modes) = costs(&each, shape.pooled, confidence);
     Some(Estimate {
         cost,
         raw,
         modes,
-        bend: certain(&|layout| layout.slopes[1] - layout.slopes[0]),
+        bend: certain(&LayoutEstimate::bend),
         trend: certain(&|layout| layout.trend),
         changing: changing(&each),
         add_link: interval(&|layout| layout.add_link),
@@ -113,6 +114,37 @@ fn t_interval(values: &[f64], confidence: f64) -> Interval {
         .unwrap_or_else(|| Interval::around(statistics::mean(values), f64::INFINITY))
 }
 
+/// The interval of a figure's mean over replicates.
+fn over_replicates(
+    layouts: &[LayoutEstimate],
+    indices: &[usize],
+    of: &dyn Fn(&LayoutEstimate) -> f64,
+    confidence: f64,
+) -> Interval {
+    t_interval(&replicates(layouts, indices, of), confidence)
+}
+
+/// A figure of each replicate, from the layouts of these indices. Layouts of one replicate share addresses, and what
+/// predictors remember of these: their means, and not the layouts, are independent.
+fn replicates(
+    layouts: &[LayoutEstimate],
+    indices: &[usize],
+    of: &dyn Fn(&LayoutEstimate) -> f64,
+) -> Vec<f64> {
+    let mut replicates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for layout in indices.iter().map(|index| &layouts[*index]) {
+        replicates.entry(layout.replicate).or_default().push(of(layout));
+    }
+    replicates.values().map(|figures| statistics::mean(figures)).collect()
+}
+
+/// Variance of the cost's error where a line does not fit the three lengths: a slope between any two of them may be the
+/// true one, so the error is uniform over the bend, less what chance makes of the bend.
+fn lack_of_fit(bends: &[f64]) -> f64 {
+    let by_chance = statistics::sample_variance(bends) / bends.len() as f64;
+    (statistics::mean(bends).powi(2) - by_chance).max(0.0) / 12.0
+}
+
 /// Lowest, middle and highest value of a figure over the layouts.
 fn spread(
     layouts: &[LayoutEstimate],
@@ -129,17 +161,26 @@ fn spread(
 fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval, Interval, Vec<Mode>) {
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
     let scale = MODE_SHARE * statistics::mean(&values).abs();
-    let groups = if pooled { Modes::one(values.len()) } else { Modes::of(&values, scale) };
-    let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 2]| {
-        let [figures, systematic] =
-            [0, 1].map(|part| group.iter().map(|index| figure(&layouts[*index])[part]).collect::<Vec<_>>());
-        t_interval(&figures, confidence).widened(shared_margin(statistics::mean(&systematic), confidence))
+    let groups = Modes::of(&values, scale);
+    let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 3]| {
+        let systematic: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[1]).collect();
+        let interval = over_replicates(layouts, group, &|layout| figure(layout)[0], confidence);
+        let fit = lack_of_fit(&replicates(layouts, group, &|layout| figure(layout)[2])).sqrt();
+        // A single replicate has no variance, and its interval no bounds.
+        let fit = if fit.is_finite() { fit } else { 0.0 };
+        interval.widened(shared_margin(statistics::mean(&systematic).hypot(fit), confidence))
     };
-    let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic];
-    let raw = |layout: &LayoutEstimate| [layout.raw, layout.systematic * layout.rate];
-    let largest = groups.largest().expect("there is at least one layout");
+    let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic, layout.bend()];
+    let raw =
+        |layout: &LayoutEstimate| [layout.raw, layout.systematic * layout.rate, layout.bend() * layout.rate];
     let modes = groups.listed(|group| Some(of(group, &cost)));
-    (of(largest, &cost), of(largest, &raw), modes)
+    // Of two modes that may be equally frequent neither is the cost: another measurement would find the other one.
+    let everything: Vec<usize> = (0..layouts.len()).collect();
+    let group = match groups.rivals().count() {
+        0 | 1 if !pooled => groups.largest().expect("there is at least one layout"),
+        _ => &everything,
+    };
+    (of(group, &cost), of(group, &raw), modes)
 }
 
 #[cfg(test)]

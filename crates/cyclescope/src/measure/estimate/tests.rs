@@ -8,17 +8,21 @@ const SHAPE: Shape = Shape { loop_count: 1, imul_latency: 3.0, step: 1.0, width:
 const LOOPS: u64 = 30;
 const COPIES: [usize; 3] = [100, 200, 400];
 const OVERHEAD: f64 = 60.0;
+const COUNT: usize = call::count(1);
+const ONE: usize = call::of(0)[0];
+const TWO: usize = call::of(0)[1];
+const FOUR: usize = call::of(0)[2];
 
 /// Core cycles of each call of a round, for a snippet that takes `cost` cycles a copy.
-fn cycles(cost: f64) -> [f64; call::COUNT] {
+fn cycles(cost: f64) -> [f64; COUNT] {
     let loops = LOOPS as f64;
     let [add_short, add_long] = crate::ruler::ADD_LINKS.map(|links| links as f64 * loops);
     let [imul_short, imul_long] = crate::ruler::IMUL_LINKS.map(|links| links as f64 * 3.0 * loops);
-    let mut cycles = [OVERHEAD; call::COUNT];
+    let mut cycles = [OVERHEAD; COUNT];
     for (call, more) in [
-        (call::ONE, COPIES[0] as f64 * cost),
-        (call::TWO, COPIES[1] as f64 * cost),
-        (call::FOUR, COPIES[2] as f64 * cost),
+        (ONE, COPIES[0] as f64 * cost),
+        (TWO, COPIES[1] as f64 * cost),
+        (FOUR, COPIES[2] as f64 * cost),
         (call::IMUL_SHORT, imul_short),
         (call::IMUL_LONG, imul_long),
         (call::ADD_SHORT, add_short),
@@ -31,27 +35,43 @@ fn cycles(cost: f64) -> [f64; call::COUNT] {
 }
 
 /// A layout whose rounds run at the given ticks a cycle; `disturb` changes a round's durations.
-fn layout(cost: f64, rates: &[f64], disturb: impl Fn(usize, &mut [f64; call::COUNT])) -> LayoutData {
-    let order: Vec<usize> = (0..call::COUNT).collect();
+fn layout(cost: f64, rates: &[f64], disturb: impl Fn(usize, &mut [f64; COUNT])) -> LayoutData {
+    let order: Vec<usize> = (0..COUNT).collect();
     let mut readings = Vec::new();
     for (round, rate) in rates.iter().enumerate() {
         let mut ticks = cycles(cost).map(|cycles| cycles * rate);
         disturb(round, &mut ticks);
         readings.extend(ticks.map(|ticks| Sample { start: 0, end: ticks.round() as u64 }));
     }
-    LayoutData { copies: COPIES, ruler_loops: LOOPS, samples: LayoutSamples::new(&readings, &order) }
+    LayoutData {
+        replicate: 0,
+        copies: vec![COPIES],
+        ruler_loops: LOOPS,
+        samples: LayoutSamples::new(&readings, &order),
+    }
 }
 
-fn undisturbed(_: usize, _: &mut [f64; call::COUNT]) {}
+fn undisturbed(_: usize, _: &mut [f64; COUNT]) {}
+
+fn estimate_of(layouts: &[LayoutData]) -> Option<Estimate> {
+    estimate_in(layouts, &SHAPE)
+}
+
+/// Each layout is a replicate.
+fn estimate_in(layouts: &[LayoutData], shape: &Shape) -> Option<Estimate> {
+    let numbered = |(replicate, layout): (usize, &LayoutData)| LayoutData { replicate, ..layout.clone() };
+    let layouts: Vec<LayoutData> = layouts.iter().enumerate().map(numbered).collect();
+    estimate(&layouts, shape, &Contrast::new([(0, 1.0)]), 0.95)
+}
 
 fn cost_of(layouts: &[LayoutData]) -> f64 {
-    estimate(layouts, &SHAPE, 0.95).unwrap().cost.value
+    estimate_of(layouts).unwrap().cost.value
 }
 
 #[test]
 fn the_slope_over_the_ruler_is_the_cost() {
     let layouts: Vec<_> = [0.6, 0.7, 0.8].map(|rate| layout(3.07, &[rate; 8], undisturbed)).into();
-    let estimate = estimate(&layouts, &SHAPE, 0.95).unwrap();
+    let estimate = estimate_of(&layouts).unwrap();
     assert!((estimate.cost.value - 3.07).abs() < 0.01, "{:?}", estimate.cost);
     assert!((estimate.add_link.value - 1.0).abs() < 0.01);
     assert!(estimate.bend.value.abs() < 0.02 && !estimate.shared && estimate.modes.is_empty());
@@ -63,20 +83,20 @@ fn the_slope_over_the_ruler_is_the_cost() {
 #[test]
 fn a_disturbed_round_is_dropped_whole() {
     let rates: Vec<f64> = (0..16).map(|round| if round % 2 == 0 { 0.70 } else { 0.72 }).collect();
-    let hit = |round: usize, ticks: &mut [f64; call::COUNT]| {
+    let hit = |round: usize, ticks: &mut [f64; COUNT]| {
         if round % 4 == 1 {
-            ticks[call::FOUR] += 50_000.0;
+            ticks[FOUR] += 50_000.0;
         }
     };
     let layouts: Vec<_> = (0..4).map(|_| layout(5.0, &rates, hit)).collect();
-    let estimate = estimate(&layouts, &SHAPE, 0.95).unwrap();
+    let estimate = estimate_of(&layouts).unwrap();
     assert_eq!((estimate.kept, estimate.dropped), (48, 16));
     assert!((estimate.cost.value - 5.0).abs() < 0.005, "{:?}", estimate.cost);
 }
 
 #[test]
 fn a_disturbed_ruler_does_not_win() {
-    let hit = |round: usize, ticks: &mut [f64; call::COUNT]| {
+    let hit = |round: usize, ticks: &mut [f64; COUNT]| {
         if round.is_multiple_of(5) {
             ticks[call::IMUL_SHORT] += 700.0;
         }
@@ -88,8 +108,8 @@ fn a_disturbed_ruler_does_not_win() {
 /// A third of the samples take 300 cycles more, only with the snippet in them: a mispredicted branch, say.
 #[test]
 fn what_only_the_snippet_meets_is_part_of_its_cost() {
-    let own = |round: usize, ticks: &mut [f64; call::COUNT]| {
-        for (call, copies) in [(call::ONE, 1.0), (call::TWO, 2.0), (call::FOUR, 4.0)] {
+    let own = |round: usize, ticks: &mut [f64; COUNT]| {
+        for (call, copies) in [(ONE, 1.0), (TWO, 2.0), (FOUR, 4.0)] {
             if round.is_multiple_of(3) {
                 ticks[call] += 100.0 * copies * 0.7;
             }
@@ -102,43 +122,43 @@ fn what_only_the_snippet_meets_is_part_of_its_cost() {
 
 #[test]
 fn clusters_of_layouts_are_modes() {
-    let cost = |index: usize| if index.is_multiple_of(4) { 6.0 } else { 5.0 };
+    let cost = |index: usize| if index.is_multiple_of(8) { 6.0 } else { 5.0 };
     let layouts: Vec<_> =
-        (0..16).map(|index| layout(cost(index), &[0.7 + 0.001 * index as f64; 8], undisturbed)).collect();
-    let estimate = estimate(&layouts, &SHAPE, 0.95).unwrap();
+        (0..32).map(|index| layout(cost(index), &[0.7 + 0.0005 * index as f64; 8], undisturbed)).collect();
+    let estimate = estimate_of(&layouts).unwrap();
     assert_eq!(estimate.modes.len(), 2);
-    assert!((estimate.cost.value - 5.0).abs() < 0.02 && estimate.modes[1].share == 0.25);
-    let pooled = super::estimate(&layouts, &Shape { pooled: true, ..SHAPE }, 0.95).unwrap();
-    assert!((pooled.cost.value - 5.25).abs() < 0.02 && pooled.modes.is_empty());
+    assert!((estimate.cost.value - 5.0).abs() < 0.02 && estimate.modes[1].share == 0.125);
+    let pooled = estimate_in(&layouts, &Shape { pooled: true, ..SHAPE }).unwrap();
+    assert!((pooled.cost.value - 5.125).abs() < 0.02 && pooled.modes.len() == 2);
 }
 
 #[test]
 fn layouts_beside_a_busy_sibling_are_left_out() {
-    let beside = |_: usize, ticks: &mut [f64; call::COUNT]| {
-        for call in [call::ONE, call::TWO, call::FOUR] {
+    let beside = |_: usize, ticks: &mut [f64; COUNT]| {
+        for call in [ONE, TWO, FOUR] {
             ticks[call] *= 1.3;
         }
         ticks[call::SENTINEL] *= 1.6;
     };
     let mut layouts: Vec<_> = (0..8).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
     layouts.extend((0..4).map(|_| layout(5.0, &[0.7; 8], beside)));
-    let alone = estimate(&layouts, &SHAPE, 0.95).unwrap();
+    let alone = estimate_of(&layouts).unwrap();
     assert!(!alone.shared && (alone.cost.value - 5.0).abs() < 0.02, "{:?}", alone.cost);
-    let shared = estimate(&layouts[8..], &SHAPE, 0.95).unwrap();
+    let shared = estimate_of(&layouts[8..]).unwrap();
     assert!(shared.shared);
 }
 
 /// In one layout something hits the short ruler in nearly every round, and its median with it.
 #[test]
 fn a_layout_with_a_broken_ruler_is_left_out() {
-    let hit = |round: usize, ticks: &mut [f64; call::COUNT]| {
+    let hit = |round: usize, ticks: &mut [f64; COUNT]| {
         if round != 3 {
             ticks[call::IMUL_SHORT] += 20_000.0;
         }
     };
     let mut layouts: Vec<_> = (0..6).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
     layouts.push(layout(5.0, &[0.7; 8], hit));
-    let estimate = estimate(&layouts, &SHAPE, 0.95).unwrap();
+    let estimate = estimate_of(&layouts).unwrap();
     assert_eq!(estimate.layouts.len(), 6);
     assert_eq!(estimate.dropped, 8);
     assert!((estimate.cost.value - 5.0).abs() < 0.02, "{:?}", estimate.cost);
@@ -146,6 +166,92 @@ fn a_layout_with_a_broken_ruler_is_left_out() {
 
 #[test]
 fn one_layout_is_no_estimate() {
-    assert!(estimate(&[layout(5.0, &[0.7; 8], undisturbed)], &SHAPE, 0.95).is_none());
-    assert!(estimate(&[], &SHAPE, 0.95).is_none());
+    assert!(estimate_of(&[layout(5.0, &[0.7; 8], undisturbed)]).is_none());
+    assert!(estimate_of(&[]).is_none());
+}
+
+/// Of two modes with equally many layouts another measurement would find the other one to be the larger.
+#[test]
+fn equal_modes_are_mixed() {
+    let cost = |index: usize| if index.is_multiple_of(2) { 12.5 } else { 17.5 };
+    let layouts: Vec<_> = (0..16).map(|index| layout(cost(index), &[0.7; 8], undisturbed)).collect();
+    let estimate = estimate_of(&layouts).unwrap();
+    assert_eq!(estimate.modes.len(), 2);
+    assert!(
+        (estimate.cost.value - 15.0).abs() < 0.05 && estimate.cost.half_width() > 1.0,
+        "{:?}",
+        estimate.cost
+    );
+}
+
+#[test]
+fn the_interval_contains_what_a_line_does_not_fit() {
+    let bent = |_: usize, ticks: &mut [f64; COUNT]| ticks[FOUR] += 0.7 * 40.0;
+    let straight: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
+    let layouts: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], bent)).collect();
+    let [straight, bent] = [straight, layouts].map(|layouts| estimate_of(&layouts).unwrap());
+    // 40 cycles more over 200 copies are 0.2 a copy; between u and 4u they are 40/300.
+    assert!((bent.bend.value - 0.2).abs() < 0.01 && (bent.cost.value - 5.0 - 40.0 / 300.0).abs() < 0.01);
+    assert!(bent.cost.contains(5.05) && bent.cost.contains(5.2), "{:?}", bent.cost);
+    assert!(straight.cost.half_width() < 0.02, "{:?}", straight.cost);
+}
+
+/// Layouts that share a replicate's addresses share what these do to the cost.
+#[test]
+fn the_spread_of_replicates_makes_the_interval() {
+    let own = |replicate: usize| 5.0 + 0.1 * (replicate as f64 - 3.5);
+    let layouts: Vec<LayoutData> = (0..64)
+        .map(|index| LayoutData { replicate: index % 8, ..layout(own(index % 8), &[0.7; 8], undisturbed) })
+        .collect();
+    let grouped = estimate(&layouts, &SHAPE, &Contrast::new([(0, 1.0)]), 0.95).unwrap();
+    let alone = estimate_of(&layouts).unwrap();
+    assert!(grouped.cost.half_width() > 2.5 * alone.cost.half_width(), "{grouped:?}");
+}
+
+/// Of two snippets in the same rounds, the difference is a cost like any other.
+#[test]
+fn a_cost_may_be_the_difference_of_two_snippets() {
+    let both = |replicate: usize| {
+        let one = layout(7.0, &[0.7; 8], undisturbed);
+        let other = layout(2.5, &[0.7; 8], undisturbed);
+        let readings: Vec<Sample> = (one.samples.rounds().zip(other.samples.rounds()))
+            .flat_map(|(one, other)| one.iter().chain(&other[call::RULERS..]))
+            .map(|duration| Sample { start: 0, end: *duration as u64 })
+            .collect();
+        let order: Vec<usize> = (0..call::count(2)).collect();
+        let samples = LayoutSamples::new(&readings, &order);
+        LayoutData { replicate, copies: vec![COPIES; 2], ruler_loops: LOOPS, samples }
+    };
+    let layouts: Vec<LayoutData> = (0..4).map(both).collect();
+    let cost = |weights: &[(usize, f64)]| {
+        estimate(&layouts, &SHAPE, &Contrast::new(weights.to_vec()), 0.95).unwrap().cost.value
+    };
+    assert!((cost(&[(0, 1.0)]) - 7.0).abs() < 0.01 && (cost(&[(1, 1.0)]) - 2.5).abs() < 0.01);
+    assert!((cost(&[(0, 1.0), (1, -1.0)]) - 4.5).abs() < 0.01);
+}
+
+/// A body is hit as often as its length explains, which is no property of the snippet.
+#[test]
+fn interrupts_are_no_events_of_a_long_snippet() {
+    let mut random = crate::random::Random::new(5);
+    let rates = [0.7; 12];
+    let hits: Vec<Vec<[f64; COUNT]>> = (0..32)
+        .map(|_| {
+            let of = |duration: f64, random: &mut crate::random::Random| {
+                if random.happens(duration / 20_000.0) { 3_000.0 } else { 0.0 }
+            };
+            rates.map(|rate| cycles(20.0).map(|cycles| of(cycles * rate, &mut random))).into()
+        })
+        .collect();
+    let interrupted: Vec<LayoutData> = hits
+        .iter()
+        .map(|hits| {
+            let hit = |round: usize, ticks: &mut [f64; COUNT]| {
+                ticks.iter_mut().zip(&hits[round]).for_each(|(ticks, hit)| *ticks += hit);
+            };
+            layout(20.0, &rates, hit)
+        })
+        .collect();
+    let estimate = estimate_of(&interrupted).unwrap();
+    assert!(estimate.dropped > 100 && (estimate.cost.value - 20.0).abs() < 0.05, "{:?}", estimate.cost);
 }
