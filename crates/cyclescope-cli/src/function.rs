@@ -7,6 +7,7 @@ use crate::interrupt::Scratch;
 use crate::region;
 use cyclescope::error::RunError;
 use cyclescope::executor::FaultReport;
+use cyclescope::random::Random;
 use cyclescope::snippet::Snippet;
 use std::ffi::{CStr, CString};
 use std::io::Write;
@@ -194,7 +195,7 @@ fn addresses(library: &Path, source: &Path, name: &str) -> Result<Vec<u64>, Fail
         // A system without /proc, or one that runs no code from memory: the function stands at one address.
         let Some(address) = copy else { break };
         addresses.push(address);
-        shift_mappings();
+        shift_mappings(address);
     }
     Ok(addresses)
 }
@@ -289,14 +290,14 @@ impl MemoryFile {
     }
 }
 
-/// Reserves a random number of pages, so that the distance to the next mapping is random.
-fn shift_mappings() {
-    const PAGES_MOST: u64 = 1 << 12;
+/// Reserves a number of pages that is as random as this address, so that the distance to the next mapping is too.
+fn shift_mappings(address: u64) {
+    const PAGES_MOST: usize = 1 << 12;
     const PAGE: usize = 4096;
-    let pages = 1 + (crate::run::seed() >> 4) % PAGES_MOST;
+    let pages = 1 + Random::new(address).below(PAGES_MOST);
     // SAFETY: a new mapping that nothing may touch, at an address of the kernel's choice.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        libc::mmap(std::ptr::null_mut(), pages as usize * PAGE, libc::PROT_NONE, flags, -1, 0);
+        libc::mmap(std::ptr::null_mut(), pages * PAGE, libc::PROT_NONE, flags, -1, 0);
     }
 }
