@@ -253,7 +253,7 @@ impl Session<'_> {
             imul_latency: self.imul_latency,
             step: self.plan.step,
             width,
-            pooled: self.is_cold() || self.iterates(),
+            pooled: self.is_cold(),
         };
         let round_s = SECONDS_A_CYCLE
             * (2.5 * spans.iter().sum::<f64>() + 4.0 * self.ruler_span() * ruler_loops as f64)
@@ -271,11 +271,10 @@ impl Session<'_> {
         }
     }
 
-    /// Timed rounds of a layout: as many as the budget has time for, within the plan's range.
+    /// Timed rounds of a layout: fewer than the plan's where they take so long that it would use up the budget.
     fn rounds(&self, round_s: f64, warm_up: u32) -> u32 {
-        let layouts = self.plan.layouts as f64;
         // `round_s` is an upper limit; cores run three times as fast.
-        let in_budget = 3.0 * self.plan.budget.as_secs_f64() / layouts / round_s - f64::from(warm_up);
+        let in_budget = 3.0 * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
         (in_budget as u32).clamp(self.plan.rounds_least.min(self.plan.rounds), self.plan.rounds)
     }
 }

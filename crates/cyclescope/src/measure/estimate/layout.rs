@@ -35,7 +35,7 @@ pub struct Shape {
     /// Independent additions a cycle that the sentinel reads on an unshared core; `None` where that is unknown.
     pub width: Option<f64>,
     /// Whether the mean over all layouts is the result even where their costs fall into clusters: the cost of a first run
-    /// depends on its offset in a cache line, that of a function on its address.
+    /// depends on its offset in a cache line.
     pub pooled: bool,
 }
 
