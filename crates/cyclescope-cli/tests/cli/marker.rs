@@ -193,7 +193,7 @@ fn wrong_options_say_what_would_be_right() {
         (&["flag", "--state", "guarded-emty"], "did you mean guarded-empty?"),
         (&["flag", "--state", "sink"], "there is no state `sink`"),
         (&["--list", "--plots", "x"], "cannot be used"),
-        (&["usdt", "--plots", blocked.to_str().expect("text")], "name a directory where you may write"),
+        (&["usdt", "--plots", blocked.to_str().expect("text")], "where you may write"),
         (&["--clock", "rdtsc,rdtscp"], "one clock"),
     ];
     for (arguments, says) in cases {

@@ -273,6 +273,9 @@ impl Session<'_> {
 
     /// Timed rounds of a layout: fewer than the plan's where they take so long that it would use up the budget.
     fn rounds(&self, round_s: f64, warm_up: u32) -> u32 {
+        if self.is_cold() {
+            return self.plan.rounds;
+        }
         // `round_s` is an upper limit; cores run three times as fast.
         let in_budget = 3.0 * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
         (in_budget as u32).clamp(self.plan.rounds_least.min(self.plan.rounds), self.plan.rounds)

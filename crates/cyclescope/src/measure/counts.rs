@@ -69,14 +69,13 @@ pub(crate) fn counts(
     let copies = lengths.0[0];
     let samples = schedule.run(session.executor)?;
     let layouts = schedule.orders().zip(schedule.by_layout(&samples));
+    let calls = layouts.flat_map(|(order, samples)| order.iter().cycle().zip(samples));
     let mut readings = Vec::new();
-    for (order, samples) in layouts {
-        for (number, (column, sample)) in order.iter().cycle().zip(samples).enumerate() {
-            let round = number / order.len() + 1;
-            let Some((what, copies)) = what(*column, copies) else { continue };
-            let value = sample.end.checked_sub(sample.start);
-            readings.push(Count { round, first: round == 1, what, copies, value });
-        }
+    for (number, (column, sample)) in calls.enumerate() {
+        let round = number / session.calls() + 1;
+        let Some((what, copies)) = what(*column, copies) else { continue };
+        let value = sample.end.checked_sub(sample.start);
+        readings.push(Count { round, first: round == 1 || placements > 1, what, copies, value });
     }
     Ok(Counts { unit: plan.clock.counts, readings })
 }
