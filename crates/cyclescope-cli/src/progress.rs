@@ -3,43 +3,63 @@
 use crate::charset::spelt;
 use crate::interrupt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
+
+const UNTIMED: &str = "{bar:24} {percent:>3} %  {wide_msg}";
+const TIMED: &str = "{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}";
 
 /// The bar; it draws nothing where standard error is no terminal.
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// The work that was done before.
+    before: u64,
+    /// Whether the time that is left is known.
+    timed: Cell<bool>,
+}
 
 impl Progress {
     /// A bar of work of which a part was done before.
     pub fn new(done: u64, total: u64) -> Progress {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
-        let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}");
-        let style = style.expect("the template is a constant");
-        // Blocks are drawn where the locale has them.
-        let blocks = spelt("±") == "±";
-        bar.set_style(if blocks { style } else { style.progress_chars("#-") });
+        bar.set_style(style(UNTIMED));
         bar.set_length(total);
         bar.set_position(done);
         bar.reset_eta();
         interrupt::drawing(!bar.is_hidden());
-        Progress(bar)
+        Progress { bar, before: done, timed: Cell::new(false) }
     }
 
     /// Shows the work that is done.
     pub fn tell(&self, done: u64, total: u64, message: String) {
-        self.0.set_length(total);
-        self.0.set_position(done);
-        self.0.set_message(message);
+        self.bar.set_message(message);
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        // Before anything is done, and where the work begins anew, nothing is known of the time.
+        let timed = done > self.before;
+        if self.timed.replace(timed) != timed {
+            self.bar.set_style(style(if timed { TIMED } else { UNTIMED }));
+        }
+        if !timed {
+            self.bar.reset_eta();
+        }
     }
 
     /// Removes the bar while something is printed.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
+        self.bar.suspend(print)
     }
 
     /// Ends it.
     fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
         interrupt::drawing(false);
     }
+}
+
+/// How the bar looks. Blocks are drawn where the locale has them.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("the templates are constants");
+    if spelt("±") == "±" { style } else { style.progress_chars("#-") }
 }
 
 impl Drop for Progress {

@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::machine::calibrate::Stopwatch;
 use crate::machine::fact::Fact;
 use crate::measure::estimate::Estimate;
-use crate::measure::{Lengthen, Measurement, Plan, Precision, Question, measure_all};
+use crate::measure::{Lengthen, Measurement, Plan, Precision, Question, Standing, measure_watched};
 use crate::program::Cold;
 use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
 use crate::result::answers::Answers;
@@ -144,7 +144,8 @@ pub fn run(
     plan: &Plan,
     asked: Precision,
 ) -> Result<Run, RunError> {
-    let mut runs = run_all(&Answers::live(), executor, &Question::of(snippet.clone()), plan, asked)?;
+    let question = Question::of(snippet.clone());
+    let mut runs = run_all(&Answers::live(), executor, &question, plan, asked, &mut |_| ())?;
     Ok(runs.remove(0))
 }
 
@@ -155,9 +156,10 @@ pub(crate) fn run_all(
     question: &Question,
     plan: &Plan,
     asked: Precision,
+    watch: &mut dyn FnMut(Standing),
 ) -> Result<Vec<Run>, RunError> {
     let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
-    let measurements = measure_all(executor, question, plan)?;
+    let measurements = measure_watched(executor, question, plan, watch)?;
     let ticks = plan.clock.counts == Unit::TscTicks;
     let rate = || {
         Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate().map(|rate| rate.0)))

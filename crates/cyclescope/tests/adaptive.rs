@@ -6,7 +6,9 @@ use cyclescope::error::RunError;
 use cyclescope::executor::mock::{
     Buffer, Fault, Frequency, LayoutEffects, Mode, Scenario, Simulated, Training,
 };
-use cyclescope::measure::{Measurement, Plan, Precision, measure, modes};
+use cyclescope::measure::{
+    Measurement, Plan, Precision, Question, Standing, measure, measure_watched, modes,
+};
 use cyclescope::snippet::Snippet;
 use std::time::Duration;
 
@@ -92,6 +94,28 @@ fn layouts_are_added_until_the_interval_is_narrow() {
 fn a_budget_of_nothing_still_gives_some_layouts() {
     let result = run(Scenario::default(), &Plan { budget: Duration::ZERO, ..plan() });
     assert!((6..=16).contains(&result.acquisition.layouts.len()));
+}
+
+#[test]
+fn a_long_measurement_tells_beforehand_how_long_it_takes() {
+    let told = |cost| {
+        let mut executor = Simulated::new(Scenario { cost, ..Scenario::default() }, 7);
+        let plan = Plan { budget: Duration::from_millis(160), ..plan() };
+        let mut told = Vec::new();
+        let watch = &mut |standing: Standing| told.push(standing);
+        measure_watched(&mut executor, &Question::of(snippet()), &plan, watch).unwrap();
+        told
+    };
+    let long = told(3e7);
+    assert!(long.iter().all(|standing| standing.done < standing.total), "{long:?}");
+    assert!(long[0].done == 0 && long[0].total >= 6, "{long:?}");
+    assert!(long.windows(2).all(|two| [two[0].done + 1, 0].contains(&two[1].done)), "{long:?}");
+    // Three untimed rounds and some timed ones of seven copies, on a core of some gigahertz.
+    let least = f64::from(3 + plan().rounds_least) * 7.0 * 3e7 / 5e9;
+    let most = f64::from(3 + plan().rounds) * 7.0 * 3e7 / 2e9;
+    assert!((least..most).contains(&long[0].layout_s), "{least} to {most}: {:?}", long[0]);
+    assert_eq!(long[0].seconds(), long[0].total as f64 * long[0].layout_s);
+    assert!(told(3.0)[0].seconds() < 0.2);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::contrast::Contrast;
 use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use super::layouts::SECONDS_A_CYCLE;
 use super::session::{Part, Session};
+use super::standing::Standing;
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
 use crate::statistics::{Interval, mean};
@@ -55,6 +56,8 @@ const BUDGETS_BESIDE_SIBLING: u32 = 12;
 /// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
 const LAYOUTS_LEAST: usize = 6;
+/// The seconds of a round are an upper limit; cores run three times as fast.
+const ROUND_S_OVER: f64 = 3.0;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
 
@@ -102,7 +105,9 @@ impl Session<'_> {
 
     /// Further layouts; not all of them where they take many times the budget.
     fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
-        for _ in 0..more {
+        for left in (1..=more).rev() {
+            let standing = self.standing(acquisition, left);
+            (self.watch)(standing);
             self.layout(acquisition)?;
             let enough = acquisition.layouts.len() >= LAYOUTS_LEAST;
             if enough && self.elapsed() > BUDGETS_AT_LONGEST * self.plan.budget {
@@ -110,6 +115,16 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How far it has come, with so many layouts to go.
+    fn standing(&self, acquisition: &Acquisition, left: usize) -> Standing {
+        let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
+        let layout_s = rounds * acquisition.round_s / ROUND_S_OVER;
+        let in_budgets = f64::from(BUDGETS_AT_LONGEST) * self.plan.budget.as_secs_f64() / layout_s;
+        let done = acquisition.layouts.len();
+        let total = (done + left).min(LAYOUTS_LEAST.max(in_budgets as usize)).max(done + 1);
+        Standing { done, total, layout_s }
     }
 
     fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
@@ -276,8 +291,7 @@ impl Session<'_> {
         if self.is_cold() {
             return self.plan.rounds;
         }
-        // `round_s` is an upper limit; cores run three times as fast.
-        let in_budget = 3.0 * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
+        let in_budget = ROUND_S_OVER * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
         (in_budget as u32).clamp(self.plan.rounds_least.min(self.plan.rounds), self.plan.rounds)
     }
 }

@@ -62,7 +62,8 @@ pub(crate) fn counts(
     plan: &Plan,
     acquisition: &Acquisition,
 ) -> Result<Counts, RunError> {
-    let mut session = Session::new(executor, question, plan);
+    let watch = &mut |_| ();
+    let mut session = Session::new(executor, question, plan, watch);
     let placements = session.placements(acquisition.rounds);
     let rounds = if placements > 1 { 1 } else { acquisition.rounds };
     let (schedule, lengths) = session.schedule(acquisition, placements, 0, rounds)?;

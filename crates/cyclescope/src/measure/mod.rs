@@ -17,6 +17,7 @@ mod range;
 pub mod rounds;
 pub mod schedule;
 mod session;
+mod standing;
 
 pub use acquisition::{Acquisition, Measurement};
 pub(crate) use counts::counts;
@@ -24,6 +25,7 @@ pub use counts::{Count, Counted, Counts};
 pub use plan::{Lengthen, Plan, Precision};
 pub use question::Question;
 pub(crate) use range::CODE_MOST;
+pub use standing::Standing;
 
 use crate::error::{BadBatch, RunError};
 use crate::executor::Executor;
@@ -64,7 +66,17 @@ pub fn measure_all(
     question: &Question,
     plan: &Plan,
 ) -> Result<Vec<Measurement>, RunError> {
-    Session::new(executor, question, plan).run()
+    measure_watched(executor, question, plan, &mut |_| ())
+}
+
+/// [`measure_all`], which tells before each layout how far it has come.
+pub fn measure_watched(
+    executor: &mut dyn Executor,
+    question: &Question,
+    plan: &Plan,
+    watch: &mut dyn FnMut(Standing),
+) -> Result<Vec<Measurement>, RunError> {
+    Session::new(executor, question, plan, watch).run()
 }
 
 /// The latency of `imul` in core cycles: the plan's, or measured with a NOP as the snippet.

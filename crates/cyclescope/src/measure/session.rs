@@ -3,6 +3,7 @@
 use super::estimate::call;
 use super::plan::{Lengthen, Plan};
 use super::question::Question;
+use super::standing::Standing;
 use crate::executor::Executor;
 use crate::program::{Frame, Program, Recipe};
 use crate::random::Random;
@@ -33,10 +34,17 @@ pub(super) struct Session<'a> {
     pub(super) pauses: u32,
     /// The executor's time at the start.
     pub(super) started: Duration,
+    /// Who waits for it.
+    pub(super) watch: &'a mut dyn FnMut(Standing),
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(executor: &'a mut dyn Executor, question: &'a Question, plan: &'a Plan) -> Session<'a> {
+    pub(super) fn new(
+        executor: &'a mut dyn Executor,
+        question: &'a Question,
+        plan: &'a Plan,
+        watch: &'a mut dyn FnMut(Standing),
+    ) -> Session<'a> {
         let started = executor.now();
         Session {
             executor,
@@ -48,6 +56,7 @@ impl<'a> Session<'a> {
             random: Random::new(plan.seed),
             pauses: 0,
             started,
+            watch,
         }
     }
 

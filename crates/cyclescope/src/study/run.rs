@@ -1,13 +1,13 @@
 //! The study behind `run`: one snippet, or a call of a function less a call of an empty one.
 
-use super::contract::{Follow, Record, Stop, Study, going};
+use super::contract::{Follow, Progress, Record, Stop, Study, going};
 use super::info::StudyInfo;
 use crate::asm::hex as bytes;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
 use crate::measure::contrast::Contrast;
-use crate::measure::{CODE_MOST, Plan, Precision, Question, counts, require_room};
+use crate::measure::{CODE_MOST, Plan, Precision, Question, Standing, counts, require_room};
 use crate::record::{Quantity, RunRecord};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -171,14 +171,20 @@ impl RunStudy {
         Ok(Question::with_instances(instances, vec![cost]))
     }
 
-    fn all(&mut self, executor: &mut dyn Executor, answers: &Answers) -> Result<RunRecord, Error> {
+    fn all(
+        &mut self,
+        executor: &mut dyn Executor,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<RunRecord, Error> {
         let no_code = |error: ContainerError| RunError::Replay { how: error.to_string() };
         let question = self.question().map_err(no_code)?;
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
         for snippet in question.snippets() {
             require_room(plan, snippet, executor.arena_len())?;
         }
-        let run = run_all(answers, executor, &question, plan, self.plan.asked)?.remove(0);
+        let watch = &mut |standing| tell(standing, follow);
+        let run = run_all(answers, executor, &question, plan, self.plan.asked, watch)?.remove(0);
         let facts =
             Facts { snippet: &question.snippets()[0], plan, executor: executor.name(), cpu: *cpu, cpu_model };
         let mut record = run.record(&facts);
@@ -191,6 +197,18 @@ impl RunStudy {
         }
         self.run = Some(run);
         Ok(record)
+    }
+}
+
+/// Seconds after which someone who waits wonders.
+const LONG_S: f64 = 2.0;
+
+/// Tells how far a measurement has come that takes long. It has no part to end after.
+fn tell(standing: Standing, follow: &mut dyn Follow) {
+    if standing.seconds() >= LONG_S {
+        let Standing { done, total, .. } = standing;
+        let message = format!("{total} layouts, about {:.0} s", standing.seconds());
+        let _ = follow.progress(Progress { done: done as u64, total: total as u64, message });
     }
 }
 
@@ -232,7 +250,7 @@ impl Study for RunStudy {
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
         let mut executor = answers.executor(|| (self.open)())?;
-        let result = self.all(executor.as_mut(), answers);
+        let result = self.all(executor.as_mut(), answers, follow);
         self.fault = executor.last_fault().cloned();
         self.lock = executor.lock_state().cloned();
         let record = result?;
