@@ -154,28 +154,47 @@ fn latency(row: &Row) -> String {
     }
 }
 
-/// Latencies: one number where all are alike, else the pairs that share one together; nothing for none.
+/// Latencies: one number where all are alike, else the pairs that share one together; nothing for none. Behind `±` is the
+/// widest of the intervals of those together.
 fn grouped<'a>(latencies: impl Iterator<Item = &'a Latency>) -> String {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(String, f64, Vec<String>)> = Vec::new();
     for latency in latencies {
         let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
         let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
         let cost = short(latency.cost.value.unwrap_or(f64::NAN));
         let number = format!("{}{fresh}{cost}", sign(latency.bound));
         let pair = format!("{}→{}", latency.from, latency.to);
-        match groups.iter_mut().find(|(known, _)| *known == number) {
-            Some((_, pairs)) => pairs.push(pair),
-            None => groups.push((number, vec![pair])),
+        let reach = reach(&latency.cost);
+        match groups.iter_mut().find(|(known, ..)| *known == number) {
+            Some((_, widest, pairs)) => {
+                *widest = widest.max(reach);
+                pairs.push(pair);
+            }
+            None => groups.push((number, reach, vec![pair])),
         }
     }
+    let with_reach = |(number, reach, _): &(String, f64, Vec<String>)| format!("{number}±{}", margin(*reach));
     match groups.as_slice() {
         [] => String::new(),
-        [(number, _)] => number.clone(),
+        [group] => with_reach(group),
         groups => {
-            let each = groups.iter().map(|(number, pairs)| format!("{} {number}", pairs.join(" ")));
+            let each = groups.iter().map(|group| format!("{} {}", group.2.join(" "), with_reach(group)));
             each.collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+/// How far an interval reaches from its value; infinite where an end is not known.
+fn reach(quantity: &Quantity) -> f64 {
+    match (quantity.value, quantity.low, quantity.high) {
+        (Some(value), Some(low), Some(high)) => (high - value).max(value - low),
+        _ => f64::INFINITY,
+    }
+}
+
+/// A reach with two decimals, rounded up: no interval is a point.
+fn margin(reach: f64) -> String {
+    if reach.is_finite() { short((100.0 * reach).ceil() / 100.0) } else { "?".to_string() }
 }
 
 /// The mark of a bound.
@@ -207,11 +226,8 @@ pub fn quantity(quantity: &Quantity) -> String {
         size if size >= 10.0 => 2,
         _ => 3,
     };
-    match (quantity.low, quantity.high) {
-        (Some(low), Some(high)) => {
-            let reach = (high - value).max(value - low);
-            format!("{value:.decimals$} ± {reach:.decimals$}")
-        }
+    match reach(quantity) {
+        reach if reach.is_finite() => format!("{value:.decimals$} ± {reach:.decimals$}"),
         _ => format!("{value:.decimals$} ± ?"),
     }
 }
@@ -318,6 +334,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         assert_eq!([-0.001, 100.0, 0.25, 3.999, f64::NAN].map(short), ["0", "100", "0.25", "4", "-"]);
+        assert_eq!([0.0001, 0.0101, 0.2, 5.0, f64::INFINITY].map(margin), ["0.01", "0.02", "0.2", "5", "?"]);
         assert_eq!([5.04, 100.0, 9000.0].map(duration), ["5.0 s", "2 minutes", "2.5 hours"]);
     }
 

@@ -26,10 +26,10 @@ use score::Score;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Nothing disturbs a simulated core: two layouts say as much as many.
+/// Nothing disturbs a simulated core: three layouts say as much as many. Of two, chance makes an interval as wide as it likes.
 const EFFORT: Effort = Effort {
     passes: 1,
-    layouts: 2,
+    layouts: 3,
     rounds: 1,
     recipes: 8,
     cycles: 3_000.0,

@@ -66,9 +66,10 @@ pub struct GaugeRecord {
 impl GaugeRecord {
     /// Makes a gauge the same: the rows of one file follow one convention.
     pub(super) fn adopt_by(&self, gauge: &mut Gauge) {
-        for LinkCost { name, cycles, certain } in &self.links {
+        for LinkCost { name, cycles, certain, margin } in &self.links {
             if let Some(cycles) = *cycles {
-                gauge.adopt(name, Cost { cycles, certain: *certain });
+                let margin = margin.unwrap_or_default();
+                gauge.adopt(name, Cost { cycles, certain: *certain, margin });
             }
         }
     }
@@ -80,6 +81,7 @@ impl GaugeRecord {
             name: name.to_string(),
             cycles: finite(cost.cycles),
             certain: cost.certain,
+            margin: finite(cost.margin),
         });
         GaugeRecord { nop: finite(gauge.slot()), links: links.collect() }
     }

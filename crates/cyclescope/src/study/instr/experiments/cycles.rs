@@ -37,6 +37,11 @@ impl Cycle {
         Cycle { links: Vec::new(), body: vec![nop; NOPS] }
     }
 
+    /// Moves within general registers, of which each takes one core cycle wherever nothing disturbs them.
+    pub(super) fn control() -> Cycle {
+        Cycle::of(&[links::FROM_32; THREE])
+    }
+
     /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
     /// would depend on nothing.
     fn of(links: &[Link]) -> Cycle {

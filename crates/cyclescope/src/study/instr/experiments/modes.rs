@@ -2,10 +2,13 @@
 
 use crate::statistics::{Interval, mean, t_interval};
 
-/// Layouts belong to one mode within this share of its lowest and this many core cycles.
+/// Layouts belong to one mode within this share of a figure and this many core cycles.
 pub(in crate::study::instr) const MODE_SHARE: f64 = 0.015;
 
 const MODE_CYCLES: f64 = 0.005;
+
+/// Two modes lie apart by so many times the distance of two neighbours: what a wide spread has by chance is no mode.
+const GAPS: f64 = 8.0;
 
 /// A mode counts if it has this share of the layouts.
 const FAIR_SHARE: f64 = 0.25;
@@ -25,34 +28,72 @@ pub(crate) struct Estimate {
 
 /// The lowest mode that a fair part of some layouts share: the best rate that was sustained.
 pub(crate) fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let modes = clusters(values);
+    let modes = linked(values);
+    let chosen = fair(&modes);
+    estimate(&modes, chosen, confidence)
+}
+
+/// The range of that mode; of all layouts where none stands out, and `None` without any.
+pub(in crate::study::instr) fn lowest_mode(values: &[f64]) -> Option<Interval> {
+    let modes = linked(values);
+    let mode = fair(&modes).map_or_else(|| modes.concat(), |mode| modes[mode].clone());
+    Some(Interval { value: mean(&mode), low: *mode.first()?, high: *mode.last()? })
+}
+
+/// The place of the lowest mode that a fair part of the layouts share.
+fn fair(modes: &[Vec<f64>]) -> Option<usize> {
     let all: usize = modes.iter().map(Vec::len).sum();
     let least = ((all as f64 * FAIR_SHARE).ceil() as usize).max(2);
-    let chosen = modes.iter().position(|mode| mode.len() >= least);
-    estimate(&modes, chosen, confidence)
+    modes.iter().position(|mode| mode.len() >= least)
 }
 
 /// The mode that most layouts share, the lower of two as large: what a chain takes.
 pub(crate) fn usual(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let modes = clusters(values);
+    let modes = narrow(values);
     let most = modes.iter().map(Vec::len).max().filter(|most| *most > 1);
     let chosen = most.and_then(|most| modes.iter().position(|mode| mode.len() == most));
     estimate(&modes, chosen, confidence)
 }
 
-/// The layouts' modes, from the lowest to the highest.
-fn clusters(values: &[f64]) -> Vec<Vec<f64>> {
+/// Figures in ascending order.
+fn ascending(values: &[f64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
-    let near = |value: f64, base: f64| (value - base).abs() <= MODE_SHARE * base.abs() + MODE_CYCLES;
+    sorted
+}
+
+/// How far layouts of one mode may lie from this figure.
+fn width(from: f64) -> f64 {
+    MODE_SHARE * from.abs() + MODE_CYCLES
+}
+
+/// Modes, from the lowest to the highest, of figures in ascending order. A mode is told from its first figure and its last
+/// one whether it goes on to the next.
+fn modes(sorted: Vec<f64>, goes_on: impl Fn(f64, f64, f64) -> bool) -> Vec<Vec<f64>> {
     let mut modes: Vec<Vec<f64>> = Vec::new();
     for value in sorted {
         match modes.last_mut() {
-            Some(mode) if near(value, mode[0]) => mode.push(value),
+            Some(mode) if goes_on(mode[0], mode[mode.len() - 1], value) => mode.push(value),
             _ => modes.push(vec![value]),
         }
     }
     modes
+}
+
+/// Modes of the same width.
+fn narrow(values: &[f64]) -> Vec<Vec<f64>> {
+    modes(ascending(values), |first, _, value| value - first <= width(first))
+}
+
+/// Modes of layouts that lie no further from the next one than they would by chance. The same width for all would cut a wide
+/// spread in pieces, of which the lowest is too low.
+fn linked(values: &[f64]) -> Vec<Vec<f64>> {
+    let sorted = ascending(values);
+    let gaps: Vec<f64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    // Of two in the middle the lower: of few layouts, those far away would make all one.
+    let gaps = ascending(&gaps);
+    let usual = gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or(0.0);
+    modes(sorted, |_, last, value| value - last <= width(last).max(GAPS * usual))
 }
 
 /// From one of the modes; where none stands out, from all layouts.
@@ -64,8 +105,10 @@ fn estimate(modes: &[Vec<f64>], chosen: Option<usize>, confidence: f64) -> Optio
     let values = chosen.map_or(&all, |mode| &modes[mode]);
     let cost = t_interval(values, confidence).unwrap_or(Interval::around(mean(values), f64::INFINITY));
     let others = modes.iter().enumerate().filter(|(index, _)| chosen.is_some_and(|chosen| *index > chosen));
-    Some(Estimate {
-        cost: cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs()),
-        others: others.map(|(_, mode)| mean(mode)).collect(),
-    })
+    Some(Estimate { cost: instrument(cost), others: others.map(|(_, mode)| mean(mode)).collect() })
+}
+
+/// A cost with what it can be off in every layout alike.
+pub(in crate::study::instr) fn instrument(cost: Interval) -> Interval {
+    cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs())
 }

@@ -1,5 +1,6 @@
 //! From times to a row: what the experiments of a form say together.
 
+use super::latency;
 use super::row::{Row, Status};
 use crate::caveat::{Caveat, Code};
 use crate::study::instr::experiments::experiment::Meaning;
@@ -13,6 +14,16 @@ pub(super) const LEAST: f64 = 0.95;
 /// The passes agree within this many core cycles, or this share of what was timed.
 const PASS_CYCLES: f64 = 0.02;
 pub(super) const PASS_SHARE: f64 = 0.01;
+
+/// Passes that say different things.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Disagreement {
+    /// What they say, in words.
+    pub caveat: Caveat,
+    /// The least and the most, in core cycles.
+    pub range: [f64; 2],
+}
+
 /// What a form's row is made from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Analysis<'a> {
@@ -37,6 +48,7 @@ impl Analysis<'_> {
         self.constants(passes, row);
         self.operands(passes, rate, row);
         self.false_dependency(passes, rate, row);
+        latency::widely(row);
         row.caveats.extend(self.shared(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = Status::Failed;
@@ -44,11 +56,12 @@ impl Analysis<'_> {
         }
     }
 
-    /// All layouts' figures; where the core was shared all the time, those.
-    fn pooled(&self, passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<f64> {
+    /// All layouts' figures by pass; where the core was shared all the time, those.
+    pub(super) fn by_pass(&self, passes: &[Vec<ProgramReading>], experiment: usize) -> Vec<Vec<f64>> {
         let readings = || passes.iter().filter_map(|pass| pass.get(experiment));
-        let alone: Vec<f64> = readings().flat_map(|reading| reading.cycles.clone()).collect();
-        if alone.is_empty() { readings().flat_map(|reading| reading.shared.clone()).collect() } else { alone }
+        let alone: Vec<Vec<f64>> = readings().map(|reading| reading.cycles.clone()).collect();
+        let never = alone.iter().all(Vec::is_empty);
+        if never { readings().map(|reading| reading.shared.clone()).collect() } else { alone }
     }
 
     /// The caveat of experiments of which some never had the core alone.
@@ -68,7 +81,7 @@ impl Analysis<'_> {
         passes: &[Vec<ProgramReading>],
         experiment: usize,
     ) -> Option<Estimate> {
-        self.of(experiment, &self.pooled(passes, experiment))
+        self.of(experiment, &self.by_pass(passes, experiment).concat())
     }
 
     /// What some layouts of an experiment say: of a rate the best, of a chain the usual.
@@ -79,17 +92,19 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether two passes say the same; the caveat if not. What was timed took `links` more, whose error is in the
-    /// difference too.
-    pub(super) fn disagreement(&self, mut costs: Vec<f64>, links: f64, what: &str) -> Option<Caveat> {
+    /// What passes say that do not say the same. What was timed took `links` more, whose error is in the difference too.
+    /// Two of three are enough where the third was slower, for what disturbs costs time; a faster one is no accident.
+    pub(super) fn disagreement(&self, mut costs: Vec<f64>, links: f64, what: &str) -> Option<Disagreement> {
         let said: Vec<String> = costs.iter().map(|cost| format!("{cost:.3}")).collect();
         costs.sort_by(f64::total_cmp);
-        let near = |pair: &[f64]| pair[1] - pair[0] <= PASS_CYCLES.max(PASS_SHARE * (pair[1] + links));
-        if costs.len() < 2 || costs.windows(2).any(near) {
+        let near = |low: f64, high: f64| high - low <= PASS_CYCLES.max(PASS_SHARE * (high + links));
+        let [least, second, ..] = costs[..] else { return None };
+        if near(least, second) {
             return None;
         }
         let text = format!("{what}: {} core cycles in passes one after another", said.join(", "));
-        Some(Caveat { code: Code::NotRepeatable, text })
+        let caveat = Caveat { code: Code::NotRepeatable, text };
+        Some(Disagreement { caveat, range: [least, costs[costs.len() - 1]] })
     }
 
     /// What the links of a chain cost together.
@@ -126,12 +141,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn passes_agree_where_two_of_them_do() {
+    fn passes_agree_where_the_two_fastest_do() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let gauge = Gauge::default();
         let analysis = Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 };
         let caveat = |costs: &[f64]| analysis.disagreement(costs.to_vec(), 0.0, "x").is_some();
         assert!(!caveat(&[1.0]) && !caveat(&[1.0, 1.015]) && !caveat(&[1.0, 4.5, 1.01]));
         assert!(caveat(&[1.0, 4.5]) && caveat(&[1.0, 1.03, 1.06]));
+        assert!(caveat(&[4.5, 1.0, 4.51]), "two slow passes do not silence a fast one");
     }
 }

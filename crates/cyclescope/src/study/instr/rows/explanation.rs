@@ -25,6 +25,9 @@ pub struct LinkCost {
     pub cycles: Option<f64>,
     /// Whether no other value is possible.
     pub certain: bool,
+    /// Half of the width of its interval, in core cycles; null where it is not known.
+    #[serde(default)]
+    pub margin: Option<f64>,
 }
 
 /// One pass over the layouts of a program, in core cycles an instance, links included.
@@ -178,6 +181,7 @@ impl Explained<'_> {
                 name: link.name.to_string(),
                 cycles: cost.map(|cost| cost.cycles),
                 certain: cost.is_some_and(|cost| cost.certain),
+                margin: cost.map(|cost| cost.margin),
             }
         };
         trial.links = links.iter().map(one).collect();

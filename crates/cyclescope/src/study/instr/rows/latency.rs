@@ -1,10 +1,11 @@
 //! The latencies of a form, from its chains.
 
-use super::analysis::{Analysis, LEAST, PASS_SHARE};
+use super::analysis::{Analysis, Disagreement, LEAST, PASS_SHARE};
 use super::memory::{self, Standing, cycles};
 use super::regimes::regimes;
 use super::row::{Bound, Latency, Regimes, Row};
 use crate::asm::Listing;
+use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
 use crate::statistics::Interval;
 use crate::study::instr::bodies::links::{self, Link};
@@ -18,6 +19,8 @@ use crate::unit::Unit;
 const SAME_CYCLES: f64 = 0.05;
 /// Core cycles by which an open chain, in which no instance waits, is faster than its links.
 const OPEN: f64 = 0.5;
+/// An interval that reaches further to either side than this share of its value is no exact number.
+const WIDE: f64 = 0.1;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
 
@@ -45,11 +48,14 @@ impl Analysis<'_> {
             if standings.get(&index) == Some(&Standing::Unsure) {
                 self.at_most(&experiment.meaning, &mut latency);
             }
-            let rank = |certain: bool, latency: &Latency| (!certain, cycles(latency));
+            // Of chains that say the same the first counts, for the lowest of several is too low.
+            let better = |known: &(Latency, bool, usize)| match (certain, known.1) {
+                (true, false) => true,
+                (false, true) => false,
+                _ => is_below(&latency, &known.0),
+            };
             match found.iter_mut().find(|(other, ..)| other.is_same_pair(&latency)) {
-                Some(known) if rank(certain, &latency) < rank(known.1, &known.0) => {
-                    *known = (latency, certain, index)
-                }
+                Some(known) if better(known) => *known = (latency, certain, index),
                 Some(_) => {}
                 None => found.push((latency, certain, index)),
             }
@@ -72,20 +78,23 @@ impl Analysis<'_> {
         let rate = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
         let found = self.chosen(passes, rate, &mut row.clone());
         let (.., index) = found.into_iter().find(|(other, ..)| other.is_same_pair(latency))?;
-        let all = self.ways(passes, index, &self.plan.experiments[index].meaning);
-        Some((index, quickest(&all)?.0))
+        let way = self.quickest(passes, index, &self.plan.experiments[index].meaning)?.0;
+        Some((index, way))
     }
 
     pub(super) fn latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
-        let found = self.chosen(passes, rate, row);
+        let mut found = self.chosen(passes, rate, row);
         // Of chains that were not taken, nobody reads a number.
-        for (latency, _, index) in &found {
+        for (latency, _, index) in &mut found {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
             let of = |pass| Some(cycles(&self.latency(std::slice::from_ref(pass), *index, meaning)?.0));
             let costs = passes.iter().filter_map(of).collect();
             let links = self.links(meaning);
-            row.caveats.extend(self.disagreement(costs, links, &what));
+            if let Some(Disagreement { caveat, range }) = self.disagreement(costs, links, &what) {
+                row.caveats.push(caveat);
+                spread(latency, range);
+            }
         }
         row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
             // Where the chain was quicker in another way, its own two figures are none of the latency's.
@@ -114,13 +123,49 @@ impl Analysis<'_> {
         meaning: &Meaning,
     ) -> Option<Figure> {
         let all = self.ways(passes, index, meaning);
-        let (_, least) = quickest(&all)?;
+        let (_, least) = self.quickest(passes, index, meaning)?;
         // A longer chain of the same latency shows that this one is not bound by the rate either.
         let same = |(_, (latency, _, raw)): &(Option<Way>, Figure)| {
             raw.is_infinite() && (cycles(latency) - cycles(&least.0)).abs() <= SAME_CYCLES
         };
         let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
-        Some((least.0.clone(), least.1, raw))
+        Some((least.0, least.1, raw))
+    }
+
+    /// The way whose figure counts: that of the plan, unless another one is quicker in every pass. What else happens in a
+    /// chain makes it slower, never faster. One in which only few layouts came to a figure, because the cost of the others was
+    /// not proportional to the number of instances, is none.
+    fn quickest(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        meaning: &Meaning,
+    ) -> Option<(Option<Way>, Figure)> {
+        let mut all = self.ways(passes, index, meaning);
+        let by_pass: Vec<_> =
+            passes.iter().map(|pass| self.ways(std::slice::from_ref(pass), index, meaning)).collect();
+        let has_plan = all.iter().any(|(way, _)| way.is_none());
+        all.retain(|(way, _)| {
+            let quicker = |ways: &Vec<(Option<Way>, Figure)>| {
+                let of = |way: Option<Way>| ways.iter().find(|(other, _)| *other == way);
+                of(*way).zip(of(None)).is_none_or(|(one, plain)| is_below(&one.1.0, &plain.1.0))
+            };
+            let counts = |way| self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
+            !has_plan || way.is_none_or(counts)
+        });
+        let once = |(_, (latency, ..)): &(Option<Way>, Figure)| latency.cost.high.is_none();
+        all.into_iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.1.0).total_cmp(&cycles(&b.1.0))))
+    }
+
+    /// Whether a chain in some way came to a figure in half as many layouts as the one of the plan in the same passes.
+    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, way: Way) -> bool {
+        let readings = passes.iter().filter_map(|pass| pass.get(index));
+        let counts = readings.filter_map(|reading| {
+            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == way)?;
+            Some([cycles.len(), reading.cycles.len()])
+        });
+        let [steady, planned] = counts.fold([0, 0], |sum, counts| [0, 1].map(|at| sum[at] + counts[at]));
+        2 * steady >= planned
     }
 
     /// The same by the experiment's chain as it was planned, and by each other way in which it was measured.
@@ -161,7 +206,7 @@ impl Analysis<'_> {
     /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
     fn chained(&self, meaning: &Meaning, raw: Interval, renamed: Option<f64>) -> Option<Figure> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
-        let Cost { cycles, certain } = self.gauge.sum(links)?;
+        let Cost { cycles, certain, .. } = self.gauge.sum(links)?;
         // What the convention has no say in.
         let own = |link: &&Link| match renamed {
             Some(_) => !memory::is_access(link),
@@ -183,7 +228,8 @@ impl Analysis<'_> {
         // Where the convention gives a link more than there is, only the whole is known.
         let whole = is_renamed || !certain && raw.high < cycles;
         let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
-        let cost = memory::possible(raw, cycles);
+        let margin = self.gauge.sum(&taken)?.margin;
+        let cost = memory::possible(raw.widened(margin), cycles);
         let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
         let subtracted = match taken.is_empty() {
             true => String::new(),
@@ -272,11 +318,46 @@ impl Analysis<'_> {
     }
 }
 
-/// The way whose figure counts. What else happens in a chain makes it slower, never faster: the lowest figure is nearest the
-/// truth. One that was seen once only is none.
-fn quickest(all: &[(Option<Way>, Figure)]) -> Option<&(Option<Way>, Figure)> {
-    let once = |(_, (latency, ..)): &(Option<Way>, Figure)| latency.cost.high.is_none();
-    all.iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.1.0).total_cmp(&cycles(&b.1.0))))
+/// Whether a latency is less than another one, beyond what is the same.
+fn is_below(one: &Latency, other: &Latency) -> bool {
+    cycles(one) < cycles(other) - SAME_CYCLES.max(PASS_SHARE * cycles(other))
+}
+
+/// Widens the interval of a latency of which passes say different things; a bound holds whichever is true.
+fn spread(latency: &mut Latency, [least, most]: [f64; 2]) {
+    if latency.bound == Bound::Upper {
+        return at_most(latency, most);
+    }
+    let cost = &mut latency.cost;
+    cost.low = cost.low.map(|low| low.min(least));
+    cost.high = cost.high.map(|high| high.max(most));
+}
+
+/// Makes of a latency a bound that holds whichever of several figures is true.
+fn at_most(latency: &mut Latency, most: f64) {
+    let high = latency.cost.high.map(|high| high.max(most));
+    latency.cost = Quantity { value: latency.cost.value.map(|value| value.max(most)), high, ..latency.cost };
+    latency.bound = Bound::Upper;
+    latency.regimes = None;
+}
+
+/// Says of latencies that are known too badly for an exact number that they are bounds.
+pub(super) fn widely(row: &mut Row) {
+    for latency in row.latency.iter_mut().filter(|latency| latency.bound == Bound::Exact) {
+        let Quantity { value: Some(value), low, high, .. } = latency.cost else { continue };
+        let reach = low.zip(high).map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
+        if reach <= WIDE * value.abs() {
+            continue;
+        }
+        let range = match low.zip(high) {
+            Some((low, high)) => format!("{low:.3} to {high:.3} core cycles"),
+            None => format!("{value:.3} core cycles in a single layout"),
+        };
+        let (from, to) = (&latency.from, &latency.to);
+        let text = format!("{from} to {to}: {range}, which is too wide for a number");
+        row.caveats.push(Caveat { code: Code::IntervalNotReached, text });
+        at_most(latency, high.unwrap_or(value));
+    }
 }
 
 /// The figures of a chain that was measured in another way.

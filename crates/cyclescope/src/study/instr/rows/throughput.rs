@@ -1,6 +1,7 @@
 //! The reciprocal throughput of a form, from its experiments.
 
-use super::analysis::{Analysis, LEAST};
+use super::analysis::{Analysis, Disagreement, LEAST};
+use super::best::{Best, best};
 use super::row::{Row, Throughput, Variant};
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
@@ -18,41 +19,44 @@ const FRACTIONS_BELOW: f64 = 4.0;
 
 impl Analysis<'_> {
     pub(super) fn throughput(&self, passes: &[Vec<ProgramReading>], row: &mut Row) -> Option<Throughput> {
-        let mut best: Option<(usize, Estimate)> = None;
-        let mut rates: Vec<f64> = Vec::new();
-        for (index, experiment) in self.plan.experiments.iter().enumerate() {
-            let Meaning::Throughput { variant: None, .. } = &experiment.meaning else { continue };
-            let Some(estimate) = self.estimate(passes, index) else { continue };
-            rates.push(estimate.cost.value);
-            rates.extend(&estimate.others);
-            // A rate that was seen once only is no rate that is sustained.
-            let rank = |estimate: &Estimate| (estimate.cost.high.is_infinite(), estimate.cost.value);
-            if best.as_ref().is_none_or(|(_, best)| rank(&estimate) < rank(best)) {
-                best = Some((index, estimate));
-            }
-        }
-        let (index, estimate) = best?;
+        let is_rate = |index: &usize| {
+            matches!(self.plan.experiments[*index].meaning, Meaning::Throughput { variant: None, .. })
+        };
+        let places: Vec<usize> = (0..self.plan.experiments.len()).filter(is_rate).collect();
+        let rates: Vec<f64> = places.iter().flat_map(|index| self.rates(passes, *index)).collect();
+        let programs: Vec<_> = places.iter().map(|index| self.by_pass(passes, *index)).collect();
+        let Best { place, mut cost } = best(&programs, self.confidence)?;
+        let index = places[place];
         let Meaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
-        let of = |pass: &Vec<ProgramReading>| Some(self.of(index, &pass.get(index)?.cycles)?.cost.value);
-        let costs = passes.iter().filter_map(of).collect();
-        row.caveats.extend(self.disagreement(costs, 0.0, "reciprocal throughput"));
+        let of = |figures: &Vec<f64>| Some(self.of(index, figures)?.cost.value);
+        let costs = programs[place].iter().filter_map(of).collect();
+        if let Some(Disagreement { caveat, range }) = self.disagreement(costs, 0.0, "reciprocal throughput") {
+            row.caveats.push(caveat);
+            cost = Interval { low: cost.low.min(range[0]), high: cost.high.max(range[1]), ..cost };
+        }
         if *burdened {
             let text = "throughput: instructions that each instance needs beside it count too";
             row.caveats.push(Caveat { code: Code::UpperBound, text: text.to_string() });
         }
-        if estimate.cost.value < LEAST * self.slot {
+        if cost.value < LEAST * self.slot {
             row.tags.push("fused".to_string());
         }
         Some(Throughput {
-            cost: Quantity::new(estimate.cost, Unit::CoreCycles),
+            cost: Quantity::new(cost, Unit::CoreCycles),
             recipe: recipe.clone(),
-            fraction: fraction(&estimate.cost),
-            decoders: self.decoders(passes, estimate.cost.value),
-            modes: modes(rates, estimate.cost.value),
-            variants: self.variants(passes, estimate.cost.value),
+            fraction: fraction(&cost),
+            decoders: self.decoders(passes, cost.value),
+            modes: modes(rates, cost.value),
+            variants: self.variants(passes, cost.value),
         })
+    }
+
+    /// The rates at which a program ran, best first.
+    fn rates(&self, passes: &[Vec<ProgramReading>], index: usize) -> Vec<f64> {
+        let estimate = self.estimate(passes, index);
+        estimate.map_or(Vec::new(), |found| std::iter::once(found.cost.value).chain(found.others).collect())
     }
 
     /// The best of each variant; that of subnormal operands only where they make a difference.
