@@ -1,6 +1,5 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::latency;
 use super::row::{Row, Status};
 use crate::caveat::{Caveat, Code};
 use crate::study::instr::experiments::experiment::Meaning;
@@ -48,7 +47,7 @@ impl Analysis<'_> {
         self.constants(passes, row);
         self.operands(passes, rate, row);
         self.false_dependency(passes, rate, row);
-        latency::widely(row);
+        self.widely(row);
         row.caveats.extend(self.shared(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = Status::Failed;

@@ -8,8 +8,8 @@
 //! of fewer layouts are not told.
 
 use super::analysis::Analysis;
-use super::latency::again;
 use super::row::{Latency, Row, Status, Throughput, Variant};
+use super::ways::again;
 use crate::record::Quantity;
 use crate::statistics::median;
 use crate::study::instr::experiments::experiment::Meaning;

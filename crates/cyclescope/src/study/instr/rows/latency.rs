@@ -4,6 +4,7 @@ use super::analysis::{Analysis, Disagreement, LEAST, PASS_SHARE};
 use super::memory::{self, Standing, cycles};
 use super::regimes::regimes;
 use super::row::{Bound, Latency, Regimes, Row};
+use super::ways::{Figure, SAME_CYCLES, is_below};
 use crate::asm::Listing;
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
@@ -11,21 +12,15 @@ use crate::statistics::Interval;
 use crate::study::instr::bodies::links::{self, Link};
 use crate::study::instr::experiments::experiment::{BOUND_SHARE, Meaning, Way};
 use crate::study::instr::experiments::gauge::Cost;
-use crate::study::instr::experiments::modes::usual;
 use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::unit::Unit;
 
-/// Core cycles within which two chains have the same cost.
-const SAME_CYCLES: f64 = 0.05;
 /// Core cycles by which an open chain, in which no instance waits, is faster than its links.
 const OPEN: f64 = 0.5;
 /// An interval that reaches further to either side than this share of its value is no exact number.
 const WIDE: f64 = 0.1;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
-
-/// A latency, whether its links are certain, and what the whole chain takes for each instance.
-type Figure = (Latency, bool, f64);
 
 impl Analysis<'_> {
     /// The latency of each pair of ends, whether its links are certain, and the experiment that it is from.
@@ -132,67 +127,6 @@ impl Analysis<'_> {
         Some((least.0, least.1, raw))
     }
 
-    /// The way whose figure counts: that of the plan, unless another one is quicker in every pass. What else happens in a
-    /// chain makes it slower, never faster. One in which only few layouts came to a figure, because the cost of the others was
-    /// not proportional to the number of instances, is none.
-    fn quickest(
-        &self,
-        passes: &[Vec<ProgramReading>],
-        index: usize,
-        meaning: &Meaning,
-    ) -> Option<(Option<Way>, Figure)> {
-        let mut all = self.ways(passes, index, meaning);
-        let by_pass: Vec<_> =
-            passes.iter().map(|pass| self.ways(std::slice::from_ref(pass), index, meaning)).collect();
-        let has_plan = all.iter().any(|(way, _)| way.is_none());
-        all.retain(|(way, _)| {
-            let quicker = |ways: &Vec<(Option<Way>, Figure)>| {
-                let of = |way: Option<Way>| ways.iter().find(|(other, _)| *other == way);
-                of(*way).zip(of(None)).is_none_or(|(one, plain)| is_below(&one.1.0, &plain.1.0))
-            };
-            let counts = |way| self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
-            !has_plan || way.is_none_or(counts)
-        });
-        let once = |(_, (latency, ..)): &(Option<Way>, Figure)| latency.cost.high.is_none();
-        all.into_iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.1.0).total_cmp(&cycles(&b.1.0))))
-    }
-
-    /// Whether a chain in some way came to a figure in half as many layouts as the one of the plan in the same passes.
-    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, way: Way) -> bool {
-        let readings = passes.iter().filter_map(|pass| pass.get(index));
-        let counts = readings.filter_map(|reading| {
-            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == way)?;
-            Some([cycles.len(), reading.cycles.len()])
-        });
-        let [steady, planned] = counts.fold([0, 0], |sum, counts| [0, 1].map(|at| sum[at] + counts[at]));
-        2 * steady >= planned
-    }
-
-    /// The same by the experiment's chain as it was planned, and by each other way in which it was measured.
-    fn ways(
-        &self,
-        passes: &[Vec<ProgramReading>],
-        index: usize,
-        meaning: &Meaning,
-    ) -> Vec<(Option<Way>, Figure)> {
-        let estimate = self.estimate(passes, index);
-        let renamed = self.least_through_memory(passes, meaning);
-        let plain = estimate.and_then(|estimate| self.chained(meaning, estimate.cost, renamed));
-        let mut ways: Vec<Way> = Vec::new();
-        for reading in passes.iter().filter_map(|pass| pass.get(index)) {
-            let new: Vec<Way> = reading.again.iter().map(|(way, _)| *way).collect();
-            ways.extend(new.into_iter().filter(|way| !ways.contains(way)).collect::<Vec<_>>());
-        }
-        let again = ways.into_iter().filter_map(|way| {
-            let cost = usual(&again(passes, index, way), self.confidence)?.cost;
-            let (latency, certain, raw) = self.chained(&self.plan.again(index, way)?.meaning, cost, None)?;
-            // So long a chain is not bound by the rate of its instances.
-            let raw = if matches!(way, Way::Longer(_)) { f64::INFINITY } else { raw };
-            Some((Some(way), (latency, certain, raw)))
-        });
-        plain.map(|plain| (None, plain)).into_iter().chain(again).collect()
-    }
-
     /// The two latencies of an experiment's chain, where it has two.
     fn regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<Regimes> {
         let Meaning::Latency { links, .. } = &self.plan.experiments[index].meaning else { return None };
@@ -204,7 +138,7 @@ impl Analysis<'_> {
 
     /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
     /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
-    fn chained(&self, meaning: &Meaning, raw: Interval, renamed: Option<f64>) -> Option<Figure> {
+    pub(super) fn chained(&self, meaning: &Meaning, raw: Interval, renamed: Option<f64>) -> Option<Figure> {
         let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
         let Cost { cycles, certain, .. } = self.gauge.sum(links)?;
         // What the convention has no say in.
@@ -288,6 +222,25 @@ impl Analysis<'_> {
         }
     }
 
+    /// Says of latencies that are known too badly for an exact number that they are bounds.
+    pub(super) fn widely(&self, row: &mut Row) {
+        for latency in row.latency.iter_mut().filter(|latency| latency.bound == Bound::Exact) {
+            let Quantity { value: Some(value), low, high, .. } = latency.cost else { continue };
+            let reach = low.zip(high).map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
+            if reach <= WIDE * value.abs() {
+                continue;
+            }
+            let range = match low.zip(high) {
+                Some((low, high)) => format!("{low:.3} to {high:.3} core cycles"),
+                None => format!("{value:.3} core cycles in a single layout"),
+            };
+            let (from, to) = (&latency.from, &latency.to);
+            let text = format!("{from} to {to}: {range}, which is too wide for a number");
+            row.caveats.push(Caveat { code: Code::IntervalNotReached, text });
+            at_most(latency, high.unwrap_or(value));
+        }
+    }
+
     pub(super) fn false_dependency(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Meaning::SameDestination { to } = &experiment.meaning else { continue };
@@ -318,11 +271,6 @@ impl Analysis<'_> {
     }
 }
 
-/// Whether a latency is less than another one, beyond what is the same.
-fn is_below(one: &Latency, other: &Latency) -> bool {
-    cycles(one) < cycles(other) - SAME_CYCLES.max(PASS_SHARE * cycles(other))
-}
-
 /// Widens the interval of a latency of which passes say different things; a bound holds whichever is true.
 fn spread(latency: &mut Latency, [least, most]: [f64; 2]) {
     if latency.bound == Bound::Upper {
@@ -339,32 +287,6 @@ fn at_most(latency: &mut Latency, most: f64) {
     latency.cost = Quantity { value: latency.cost.value.map(|value| value.max(most)), high, ..latency.cost };
     latency.bound = Bound::Upper;
     latency.regimes = None;
-}
-
-/// Says of latencies that are known too badly for an exact number that they are bounds.
-pub(super) fn widely(row: &mut Row) {
-    for latency in row.latency.iter_mut().filter(|latency| latency.bound == Bound::Exact) {
-        let Quantity { value: Some(value), low, high, .. } = latency.cost else { continue };
-        let reach = low.zip(high).map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
-        if reach <= WIDE * value.abs() {
-            continue;
-        }
-        let range = match low.zip(high) {
-            Some((low, high)) => format!("{low:.3} to {high:.3} core cycles"),
-            None => format!("{value:.3} core cycles in a single layout"),
-        };
-        let (from, to) = (&latency.from, &latency.to);
-        let text = format!("{from} to {to}: {range}, which is too wide for a number");
-        row.caveats.push(Caveat { code: Code::IntervalNotReached, text });
-        at_most(latency, high.unwrap_or(value));
-    }
-}
-
-/// The figures of a chain that was measured in another way.
-pub(in crate::study::instr) fn again(passes: &[Vec<ProgramReading>], index: usize, way: Way) -> Vec<f64> {
-    let readings = passes.iter().filter_map(|pass| pass.get(index));
-    let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == way));
-    figures.flat_map(|(_, values)| values.clone()).collect()
 }
 
 /// Orders latencies: each pair's headline first.

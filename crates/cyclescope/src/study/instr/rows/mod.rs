@@ -11,3 +11,4 @@ mod regimes;
 pub mod row;
 pub mod table;
 mod throughput;
+mod ways;
