@@ -1,8 +1,10 @@
 //! The command line's grammar.
 
+mod call;
 mod instr;
 mod marker;
 
+pub use call::{CallArgs, Contents, Value};
 pub use instr::InstrArgs;
 pub use marker::MarkerArgs;
 
@@ -122,7 +124,7 @@ pub struct Source {
     /// The snippet as machine code, such as `48 0f af c0`
     #[arg(long, value_name = "BYTES")]
     pub hex: Option<String>,
-    /// Compile a C or C++ file and measure its function `void f(void *)`, the cost of a call excluded, or the region in it
+    /// Compile a C or C++ file and measure its function `f(void *buffer)`, the cost of a call excluded, or the region in it
     /// that CYCLESCOPE_BODY(...) marks
     #[arg(long, value_name = "FILE")]
     pub c: Option<PathBuf>,
@@ -155,6 +157,8 @@ pub struct RunArgs {
     /// Flags for the compiler, after -O2
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,
+    #[command(flatten)]
+    pub call_with: CallArgs,
     /// Copies in the shortest body; the others have two and four times as many [default: by the snippet]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub unroll: Option<u32>,

@@ -1,6 +1,7 @@
 //! Functions of C and C++ code: compiled or loaded, called by a snippet, the cost of the call excluded.
 
 use crate::args::RunArgs;
+use crate::calling::Calling;
 use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
@@ -85,11 +86,12 @@ impl Library {
 }
 
 impl Function {
-    /// Snippets that call the function with a pointer to a memory area, and a function that does nothing in the same
-    /// way, for each address of the function.
-    pub fn calls(&self) -> Vec<[Snippet; 2]> {
-        let calls =
-            |&[address, empty]: &[u64; 2]| [call(address, &self.text), call(empty, "an empty function")];
+    /// Snippets that call the function with its arguments, and a function that does nothing in the same way, for each
+    /// address of the function.
+    pub fn calls(&self, with: &Calling) -> Vec<[Snippet; 2]> {
+        let calls = |&[address, empty]: &[u64; 2]| {
+            [with.call(address, &self.text), with.call(empty, "an empty function")]
+        };
         self.addresses.iter().map(calls).collect()
     }
 }
@@ -153,18 +155,6 @@ fn symbol(address: u64) -> Option<String> {
         };
         Some(format!("{place} of {file}"))
     }
-}
-
-/// ```text
-/// mov rbx, r14           ; init: R14 points into a memory area; RBX and R12 outlive a call
-/// mov r12, address
-/// mov rdi, rbx           ; each copy
-/// call r12
-/// ```
-fn call(address: u64, text: &str) -> Snippet {
-    let mut init = vec![0x4c, 0x89, 0xf3, 0x49, 0xbc];
-    init.extend(address.to_le_bytes());
-    Snippet::new(vec![0x48, 0x89, 0xdf, 0x41, 0xff, 0xd4], init, text)
 }
 
 /// Compiles a file, `straight` for its region.

@@ -3,6 +3,7 @@
 mod again;
 mod args;
 mod assembler;
+mod calling;
 mod charset;
 mod clocks;
 mod commands;

@@ -1,6 +1,6 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
 
-use crate::args::{Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
+use crate::args::{CallArgs, Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
 use clap::ValueEnum;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
@@ -33,6 +33,13 @@ impl CommandLine {
         self.flag("--quick", common.quick);
         self.flag("--force", common.force);
         self.option("--seed", &Some(seed));
+    }
+
+    fn calling(&mut self, with: &CallArgs) {
+        with.values.iter().for_each(|value| self.option("--arg", &Some(value)));
+        self.option("--buffer", &with.buffer);
+        self.option("--contents", &with.contents);
+        self.option("--stack", &with.stack);
     }
 
     fn quoted(self) -> String {
@@ -131,6 +138,7 @@ pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> S
     line.option("--lib", &path(&args.source.lib));
     line.option("--call", &args.call);
     line.option("--cflags", &args.cflags);
+    line.calling(&args.call_with);
     line.option("--init", &args.init);
     line.option("--syntax", &args.syntax.map(name));
     line.option("--assembler", &args.assembler.map(name));
@@ -197,6 +205,7 @@ mod tests {
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
             vec!["run", "--syntax", "att", "--counts", "incl %eax"],
+            vec!["run", "--c", "f.c", "--arg", "-1", "--arg", "size", "--buffer", "64K", "--contents", "a b"],
             vec!["doctor", "--quick", "--cpu", "0"],
             vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
             vec!["instr", "--from", "a list.csv", "--all"],

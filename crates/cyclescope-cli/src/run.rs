@@ -1,6 +1,7 @@
 //! `cyclescope run`: what a snippet costs.
 
-use crate::args::{self, Common, RunArgs};
+use crate::args::{self, CallArgs, Common, RunArgs};
+use crate::calling::Calling;
 use crate::driver::{Front, Order, drive};
 use crate::executor;
 use crate::failure::Failure;
@@ -10,7 +11,7 @@ use crate::output::Output;
 use crate::report::report;
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
-use cyclescope::error::{Error, RunError, Unavailable};
+use cyclescope::error::{Cause, Error, RunError, Unavailable};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Lengthen;
 use cyclescope::program::Cold;
@@ -29,7 +30,9 @@ pub use cyclescope::study::run::NAME;
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
     if let Some(mut library) = Library::find(args)? {
+        let calling = Calling::new(&args.call_with, request.seed)?;
         if let Some(snippet) = library.region(args)? {
+            require_call(&args.call_with)?;
             source::require_loop_register(args, &snippet)?;
             let machine = machine(common)?;
             source::check(&snippet, &machine)?;
@@ -52,7 +55,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         return isolated(
             || library.load(),
             folder,
-            |function| call(common, function, &request, args.counts, order, output),
+            |function| call(common, (function, &calling), &request, args.counts, order, output),
             |failure| failure.report(json),
         );
     }
@@ -66,16 +69,27 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
 /// Measures a function: a call of it less a call of an empty one.
 fn call(
     common: &Common,
-    function: &Function,
+    (function, with): (&Function, &Calling),
     request: &Request,
     counts: bool,
     order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let request = Request { lengthen: Lengthen::Iterations, ..request.clone() };
-    let calls = function.calls();
+    let memory = Some(with.memory());
+    let request = Request { lengthen: Lengthen::Iterations, memory, ..request.clone() };
+    let calls = function.calls(with);
     let study = study(common, order.machine, &calls[0][0], &request, order.repro)?.with_counts(counts);
     drive(&Run, &mut study.of_calls(calls.iter().map(|[call, empty]| [call, empty])), order, output)
+}
+
+/// A region is no function.
+fn require_call(args: &CallArgs) -> Result<(), Failure> {
+    if !args.is_given() {
+        return Ok(());
+    }
+    let remedy =
+        "leave CYCLESCOPE_BODY out to measure the function, or the options on its arguments and memory";
+    Err(Failure::usage("a region is measured, which is not called", Some(remedy)))
 }
 
 /// How `run` looks.
@@ -100,7 +114,13 @@ impl Front for Run {
                 Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
             }
             Error::Run(error) if study.is_of_function() => {
-                function::located(error, study.fault.as_ref()).into()
+                let accessed = matches!(&error, RunError::Fault { cause: Cause::Access, .. });
+                let memory = study.how().memory.as_ref().filter(|_| accessed);
+                let failure = Failure::from(function::located(error, study.fault.as_ref()));
+                match memory.and_then(Calling::remedy) {
+                    Some(remedy) => failure.with_remedy(&remedy),
+                    None => failure,
+                }
             }
             error => error.into(),
         }
@@ -134,6 +154,7 @@ pub fn again(
         unroll: plan.unit,
         loop_count: plan.loop_count,
         lengthen: plan.lengthen,
+        memory: plan.memory.clone(),
         cold: plan.cold,
         warm_up: plan.warm_up,
         samples: Some(plan.rounds),
@@ -184,6 +205,7 @@ fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
         unroll: args.unroll.map(|copies| copies as usize),
         loop_count: args.loop_count,
         lengthen: Lengthen::Copies,
+        memory: None,
         cold: cold(args)?,
         warm_up: args.warm_up,
         samples: args.samples,

@@ -80,7 +80,7 @@ pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
 
 fn shift(memory: &Memory, area: usize, random: &mut Random) -> i32 {
     let described = &memory.areas[area];
-    let moved = described.pointer.is_some_and(|pointer| pointer.at == At::Middle);
+    let moved = described.pointer.is_some_and(|pointer| pointer.at != At::Start);
     if !moved || matches!(described.fill, Fill::Ring(_)) {
         return 0;
     }

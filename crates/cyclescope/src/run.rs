@@ -11,6 +11,7 @@ use crate::machine::fact::Fact;
 use crate::measure::estimate::Estimate;
 use crate::measure::{Lengthen, Measurement, Plan, Precision, Question, Standing, measure_watched};
 use crate::program::Cold;
+use crate::program::memory::Memory;
 use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
 use crate::result::answers::Answers;
 use crate::snippet::Snippet;
@@ -30,6 +31,8 @@ pub struct Request {
     pub loop_count: Option<u64>,
     /// What the three bodies differ in, where neither copies nor iterations are given.
     pub lengthen: Lengthen,
+    /// The memory of the programs.
+    pub memory: Option<Memory>,
     /// What is cold when the snippet begins.
     pub cold: Cold,
     /// Untimed rounds at the start of each layout.
@@ -103,6 +106,7 @@ impl Request {
             unit: self.unroll,
             loop_count: self.loop_count,
             lengthen: if given || self.cold.is_any() { Lengthen::Copies } else { self.lengthen },
+            memory: self.memory.clone(),
             cold: self.cold,
             warm_up: self.warm_up,
             rounds: self.samples.unwrap_or(rounds),

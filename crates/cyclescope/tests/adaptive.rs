@@ -24,6 +24,7 @@ fn plan() -> Plan {
         unit: None,
         loop_count: None,
         lengthen: Default::default(),
+        memory: None,
         cold: Default::default(),
         warm_up: None,
         rounds: 12,

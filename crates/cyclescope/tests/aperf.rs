@@ -60,6 +60,7 @@ fn plan(clock: &str) -> Plan {
         unit: None,
         loop_count: None,
         lengthen: Default::default(),
+        memory: None,
         cold: Default::default(),
         warm_up: None,
         rounds: 12,

@@ -28,6 +28,7 @@ fn plan(budget: Duration) -> Plan {
         unit: None,
         loop_count: None,
         lengthen: Default::default(),
+        memory: None,
         cold: Default::default(),
         warm_up: None,
         rounds: 6,

@@ -5,25 +5,25 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// A C file in a folder of its own.
-struct Source {
+pub struct Source {
     folder: tempfile::TempDir,
     file: PathBuf,
 }
 
 impl Source {
-    fn new(text: &str) -> Source {
+    pub fn new(text: &str) -> Source {
         let folder = folder();
         let file = folder.path().join("code.c");
         std::fs::write(&file, text).expect("a file");
         Source { folder, file }
     }
 
-    fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+    pub fn arguments<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let file = self.file.to_str().expect("text");
         [&["run", "--quick", "--c", file], more].concat()
     }
 
-    fn run(&self, more: &[&str], codes: &[i32]) -> Value {
+    pub fn run(&self, more: &[&str], codes: &[i32]) -> Value {
         json(&self.arguments(more), codes)
     }
 }

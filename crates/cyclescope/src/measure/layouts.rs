@@ -8,7 +8,6 @@ use crate::error::RunError;
 use crate::executor::Call;
 use crate::placement;
 use crate::program::Program;
-use crate::program::memory::Memory;
 use std::time::Duration;
 
 /// Time after which the snippet of a batch counts as hung, in addition to the batch's expected duration and the budget.
@@ -78,12 +77,10 @@ impl Session<'_> {
         }
         let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
         let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
-        let element = self.parts[0].outline.world.element;
-        let touches_memory = self.parts.iter().any(|part| part.outline.touches_memory);
         let pace = Pace {
             warm_up,
             rounds,
-            memory: Memory::standard(element, touches_memory),
+            memory: self.memory.clone(),
             deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
             ..Pace::default()
         };
@@ -163,7 +160,7 @@ impl Session<'_> {
         let room = Room { from: end, arena: arena_len, alignment };
         code.extend(schedule::random(programs, first..programs.len(), room, &mut self.random)?);
         let order = self.order();
-        let data = placement::data(&mut self.random);
+        let data = placement::data_in(&self.memory, &mut self.random);
         Ok(Stage { code, calls, order, data, seed: self.random.bits() })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::program::Cold;
+use crate::program::memory::Memory;
 use crate::statistics::Interval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -70,6 +71,9 @@ pub struct Plan {
     /// What the three bodies differ in.
     #[serde(default)]
     pub lengthen: Lengthen,
+    /// The memory of the programs; `None` is [`Memory::standard`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
     /// What is cold when a body begins. If anything is, bodies with one copy and with none are compared.
     pub cold: Cold,
     /// Untimed rounds at the start of each layout; `None` where the measurement chooses their number.

@@ -24,6 +24,7 @@ impl Plan {
             ("imul_latency", self.imul_latency.is_none_or(positive)),
             ("step", positive(self.step)),
             ("adders", self.adders.is_none_or(|adders| (1..=64).contains(&adders))),
+            ("memory", self.memory.as_ref().is_none_or(|memory| memory.check().is_ok())),
             ("rounds", (1..=ROUNDS_MOST).contains(&self.rounds)),
             ("warm_up", self.warm_up.is_none_or(|rounds| rounds <= ROUNDS_MOST)),
             ("rounds_least", (1..=ROUNDS_MOST).contains(&self.rounds_least)),

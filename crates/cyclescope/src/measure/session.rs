@@ -5,6 +5,7 @@ use super::plan::{Lengthen, Plan};
 use super::question::Question;
 use super::standing::Standing;
 use crate::executor::Executor;
+use crate::program::memory::Memory;
 use crate::program::{Frame, Program, Recipe};
 use crate::random::Random;
 use crate::ruler::Ruler;
@@ -27,6 +28,8 @@ pub(super) struct Session<'a> {
     pub(super) question: &'a Question,
     pub(super) parts: Vec<Part<'a>>,
     pub(super) plan: &'a Plan,
+    /// The memory of all programs.
+    pub(super) memory: Memory,
     pub(super) ruler: [Program; call::RULERS],
     pub(super) imul_latency: f64,
     pub(super) random: Random,
@@ -46,10 +49,15 @@ impl<'a> Session<'a> {
         watch: &'a mut dyn FnMut(Standing),
     ) -> Session<'a> {
         let started = executor.now();
+        let parts: Vec<Part> =
+            (0..question.snippets().len()).map(|part| Part::new(question, part, plan)).collect();
+        let touched = parts.iter().any(|part| part.outline.touches_memory);
+        let standard = || Memory::standard(parts[0].outline.world.element, touched);
         Session {
             executor,
             question,
-            parts: (0..question.snippets().len()).map(|part| Part::new(question, part, plan)).collect(),
+            memory: plan.memory.clone().unwrap_or_else(standard),
+            parts,
             plan,
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),

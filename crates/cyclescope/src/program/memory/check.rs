@@ -1,6 +1,6 @@
 //! Validation of a memory before an executor uses it.
 
-use super::{Address, Area, At, Fill, Frames, MOST_AREAS, MOST_BYTES, Memory};
+use super::{Address, Area, At, Fill, Frames, MOST_AREAS, MOST_BYTES, Memory, TOP_MOST};
 use crate::error::BadBatch;
 
 /// The lowest address that user space cannot have with four levels of page tables (Intel SDM vol. 3A, 4.5).
@@ -60,6 +60,12 @@ impl Memory {
                 "another register for each area",
             );
         }
+        if pointer.at == At::Top && (area.bytes < TOP_MOST || matches!(area.fill, Fill::Ring(_))) {
+            return wrong(
+                format!("a register points to the top of its {} bytes", area.bytes),
+                format!("{TOP_MOST} bytes at least, and no ring"),
+            );
+        }
         let least = if matches!(area.fill, Fill::Ring(_)) { 8 } else { 1 };
         if pointer.at == At::Middle && self.pointer_offset(number).is_none_or(|at| at + least > area.bytes) {
             return wrong(
@@ -116,7 +122,7 @@ impl Area {
     fn check_fill(&self) -> Result<(), Wrong> {
         let room = self.bytes.min(self.frame_bytes());
         match &self.fill {
-            Fill::Pattern(_) => Ok(()),
+            Fill::Pattern(_) | Fill::Random(_) => Ok(()),
             Fill::Bytes(bytes) if bytes.is_empty() => {
                 wrong("it is filled with no bytes", "at least one byte")
             }

@@ -21,6 +21,12 @@ impl Area {
                 inside[..bytes.len()].copy_from_slice(bytes);
                 inside[bytes.len()..].fill(0);
             }
+            Fill::Random(seed) => {
+                let mut random = Random::new(*seed);
+                inside
+                    .chunks_mut(8)
+                    .for_each(|word| word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]));
+            }
             Fill::Ring(ring) => {
                 inside.fill(0);
                 ring.write(self, address, into);

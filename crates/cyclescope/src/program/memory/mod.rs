@@ -32,6 +32,13 @@ const STAGGER: u64 = 320;
 const MARGIN: u64 = 60 << 10;
 /// The same as a share of the area.
 const MARGIN_SHARE: u64 = 16;
+/// Distance in bytes of a pointer to the top from the end of its area, without its stagger: a layout moves it by
+/// 64 KiB at most, and the margin stays.
+const TOP: u64 = 128 << 10;
+/// Bytes at the end of an area that may be above its pointer to the top, when a layout has moved it.
+pub const TOP_MOST: u64 = 256 << 10;
+/// Bytes that a worker copies in a fraction of a millisecond to some milliseconds.
+const QUICKLY_COPIED: u64 = 64 << 20;
 
 /// Memory areas and initial vector registers of programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +82,8 @@ pub enum Fill {
     Ring(Ring),
     /// These bytes once, then zeros.
     Image(Vec<u8>),
+    /// Random bytes of this seed.
+    Random(u64),
 }
 
 /// A ring of pointers: each element holds the address of the next in its first eight bytes, little-endian; the other
@@ -181,6 +190,8 @@ pub enum At {
     /// The middle and an odd multiple of 320 bytes, another for each area, so that no two areas' pointers are congruent
     /// modulo 4096; in a ring the last element up to there.
     Middle,
+    /// So far before the end that a layout may move it, staggered as in the middle: for a stack, which grows down.
+    Top,
 }
 
 impl Default for Memory {
@@ -202,12 +213,25 @@ impl Memory {
         Memory { vectors: element, areas: AREA_REGISTERS.map(area).into() }
     }
 
+    /// What a called function gets: R14 points to the start of a buffer, and RSP to the top of a stack of zeros, this
+    /// number of bytes at least. Each worker has physical memory of its own behind a buffer that is quickly copied.
+    pub fn of_call(buffer: u64, contents: Fill, stack: u64) -> Memory {
+        let pointer = |register, at| Some(Pointer { register, at });
+        let present = if buffer <= QUICKLY_COPIED { Present::Everywhere } else { Present::AtPointer };
+        let buffer = Area { present, pointer: pointer(14, At::Start), ..Area::new(buffer, contents) };
+        let zeros = Area::new(stack.next_multiple_of(PAGE) + TOP_MOST, Fill::Image(Vec::new()));
+        let stack = Area { pointer: pointer(4, At::Top), ..zeros };
+        Memory { vectors: Element::default(), areas: vec![buffer, stack] }
+    }
+
     /// Offset in the area to which its register points before a layout moves it, in bytes; `None` without a register.
     pub fn pointer_offset(&self, area: usize) -> Option<u64> {
         let described = &self.areas[area];
-        let middle = described.bytes / 2 + STAGGER * (2 * area as u64 + 1);
+        let stagger = STAGGER * (2 * area as u64 + 1);
+        let middle = described.bytes / 2 + stagger;
         match (described.pointer?.at, &described.fill) {
             (At::Start, _) => Some(0),
+            (At::Top, _) => Some(described.bytes.saturating_sub(TOP + stagger)),
             (At::Middle, Fill::Ring(ring)) => Some(middle - middle % u64::from(ring.stride)),
             (At::Middle, _) => Some(middle),
         }

@@ -124,6 +124,28 @@ fn standard_areas_are_the_five_that_programs_have_always_had() {
     assert!(untouched.areas.iter().all(|area| area.lifetime == Lifetime::Unused));
 }
 
+#[test]
+fn a_call_gets_the_whole_buffer_and_the_stack_below_its_pointer() {
+    for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_BYTES, 4096)] {
+        let memory = Memory::of_call(bytes, Fill::Random(3), stack);
+        assert_eq!(memory.check(), Ok(()));
+        assert_eq!((memory.pointer_offset(0), memory.areas[0].bytes), (Some(0), bytes));
+        let pointer = memory.pointer_offset(1).unwrap() as i64;
+        let mut random = crate::random::Random::new(1);
+        for _ in 0..1000 {
+            let shifts = crate::placement::data_in(&memory, &mut random);
+            let below = pointer + i64::from(shifts[1]);
+            assert!(shifts[0] == 0 && below >= stack as i64 && below < memory.areas[1].bytes as i64);
+            assert_eq!(below % 16, 0, "calls need an aligned stack");
+        }
+    }
+    assert!(Memory::of_call(MOST_BYTES + 1, Fill::Random(3), 1).check().is_err());
+    let [one, same, other] = [1, 1, 2].map(|seed| contents(&Area::new(4097, Fill::Random(seed)), 0));
+    assert!(
+        one == same && one != other && one[4096..4097] != [0] && one[4097..].iter().all(|byte| *byte == 0)
+    );
+}
+
 /// What is said of a memory whose second area was changed so.
 fn refused(change: impl Fn(&mut Area)) -> BadBatch {
     let mut memory = Memory::default();
@@ -135,7 +157,7 @@ fn refused(change: impl Fn(&mut Area)) -> BadBatch {
 fn what_is_wrong_is_named_with_its_area() {
     let pointer = |register, at| Some(Pointer { register, at });
     type Change = Box<dyn Fn(&mut Area)>;
-    let cases: [(Change, &str); 16] = [
+    let cases: [(Change, &str); 17] = [
         (Box::new(|area| area.bytes = 0), "0 bytes"),
         (Box::new(|area| area.bytes = MOST_BYTES + 1), "bytes"),
         (Box::new(|area| area.fill = Fill::Bytes(Vec::new())), "no bytes"),
@@ -154,6 +176,13 @@ fn what_is_wrong_is_named_with_its_area() {
         (Box::new(move |area| area.pointer = pointer(15, At::Start)), "register 15"),
         (Box::new(move |area| area.pointer = pointer(14, At::Start)), "another area already"),
         (Box::new(|area| area.bytes = 1000), "staggered middle"),
+        (
+            Box::new(move |area| {
+                area.bytes = TOP_MOST - 1;
+                area.pointer = pointer(3, At::Top);
+            }),
+            "the top of its",
+        ),
         (Box::new(|area| area.address = Address::Fixed(0)), "not the start of a page"),
         (Box::new(|area| area.address = Address::Fixed(0x1001)), "not the start of a page"),
         (Box::new(|area| area.address = Address::Fixed((1 << 47) - 4096)), "beyond the addresses"),

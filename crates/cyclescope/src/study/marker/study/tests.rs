@@ -29,6 +29,7 @@ fn plan() -> MarkerPlan {
         unit: None,
         loop_count: None,
         lengthen: Default::default(),
+        memory: None,
         cold: Default::default(),
         warm_up: None,
         rounds: 6,

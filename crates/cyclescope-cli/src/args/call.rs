@@ -1,0 +1,150 @@
+//! Options on what a function is called with.
+
+use clap::Args;
+use std::fmt;
+use std::path::PathBuf;
+
+const WHAT: &str = "What a function gets";
+
+/// Options on what the function of --c or --lib gets.
+#[derive(Debug, Clone, Args)]
+pub struct CallArgs {
+    /// A further argument, after the pointer to the buffer: an integer, `buffer`, or `size` (the bytes of the file of
+    /// --contents, else of the buffer); repeat it for up to five
+    #[arg(help_heading = WHAT, long = "arg", value_name = "N", value_parser = value, allow_hyphen_values = true,
+        conflicts_with_all = ["snippet", "file", "hex"])]
+    pub values: Vec<Value>,
+    /// Bytes of the buffer that the first argument points to, such as 4096, 64K or 8M [default: 1M, or a larger file of --contents]
+    #[arg(help_heading = WHAT, long, value_name = "BYTES", value_parser = bytes,
+        conflicts_with_all = ["snippet", "file", "hex"])]
+    pub buffer: Option<u64>,
+    /// What the buffer holds at first: `pattern` (floating point numbers a little above 1), `zero`, `random`, or a file's
+    /// bytes and then zeros [default: pattern]
+    #[arg(help_heading = WHAT, long, value_name = "WHAT", conflicts_with_all = ["snippet", "file", "hex"])]
+    pub contents: Option<Contents>,
+    /// Bytes of stack at least [default: 8M]
+    #[arg(help_heading = WHAT, long, value_name = "BYTES", value_parser = bytes,
+        conflicts_with_all = ["snippet", "file", "hex"])]
+    pub stack: Option<u64>,
+}
+
+impl CallArgs {
+    /// Whether anything was given.
+    pub fn is_given(&self) -> bool {
+        !self.values.is_empty() || self.buffer.is_some() || self.contents.is_some() || self.stack.is_some()
+    }
+}
+
+/// The value of an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// A number.
+    Number(i128),
+    /// Bytes of the file that the buffer holds, else of the buffer.
+    Size,
+    /// The address of the buffer.
+    Buffer,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Size => "size".fmt(f),
+            Value::Buffer => "buffer".fmt(f),
+        }
+    }
+}
+
+/// What a buffer holds at first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contents {
+    /// Floating point numbers.
+    Pattern,
+    /// Zeros.
+    Zero,
+    /// Random bytes of the run's seed.
+    Random,
+    /// What a file holds, and then zeros.
+    File(PathBuf),
+}
+
+impl From<&str> for Contents {
+    fn from(text: &str) -> Contents {
+        match text {
+            "pattern" => Contents::Pattern,
+            "zero" => Contents::Zero,
+            "random" => Contents::Random,
+            path => Contents::File(path.into()),
+        }
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Contents::Pattern => "pattern".fmt(f),
+            Contents::Zero => "zero".fmt(f),
+            Contents::Random => "random".fmt(f),
+            Contents::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+fn value(text: &str) -> Result<Value, String> {
+    match text {
+        "size" => return Ok(Value::Size),
+        "buffer" => return Ok(Value::Buffer),
+        _ => {}
+    }
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
+    let number = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        Some(digits) => i128::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    let number = number.ok().filter(|number| *number >= 0).map(|number| sign * number);
+    match number {
+        Some(number) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number) => {
+            Ok(Value::Number(number))
+        }
+        _ => Err("expected a number of 64 bits, such as 100, -1 or 0x40, `size` or `buffer`".to_string()),
+    }
+}
+
+/// The largest buffer or stack: an area of memory with the ends of a stack is not larger than 1 GiB.
+const BYTES_MOST: u64 = 1 << 30;
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("K", 10), ("M", 20), ("G", 30), ("", 0)];
+    let (unit, shift) = *units.iter().find(|(unit, _)| text.ends_with(unit)).expect("the last fits all");
+    let number = text.strip_suffix(unit).and_then(|number| number.parse::<u64>().ok());
+    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
+    let expected = "expected 1 byte to 1G, such as 4096, 64K or 8M".to_string();
+    bytes.filter(|bytes| (1..=BYTES_MOST).contains(bytes)).ok_or(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(["1", "64K", "8M", "1G"].map(|text| bytes(text).unwrap()), [1, 65536, 8 << 20, 1 << 30]);
+        for wrong in ["", "0", "K", "1.5M", "-1", "1025M", "1T", "99999999999G"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn values_are_numbers_of_64_bits_or_words() {
+        let most = Value::Number(u64::MAX.into());
+        assert_eq!(
+            ["0x10", "-1", "18446744073709551615"].map(|text| value(text).unwrap()),
+            [Value::Number(16), Value::Number(-1), most]
+        );
+        assert_eq!(["size", "buffer"].map(|text| value(text).unwrap()), [Value::Size, Value::Buffer]);
+        for wrong in ["", "--1", "x", "0x", "18446744073709551616", "-9223372036854775809"] {
+            assert!(value(wrong).is_err(), "{wrong}");
+        }
+    }
+}

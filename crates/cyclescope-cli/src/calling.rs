@@ -1,0 +1,112 @@
+//! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
+
+use crate::args::{CallArgs, Contents, Value};
+use crate::compiler;
+use crate::failure::Failure;
+use cyclescope::context::Element;
+use cyclescope::program::memory::{Fill, Memory, STANDARD_BYTES, TOP_MOST};
+use cyclescope::snippet::Snippet;
+
+/// What a function is called with.
+pub struct Calling {
+    values: Vec<Value>,
+    buffer: u64,
+    /// What `size` stands for.
+    size: u64,
+    contents: Fill,
+    stack: u64,
+}
+
+/// Bytes of stack: the limit that a program usually has.
+const STACK: u64 = 8 << 20;
+/// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of the second to the sixth argument, RSI, RDX, RCX, R8
+/// and R9 (System V ABI for x86-64, 3.2.3).
+const ARGUMENTS: [([u8; 2], [u8; 3]); 5] = [
+    ([0x48, 0xbe], [0x48, 0x89, 0xde]),
+    ([0x48, 0xba], [0x48, 0x89, 0xda]),
+    ([0x48, 0xb9], [0x48, 0x89, 0xd9]),
+    ([0x49, 0xb8], [0x49, 0x89, 0xd8]),
+    ([0x49, 0xb9], [0x49, 0x89, 0xd9]),
+];
+
+impl Calling {
+    /// What the options ask for; `seed` is that of random contents.
+    pub fn new(args: &CallArgs, seed: u64) -> Result<Calling, Failure> {
+        if args.values.len() > ARGUMENTS.len() {
+            let remedy = "registers take six arguments, the pointer among them";
+            return Err(Failure::usage("--arg is given more than five times", Some(remedy)));
+        }
+        let contents = match args.contents.as_ref().unwrap_or(&Contents::Pattern) {
+            Contents::Pattern => Fill::Pattern(Element::default()),
+            Contents::Zero => Fill::Image(Vec::new()),
+            Contents::Random => Fill::Random(seed),
+            Contents::File(path) => {
+                compiler::readable(path)?;
+                let read = std::fs::read(path).map_err(|error| {
+                    Failure::usage(format!("opening {} failed: {error}", path.display()), None)
+                });
+                Fill::Image(read?)
+            }
+        };
+        let file = if let Fill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };
+        let buffer = args.buffer.unwrap_or(file.max(STANDARD_BYTES));
+        if file > buffer {
+            let text = format!("the file of --contents has {file} bytes, more than the buffer");
+            return Err(Failure::usage(text, Some("give a larger --buffer, or leave it out")));
+        }
+        let is_file = matches!(args.contents, Some(Contents::File(_)));
+        let size = if is_file { file } else { buffer };
+        let stack = args.stack.unwrap_or(STACK);
+        let calling = Calling { values: args.values.clone(), buffer, size, contents, stack };
+        match calling.memory().check() {
+            Ok(()) => Ok(calling),
+            Err(bad) => Err(Failure::usage(bad.what, Some(&bad.expected))),
+        }
+    }
+
+    /// The memory of the program that calls it.
+    pub fn memory(&self) -> Memory {
+        Memory::of_call(self.buffer, self.contents.clone(), self.stack)
+    }
+
+    /// Calls the function at this address.
+    ///
+    /// ```text
+    /// mov rbx, r14           ; init: R14 points to the buffer; RBX and R12 outlive a call
+    /// mov r12, address
+    /// mov rdi, rbx           ; each copy
+    /// mov rsi, 100           ; with --arg 100
+    /// call r12
+    /// ```
+    pub fn call(&self, address: u64, text: &str) -> Snippet {
+        let mut init = vec![0x4c, 0x89, 0xf3, 0x49, 0xbc];
+        init.extend(address.to_le_bytes());
+        let mut code = vec![0x48, 0x89, 0xdf];
+        for (value, (immediate, from_rbx)) in self.values.iter().zip(ARGUMENTS) {
+            let number = match value {
+                // The two's complement of a negative number.
+                Value::Number(number) => *number as u64,
+                Value::Size => self.size,
+                Value::Buffer => {
+                    code.extend(from_rbx);
+                    continue;
+                }
+            };
+            code.extend(immediate);
+            code.extend(number.to_le_bytes());
+        }
+        code.extend([0x41, 0xff, 0xd4]);
+        Snippet::new(code, init, text)
+    }
+
+    /// What helps where the function accessed an address without memory.
+    pub fn remedy(memory: &Memory) -> Option<String> {
+        let [buffer, stack] = memory.areas.as_slice() else { return None };
+        Some(format!(
+            "its first argument points to a buffer of {} bytes (--buffer BYTES), and it has {} bytes of stack \
+             (--stack BYTES)",
+            buffer.bytes,
+            stack.bytes - TOP_MOST
+        ))
+    }
+}

@@ -1,0 +1,114 @@
+//! What functions are called with: arguments, a buffer, a stack.
+
+use crate::functions::Source;
+use crate::support::{folder, has, json};
+use serde_json::Value;
+
+/// Reads the first `n` bytes of the buffer, one of each line.
+const SUM: &str = "long f(volatile char *p, long n) { long s = 0; for (long i = 0; i < n; i += 64) s += p[i]; \
+                   s += p[n - 1]; return s; }";
+/// Ends the program where a condition does not hold.
+const CHECK: &str = "#define CHECK(x) do { if (!(x)) __builtin_trap(); } while (0)\n";
+
+/// An error's text and remedy.
+fn told(line: &Value) -> String {
+    assert_eq!(line["kind"], "error", "{line}");
+    format!("{}; {}", line["text"].as_str().expect("text"), line["remedy"].as_str().unwrap_or_default())
+}
+
+#[test]
+fn a_buffer_is_there_from_its_start_to_its_end() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(SUM);
+    source.run(&["--arg", "1048576"], &[0, 5]);
+    let beyond = told(&source.run(&["--arg", "1048577"], &[4]));
+    assert!(beyond.contains("SIGSEGV") && beyond.contains("buffer of 1048576 bytes (--buffer"), "{beyond}");
+    for size in ["64", "3M"] {
+        source.run(&["--arg", "size", "--buffer", size], &[0, 5]);
+    }
+    let beyond = told(&source.run(&["--arg", "200000", "--buffer", "64K"], &[4]));
+    assert!(beyond.contains("buffer of 65536 bytes"), "{beyond}");
+}
+
+#[test]
+fn a_stack_is_as_large_as_asked_for() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(
+        "long f(void *p, long n) { volatile char a[n]; for (long i = 0; i < n; i += 64) a[i] = 1; return a[0]; }",
+    );
+    source.run(&["--arg", "8000000"], &[0, 5]);
+    source.run(&["--arg", "8000000", "--stack", "16M"], &[0, 5]);
+    let beyond = told(&source.run(&["--arg", "8000000", "--stack", "64K"], &[4]));
+    assert!(beyond.contains("65536 bytes of stack (--stack"), "{beyond}");
+}
+
+#[test]
+fn arguments_arrive_in_their_order() {
+    if !has("cc") {
+        return;
+    }
+    let text = format!(
+        "{CHECK}void f(char *p, long a, unsigned long b, char *c, long d, long e) {{\n\
+         CHECK(a == -1); CHECK(b == 0x8123456789abcdef); CHECK(c == p); CHECK(d == 65536); CHECK(e == 7); }}"
+    );
+    let given = ["--arg", "-1", "--arg", "0x8123456789abcdef", "--arg", "buffer", "--arg", "size"];
+    let source = Source::new(&text);
+    source.run(&[&given[..], &["--arg", "7", "--buffer", "64K"]].concat(), &[0, 5]);
+    let wrong = told(&source.run(&[&given[..], &["--arg", "8", "--buffer", "64K"]].concat(), &[4]));
+    assert!(wrong.contains("SIGILL"), "{wrong}");
+    source.run(&["--arg", "1"].repeat(6), &[2]);
+    source.run(&["--arg", "x"], &[2]);
+}
+
+#[test]
+fn a_buffer_holds_what_was_asked_for() {
+    if !has("cc") {
+        return;
+    }
+    let source = |check: &str| Source::new(&format!("{CHECK}void f(unsigned char *p, long n) {{ {check} }}"));
+    let folder = folder();
+    let file = folder.path().join("contents");
+    std::fs::write(&file, "abc").expect("a file");
+    let file = file.to_str().expect("text");
+    let zeros = "for (long i = 0; i < 1 << 20; i++) CHECK(!p[i]);";
+    let random = "long set = 0; for (long i = 0; i < 1 << 20; i++) set += p[i] & 1; CHECK(set > 500000 && set < 550000);";
+    let held = "CHECK(p[0] == 'a' && p[2] == 'c' && !p[3] && !p[(1 << 20) - 1] && n == 3);";
+    let pattern = "CHECK(*(double *)p > 1 && *(double *)p < 1.1);";
+    for (what, check) in [("zero", zeros), ("random", random), (file, held), ("pattern", pattern)] {
+        source(check).run(&["--contents", what, "--arg", "size"], &[0, 5]);
+    }
+    let trap = told(&source(held).run(&["--contents", "zero", "--arg", "size"], &[4]));
+    assert!(trap.contains("SIGILL"), "{trap}");
+    let source = source("");
+    let large = told(&source.run(&["--contents", file, "--buffer", "2"], &[2]));
+    assert!(large.contains("3 bytes") && large.contains("--buffer"), "{large}");
+    source.run(&["--contents", "/nowhere"], &[2]);
+    source.run(&["--buffer", "2G"], &[2]);
+}
+
+#[test]
+fn evidence_of_a_call_with_arguments_is_replayed() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let kept = folder.path().join("kept");
+    let kept = kept.to_str().expect("text");
+    let given = ["--arg", "size", "--buffer", "4K", "--contents", "random", "--evidence", kept];
+    let line = Source::new(SUM).run(&given, &[0, 5]);
+    assert_eq!(json(&["replay", kept], &[0, 5])["cost"], line["cost"]);
+}
+
+#[test]
+fn a_snippet_or_a_region_gets_no_arguments() {
+    if !has("cc") {
+        return;
+    }
+    json(&["run", "nop", "--buffer", "4K"], &[2]);
+    let region = Source::new("void f(int *p) { CYCLESCOPE_BODY(*p = 1;) }");
+    assert!(told(&region.run(&["--stack", "1M"], &[2])).contains("CYCLESCOPE_BODY"));
+}
