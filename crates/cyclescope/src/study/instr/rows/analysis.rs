@@ -1,7 +1,8 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::row::{Row, Status};
+use super::row::{Bound, Row, Status};
 use crate::caveat::{Caveat, Code};
+use crate::record::Quantity;
 use crate::study::instr::experiments::experiment::Meaning;
 use crate::study::instr::experiments::form_plan::FormPlan;
 use crate::study::instr::experiments::gauge::Gauge;
@@ -13,6 +14,8 @@ pub(super) const LEAST: f64 = 0.95;
 /// The passes agree within this many core cycles, or this share of what was timed.
 const PASS_CYCLES: f64 = 0.02;
 pub(super) const PASS_SHARE: f64 = 0.01;
+/// An interval that reaches further to either side than this share of its value is no exact number.
+const WIDE: f64 = 0.1;
 
 /// Passes that say different things.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +50,7 @@ impl Analysis<'_> {
         self.constants(passes, row);
         self.operands(passes, rate, row);
         self.false_dependency(passes, rate, row);
-        self.widely(row);
+        Self::widely(row);
         row.caveats.extend(self.shared(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
             row.status = Status::Failed;
@@ -104,6 +107,25 @@ impl Analysis<'_> {
         let text = format!("{what}: {} core cycles in passes one after another", said.join(", "));
         let caveat = Caveat { code: Code::NotRepeatable, text };
         Some(Disagreement { caveat, range: [least, costs[costs.len() - 1]] })
+    }
+
+    /// Says of latencies that are known too badly for an exact number that they are bounds.
+    fn widely(row: &mut Row) {
+        for latency in row.latency.iter_mut().filter(|latency| latency.bound == Bound::Exact) {
+            let Quantity { value: Some(value), low, high, .. } = latency.cost else { continue };
+            let reach = low.zip(high).map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
+            if reach <= WIDE * value.abs() {
+                continue;
+            }
+            let range = match low.zip(high) {
+                Some((low, high)) => format!("{low:.3} to {high:.3} core cycles"),
+                None => format!("{value:.3} core cycles in a single layout"),
+            };
+            let (from, to) = (&latency.from, &latency.to);
+            let text = format!("{from} to {to}: {range}, which is too wide for a number");
+            row.caveats.push(Caveat { code: Code::IntervalNotReached, text });
+            latency.bounded(high.unwrap_or(value));
+        }
     }
 
     /// What the links of a chain cost together.

@@ -6,19 +6,11 @@ use super::regimes::regimes;
 use super::row::{Bound, Latency, Regimes, Row};
 use super::ways::{Figure, SAME_CYCLES, is_below};
 use crate::asm::Listing;
-use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
-use crate::statistics::Interval;
-use crate::study::instr::bodies::links::{self, Link};
 use crate::study::instr::experiments::experiment::{BOUND_SHARE, Meaning, Way};
-use crate::study::instr::experiments::gauge::Cost;
 use crate::study::instr::experiments::program_reading::ProgramReading;
 use crate::unit::Unit;
 
-/// Core cycles by which an open chain, in which no instance waits, is faster than its links.
-const OPEN: f64 = 0.5;
-/// An interval that reaches further to either side than this share of its value is no exact number.
-const WIDE: f64 = 0.1;
 /// One destination costs this much more than several where there is a false dependency.
 const FALSE_SHARE: f64 = 1.2;
 
@@ -88,7 +80,7 @@ impl Analysis<'_> {
             let links = self.links(meaning);
             if let Some(Disagreement { caveat, range }) = self.disagreement(costs, links, &what) {
                 row.caveats.push(caveat);
-                spread(latency, range);
+                latency.spread(range);
             }
         }
         row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
@@ -136,59 +128,6 @@ impl Analysis<'_> {
         regimes(&readings, less, self.confidence)
     }
 
-    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
-    /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
-    pub(super) fn chained(&self, meaning: &Meaning, raw: Interval, renamed: Option<f64>) -> Option<Figure> {
-        let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
-        let Cost { cycles, certain, .. } = self.gauge.sum(links)?;
-        // What the convention has no say in.
-        let own = |link: &&Link| match renamed {
-            Some(_) => !memory::is_access(link),
-            None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
-        };
-        let apart: Vec<Link> = links.iter().filter(own).copied().collect();
-        let beside = self.gauge.sum(&apart)?;
-        // What is faster than its own links is not closed: a store that a core takes for a move does not wait for its
-        // address. Of links through memory nothing may remain, of others from one class to another a cycle.
-        let least = |link: &Link| match self.gauge.sum(&[*link]) {
-            Some(cost) if cost.certain => cost.cycles,
-            _ => 1.0,
-        };
-        let closed = if renamed.is_some() { apart.iter().map(least).sum::<f64>() } else { cycles };
-        if raw.value < closed - OPEN {
-            return None;
-        }
-        let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
-        // Where the convention gives a link more than there is, only the whole is known.
-        let whole = is_renamed || !certain && raw.high < cycles;
-        let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
-        let margin = self.gauge.sum(&taken)?.margin;
-        let cost = memory::possible(raw.widened(margin), cycles);
-        let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
-        let subtracted = match taken.is_empty() {
-            true => String::new(),
-            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::names(&taken)),
-        };
-        let latency = Latency {
-            from: from.clone(),
-            to: to.clone(),
-            cost: Quantity::new(cost, Unit::CoreCycles),
-            bound: match certain {
-                true => Bound::Exact,
-                false if whole && !is_renamed => Bound::Upper,
-                // The load waits for the same address, which may take longer than the store.
-                false if !meaning.alternates() && memory::is_from_address(meaning) => Bound::Upper,
-                false => Bound::Sum,
-            },
-            variant: if is_renamed { Some(memory::RENAMED.to_string()) } else { variant.clone() },
-            immediate: None,
-            chain: format!("{turn}{subtracted}"),
-            regimes: None,
-        };
-        let instances = if meaning.has_pairs() { 2.0 } else { 1.0 };
-        Some((latency, certain, raw.value / instances))
-    }
-
     /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
     pub(in crate::study::instr) fn judge(
         &self,
@@ -222,25 +161,6 @@ impl Analysis<'_> {
         }
     }
 
-    /// Says of latencies that are known too badly for an exact number that they are bounds.
-    pub(super) fn widely(&self, row: &mut Row) {
-        for latency in row.latency.iter_mut().filter(|latency| latency.bound == Bound::Exact) {
-            let Quantity { value: Some(value), low, high, .. } = latency.cost else { continue };
-            let reach = low.zip(high).map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
-            if reach <= WIDE * value.abs() {
-                continue;
-            }
-            let range = match low.zip(high) {
-                Some((low, high)) => format!("{low:.3} to {high:.3} core cycles"),
-                None => format!("{value:.3} core cycles in a single layout"),
-            };
-            let (from, to) = (&latency.from, &latency.to);
-            let text = format!("{from} to {to}: {range}, which is too wide for a number");
-            row.caveats.push(Caveat { code: Code::IntervalNotReached, text });
-            at_most(latency, high.unwrap_or(value));
-        }
-    }
-
     pub(super) fn false_dependency(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut Row) {
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let Meaning::SameDestination { to } = &experiment.meaning else { continue };
@@ -271,24 +191,6 @@ impl Analysis<'_> {
     }
 }
 
-/// Widens the interval of a latency of which passes say different things; a bound holds whichever is true.
-fn spread(latency: &mut Latency, [least, most]: [f64; 2]) {
-    if latency.bound == Bound::Upper {
-        return at_most(latency, most);
-    }
-    let cost = &mut latency.cost;
-    cost.low = cost.low.map(|low| low.min(least));
-    cost.high = cost.high.map(|high| high.max(most));
-}
-
-/// Makes of a latency a bound that holds whichever of several figures is true.
-fn at_most(latency: &mut Latency, most: f64) {
-    let high = latency.cost.high.map(|high| high.max(most));
-    latency.cost = Quantity { value: latency.cost.value.map(|value| value.max(most)), high, ..latency.cost };
-    latency.bound = Bound::Upper;
-    latency.regimes = None;
-}
-
 /// Orders latencies: each pair's headline first.
 fn headlines(latencies: &mut [Latency]) {
     latencies
@@ -299,6 +201,7 @@ fn headlines(latencies: &mut [Latency]) {
 mod tests {
     use super::super::analysis::tests::plan;
     use super::*;
+    use crate::study::instr::bodies::links;
     use crate::study::instr::experiments::experiment::Experiment;
     use crate::study::instr::experiments::form_plan::FormPlan;
     use crate::study::instr::experiments::gauge::Gauge;

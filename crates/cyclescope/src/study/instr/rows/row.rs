@@ -62,6 +62,24 @@ impl Latency {
     pub(super) fn is_same_pair(&self, other: &Latency) -> bool {
         (&self.from, &self.to, &self.variant) == (&other.from, &other.to, &other.variant)
     }
+
+    /// Widens the interval where passes say different things, from the least to the most; a bound holds whichever is true.
+    pub(super) fn spread(&mut self, [least, most]: [f64; 2]) {
+        if self.bound == Bound::Upper {
+            return self.bounded(most);
+        }
+        let cost = &mut self.cost;
+        cost.low = cost.low.map(|low| low.min(least));
+        cost.high = cost.high.map(|high| high.max(most));
+    }
+
+    /// Makes it a bound that holds whichever figure up to this one is true.
+    pub(super) fn bounded(&mut self, most: f64) {
+        let high = self.cost.high.map(|high| high.max(most));
+        self.cost = Quantity { value: self.cost.value.map(|value| value.max(most)), high, ..self.cost };
+        self.bound = Bound::Upper;
+        self.regimes = None;
+    }
 }
 
 /// The two latencies of a chain.

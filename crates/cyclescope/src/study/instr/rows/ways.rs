@@ -1,14 +1,22 @@
 //! The ways in which one chain was measured, and which of them counts.
 
 use super::analysis::{Analysis, PASS_SHARE};
-use super::memory::cycles;
-use super::row::Latency;
+use super::memory::{self, cycles};
+use super::row::{Bound, Latency};
+use crate::asm::Listing;
+use crate::record::Quantity;
+use crate::statistics::Interval;
+use crate::study::instr::bodies::links::{self, Link};
 use crate::study::instr::experiments::experiment::{Meaning, Way};
+use crate::study::instr::experiments::gauge::Cost;
 use crate::study::instr::experiments::modes::usual;
 use crate::study::instr::experiments::program_reading::ProgramReading;
+use crate::unit::Unit;
 
 /// Core cycles within which two chains have the same cost.
 pub(super) const SAME_CYCLES: f64 = 0.05;
+/// Core cycles by which an open chain, in which no instance waits, is faster than its links.
+const OPEN: f64 = 0.5;
 
 /// A latency, whether its links are certain, and what the whole chain takes for each instance.
 pub(super) type Figure = (Latency, bool, f64);
@@ -73,6 +81,59 @@ impl Analysis<'_> {
             Some((Some(way), (latency, certain, raw)))
         });
         plain.map(|plain| (None, plain)).into_iter().chain(again).collect()
+    }
+
+    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
+    /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
+    fn chained(&self, meaning: &Meaning, raw: Interval, renamed: Option<f64>) -> Option<Figure> {
+        let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
+        let Cost { cycles, certain, .. } = self.gauge.sum(links)?;
+        // What the convention has no say in.
+        let own = |link: &&Link| match renamed {
+            Some(_) => !memory::is_access(link),
+            None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
+        };
+        let apart: Vec<Link> = links.iter().filter(own).copied().collect();
+        let beside = self.gauge.sum(&apart)?;
+        // What is faster than its own links is not closed: a store that a core takes for a move does not wait for its
+        // address. Of links through memory nothing may remain, of others from one class to another a cycle.
+        let least = |link: &Link| match self.gauge.sum(&[*link]) {
+            Some(cost) if cost.certain => cost.cycles,
+            _ => 1.0,
+        };
+        let closed = if renamed.is_some() { apart.iter().map(least).sum::<f64>() } else { cycles };
+        if raw.value < closed - OPEN {
+            return None;
+        }
+        let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
+        // Where the convention gives a link more than there is, only the whole is known.
+        let whole = is_renamed || !certain && raw.high < cycles;
+        let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
+        let margin = self.gauge.sum(&taken)?.margin;
+        let cost = memory::possible(raw.widened(margin), cycles);
+        let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
+        let subtracted = match taken.is_empty() {
+            true => String::new(),
+            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::names(&taken)),
+        };
+        let latency = Latency {
+            from: from.clone(),
+            to: to.clone(),
+            cost: Quantity::new(cost, Unit::CoreCycles),
+            bound: match certain {
+                true => Bound::Exact,
+                false if whole && !is_renamed => Bound::Upper,
+                // The load waits for the same address, which may take longer than the store.
+                false if !meaning.alternates() && memory::is_from_address(meaning) => Bound::Upper,
+                false => Bound::Sum,
+            },
+            variant: if is_renamed { Some(memory::RENAMED.to_string()) } else { variant.clone() },
+            immediate: None,
+            chain: format!("{turn}{subtracted}"),
+            regimes: None,
+        };
+        let instances = if meaning.has_pairs() { 2.0 } else { 1.0 };
+        Some((latency, certain, raw.value / instances))
     }
 }
 
