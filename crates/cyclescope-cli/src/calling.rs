@@ -19,6 +19,10 @@ pub struct Calling {
 
 /// Bytes of stack: the limit that a program usually has.
 const STACK: u64 = 8 << 20;
+/// Bytes that a function may get from the system: as much as a small machine has to spare.
+pub const HEAP: u64 = 512 << 20;
+/// Nothing is below this address (`vm.mmap_min_addr`): who accesses it had a null pointer.
+const NULL_MOST: u64 = 64 << 10;
 /// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of the second to the sixth argument, RSI, RDX, RCX, R8
 /// and R9 (System V ABI for x86-64, 3.2.3).
 const ARGUMENTS: [([u8; 2], [u8; 3]); 5] = [
@@ -100,8 +104,15 @@ impl Calling {
     }
 
     /// What helps where the function accessed an address without memory.
-    pub fn remedy(memory: &Memory) -> Option<String> {
+    pub fn remedy(memory: &Memory, address: u64) -> Option<String> {
         let [buffer, stack] = memory.areas.as_slice() else { return None };
+        if address < NULL_MOST {
+            return Some(format!(
+                "a null pointer: malloc returns one where the function holds {} MiB already, so it has to free what it \
+                 allocates",
+                HEAP >> 20
+            ));
+        }
         Some(format!(
             "its first argument points to a buffer of {} bytes (--buffer BYTES), and it has {} bytes of stack \
              (--stack BYTES)",

@@ -1,6 +1,7 @@
 //! Which executor a command measures with.
 
 use crate::args::Common;
+use crate::calling;
 use crate::failure::{Failure, warn};
 use cyclescope::executor::{Capabilities, LockState, Open, OpenOptions};
 use cyclescope::machine::Machine;
@@ -14,6 +15,13 @@ pub fn capabilities(common: &Common, machine: &Machine) -> Capabilities {
 /// A function that opens the requested executor. `counter`: whether programs read the core-cycles counter.
 pub fn opening(common: &Common, machine: &Machine, counter: bool) -> Open {
     common.offer().opening(machine, OpenOptions { counter, force: common.force, ..OpenOptions::default() })
+}
+
+/// The same for functions, which may get memory from the system.
+pub fn opening_with_heap(common: &Common, machine: &Machine, counter: bool) -> Open {
+    let heap = Some(calling::HEAP);
+    let options = OpenOptions { counter, force: common.force, heap, ..OpenOptions::default() };
+    common.offer().opening(machine, options)
 }
 
 /// Refuses a snippet that the executor accepts on no machine, before the executor itself is checked.

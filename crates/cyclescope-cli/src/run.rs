@@ -114,10 +114,14 @@ impl Front for Run {
                 Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
             }
             Error::Run(error) if study.is_of_function() => {
-                let accessed = matches!(&error, RunError::Fault { cause: Cause::Access, .. });
-                let memory = study.how().memory.as_ref().filter(|_| accessed);
+                let remedy = match (&error, &study.how().memory) {
+                    (RunError::Fault { address, cause: Cause::Access, .. }, Some(memory)) => {
+                        Calling::remedy(memory, *address)
+                    }
+                    _ => None,
+                };
                 let failure = Failure::from(function::located(error, study.fault.as_ref()));
-                match memory.and_then(Calling::remedy) {
+                match remedy {
                     Some(remedy) => failure.with_remedy(&remedy),
                     None => failure,
                 }
@@ -195,7 +199,8 @@ fn study(
     repro: &str,
 ) -> Result<RunStudy, Failure> {
     let plan = request.plan(&executor::capabilities(common, machine), machine)?;
-    let open = executor::opening(common, machine, plan.clock.reads_counter());
+    let opening = if plan.memory.is_some() { executor::opening_with_heap } else { executor::opening };
+    let open = opening(common, machine, plan.clock.reads_counter());
     Ok(RunStudy::new(snippet, plan, request.asked(), machine, repro.to_string(), open))
 }
 

@@ -112,3 +112,59 @@ fn a_snippet_or_a_region_gets_no_arguments() {
     let region = Source::new("void f(int *p) { CYCLESCOPE_BODY(*p = 1;) }");
     assert!(told(&region.run(&["--stack", "1M"], &[2])).contains("CYCLESCOPE_BODY"));
 }
+
+#[test]
+fn a_function_may_allocate_and_has_to_free() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new(
+        "#include <stdlib.h>\nvoid f(void **p, long bytes) { volatile char *x = malloc(bytes); x[bytes - 1] = 1; \
+         *p = (void *)x; free((void *)x); }\n\
+         void leak(void **p) { volatile char *x = malloc(1 << 20); x[5] = 1; *p = (void *)x; }\n\
+         void grow(void **p) { char *x = malloc(1 << 20); x = realloc(x, 4 << 20); x[4194303] = 1; *p = x; free(x); }",
+    );
+    for bytes in ["100", "200000", "1000000", "100000000"] {
+        source.run(&["--arg", bytes], &[0, 5]);
+    }
+    source.run(&["--call", "grow"], &[0, 5]);
+    let leaks = told(&source.run(&["--call", "leak", "--samples", "2000"], &[4]));
+    assert!(
+        leaks.contains("SIGSEGV") && leaks.contains("malloc returns one") && leaks.contains("MiB"),
+        "{leaks}"
+    );
+    let large = told(&source.run(&["--arg", "2000000000"], &[4]));
+    assert!(large.contains("malloc returns one") || large.contains("SIGSEGV"), "{large}");
+}
+
+/// What would make code, or replace memory of the harness, is refused as all other system calls are.
+#[test]
+fn only_plain_memory_is_mapped() {
+    if !has("cc") {
+        return;
+    }
+    let map = |address: &str, protection: &str, flags: &str| {
+        let text = format!(
+            "#define _GNU_SOURCE\n#include <sys/mman.h>\nvoid f(char *p) {{ void *x = mmap({address}, 4096, \
+             {protection}, {flags}, -1, 0); *(void **)p = x; munmap(x, 4096); }}"
+        );
+        Source::new(&text)
+    };
+    let (plain, write) = ("MAP_PRIVATE | MAP_ANONYMOUS", "PROT_READ | PROT_WRITE");
+    map("0", write, plain).run(&[], &[0, 5]);
+    for (address, protection, flags) in [
+        ("0", "PROT_READ | PROT_EXEC", plain),
+        ("0", write, "MAP_SHARED | MAP_ANONYMOUS"),
+        ("0", write, "MAP_PRIVATE"),
+        ("p", write, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED"),
+        ("p", write, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE"),
+    ] {
+        let refused = told(&map(address, protection, flags).run(&[], &[4]));
+        assert!(refused.contains("SIGSYS") && refused.contains("mmap"), "{protection} {flags}: {refused}");
+    }
+    let moved = Source::new(
+        "#define _GNU_SOURCE\n#include <sys/mman.h>\nvoid f(char *p) { mremap(p, 4096, 4096, MREMAP_FIXED | \
+         MREMAP_MAYMOVE, p); }",
+    );
+    assert!(told(&moved.run(&[], &[4])).contains("SIGSYS"));
+}

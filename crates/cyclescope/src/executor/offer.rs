@@ -38,11 +38,13 @@ pub struct OpenOptions {
     pub patience: Duration,
     /// Whether code that may not end runs although there is no second CPU to end it.
     pub force: bool,
+    /// Bytes of memory that called functions may get from the system, where there is one; `None` refuses them any.
+    pub heap: Option<u64>,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { counter: false, patience: Duration::from_secs(30), force: false }
+        OpenOptions { counter: false, patience: Duration::from_secs(30), force: false, heap: None }
     }
 }
 

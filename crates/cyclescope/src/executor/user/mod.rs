@@ -5,7 +5,7 @@
 //! round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
 //!
 //! Libraries that are loaded when a worker is made are in the worker too, at the same addresses, and their
-//! functions can be called, as long as they make no system calls. Make the executor early: forking a program
+//! functions can be called, as long as they make no system calls but, where that is allowed, those that get memory. Make the executor early: forking a program
 //! that uses much memory takes long (about 10 ms per GiB in small pages).
 //!
 //! A fault, a hang or a damaged fence ends the worker and is reported as a typed error; the next batch gets a
@@ -19,6 +19,7 @@ mod command;
 mod counter;
 mod ending;
 mod faults;
+mod filter;
 mod options;
 mod orders;
 mod patience;
@@ -71,8 +72,8 @@ pub(crate) const OFFER: Offer = Offer {
     // The sandbox survives any code.
     judge: |_, _| Ok(()),
     open: |machine, options| {
-        let OpenOptions { counter, patience, .. } = *options;
-        let options = UserOptions { cpu: machine.target_cpu() as usize, counter, patience };
+        let OpenOptions { counter, patience, heap, .. } = *options;
+        let options = UserOptions { cpu: machine.target_cpu() as usize, counter, patience, heap };
         Ok(Box::new(User::spawn_on(machine.clone(), &options)?))
     },
 };

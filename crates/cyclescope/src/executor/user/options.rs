@@ -14,10 +14,12 @@ pub struct UserOptions {
     pub counter: bool,
     /// Time that batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
+    /// Bytes of memory that functions may get from the system; `None` refuses them any.
+    pub heap: Option<u64>,
 }
 
 impl Default for UserOptions {
     fn default() -> UserOptions {
-        UserOptions { cpu: 0, counter: false, patience: Duration::from_secs(30) }
+        UserOptions { cpu: 0, counter: false, patience: Duration::from_secs(30), heap: None }
     }
 }

@@ -3,10 +3,10 @@
 use super::areas::Areas;
 use super::command::Status;
 use super::options::UserOptions;
-use super::regions::Regions;
+use super::regions::{Regions, view};
 use super::setup::Setup;
 use super::worker;
-use super::{counter, faults, sandbox};
+use super::{counter, faults, filter};
 use crate::error::{RunError, Unavailable};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -52,7 +52,8 @@ impl Worker {
             cpu: options.cpu,
             counter: options.counter.then(counter::attributes),
             caller,
-            filter: sandbox::filter(),
+            filter: filter::filter(options.heap.is_some()),
+            data_limit: options.heap.map(|heap| data_limit(areas, heap)),
             files: files_limit(),
             foreign: foreign_mappings()?,
             avx: std::is_x86_feature_detected!("avx"),
@@ -261,6 +262,17 @@ impl Drop for BlockedSignals {
         // SAFETY: restores the mask that was saved.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
+}
+
+/// Bytes of memory of its own (`RLIMIT_DATA`) that a worker may have, with a heap of this size: a copy of what this process
+/// has, and the areas.
+fn data_limit(areas: &Areas, heap: u64) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let here = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let areas: u64 = areas.setups().iter().map(|area| (area.bytes + area.source_bytes) as u64).sum();
+    1024 * here.unwrap_or(0u64) + areas + view::LEN as u64 + heap
 }
 
 /// A number above those of all open files.

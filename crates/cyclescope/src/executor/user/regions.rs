@@ -40,7 +40,7 @@ pub(super) mod view {
     pub(in super::super) const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK + GUARD;
     /// The page in which the kernel reports the number of the core-cycles counter.
     pub(in super::super) const COUNTER_AT: usize = EVICTION_AT + EVICTION + GUARD;
-    pub(super) const LEN: usize = COUNTER_AT + GUARD;
+    pub(in super::super) const LEN: usize = COUNTER_AT + GUARD;
 }
 
 /// Offsets in the shared file.

@@ -1,11 +1,9 @@
 //! The rights and resources that the worker gives up before it runs foreign code.
 //!
-//! The filter allows four system calls, and those only from one instruction of the harness;
-//! `clock_gettime` alone may come from anywhere, for the vDSO falls back to it. Everything else raises
-//! SIGSYS, 32-bit and x32 calls too, and is reported like any other fault.
+//! System calls that the filter refuses raise SIGSYS, and are reported like any other fault.
 
 use super::regions::{SIGNAL_STACK, view};
-use super::setup::{FILTER_LEN, Setup};
+use super::setup::Setup;
 use super::stub;
 use super::{ending, faults};
 use std::ptr;
@@ -34,50 +32,6 @@ pub(super) const STEPS: [&str; 12] = [
 pub(super) const STEP_COUNTER: u32 = 10;
 /// The last step, see [`STEP_COUNTER`].
 pub(super) const STEP_AREAS: u32 = 11;
-
-const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
-/// Offsets in `struct seccomp_data`.
-const DATA_NUMBER: u32 = 0;
-const DATA_ARCH: u32 = 4;
-const DATA_ADDRESS: u32 = 8;
-
-/// The filter. `allowed` is the address behind the one system call instruction of the harness.
-pub(super) fn filter() -> [libc::sock_filter; FILTER_LEN] {
-    const ALLOW_AT: u8 = 13;
-    const TRAP_AT: u8 = 12;
-    let load = |offset| libc::sock_filter {
-        code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
-        jt: 0,
-        jf: 0,
-        k: offset,
-    };
-    let equal = |k, jt, jf| libc::sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jt,
-        jf,
-        k,
-    };
-    let answer = |k| libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k };
-    // A SYSCALL instruction has two bytes.
-    let allowed = stub::syscall_instruction as *const () as u64 + 2;
-    // Jumps count from the instruction after them.
-    [
-        load(DATA_ARCH),
-        equal(AUDIT_ARCH_X86_64, 0, TRAP_AT - 2),
-        load(DATA_NUMBER),
-        equal(libc::SYS_clock_gettime as u32, ALLOW_AT - 4, 0),
-        load(DATA_ADDRESS),
-        equal(allowed as u32, 0, TRAP_AT - 6),
-        load(DATA_ADDRESS + 4),
-        equal((allowed >> 32) as u32, 0, TRAP_AT - 8),
-        load(DATA_NUMBER),
-        equal(libc::SYS_futex as u32, ALLOW_AT - 10, 0),
-        equal(libc::SYS_exit_group as u32, ALLOW_AT - 11, 0),
-        equal(libc::SYS_madvise as u32, ALLOW_AT - 12, 0),
-        answer(libc::SECCOMP_RET_TRAP),
-        answer(libc::SECCOMP_RET_ALLOW),
-    ]
-}
 
 /// A set-up that failed.
 pub(super) struct Failed {
@@ -128,7 +82,7 @@ pub(super) unsafe fn close(setup: &Setup) -> Result<(), Failed> {
     unsafe {
         tie_to_caller(setup)?;
         pin(setup)?;
-        limit_resources()?;
+        limit_resources(setup)?;
         close_files(setup)?;
         for (start, bytes) in &setup.foreign {
             call(4, libc::SYS_munmap, [*start, *bytes, 0, 0, 0])?;
@@ -185,17 +139,18 @@ unsafe fn close_files(setup: &Setup) -> Result<(), Failed> {
     Ok(())
 }
 
-unsafe fn limit_resources() -> Result<(), Failed> {
-    let none = [0u64; 2];
-    let limits = [
+unsafe fn limit_resources(setup: &Setup) -> Result<(), Failed> {
+    let none = [
         libc::RLIMIT_CORE,
         libc::RLIMIT_FSIZE,
         libc::RLIMIT_NOFILE,
         libc::RLIMIT_NPROC,
         libc::RLIMIT_MEMLOCK,
     ];
-    for limit in limits {
-        let new = ptr::from_ref(&none) as usize;
+    let heap = setup.data_limit.map(|bytes| (libc::RLIMIT_DATA, bytes));
+    for (limit, most) in none.map(|limit| (limit, 0)).into_iter().chain(heap) {
+        let most = [most; 2];
+        let new = ptr::from_ref(&most) as usize;
         // SAFETY: the limits live through the call.
         unsafe { call(2, libc::SYS_prlimit64, [0, limit as usize, new, 0, 0])? };
     }
@@ -242,7 +197,8 @@ unsafe fn take_signals(setup: &Setup) -> Result<(), Failed> {
 }
 
 unsafe fn close_filter(setup: &Setup) -> Result<(), Failed> {
-    let program = libc::sock_fprog { len: FILTER_LEN as u16, filter: setup.filter.as_ptr().cast_mut() };
+    let program =
+        libc::sock_fprog { len: setup.filter.len() as u16, filter: setup.filter.as_ptr().cast_mut() };
     let program = ptr::from_ref(&program) as usize;
     let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
     // Without this flag kernels before 5.16 switch speculative store bypass off for the worker, which

@@ -4,9 +4,6 @@ use super::command::Shared;
 use super::orders::AreaSetup;
 use super::regions::{PIECES, Piece, view};
 
-/// Instructions of the filter.
-pub(super) const FILTER_LEN: usize = 14;
-
 /// All that a worker needs to know, prepared before it exists.
 pub(super) struct Setup {
     pub(super) view: u64,
@@ -17,7 +14,9 @@ pub(super) struct Setup {
     /// The event that programs read with RDPMC, if they do.
     pub(super) counter: Option<perf_event_open_sys::bindings::perf_event_attr>,
     pub(super) caller: i32,
-    pub(super) filter: [libc::sock_filter; FILTER_LEN],
+    pub(super) filter: Vec<libc::sock_filter>,
+    /// The most memory of its own that it may have, in bytes, where it may get more.
+    pub(super) data_limit: Option<u64>,
     /// No open file has this number or a higher one.
     pub(super) files: usize,
     /// Mappings that the host program shares with others: start, bytes.
