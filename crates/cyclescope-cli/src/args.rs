@@ -176,7 +176,7 @@ pub struct RunArgs {
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1024))]
     pub layouts: Option<u32>,
     /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%); exit code 5 where it was not
-    /// reached [default: 0.01 core cycles or 2%, whichever is wider]
+    /// reached [default: 0.01 core cycles or 2%, whichever is wider; of a function 1 core cycle or 2%]
     #[arg(help_heading = HOW, long, value_name = "WIDTH", value_parser = precision)]
     pub interval: Option<Precision>,
     /// Confidence level of the intervals [default: 0.95]

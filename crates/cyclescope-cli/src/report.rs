@@ -101,7 +101,8 @@ fn plus_minus(quantity: &Quantity, unit: &str) -> String {
     let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
         return "no interval".to_string();
     };
-    let half = (high - low) / 2.0;
+    // What cannot be negative begins at zero, whatever its error.
+    let half = if low == 0.0 { high - value } else { (high - low) / 2.0 };
     // One digit beyond the interval's first, but never fewer than two.
     let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(2.0, 6.0) as usize } else { 4 };
     format!("{value:.digits$} ± {half:.digits$} {unit}")
@@ -111,7 +112,9 @@ fn details(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(call) = &record.empty_call {
         let call = plus_minus(call, "core cycles");
-        lines.push(format!("the cost of calling an empty function, {call}, is excluded"));
+        let same =
+            if record.cost.low == Some(0.0) { ": the function may take no more than that" } else { "" };
+        lines.push(format!("the cost of calling an empty function, {call}, is excluded{same}"));
     }
     // 100 × 0.57 is 56.99999999999999.
     let percent = (1e6 * record.confidence).round() / 1e4;

@@ -62,6 +62,8 @@ const AIM_CALL: Precision = Precision { cycles: 0.02, share: 0.0025, cap: None }
 const BUDGETS_CALL: u32 = 4;
 /// The precision without which a result counts as too noisy, unless the user asks for another.
 const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
+/// The same for a call of a function less one of an empty function, which differ by a cycle for their addresses alone.
+const ASKED_CALL: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
 /// Precision of a cold run: the state of caches and predictors differs from run to run.
 const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
@@ -81,7 +83,11 @@ const BUDGET_QUICK: Duration = Duration::from_millis(20);
 impl Request {
     /// The precision that a result has to reach, or it counts as too noisy.
     pub fn asked(&self) -> Precision {
-        self.precision.unwrap_or(if self.cold.is_any() { ASKED_COLD } else { ASKED })
+        self.precision.unwrap_or(match (self.cold.is_any(), self.lengthen) {
+            (true, _) => ASKED_COLD,
+            (false, Lengthen::Copies) => ASKED,
+            (false, Lengthen::Iterations) => ASKED_CALL,
+        })
     }
 
     /// Turns the request into a plan for an executor that can do this and its machine. Takes about a millisecond where

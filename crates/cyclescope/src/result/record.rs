@@ -53,6 +53,17 @@ impl Quantity {
         }
     }
 
+    /// A quantity of which it is known that it is not negative: an interval that reaches below zero begins there, and is as
+    /// wide above as it was below.
+    pub fn at_least_zero(self) -> Quantity {
+        let (Some(value), Some(low), Some(high)) = (self.value, self.low, self.high) else { return self };
+        if low >= 0.0 {
+            return self;
+        }
+        let high = if value < 0.0 { high.max(-low) } else { high };
+        Quantity { value: Some(value.max(0.0)), low: Some(0.0), high: Some(high), ..self }
+    }
+
     /// A quantity that was refused or does not apply.
     pub fn refused(unit: Unit) -> Quantity {
         Quantity { value: None, low: None, high: None, unit }

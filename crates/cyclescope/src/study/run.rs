@@ -191,6 +191,10 @@ impl RunStudy {
         if self.is_of_function() {
             let empty = run.measurement.estimate_of(&empty_call(), plan.confidence);
             record.empty_call = empty.map(|empty| Quantity::new(empty.cost, Unit::CoreCycles));
+            // No function takes less than an empty one.
+            for quantity in [&mut record.cost, &mut record.ticks, &mut record.time] {
+                *quantity = quantity.clone().at_least_zero();
+            }
         }
         if self.plan.counts {
             record.counts = Some(counts(executor, &question, plan, &run.measurement.acquisition)?);
