@@ -192,8 +192,9 @@ impl RunStudy {
             let empty = run.measurement.estimate_of(&empty_call(), plan.confidence);
             record.empty_call = empty.map(|empty| Quantity::new(empty.cost, Unit::CoreCycles));
             // No function takes less than an empty one.
-            for quantity in [&mut record.cost, &mut record.ticks, &mut record.time] {
-                *quantity = quantity.clone().at_least_zero();
+            let modes = record.modes.iter_mut().map(|mode| &mut mode.cost);
+            for quantity in [&mut record.cost, &mut record.ticks, &mut record.time].into_iter().chain(modes) {
+                *quantity = quantity.at_least_zero();
             }
         }
         if self.plan.counts {
