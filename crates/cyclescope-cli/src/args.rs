@@ -154,6 +154,13 @@ pub struct RunArgs {
     /// The function to call in the file of --c or --lib [default with --c: f]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<String>,
+    /// Measure another variant in the same rounds, and compare: a snippet, or where --file, --hex, --c or --lib names the
+    /// first, a value of that option
+    #[arg(long, value_name = "OTHER", allow_hyphen_values = true, conflicts_with = "cold")]
+    pub versus: Option<String>,
+    /// The function to call in the variant of --versus, or in the same file [default: that of --call]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
+    pub versus_call: Option<String>,
     /// Flags for the compiler, after -O2
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,

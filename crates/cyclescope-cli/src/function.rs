@@ -10,6 +10,7 @@ use cyclescope::error::RunError;
 use cyclescope::executor::FaultReport;
 use cyclescope::random::Random;
 use cyclescope::snippet::Snippet;
+use cyclescope::study::run::Subject;
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -21,6 +22,8 @@ pub struct Library {
     path: PathBuf,
     name: String,
     source: PathBuf,
+    /// The name of its compiled file.
+    file: &'static str,
     /// Folder in which the library was compiled.
     pub folder: Option<Scratch>,
 }
@@ -38,27 +41,50 @@ const DEFAULT_NAME: &str = "f";
 const INSTANCES: usize = 16;
 /// The compiled library's file.
 const COMPILED: &str = "function.so";
+/// The file of the library that it is compared with.
+const VERSUS: &str = "versus.so";
 /// The file with the macros that C code may use.
 const HEADER: &str = "cyclescope_body.h";
 
 impl Library {
-    /// The library that the arguments ask for, compiled where it has to be.
-    pub fn find(args: &RunArgs) -> Result<Option<Library>, Failure> {
+    /// The library that the arguments ask for, compiled where it has to be, and the one that it is compared with.
+    pub fn find(args: &RunArgs) -> Result<Option<(Library, Option<Library>)>, Failure> {
         let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
-        let (path, source, folder) = match (&args.source.c, &args.source.lib) {
-            (Some(source), _) => {
-                let folder = Scratch::new(&[COMPILED, HEADER])?;
-                (compile(source, args.cflags.as_deref(), &folder, false)?, source, Some(folder))
-            }
-            (None, Some(library)) => (library.clone(), library, None),
-            (None, None) => return Ok(None),
+        let other = args.versus_call.clone().unwrap_or_else(|| name.clone());
+        let versus = args.versus.as_ref().map(PathBuf::from);
+        if let Some(source) = &args.source.c {
+            let folder = Scratch::new(&[COMPILED, VERSUS, HEADER])?;
+            let flags = args.cflags.as_deref();
+            let compiled = |source: &Path, file: &'static str, name: String| {
+                let path = compile(source, flags, &folder, file, false)?;
+                Ok::<_, Failure>(Library { path, name, source: source.to_path_buf(), file, folder: None })
+            };
+            let mut library = compiled(source, COMPILED, name)?;
+            let versus = match (versus, &args.versus_call) {
+                (None, None) => None,
+                (source_of_other, _) => {
+                    Some(compiled(source_of_other.as_ref().unwrap_or(source), VERSUS, other)?)
+                }
+            };
+            library.folder = Some(folder);
+            return Ok(Some((library, versus)));
+        }
+        let Some(path) = &args.source.lib else { return Ok(None) };
+        let loaded = |path: &Path, name| {
+            let (path, source) = (path.to_path_buf(), path.to_path_buf());
+            Library { path, name, source, file: COMPILED, folder: None }
         };
-        Ok(Some(Library { path, name, source: source.clone(), folder }))
+        let versus = match (&versus, &args.versus_call) {
+            (None, None) => None,
+            (library, _) => Some(loaded(library.as_ref().unwrap_or(path), other)),
+        };
+        Ok(Some((loaded(path, name), versus)))
     }
 
-    /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight.
-    pub fn region(&self, args: &RunArgs) -> Result<Option<Snippet>, Failure> {
-        let Some(folder) = self.folder.as_ref().filter(|_| args.source.c.is_some()) else { return Ok(None) };
+    /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight, in the folder
+    /// of the library that is measured.
+    pub fn region(&self, args: &RunArgs, folder: Option<&Scratch>) -> Result<Option<Snippet>, Failure> {
+        let Some(folder) = folder.filter(|_| args.source.c.is_some()) else { return Ok(None) };
         if !region::is_in(&self.path)? {
             return Ok(None);
         }
@@ -66,7 +92,7 @@ impl Library {
             let remedy = "a region is compiled twice: give a file that can be read again";
             return Err(Failure::usage(format!("{} is no file", self.source.display()), Some(remedy)));
         }
-        compile(&self.source, args.cflags.as_deref(), folder, true)?;
+        compile(&self.source, args.cflags.as_deref(), folder, self.file, true)?;
         region::find(&self.path, &self.source, &self.name).map(Some)
     }
 
@@ -86,13 +112,14 @@ impl Library {
 }
 
 impl Function {
-    /// Snippets that call the function with its arguments, and a function that does nothing in the same way, for each
-    /// address of the function.
-    pub fn calls(&self, with: &Calling) -> Vec<[Snippet; 2]> {
+    /// Calls of the function with its arguments, and of a function that does nothing in the same way, for each address of
+    /// the function.
+    pub fn subject(&self, with: &Calling) -> Subject {
         let calls = |&[address, empty]: &[u64; 2]| {
-            [with.call(address, &self.text), with.call(empty, "an empty function")]
+            (with.call(address, &self.text), with.call(empty, "an empty function"))
         };
-        self.addresses.iter().map(calls).collect()
+        let (instances, empty_calls) = self.addresses.iter().map(calls).unzip();
+        Subject { instances, empty_calls }
     }
 }
 
@@ -157,13 +184,19 @@ fn symbol(address: u64) -> Option<String> {
     }
 }
 
-/// Compiles a file, `straight` for its region.
-fn compile(source: &Path, flags: Option<&str>, folder: &Scratch, straight: bool) -> Result<PathBuf, Failure> {
+/// Compiles a file to a library of this name, `straight` for its region.
+fn compile(
+    source: &Path,
+    flags: Option<&str>,
+    folder: &Scratch,
+    file: &str,
+    straight: bool,
+) -> Result<PathBuf, Failure> {
     compiler::readable(source)?;
     let plus_plus =
         source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp));
     let compiler = if plus_plus { Compiler::cxx() } else { Compiler::c() };
-    let library = folder.path(COMPILED);
+    let library = folder.path(file);
     let header = folder.path(HEADER);
     std::fs::write(&header, region::HEADER.concat())
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;

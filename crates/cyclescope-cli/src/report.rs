@@ -5,6 +5,7 @@ use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::executor::Offer;
 use cyclescope::measure::{Count, Counted, Counts};
 use cyclescope::record::{Quantity, RunRecord};
+use cyclescope::result::versus::{Ratio, Verdict, Versus};
 
 /// Characters of a snippet that are shown.
 const SNIPPET: usize = 4 * WIDTH;
@@ -19,6 +20,9 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     for mode in &record.modes {
         let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
         output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
+    }
+    if let Some(versus) = &record.versus {
+        compared(record, versus, output)?;
     }
     output.line("")?;
     for text in details(record) {
@@ -35,6 +39,38 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
         }
     }
     record.counts.as_ref().map_or(Ok(()), |counts| readings(counts, output))
+}
+
+/// The other variant, the difference, and the verdict.
+fn compared(record: &RunRecord, versus: &Versus, output: &mut Output) -> Result<(), Failure> {
+    output.line("")?;
+    output.line("versus")?;
+    for line in wrapped(&shortened(&harmless(&versus.snippet)), WIDTH) {
+        output.line(line)?;
+    }
+    output.line("")?;
+    let cost = match versus.cost.value {
+        Some(_) => output.bold(&plus_minus(&versus.cost, "core cycles")),
+        None => output.bold("no number: see below"),
+    };
+    output.line(format!("  {cost}"))?;
+    let Some(difference) = versus.difference.value else { return Ok(()) };
+    let sign = if difference < 0.0 { "" } else { "+" };
+    let mut text = format!("difference {sign}{}", plus_minus(&versus.difference, "core cycles"));
+    if let Ratio { value: Some(value), low: Some(low), high: Some(high) } = versus.ratio {
+        text.push_str(&format!(", ratio {value:.4} ({low:.4} to {high:.4})"));
+    }
+    for line in wrapped(&text, WIDTH - 2) {
+        output.line(format!("  {line}"))?;
+    }
+    let share = record.cost.value.map_or(f64::NAN, |cost| 100.0 * (difference / cost).abs());
+    let verdict = match versus.verdict {
+        Verdict::Slower => format!("the other is slower, by {share:.2} %"),
+        Verdict::Faster => format!("the other is faster, by {share:.2} %"),
+        Verdict::Same => "the two cost the same, within 2 %".to_string(),
+        Verdict::Unclear => "can't tell which is faster: give more time with --budget".to_string(),
+    };
+    output.line(format!("  {}", output.bold(&verdict)))
 }
 
 /// The readings of a layout, a line a round, in the order in which they were taken.

@@ -137,6 +137,8 @@ pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> S
     line.option("--c", &path(&args.source.c));
     line.option("--lib", &path(&args.source.lib));
     line.option("--call", &args.call);
+    line.option("--versus", &args.versus);
+    line.option("--versus-call", &args.versus_call);
     line.option("--cflags", &args.cflags);
     line.calling(&args.call_with);
     line.option("--init", &args.init);

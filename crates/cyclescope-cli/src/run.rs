@@ -20,7 +20,7 @@ use cyclescope::result::container::Container;
 use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
-use cyclescope::study::run::RunStudy;
+use cyclescope::study::run::{RunStudy, Subject};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,15 +29,25 @@ pub use cyclescope::study::run::NAME;
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
-    if let Some(mut library) = Library::find(args)? {
+    if let Some((mut library, versus)) = Library::find(args)? {
         let calling = Calling::new(&args.call_with, request.seed)?;
-        if let Some(snippet) = library.region(args)? {
+        let folder = library.folder.take();
+        if let Some(snippet) = library.region(args, folder.as_ref())? {
             require_call(&args.call_with)?;
-            source::require_loop_register(args, &snippet)?;
+            let other = versus.map(|versus| versus.region(args, folder.as_ref())).transpose()?;
+            if other == Some(None) {
+                let remedy = "mark the region to compare with CYCLESCOPE_BODY in both, or in neither";
+                return Err(Failure::usage("only the first file marks a region", Some(remedy)));
+            }
+            let other = other.flatten();
             let machine = machine(common)?;
-            source::check(&snippet, &machine)?;
+            for snippet in [Some(&snippet), other.as_ref()].into_iter().flatten() {
+                source::require_loop_register(args, snippet)?;
+                source::check(snippet, &machine)?;
+            }
             let repro = repro::run(common, args, None, request.seed);
-            return answer(common, &machine, &snippet, &request, args.counts, repro, output);
+            let subjects = [Some(snippet), other].into_iter().flatten().collect();
+            return answer(common, &machine, subjects, &request, args.counts, repro, output);
         }
         let machine = machine(common)?;
         if executor::capabilities(common, &machine).library.is_err() {
@@ -51,25 +61,28 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         // What is refused is refused before the library's constructors run.
         let order = Order::new(common, &machine, &repro)?;
         let json = common.json;
-        let folder = library.folder.take();
         return isolated(
-            || library.load(),
+            || Ok([Some(library.load()?), versus.as_ref().map(Library::load).transpose()?]),
             folder,
-            |function| call(common, (function, &calling), &request, args.counts, order, output),
+            |functions| call(common, (functions, &calling), &request, args.counts, order, output),
             |failure| failure.report(json),
         );
     }
     let text = source::read(args)?;
     let (snippet, machine) = source::snippet(args, text.as_ref(), || machine(common))?;
+    let mut subjects = vec![snippet];
+    if let Some(versus) = &args.versus {
+        subjects.push(source::versus(args, versus, &machine)?);
+    }
     let stdin = text.as_ref().filter(|text| text.from_stdin).map(|text| text.text.as_str());
     let repro = repro::run(common, args, stdin, request.seed);
-    answer(common, &machine, &snippet, &request, args.counts, repro, output)
+    answer(common, &machine, subjects, &request, args.counts, repro, output)
 }
 
-/// Measures a function: a call of it less a call of an empty one.
+/// Measures a function: a call of it less a call of an empty one; and another beside it.
 fn call(
     common: &Common,
-    (function, with): (&Function, &Calling),
+    (functions, with): (&[Option<Function>; 2], &Calling),
     request: &Request,
     counts: bool,
     order: Order,
@@ -77,9 +90,9 @@ fn call(
 ) -> Result<u8, Failure> {
     let memory = Some(with.memory());
     let request = Request { lengthen: Lengthen::Iterations, memory, ..request.clone() };
-    let calls = function.calls(with);
-    let study = study(common, order.machine, &calls[0][0], &request, order.repro)?.with_counts(counts);
-    drive(&Run, &mut study.of_calls(calls.iter().map(|[call, empty]| [call, empty])), order, output)
+    let subjects: Vec<Subject> = functions.iter().flatten().map(|function| function.subject(with)).collect();
+    let mut study = study(common, order.machine, &subjects, &request, order.repro)?.with_counts(counts);
+    drive(&Run, &mut study, order, output)
 }
 
 /// A region is no function.
@@ -151,7 +164,8 @@ pub fn again(
             Some(remedy),
         ));
     }
-    let (plan, snippet) = (kept.how(), kept.snippet()?);
+    let (plan, subjects) = (kept.how(), kept.subjects()?);
+    let snippets: Vec<Snippet> = subjects.into_iter().flat_map(|subject| subject.instances).collect();
     let clock = one_clock(common)?;
     let request = Request {
         clock: Some(clock.unwrap_or(plan.clock)),
@@ -171,37 +185,41 @@ pub fn again(
         quick: common.quick,
     };
     let machine = machine(common)?;
-    source::check(&snippet, &machine)?;
+    snippets.iter().try_for_each(|snippet| source::check(snippet, &machine))?;
     let repro = repro::replay(common, directory, request.seed);
-    answer(common, &machine, &snippet, &request, kept.has_counts(), repro, output)
+    answer(common, &machine, snippets, &request, kept.has_counts(), repro, output)
 }
 
 /// Measures, keeps the evidence, reports.
 fn answer(
     common: &Common,
     machine: &Machine,
-    snippet: &Snippet,
+    snippets: Vec<Snippet>,
     request: &Request,
     counts: bool,
     repro: String,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    executor::judge(common, snippet, request.loop_count.is_some())?;
-    let mut study = study(common, machine, snippet, request, &repro)?.with_counts(counts);
+    for snippet in &snippets {
+        executor::judge(common, snippet, request.loop_count.is_some())?;
+    }
+    let subjects: Vec<Subject> = snippets.into_iter().map(Subject::from).collect();
+    let mut study = study(common, machine, &subjects, request, &repro)?.with_counts(counts);
     drive(&Run, &mut study, Order::new(common, machine, &repro)?, output)
 }
 
 fn study(
     common: &Common,
     machine: &Machine,
-    snippet: &Snippet,
+    subjects: &[Subject],
     request: &Request,
     repro: &str,
 ) -> Result<RunStudy, Failure> {
     let plan = request.plan(&executor::capabilities(common, machine), machine)?;
     let opening = if plan.memory.is_some() { executor::opening_with_heap } else { executor::opening };
     let open = opening(common, machine, plan.clock.reads_counter());
-    Ok(RunStudy::new(snippet, plan, request.asked(), machine, repro.to_string(), open))
+    let study = RunStudy::new(&subjects[0], plan, request.asked(), machine, repro.to_string(), open);
+    Ok(study.versus(subjects.get(1)))
 }
 
 fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {

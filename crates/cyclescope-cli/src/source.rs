@@ -43,21 +43,51 @@ pub fn snippet(
     machine: impl FnOnce() -> Result<Machine, Failure>,
 ) -> Result<(Snippet, Machine), Failure> {
     let (code, text) = match (&args.source.hex, text) {
-        (Some(hex), _) => {
-            let bytes = asm::hex(hex).map_err(|error| Failure::snippet(&error, hex))?;
-            let code = Code::from_bytes(&bytes)?;
-            let text = code.listing.text();
-            (code, text)
-        }
-        (None, Some(Text { text, .. })) => (assemble(args, text)?, text.clone()),
+        (Some(hex), _) => machine_code(hex)?,
+        (None, Some(Text { text, .. })) => assembled(args, text.clone())?,
         (None, None) => {
             let remedy =
                 "cyclescope run 'mulsd xmm0, xmm1', or --file, --hex, --c, --lib; see cyclescope run --help";
             return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
         }
     };
-    let init_text = args.init.clone().unwrap_or_default();
-    let init = assemble(args, &init_text)?;
+    let (snippet, check) = finish(args, code, &text)?;
+    let machine = machine()?;
+    check(&machine)?;
+    Ok((snippet, machine))
+}
+
+/// The snippet to compare with: of the same kind as the one that is measured.
+pub fn versus(args: &RunArgs, versus: &str, machine: &Machine) -> Result<Snippet, Failure> {
+    let (code, text) = match (&args.source.hex, &args.source.file) {
+        (Some(_), _) => machine_code(versus)?,
+        (None, Some(_)) => assembled(args, read_file(Path::new(versus))?)?,
+        (None, None) => assembled(args, versus.to_string())?,
+    };
+    let (snippet, check) = finish(args, code, &text)?;
+    check(machine)?;
+    Ok(snippet)
+}
+
+fn machine_code(hex: &str) -> Result<(Code, String), Failure> {
+    let bytes = asm::hex(hex).map_err(|error| Failure::snippet(&error, hex))?;
+    let code = Code::from_bytes(&bytes)?;
+    let text = code.listing.text();
+    Ok((code, text))
+}
+
+fn assembled(args: &RunArgs, text: String) -> Result<(Code, String), Failure> {
+    Ok((assemble(args, &text)?, text))
+}
+
+/// The snippet of this code with the init code, and the check of both against a machine.
+fn finish<'a>(
+    args: &'a RunArgs,
+    code: Code,
+    text: &'a str,
+) -> Result<(Snippet, impl FnOnce(&Machine) -> Result<(), Failure> + 'a), Failure> {
+    let init_text = args.init.as_deref().unwrap_or_default();
+    let init = assemble(args, init_text)?;
     let (bytes, init_bytes) = (code.listing.bytes(), init.listing.bytes());
     if bytes.is_empty() {
         return Err(Failure::usage("the snippet has no instructions", Some("measure `nop`, for example")));
@@ -66,12 +96,13 @@ pub fn snippet(
     if size > MOST_BYTES {
         return Err(Failure::usage(format!("{size} bytes of code are too many; at most {MOST_BYTES}"), None));
     }
-    let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), one_line(&text));
+    let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), one_line(text));
     require_loop_register(args, &snippet)?;
-    let machine = machine()?;
-    code.check_features(&text, &machine)?;
-    init.check_features(&init_text, &machine)?;
-    Ok((snippet, machine))
+    let check = move |machine: &Machine| {
+        code.check_features(text, machine)?;
+        init.check_features(init_text, machine)
+    };
+    Ok((snippet, check))
 }
 
 /// Fails where the snippet uses the register that counts a loop's iterations.

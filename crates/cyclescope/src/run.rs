@@ -296,6 +296,7 @@ impl Run {
             caveats: self.caveats.clone(),
             changed: self.changed.clone(),
             empty_call: None,
+            versus: None,
             counts: None,
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),

@@ -268,7 +268,7 @@ impl Session<'_> {
             imul_latency: self.imul_latency,
             step: self.plan.step,
             width,
-            pooled: self.is_cold(),
+            pooled: self.is_cold() || self.question.is_summed(),
         };
         let round_s = SECONDS_A_CYCLE
             * (2.5 * spans.iter().sum::<f64>() + 4.0 * self.ruler_span() * ruler_loops as f64)

@@ -54,7 +54,7 @@ impl Session<'_> {
         let mut samples = placed.next().expect("a layout has at least one placement");
         placed.for_each(|more| samples.append(more));
         let number = acquisition.layouts.len();
-        let instances = self.question.instances(0).count();
+        let instances = self.question.instances();
         let replicate = if instances > 1 { number % instances } else { number };
         acquisition.layouts.push(LayoutData { replicate, copies, ruler_loops, samples });
         Ok(())

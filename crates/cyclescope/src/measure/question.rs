@@ -9,46 +9,48 @@ use crate::snippet::Snippet;
 /// Snippets, and the costs that are asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    instances: Vec<Vec<Snippet>>,
+    /// The instances of each snippet.
+    snippets: Vec<Vec<Snippet>>,
     costs: Vec<Contrast>,
+    summed: bool,
 }
 
 impl Question {
     /// The cost of one snippet.
     pub fn of(snippet: Snippet) -> Question {
-        Question { instances: vec![vec![snippet]], costs: vec![Contrast::new([(0, 1.0)])] }
+        Question::new(vec![vec![snippet]], vec![Contrast::new([(0, 1.0)])])
     }
 
-    /// Costs that are sums of the costs of these snippets, each multiplied by its weight.
+    /// Costs that are sums of the costs of these snippets, each multiplied by its weight. A snippet may have several
+    /// instances, such as calls of one function at several addresses: each layout takes the next one.
     ///
     /// # Panics
     ///
-    /// Without snippets or costs, or where a cost is of a snippet that is not there.
-    pub fn new(snippets: Vec<Snippet>, costs: Vec<Contrast>) -> Question {
-        Question::with_instances(vec![snippets], costs)
+    /// Without snippets, instances or costs, or where a cost is of a snippet that is not there.
+    pub fn new(snippets: Vec<Vec<Snippet>>, costs: Vec<Contrast>) -> Question {
+        assert!(!snippets.is_empty() && !costs.is_empty() && snippets.iter().all(|of| !of.is_empty()));
+        assert!(costs.iter().all(|cost| cost.weights().all(|(snippet, _)| snippet < snippets.len())));
+        Question { snippets, costs, summed: false }
     }
 
-    /// The same where the snippets exist several times, such as calls of one function at several addresses: each run takes
-    /// the next instance of all snippets.
-    ///
-    /// # Panics
-    ///
-    /// As [`Question::new`], and where the instances have not the same number of snippets.
-    pub fn with_instances(instances: Vec<Vec<Snippet>>, costs: Vec<Contrast>) -> Question {
-        let count = instances.first().map_or(0, Vec::len);
-        assert!(count > 0 && !costs.is_empty() && instances.iter().all(|snippets| snippets.len() == count));
-        assert!(costs.iter().all(|cost| cost.weights().all(|(snippet, _)| snippet < count)));
-        Question { instances, costs }
+    /// The same with costs that add up: each is the mean over all layouts, and not over those of its largest mode.
+    pub fn summed(self) -> Question {
+        Question { summed: true, ..self }
     }
 
-    /// The snippets.
-    pub fn snippets(&self) -> &[Snippet] {
-        &self.instances[0]
+    /// Whether the costs add up.
+    pub(super) fn is_summed(&self) -> bool {
+        self.summed
     }
 
-    /// All instances of the snippet of this index.
-    pub fn instances(&self, snippet: usize) -> impl Iterator<Item = &Snippet> {
-        self.instances.iter().map(move |snippets| &snippets[snippet])
+    /// The instances of each snippet.
+    pub fn snippets(&self) -> &[Vec<Snippet>] {
+        &self.snippets
+    }
+
+    /// The largest number of instances of a snippet.
+    pub(super) fn instances(&self) -> usize {
+        self.snippets.iter().map(Vec::len).max().unwrap_or(1)
     }
 
     /// The costs, as sums over the snippets.

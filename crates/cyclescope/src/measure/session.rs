@@ -50,7 +50,7 @@ impl<'a> Session<'a> {
     ) -> Session<'a> {
         let started = executor.now();
         let parts: Vec<Part> =
-            (0..question.snippets().len()).map(|part| Part::new(question, part, plan)).collect();
+            question.snippets().iter().map(|instances| Part::new(instances, plan)).collect();
         let touched = parts.iter().any(|part| part.outline.touches_memory);
         let standard = || Memory::standard(parts[0].outline.world.element, touched);
         Session {
@@ -84,12 +84,12 @@ impl<'a> Session<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn new(question: &'a Question, part: usize, plan: &Plan) -> Part<'a> {
-        let snippet = &question.snippets()[part];
+    fn new(instances: &'a [Snippet], plan: &Plan) -> Part<'a> {
+        let snippet = &instances[0];
         let outline = snippet.outline(plan.avx);
         let frame =
             |snippet: &'a Snippet| (!plan.cold.is_any()).then(|| recipe(snippet, plan, outline, 0).frame());
-        let instances = question.instances(part).map(|snippet| (snippet, frame(snippet))).collect();
+        let instances = instances.iter().map(|snippet| (snippet, frame(snippet))).collect();
         Part { snippet, outline, instances, guess: 0.0 }
     }
 

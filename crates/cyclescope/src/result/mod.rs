@@ -8,6 +8,8 @@ pub mod answers;
 pub mod aperf;
 pub mod caveat;
 pub mod container;
+pub mod quantity;
 pub mod record;
 pub(crate) mod recording;
 pub(crate) mod replaying;
+pub mod versus;

@@ -5,9 +5,9 @@ use crate::caveat::{Caveat, fall_short};
 use crate::error::{BadSnippet, RunError, Unavailable};
 use crate::measure::Counts;
 use crate::program::Cold;
-use crate::statistics::Interval;
-use crate::unit::Unit;
-use serde::{Deserialize, Serialize};
+pub use crate::result::quantity::Quantity;
+use crate::result::versus::Versus;
+use serde::Serialize;
 
 /// The schema that every line names.
 pub const SCHEMA: &str = "cyclescope/1";
@@ -25,48 +25,6 @@ impl<'a, T: Serialize> Line<'a, T> {
     /// A line of this kind.
     pub fn new(kind: &'static str, content: &'a T) -> Line<'a, T> {
         Line { schema: SCHEMA, kind, content }
-    }
-}
-
-/// A measured quantity with its interval. A part that is not known, or not finite, is null.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Quantity {
-    /// The value; null where it was refused.
-    pub value: Option<f64>,
-    /// Lower end of the interval.
-    pub low: Option<f64>,
-    /// Upper end of the interval.
-    pub high: Option<f64>,
-    /// The unit: `core_cycles`, `tsc_ticks`, `ns`.
-    pub unit: Unit,
-}
-
-impl Quantity {
-    /// A quantity that is known.
-    pub fn new(interval: Interval, unit: Unit) -> Quantity {
-        let finite = |value: f64| value.is_finite().then_some(value);
-        Quantity {
-            value: finite(interval.value),
-            low: finite(interval.low),
-            high: finite(interval.high),
-            unit,
-        }
-    }
-
-    /// A quantity of which it is known that it is not negative: an interval that reaches below zero begins there, and is as
-    /// wide above as it was below.
-    pub fn at_least_zero(self) -> Quantity {
-        let (Some(value), Some(low), Some(high)) = (self.value, self.low, self.high) else { return self };
-        if low >= 0.0 {
-            return self;
-        }
-        let high = if value < 0.0 { high.max(-low) } else { high };
-        Quantity { value: Some(value.max(0.0)), low: Some(0.0), high: Some(high), ..self }
-    }
-
-    /// A quantity that was refused or does not apply.
-    pub fn refused(unit: Unit) -> Quantity {
-        Quantity { value: None, low: None, high: None, unit }
     }
 }
 
@@ -147,6 +105,9 @@ pub struct RunRecord {
     pub changed: Vec<String>,
     /// For a function: the cost of calling an empty one, which was subtracted.
     pub empty_call: Option<Quantity>,
+    /// Another variant that was measured in the same rounds, and how it compares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versus: Option<Versus>,
     /// The readings of one more layout, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -157,6 +118,14 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// The record of a function: none takes less than an empty one.
+    pub(crate) fn not_negative(&mut self) {
+        let modes = self.modes.iter_mut().map(|mode| &mut mode.cost);
+        for quantity in [&mut self.cost, &mut self.ticks, &mut self.time].into_iter().chain(modes) {
+            *quantity = quantity.at_least_zero();
+        }
+    }
+
     /// Whether the result does not meet the request.
     pub fn is_noisy(&self) -> bool {
         self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
@@ -285,13 +254,6 @@ impl From<&RunError> for ErrorRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn infinities_become_null() {
-        let wide = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
-        let json = serde_json::to_string(&Quantity::new(wide, Unit::CoreCycles)).unwrap();
-        assert_eq!(json, r#"{"value":1.0,"low":null,"high":null,"unit":"core_cycles"}"#);
-    }
 
     #[test]
     fn a_line_names_its_schema_and_kind() {

@@ -8,6 +8,7 @@ pub mod instr;
 mod list;
 pub mod marker;
 pub mod run;
+mod versus;
 
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};
 pub use info::{Plain, Selected, StudyInfo};

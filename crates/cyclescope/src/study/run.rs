@@ -2,6 +2,7 @@
 
 use super::contract::{Follow, Progress, Record, Stop, Study, going};
 use super::info::StudyInfo;
+use super::versus::{further_caveats, versus};
 use crate::asm::hex as bytes;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
@@ -49,9 +50,11 @@ struct RunPlan {
     plan: Plan,
     /// The precision without which the result is too noisy.
     asked: Precision,
-    /// The snippet, then the call of an empty function, where a function is called: once for each address at which the
-    /// function stands.
-    instances: Vec<Vec<SavedSnippet>>,
+    /// What is measured.
+    subject: SavedSubject,
+    /// What it is compared with, in the same rounds.
+    #[serde(default)]
+    versus: Option<SavedSubject>,
     /// Whether the readings of one more layout are part of the result.
     #[serde(default)]
     counts: bool,
@@ -71,10 +74,53 @@ struct SavedSnippet {
     init: String,
 }
 
+/// A subject, as a manifest has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SavedSubject {
+    instances: Vec<SavedSnippet>,
+    empty_calls: Vec<SavedSnippet>,
+}
+
+/// What is measured: a snippet, or a call of a function less a call of an empty one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// The snippet, or calls of the function at the addresses at which it stands.
+    pub instances: Vec<Snippet>,
+    /// Calls of an empty function beside each; none of a snippet.
+    pub empty_calls: Vec<Snippet>,
+}
+
+impl From<Snippet> for Subject {
+    fn from(snippet: Snippet) -> Subject {
+        Subject { instances: vec![snippet], empty_calls: Vec::new() }
+    }
+}
+
+impl From<&Subject> for SavedSubject {
+    fn from(subject: &Subject) -> SavedSubject {
+        let saved = |snippets: &[Snippet]| snippets.iter().map(SavedSnippet::from).collect();
+        SavedSubject { instances: saved(&subject.instances), empty_calls: saved(&subject.empty_calls) }
+    }
+}
+
 impl From<&Snippet> for SavedSnippet {
     fn from(snippet: &Snippet) -> SavedSnippet {
         let text = snippet.text().to_string();
         SavedSnippet { text, code: hex(snippet.code()), init: hex(snippet.init()) }
+    }
+}
+
+impl SavedSubject {
+    fn subject(&self) -> Result<Subject, ContainerError> {
+        let restored = |saved: &[SavedSnippet]| {
+            saved.iter().map(SavedSnippet::snippet).collect::<Result<Vec<Snippet>, _>>()
+        };
+        let subject =
+            Subject { instances: restored(&self.instances)?, empty_calls: restored(&self.empty_calls)? };
+        match subject.instances.is_empty() {
+            true => Err(ContainerError::fact("subject.instances", "there are none")),
+            false => Ok(subject),
+        }
     }
 }
 
@@ -91,10 +137,47 @@ impl SavedSnippet {
     }
 }
 
+/// The snippets of a question, and the costs of its subjects.
+struct Asked {
+    snippets: Vec<Vec<Snippet>>,
+    subjects: Vec<Contrast>,
+    /// The snippet that is the empty call of the first subject.
+    empty_call: Option<usize>,
+}
+
+impl Asked {
+    fn of(subjects: impl IntoIterator<Item = Subject>) -> Asked {
+        let mut asked = Asked { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
+        for Subject { instances, empty_calls } in subjects {
+            let mut cost = Contrast::new([(asked.snippets.len(), 1.0)]);
+            asked.snippets.push(instances);
+            if !empty_calls.is_empty() {
+                let number = asked.snippets.len();
+                asked.snippets.push(empty_calls);
+                asked.empty_call.get_or_insert(number);
+                cost = cost.plus(-1.0, &Contrast::new([(number, 1.0)]));
+            }
+            asked.subjects.push(cost);
+        }
+        asked
+    }
+
+    /// Of two subjects the difference is asked too: costs of one question that add up.
+    fn question(&self) -> Question {
+        match self.subjects.as_slice() {
+            [one, other] => {
+                let costs = vec![one.clone(), other.clone(), other.clone().less(one)];
+                Question::new(self.snippets.clone(), costs).summed()
+            }
+            subjects => Question::new(self.snippets.clone(), subjects.to_vec()),
+        }
+    }
+}
+
 impl RunStudy {
     /// Of a snippet, with an executor of this machine. `repro` is the command that repeats it.
     pub fn new(
-        snippet: &Snippet,
+        subject: &Subject,
         plan: Plan,
         asked: Precision,
         machine: &Machine,
@@ -105,7 +188,8 @@ impl RunStudy {
         let plan = RunPlan {
             plan,
             asked,
-            instances: vec![vec![snippet.into()]],
+            subject: subject.into(),
+            versus: None,
             counts: false,
             cpu,
             cpu_model,
@@ -114,9 +198,9 @@ impl RunStudy {
         RunStudy::of(plan, open)
     }
 
-    /// Of a call of a function less a call of an empty one, at each address at which the two stand.
-    pub fn of_calls<'a>(mut self, calls: impl IntoIterator<Item = [&'a Snippet; 2]>) -> RunStudy {
-        self.plan.instances = calls.into_iter().map(|calls| calls.map(SavedSnippet::from).into()).collect();
+    /// The same beside another subject, and the difference of the two.
+    pub fn versus(mut self, other: Option<&Subject>) -> RunStudy {
+        self.plan.versus = other.map(SavedSubject::from);
         self
     }
 
@@ -137,7 +221,7 @@ impl RunStudy {
 
     /// Whether a call of a function is measured, which lives in a library.
     pub fn is_of_function(&self) -> bool {
-        self.plan.instances[0].len() > 1
+        !self.plan.subject.empty_calls.is_empty()
     }
 
     /// How it is measured.
@@ -150,25 +234,17 @@ impl RunStudy {
         self.plan.asked
     }
 
-    /// What is measured.
+    /// What is measured, and what it is compared with.
     ///
     /// # Errors
     ///
     /// Where a manifest does not hold its code.
-    pub fn snippet(&self) -> Result<Snippet, ContainerError> {
-        self.plan.instances[0][0].snippet()
-    }
-
-    /// What is asked: the cost of the snippet, less that of a call of an empty function.
-    fn question(&self) -> Result<Question, ContainerError> {
-        let decode = |saved: &Vec<SavedSnippet>| saved.iter().map(SavedSnippet::snippet).collect();
-        let instances: Vec<Vec<Snippet>> =
-            self.plan.instances.iter().map(decode).collect::<Result<_, _>>()?;
-        let mut cost = Contrast::new([(0, 1.0)]);
-        if self.is_of_function() {
-            cost = cost.less(&empty_call());
-        }
-        Ok(Question::with_instances(instances, vec![cost]))
+    pub fn subjects(&self) -> Result<Vec<Subject>, ContainerError> {
+        [Some(&self.plan.subject), self.plan.versus.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(SavedSubject::subject)
+            .collect()
     }
 
     fn all(
@@ -178,29 +254,42 @@ impl RunStudy {
         follow: &mut dyn Follow,
     ) -> Result<RunRecord, Error> {
         let no_code = |error: ContainerError| RunError::Replay { how: error.to_string() };
-        let question = self.question().map_err(no_code)?;
+        let asked = Asked::of(self.subjects().map_err(no_code)?);
+        let question = asked.question();
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
         for snippet in question.snippets() {
-            require_room(plan, snippet, executor.arena_len())?;
+            require_room(plan, &snippet[0], executor.arena_len())?;
         }
         let watch = &mut |standing| tell(standing, follow);
-        let run = run_all(answers, executor, &question, plan, self.plan.asked, watch)?.remove(0);
-        let facts =
-            Facts { snippet: &question.snippets()[0], plan, executor: executor.name(), cpu: *cpu, cpu_model };
-        let mut record = run.record(&facts);
-        if self.is_of_function() {
-            let empty = run.measurement.estimate_of(&empty_call(), plan.confidence);
-            record.empty_call = empty.map(|empty| Quantity::new(empty.cost, Unit::CoreCycles));
-            // No function takes less than an empty one.
-            let modes = record.modes.iter_mut().map(|mode| &mut mode.cost);
-            for quantity in [&mut record.cost, &mut record.ticks, &mut record.time].into_iter().chain(modes) {
-                *quantity = quantity.at_least_zero();
+        let runs = run_all(answers, executor, &question, plan, self.plan.asked, watch)?;
+        let facts = |run: usize| {
+            let (snippet, _) = asked.subjects[run].weights().next().expect("a subject has a snippet");
+            let snippet = &question.snippets()[snippet][0];
+            Facts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
+        };
+        let is_of_function = self.is_of_function();
+        let record_of = |run: usize| {
+            let mut record = runs[run].record(&facts(run));
+            if is_of_function {
+                record.not_negative();
             }
+            record
+        };
+        let mut record = record_of(0);
+        record.empty_call = asked.empty_call.and_then(|empty| {
+            let empty = Contrast::new([(empty, 1.0)]);
+            let estimate = runs[0].measurement.estimate_of(&empty, plan.confidence)?;
+            Some(Quantity::new(estimate.cost, Unit::CoreCycles))
+        });
+        if let [one, other, difference] = &runs[..] {
+            record.versus = Some(versus([one, other, difference], &record_of(1)));
+            record.caveats.extend(further_caveats(&record.caveats, other));
         }
         if self.plan.counts {
-            record.counts = Some(counts(executor, &question, plan, &run.measurement.acquisition)?);
+            let acquisition = &runs[0].measurement.acquisition;
+            record.counts = Some(counts(executor, &question, plan, acquisition)?);
         }
-        self.run = Some(run);
+        self.run = runs.into_iter().next();
         Ok(record)
     }
 }
@@ -217,11 +306,6 @@ fn tell(standing: Standing, follow: &mut dyn Follow) {
     }
 }
 
-/// The cost of a call of an empty function: the second snippet.
-fn empty_call() -> Contrast {
-    Contrast::new([(1, 1.0)])
-}
-
 impl Study for RunStudy {
     fn name(&self) -> &'static str {
         NAME
@@ -234,23 +318,17 @@ impl Study for RunStudy {
     fn restore(container: &Container) -> Result<RunStudy, ContainerError> {
         container.require_finished()?;
         let plan: RunPlan = container.facts()?;
-        let count = plan.instances.first().map_or(0, Vec::len);
-        if !(1..=2).contains(&count) || plan.instances.iter().any(|snippets| snippets.len() != count) {
-            return Err(ContainerError::fact(
-                "instances",
-                "there are none, or not one or two snippets in each",
-            ));
-        }
         if let Some(field) = plan.plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
-        for saved in plan.instances.iter().flatten() {
-            let length = saved.snippet()?.code().len();
-            if plan.plan.unit.unwrap_or(1).saturating_mul(length) > CODE_MOST {
+        let study = RunStudy::of(plan, closed());
+        let subjects = study.subjects()?;
+        for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
+            if study.how().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
                 return Err(ContainerError::fact("plan.unit", "it is out of its range"));
             }
         }
-        Ok(RunStudy::of(plan, closed()))
+        Ok(study)
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
