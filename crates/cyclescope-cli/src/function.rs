@@ -214,11 +214,13 @@ fn addresses(library: &Path, source: &Path, name: &str) -> Result<Vec<u64>, Fail
     let mut addresses = vec![find(library, source, name)?];
     let Ok(image) = std::fs::read(library) else { return Ok(addresses) };
     while addresses.len() < INSTANCES {
-        let copy = MemoryFile::new(&image).and_then(|file| find(&file.path(), source, name).ok());
+        let Some(file) = MemoryFile::new(&image) else { break };
         // A system without /proc, or one that runs no code from memory: the function stands at one address.
-        let Some(address) = copy else { break };
+        let Ok(address) = find(&file.path(), source, name) else { break };
         addresses.push(address);
         shift_mappings(address);
+        // Never closed: the linker takes a file of a name that it knows for the library that it loaded before.
+        std::mem::forget(file);
     }
     Ok(addresses)
 }

@@ -51,10 +51,7 @@ pub fn snippet(
             return Err(Failure::usage("there is no snippet to measure", Some(remedy)));
         }
     };
-    let (snippet, check) = finish(args, code, &text)?;
-    let machine = machine()?;
-    check(&machine)?;
-    Ok((snippet, machine))
+    finish(args, code, &text, machine)
 }
 
 /// The snippet to compare with: of the same kind as the one that is measured.
@@ -64,9 +61,7 @@ pub fn versus(args: &RunArgs, versus: &str, machine: &Machine) -> Result<Snippet
         (None, Some(_)) => assembled(args, read_file(Path::new(versus))?)?,
         (None, None) => assembled(args, versus.to_string())?,
     };
-    let (snippet, check) = finish(args, code, &text)?;
-    check(machine)?;
-    Ok(snippet)
+    Ok(finish(args, code, &text, || Ok(machine.clone()))?.0)
 }
 
 fn machine_code(hex: &str) -> Result<(Code, String), Failure> {
@@ -80,12 +75,13 @@ fn assembled(args: &RunArgs, text: String) -> Result<(Code, String), Failure> {
     Ok((assemble(args, &text)?, text))
 }
 
-/// The snippet of this code with the init code, and the check of both against a machine.
-fn finish<'a>(
-    args: &'a RunArgs,
+/// The snippet of this code with the init code, and the machine, whose features both were checked against.
+fn finish(
+    args: &RunArgs,
     code: Code,
-    text: &'a str,
-) -> Result<(Snippet, impl FnOnce(&Machine) -> Result<(), Failure> + 'a), Failure> {
+    text: &str,
+    machine: impl FnOnce() -> Result<Machine, Failure>,
+) -> Result<(Snippet, Machine), Failure> {
     let init_text = args.init.as_deref().unwrap_or_default();
     let init = assemble(args, init_text)?;
     let (bytes, init_bytes) = (code.listing.bytes(), init.listing.bytes());
@@ -98,11 +94,10 @@ fn finish<'a>(
     }
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), one_line(text));
     require_loop_register(args, &snippet)?;
-    let check = move |machine: &Machine| {
-        code.check_features(text, machine)?;
-        init.check_features(init_text, machine)
-    };
-    Ok((snippet, check))
+    let machine = machine()?;
+    code.check_features(text, &machine)?;
+    init.check_features(init_text, &machine)?;
+    Ok((snippet, machine))
 }
 
 /// Fails where the snippet uses the register that counts a loop's iterations.

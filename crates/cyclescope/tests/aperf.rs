@@ -162,7 +162,7 @@ fn evidence_holds_it() {
     let origin = Origin { study: NAME.to_string(), repro: String::new(), machine: serde_json::Value::Null };
     let kept = Rc::new(Evidence::create(&directory, origin).unwrap());
     let open = Box::new(|| Ok(Box::new(counted(Scenario::default(), 1.05)) as Box<dyn Executor>));
-    let mut study = RunStudy::new(&snippet, plan, PRECISION, &machine, String::new(), open);
+    let mut study = RunStudy::new(&snippet.clone().into(), plan, PRECISION, &machine, String::new(), open);
     kept.keep(|writer| writer.set_facts(&study.plan()?));
     study.measure(&Answers::kept(kept.clone()), &mut Vec::new()).unwrap();
     kept.finish().unwrap();

@@ -135,7 +135,14 @@ impl Drop for Folder {
 /// A run on a machine whose third batch fails if asked to.
 fn study(plan: Plan, fails: bool) -> RunStudy {
     let open = Box::new(move || Ok(Box::new(Timed::new(fails)) as Box<dyn Executor>));
-    RunStudy::new(&snippet(), plan, PRECISION, &Machine::detect(), "cyclescope run x".to_string(), open)
+    RunStudy::new(
+        &snippet().into(),
+        plan,
+        PRECISION,
+        &Machine::detect(),
+        "cyclescope run x".to_string(),
+        open,
+    )
 }
 
 /// What a study finds over evidence.

@@ -100,6 +100,7 @@ fn printed() -> Vec<Value> {
     print(&["run", "--quick", "--evidence", &path("run"), "imul rax, rax"]);
     print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "--counts", "imul rax, rax"]);
     print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
+    print(&["run", "--quick", "imul rax, rax", "--versus", "add rax, rax"]);
     print(&["run", "--clock", "list"]);
     print(&["clock", "rdtscp", "--emit", "c"]);
     FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));

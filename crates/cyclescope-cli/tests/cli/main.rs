@@ -18,3 +18,4 @@ mod refusals;
 mod resume;
 mod snippets;
 mod support;
+mod versus;

@@ -1,6 +1,6 @@
 //! `run A --versus B`: two variants in the same rounds.
 
-use crate::support::{answer, cyclescope, has, json};
+use crate::support::{answer, cyclescope, folder, has, json};
 
 /// The difference of two variants, or nothing where the machine is too noisy for a number.
 fn difference(line: &serde_json::Value) -> Option<[f64; 3]> {
@@ -12,7 +12,10 @@ fn difference(line: &serde_json::Value) -> Option<[f64; 3]> {
 fn a_longer_chain_is_slower_by_its_further_links() {
     let line = json(&["run", "imul rax, rax", "--versus", "imul rax, rax; add rax, rax"], &[0, 5]);
     let versus = &line["versus"];
-    assert_eq!((&versus["snippet"], &versus["bytes"]), (&"imul rax, rax; add rax, rax".into(), &"48 0f af c0 48 01 c0".into()));
+    assert_eq!(
+        (&versus["snippet"], &versus["bytes"]),
+        (&"imul rax, rax; add rax, rax".into(), &"48 0f af c0 48 01 c0".into())
+    );
     let Some([value, low, high]) = difference(&line) else { return };
     // An addition behind a chain of multiplications is one more link of a cycle.
     assert!(low < value && value < high && (0.9..1.1).contains(&value), "{line}");
@@ -50,11 +53,12 @@ fn two_functions_are_compared_with_their_own_code() {
     if !has("cc") {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
+    let files = folder();
     let file = |name: &str, links: usize| {
-        let path = folder.path().join(name);
+        let path = files.path().join(name);
         let link = "__asm__ volatile(\"imul %0, %0\" : \"+r\"(x));".repeat(links);
-        std::fs::write(&path, format!("void f(void *p) {{ long x = 1; {link} }}\nvoid g(void *p) {{}}\n")).expect("a file");
+        std::fs::write(&path, format!("void f(void *p) {{ long x = 1; {link} }}\nvoid g(void *p) {{}}\n"))
+            .expect("a file");
         path.to_str().expect("text").to_string()
     };
     let (short, long) = (file("short.c", 64), file("long.c", 192));

@@ -2,7 +2,7 @@
 
 use super::acquisition::{Acquisition, Measurement};
 use super::contrast::Contrast;
-use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
+use super::estimate::{Estimate, LayoutData, Shape, call, change, estimate};
 use super::layouts::SECONDS_A_CYCLE;
 use super::session::{Part, Session};
 use super::standing::Standing;
@@ -53,11 +53,18 @@ const BEND_CYCLES: f64 = 0.003;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 150;
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
+/// Core cycles in a nanosecond, about, where an upper limit assumes 1.
+const CYCLES_PER_NS: f64 = 3.0;
 /// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
 const LAYOUTS_LEAST: usize = 6;
-/// The seconds of a round are an upper limit; cores run three times as fast.
-const ROUND_S_OVER: f64 = 3.0;
+/// Untimed rounds of a function for the test whether a few were enough, the factor for a second test, the budgets that one
+/// may take.
+const ROUNDS_OF_CALLS: u32 = 192;
+const MORE_CALLS: u32 = 8;
+const BUDGETS_OF_CALLS: u32 = 2;
+/// A smaller change of the cost, as a share of it, is accepted.
+const CHANGE_SHARE: f64 = 0.005;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
 
@@ -98,7 +105,10 @@ impl Session<'_> {
             {
                 acquisition = self.acquisition(longer.unwrap_or_default(), *warm_up);
             } else if full || found.iter().all(|found| self.reached(found)) {
-                return Ok(self.finished(found, acquisition));
+                match self.after_more_calls(&acquisition, &found)? {
+                    Some(later) => acquisition = later,
+                    None => return Ok(self.finished(found, acquisition)),
+                }
             }
         }
     }
@@ -120,11 +130,43 @@ impl Session<'_> {
     /// How far it has come, with so many layouts to go.
     fn standing(&self, acquisition: &Acquisition, left: usize) -> Standing {
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
-        let layout_s = rounds * acquisition.round_s / ROUND_S_OVER;
+        let layout_s = rounds * acquisition.round_s / CYCLES_PER_NS;
         let in_budgets = f64::from(BUDGETS_AT_LONGEST) * self.plan.budget.as_secs_f64() / layout_s;
         let done = acquisition.layouts.len();
         let total = (done + left).min(LAYOUTS_LEAST.max(in_budgets as usize)).max(done + 1);
         Standing { done, total, layout_s }
+    }
+
+    /// The same layouts after many more untimed calls of a function, where these change a cost: predictors learn the
+    /// branches of a fixed input over some hundred thousand calls (a binary search for 64 keys took 1 670 cycles after a
+    /// thousand calls, 1 130 after a hundred thousand: Zen 5), too slowly to be seen within a layout.
+    fn after_more_calls(
+        &mut self,
+        acquisition: &Acquisition,
+        found: &[Found],
+    ) -> Result<Option<Acquisition>, RunError> {
+        let warm_up = (MORE_CALLS * acquisition.warm_up).max(ROUNDS_OF_CALLS);
+        let seconds = self.plan.layouts as f64 * f64::from(warm_up) * acquisition.round_s / CYCLES_PER_NS;
+        let longest = BUDGETS_AT_LONGEST * self.plan.budget;
+        if self.plan.warm_up.is_some()
+            || !self.iterates()
+            || seconds > self.plan.budget.as_secs_f64() * f64::from(BUDGETS_OF_CALLS)
+            || self.elapsed() > longest
+        {
+            return Ok(None);
+        }
+        let mut later = self.acquisition(acquisition.units.clone(), warm_up);
+        self.layouts(&mut later, self.plan.layouts)?;
+        let changed = |(before, cost): (&Found, &Contrast)| {
+            let [Some(before), Some(after)] = [&before.estimate, &self.judge(&later, cost).estimate] else {
+                return false;
+            };
+            // A false alarm only makes the measurement longer.
+            let change = change(before, after, self.plan.confidence);
+            let least = CHANGE_SHARE * before.cost.value.abs();
+            change.is_some_and(|change| !change.contains(0.0) && change.value.abs() > least)
+        };
+        Ok(found.iter().zip(self.question.costs()).any(changed).then_some(later))
     }
 
     fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
@@ -291,7 +333,7 @@ impl Session<'_> {
         if self.is_cold() {
             return self.plan.rounds;
         }
-        let in_budget = ROUND_S_OVER * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
+        let in_budget = CYCLES_PER_NS * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
         (in_budget as u32).clamp(self.plan.rounds_least.min(self.plan.rounds), self.plan.rounds)
     }
 }

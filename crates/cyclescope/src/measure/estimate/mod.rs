@@ -138,6 +138,23 @@ fn replicates(
     replicates.values().map(|figures| statistics::mean(figures)).collect()
 }
 
+/// The change of a cost from one estimate to another, over the replicates that both have.
+pub(crate) fn change(before: &Estimate, after: &Estimate, confidence: f64) -> Option<Interval> {
+    let means = |estimate: &Estimate| {
+        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for layout in &estimate.layouts {
+            means.entry(layout.replicate).or_default().push(layout.cost);
+        }
+        means
+            .into_iter()
+            .map(|(replicate, costs)| (replicate, statistics::mean(&costs)))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let (before, after) = (means(before), means(after));
+    let both = after.iter().filter_map(|(replicate, cost)| Some(cost - before.get(replicate)?));
+    statistics::t_interval(&both.collect::<Vec<_>>(), confidence)
+}
+
 /// Variance of the cost's error where a line does not fit the three lengths: a slope between any two of them may be the
 /// true one, so the error is uniform over the bend, less what chance makes of the bend.
 fn lack_of_fit(bends: &[f64]) -> f64 {
