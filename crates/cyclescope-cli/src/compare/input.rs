@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, warn};
 use cyclescope::study::instr::rows::table::Table;
+use cyclescope::study::instr::tables::compare::runs;
 use cyclescope::study::instr::tables::reference::Reference;
 use std::io;
 use std::path::Path;
@@ -27,9 +28,13 @@ impl Input {
         // Results are objects; the first line of a CSV file is names.
         let is_results = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         let content = if is_results {
-            let table = Table::read(bytes).map_err(|error| Failure::file(&name, error))?;
+            let mut table = Table::read(bytes).map_err(|error| Failure::file(&name, error))?;
             if table.rows.is_empty() {
-                let remedy = "name a file that `cyclescope instr --out` wrote";
+                table.rows = runs(bytes);
+            }
+            if table.rows.is_empty() {
+                let remedy =
+                    "name a file that `cyclescope instr --out` wrote, or lines of `cyclescope run --json`";
                 return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
             }
             Content::Results(table)

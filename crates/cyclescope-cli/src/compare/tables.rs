@@ -30,6 +30,13 @@ pub fn print_all(
     let found = format!("{} in both, {} only in A, {} only in B", forms.both, forms.only_a, forms.only_b);
     page.row("forms", &found)?;
     page.row("the same within", &width(comparison.tolerance))?;
+    if let Some(rate) = comparison.false_discovery_rate {
+        let text = format!(
+            "beyond that and beyond chance; {} % of them are false at most, on average",
+            100.0 * rate
+        );
+        page.row("different", &text)?;
+    }
     counts(&mut page, &comparison.quantities)?;
     if comparison.differences.is_empty() {
         return Ok(());
@@ -72,13 +79,14 @@ fn width(tolerance: Tolerance) -> String {
 fn counts(page: &mut Page, tallies: &[Tally]) -> Result<(), Failure> {
     page.section("Quantities")?;
     let intervals = tallies.iter().any(|tally| tally.intervals > 0);
-    let heading = ["", "agree", "", "differ", "", "only in A", "only in B", "overlap"];
-    let mut rows = table(&heading[..if intervals { 8 } else { 7 }]);
+    let heading = ["", "agree", "", "differ", "", "unclear", "only A", "only B", "overlap"];
+    let mut rows = table(&heading[..if intervals { 9 } else { 8 }]);
     let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
     let all = Tally {
         kind: Kind::Throughput,
         agree: sum(|tally| tally.agree),
         differ: sum(|tally| tally.differ),
+        unclear: sum(|tally| tally.unclear),
         only_a: sum(|tally| tally.only_a),
         only_b: sum(|tally| tally.only_b),
         intervals: sum(|tally| tally.intervals),
@@ -86,13 +94,14 @@ fn counts(page: &mut Page, tallies: &[Tally]) -> Result<(), Failure> {
     };
     let named = tallies.iter().map(|tally| (kind(tally.kind), tally)).chain([("all", &all)]);
     for (name, tally) in named {
-        let both = tally.agree + tally.differ;
+        let both = tally.agree + tally.differ + tally.unclear;
         let mut cells = vec![
             name.to_string(),
             tally.agree.to_string(),
             percent(tally.agree, both),
             tally.differ.to_string(),
             percent(tally.differ, both),
+            tally.unclear.to_string(),
             tally.only_a.to_string(),
             tally.only_b.to_string(),
         ];
@@ -104,7 +113,8 @@ fn counts(page: &mut Page, tallies: &[Tally]) -> Result<(), Failure> {
     print(page, &rows)?;
     let overlap = if intervals { " overlap: of the 95 % intervals." } else { "" };
     let text = "Shares are of the quantities that both files have. sum: one file has only the sum of two latencies. upper: \
-                one file has an upper bound, which agrees with every figure up to it.";
+                one file has an upper bound, which agrees with every figure up to it. \
+                unclear: beyond what counts as the same, and chance may explain it.";
     note(page, &format!("{text}{overlap}"))
 }
 
@@ -148,6 +158,7 @@ pub fn instruction(difference: &Difference) -> String {
 pub fn quantity(difference: &Difference) -> String {
     match (&difference.from, &difference.to) {
         (Some(from), Some(to)) => one_line(&format!("{from}→{to}")),
+        _ if difference.encoding == "run" => "cost".to_string(),
         _ => "rthroughput".to_string(),
     }
 }

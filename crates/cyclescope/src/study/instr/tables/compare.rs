@@ -5,22 +5,34 @@
 //! variants. A published latency without a pair of operands is the one number that a reader plans with, so it is
 //! compared with our largest latency between explicit operands. Limits: nothing is said about tags, modes and
 //! variants, and a number that one side lacks is counted, not judged.
+//!
+//! Between two results a gap beyond the tolerance is a difference only where chance does not explain it: it is held against
+//! the errors of both. Of thousands of quantities some lie far apart by chance, so the level follows from their number: of
+//! the differences that are named, a stated share is false at most, on average. Y. Benjamini and Y. Hochberg, "Controlling the
+//! false discovery rate", Journal of the Royal Statistical Society B 57 (1995). Intervals are taken for those of 95 %. What is
+//! beyond the tolerance and not found so is counted as unclear. A published number has no error, and is not tested.
 
 mod agreement;
 mod published;
 mod results;
+mod runs;
 
 pub use agreement::Tolerance;
 pub use published::against_reference;
 pub use results::against_results;
+pub use runs::runs;
 
 use super::reference::Figure;
 use crate::caveat::Caveat;
 use crate::record::Quantity;
+use crate::statistics::normal_quantile;
 use crate::study::instr::rows::row::{Bound, Latency, Row, Throughput};
 use crate::unit::Unit;
 use agreement::{Gap, Span};
 use serde::Serialize;
+
+/// The share of the differences between two results that is false at most, on average.
+const FALSE_DISCOVERIES: f64 = 0.05;
 
 /// What a quantity is, and how sure one can be of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -59,6 +71,8 @@ pub struct Tally {
     pub agree: u64,
     /// Both sides have it and differ.
     pub differ: u64,
+    /// Both sides have it, and it is not known whether they differ.
+    pub unclear: u64,
     /// Only A has it.
     pub only_a: u64,
     /// Only B has it.
@@ -155,6 +169,8 @@ pub struct Difference {
     pub difference: f64,
     /// The same as a share of B's number.
     pub relative: f64,
+    /// By how many standard errors it is beyond the tolerance; null where there is no error to hold it against.
+    pub deviations: Option<f64>,
 }
 
 /// What a comparison found.
@@ -162,6 +178,8 @@ pub struct Difference {
 pub struct Comparison {
     /// What counts as the same.
     pub tolerance: Tolerance,
+    /// The share of the differences that is false at most, on average; null where nothing was tested.
+    pub false_discovery_rate: Option<f64>,
     /// How many forms there are.
     pub forms: Forms,
     /// How many quantities of each kind, exact latencies first, then sums, upper bounds and throughput.
@@ -173,9 +191,24 @@ pub struct Comparison {
 
 impl Comparison {
     fn new(tolerance: Tolerance) -> Comparison {
-        let none = |kind| Tally { kind, agree: 0, differ: 0, only_a: 0, only_b: 0, intervals: 0, overlap: 0 };
+        let none = |kind| Tally {
+            kind,
+            agree: 0,
+            differ: 0,
+            unclear: 0,
+            only_a: 0,
+            only_b: 0,
+            intervals: 0,
+            overlap: 0,
+        };
         let quantities = Kind::ALL.map(none).to_vec();
-        Comparison { tolerance, forms: Forms::default(), quantities, differences: Vec::new() }
+        Comparison {
+            tolerance,
+            false_discovery_rate: None,
+            forms: Forms::default(),
+            quantities,
+            differences: Vec::new(),
+        }
     }
 
     fn tally(&mut self, kind: Kind) -> &mut Tally {
@@ -194,8 +227,27 @@ impl Comparison {
         tally.intervals += u64::from(overlap.is_some());
         tally.overlap += u64::from(overlap == Some(true));
         if !agree {
-            self.differences.push(pairing.difference(a.side, b.side, gap));
+            let deviations = gap.deviations(self.tolerance, [&a.side.cost, &b.side.cost]);
+            self.differences.push(pairing.difference(a.side, b.side, gap, deviations));
         }
+    }
+
+    /// Keeps of the differences those that chance does not explain, and counts the others as unclear.
+    fn tested(mut self) -> Comparison {
+        self.false_discovery_rate = Some(FALSE_DISCOVERIES);
+        let pairs = self.quantities.iter().map(|tally| tally.agree + tally.differ).sum();
+        let mut deviations: Vec<f64> = self.differences.iter().map(deviation).collect();
+        deviations.sort_by(|one, other| other.total_cmp(one));
+        let least = discovered(&deviations, pairs);
+        let (found, unclear) =
+            std::mem::take(&mut self.differences).into_iter().partition(|one| deviation(one) >= least);
+        self.differences = found;
+        for difference in &unclear {
+            let tally = self.tally(difference.quantity);
+            tally.differ -= 1;
+            tally.unclear += 1;
+        }
+        self
     }
 
     fn sorted(mut self) -> Comparison {
@@ -210,6 +262,20 @@ impl Comparison {
     }
 }
 
+/// By how many standard errors a difference is beyond the tolerance; any number where there is no error.
+fn deviation(difference: &Difference) -> f64 {
+    difference.deviations.unwrap_or(f64::INFINITY)
+}
+
+/// From how many deviations on a difference is found, of so many pairs, by deviations in descending order.
+fn discovered(deviations: &[f64], pairs: u64) -> f64 {
+    let is_found = |(place, deviation): &(usize, &f64)| {
+        let share = FALSE_DISCOVERIES * (place + 1) as f64 / pairs.max(1) as f64;
+        **deviation >= normal_quantile(1.0 - share / 2.0)
+    };
+    deviations.iter().enumerate().rfind(is_found).map_or(f64::INFINITY, |(_, deviation)| *deviation)
+}
+
 /// Which quantity of which form is compared.
 struct Pairing<'a> {
     row: &'a Row,
@@ -218,7 +284,7 @@ struct Pairing<'a> {
 }
 
 impl Pairing<'_> {
-    fn difference(&self, a: Side, b: Side, gap: Gap) -> Difference {
+    fn difference(&self, a: Side, b: Side, gap: Gap, deviations: Option<f64>) -> Difference {
         Difference {
             code: self.row.code.clone(),
             mnemonic: self.row.mnemonic.clone(),
@@ -231,6 +297,7 @@ impl Pairing<'_> {
             b,
             difference: gap.difference,
             relative: gap.relative(),
+            deviations,
         }
     }
 }

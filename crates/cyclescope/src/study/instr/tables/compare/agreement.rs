@@ -1,6 +1,7 @@
 //! When two numbers are the same.
 
 use crate::record::Quantity;
+use crate::statistics::normal_quantile;
 use crate::study::instr::rows::row::{Bound, Latency};
 use serde::Serialize;
 
@@ -85,6 +86,18 @@ impl Gap {
     pub(crate) fn within(&self, tolerance: Tolerance) -> bool {
         // A decimal such as 3.05 is a little off its number.
         self.difference.abs() <= tolerance.at(self.nearest) + 1e-9
+    }
+
+    /// By how many standard errors it is beyond the tolerance; `None` where no side has an error.
+    pub(super) fn deviations(&self, tolerance: Tolerance, costs: [&Quantity; 2]) -> Option<f64> {
+        let beyond = self.difference.abs() - tolerance.at(self.nearest);
+        let reach = |cost: &Quantity| {
+            // Of a single layout nobody knows how far off it is.
+            let missing = if cost.low.is_none() && cost.high.is_none() { 0.0 } else { f64::INFINITY };
+            cost.interval().map_or(missing, |span| (span.high - span.low) / 2.0)
+        };
+        let error = reach(costs[0]).hypot(reach(costs[1])) / normal_quantile(0.975);
+        (error > 0.0).then(|| beyond / error)
     }
 
     pub(crate) fn relative(&self) -> f64 {

@@ -23,7 +23,7 @@ pub fn against_results(a: &[Row], b: &[Row], tolerance: Tolerance) -> Comparison
         latencies(&mut comparison, None, Some(row));
         throughputs(&mut comparison, None, Some(row));
     }
-    comparison.sorted()
+    comparison.tested().sorted()
 }
 
 fn key(row: &Row) -> (&str, &str, &str) {
@@ -109,6 +109,50 @@ mod tests {
         assert_eq!(tally(&found, Kind::LatencyExact), [2, 0, 0, 0, 2, 2]);
         assert_eq!(tally(&found, Kind::Throughput), [2, 0, 0, 0, 2, 2]);
         assert_eq!((found.forms.both, found.differences.len()), (2, 0));
+    }
+
+    /// Rows of one throughput each, with a margin.
+    fn rates(values: impl Iterator<Item = f64>, margin: f64) -> Vec<Row> {
+        let one = |(number, value): (usize, f64)| {
+            let mut row = row(&format!("x{number}"), "", Vec::new(), value);
+            let cost = &mut row.throughput.as_mut().unwrap().cost;
+            (cost.low, cost.high) = (Some(value - margin), Some(value + margin));
+            row
+        };
+        values.enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn what_chance_explains_is_no_difference_and_a_true_one_is_found_among_many() {
+        let mut random = crate::random::Random::new(3);
+        let mut noise = || {
+            let uniform = (random.below(1 << 30) as f64 + 0.5) / f64::from(1 << 30);
+            crate::statistics::normal_quantile(uniform)
+        };
+        // A margin of 0.1 is a standard error of 0.051.
+        let mut some = |planted: usize| -> Vec<f64> {
+            (0..4000).map(|n| 1.0 + 0.051 * noise() + if n < planted { 1.0 } else { 0.0 }).collect()
+        };
+        let (a, b, c) = (some(0), some(0), some(20));
+        let rows = |values: &[f64]| rates(values.iter().copied(), 0.1);
+        let same = compare(&rows(&a), &rows(&b));
+        let counts = same.quantities.last().unwrap();
+        assert!(same.differences.len() <= 1 && counts.unclear > 1000, "{counts:?}");
+        let found = compare(&rows(&a), &rows(&c));
+        let is_planted =
+            |code: &str| code.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() < 20;
+        let planted = found.differences.iter().filter(|one| is_planted(&one.code)).count();
+        let all = found.differences.len();
+        assert!(planted == 20 && all <= 24, "{planted} of 20 among {all}");
+    }
+
+    #[test]
+    fn a_number_of_unknown_error_is_unclear() {
+        let one = |value, margin| rates(std::iter::once(value), margin);
+        let mut single = one(2.0, 0.1);
+        single[0].throughput.as_mut().unwrap().cost.high = None;
+        let found = compare(&one(1.0, 0.1), &single);
+        assert_eq!((found.differences.len(), found.quantities.last().unwrap().unclear), (0, 1));
     }
 
     #[test]

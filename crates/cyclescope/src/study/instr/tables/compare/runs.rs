@@ -1,0 +1,95 @@
+//! The records of `run`, as rows of a table: the snippet is the instruction, and what a copy costs is its rate.
+
+use crate::caveat::Caveat;
+use crate::record::Quantity;
+use crate::study::instr::rows::row::{Row, Status, Throughput};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// What a record of `run` has that is compared.
+#[derive(Deserialize)]
+struct RunLine {
+    kind: String,
+    cost: Quantity,
+    snippet: String,
+    bytes: String,
+    #[serde(default)]
+    init: String,
+    executor: String,
+    #[serde(default)]
+    caveats: Vec<Caveat>,
+    #[serde(default)]
+    repro: String,
+}
+
+/// The records of `run` among lines of JSON, each as a row whose rate is what a copy costs. The key is the machine code with
+/// what ran before it; a snippet that was measured several times has its number behind the text from the second one on.
+/// Lines of other kinds are passed over.
+pub fn runs(content: &[u8]) -> Vec<Row> {
+    let mut times: HashMap<String, usize> = HashMap::new();
+    let lines = content.split(|byte| *byte == b'\n');
+    let records = lines.filter_map(|line| serde_json::from_slice::<RunLine>(line).ok());
+    let row = |line: RunLine| {
+        let key = format!("{} {}", line.bytes, line.init);
+        let time = times.entry(key.clone()).or_insert(0);
+        *time += 1;
+        Row {
+            code: key,
+            mnemonic: line.snippet,
+            operands: if *time > 1 { format!("({time})") } else { String::new() },
+            encoding: "run".to_string(),
+            executor: line.executor,
+            isa: String::new(),
+            implicit: Vec::new(),
+            bytes: line.bytes,
+            immediate: None,
+            tried: Vec::new(),
+            status: Status::Measured,
+            reason: None,
+            latency: Vec::new(),
+            throughput: Some(Throughput {
+                cost: line.cost,
+                recipe: line.repro.clone(),
+                fraction: None,
+                decoders: None,
+                modes: Vec::new(),
+                variants: Vec::new(),
+            }),
+            tags: Vec::new(),
+            caveats: line.caveats,
+            repro: line.repro,
+        }
+    };
+    records.filter(|line| line.kind == "run").map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Tolerance, against_results};
+    use super::*;
+
+    fn line(bytes: &str, value: f64) -> String {
+        format!(
+            r#"{{"schema":"cyclescope/1","kind":"run","cost":{{"value":{value},"low":{},"high":{},"unit":"core_cycles"}},"snippet":"x","bytes":"{bytes}","init":"","executor":"user","caveats":[],"repro":"cyclescope run x"}}"#,
+            value - 0.01,
+            value + 0.01
+        )
+    }
+
+    #[test]
+    fn runs_are_held_against_each_other_by_their_code() {
+        let a = runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes());
+        let b = runs(
+            format!(
+                "{}\n{{\"kind\":\"other\"}}\n{}\n{}\n",
+                line("91", 4.0),
+                line("90", 1.0),
+                line("90", 1.01)
+            )
+            .as_bytes(),
+        );
+        let found = against_results(&a, &b, Tolerance::RESULTS);
+        assert_eq!((found.forms.both, found.differences.len()), (3, 1));
+        assert_eq!(found.differences[0].code, "91 ");
+    }
+}
