@@ -6,7 +6,8 @@ use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
 use crate::region;
-use cyclescope::error::RunError;
+use cyclescope::asm::Listing;
+use cyclescope::error::{Cause, RunError};
 use cyclescope::executor::FaultReport;
 use cyclescope::random::Random;
 use cyclescope::snippet::Snippet;
@@ -154,11 +155,34 @@ pub fn located(error: RunError, report: Option<&FaultReport>) -> RunError {
     else {
         return error;
     };
-    let Some(mut place) = symbol(report.rip) else { return error };
+    let (mut cause, Some(mut place)) = (*cause, symbol(report.rip)) else { return error };
     if let Some(number) = report.system_call {
         place.push_str(&format!(" (system call {number})"));
+    } else if !matches!(cause, Cause::Fetch | Cause::Trap) {
+        // SAFETY: the processor began to execute this instruction, of a library that stays loaded.
+        let listing = unsafe { instruction_at(report.rip) };
+        if let Some(instruction) = listing.instructions().first().filter(|found| !found.is_invalid()) {
+            cause = cause.of_instruction(instruction);
+            place = format!("{} at {place}", listing.text().trim_end());
+        }
     }
-    RunError::Fault { signal, address: *address, instruction: Some(place), cause: *cause }
+    RunError::Fault { signal, address: *address, instruction: Some(place), cause }
+}
+
+/// The instruction at an address of this process, as far as its page has it.
+///
+/// # Safety
+///
+/// There is code.
+unsafe fn instruction_at(address: u64) -> Listing {
+    const PAGE: u64 = 4096;
+    // Intel SDM vol. 2, 2.3.11.
+    const LONGEST: u64 = 15;
+    let length = LONGEST.min(PAGE - address % PAGE) as usize;
+    // SAFETY: pages are readable as a whole.
+    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
+    let first = Listing::from_bytes(bytes).instructions().first().map_or(0, |first| first.len());
+    Listing::from_bytes(&bytes[..first])
 }
 
 /// `symbol+0x12 of libm.so.6`

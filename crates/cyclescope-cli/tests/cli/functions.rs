@@ -28,11 +28,12 @@ impl Source {
     }
 }
 
-/// Compiles code whose run fails with this exit code, and returns the error's text.
+/// Compiles code whose run fails with this exit code, and returns the error's text and what helps.
 fn fails(text: &str, code: i32) -> String {
     let line = Source::new(text).run(&[], &[code]);
     assert_eq!(line["kind"], "error", "{line}");
-    line["text"].as_str().expect("text").to_string()
+    let [text, remedy] = ["text", "remedy"].map(|field| line[field].as_str().unwrap_or_default());
+    format!("{text}\n{remedy}")
 }
 
 #[test]
@@ -131,6 +132,14 @@ fn functions_that_fault_are_named() {
     assert!(fails(system_call, 4).contains("SIGSYS"));
     assert!(fails(system_call, 4).contains("getppid"));
     assert!(fails("void f(void *p) { *(volatile int *)8 = 1; }", 4).contains("f+"));
+    for (code, words) in [
+        ("__builtin_trap();", ["ud2 at f+", "by definition"]),
+        ("__asm__ volatile(\"hlt\");", ["hlt at f+", "--executor kernel"]),
+        ("__asm__ volatile(\"movaps 1(%0), %%xmm0\" :: \"r\"(p) : \"xmm0\");", ["movaps", "multiple of 16"]),
+    ] {
+        let said = fails(&format!("void f(void *p) {{ {code} }}"), 4);
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
     let deep = "int g(volatile int n) { volatile int a[99]; a[0] = n; return g(n + 1) + a[0]; }\n\
                 void f(void *p) { g(0); }";
     assert!(fails(deep, 4).contains("SIGSEGV"));

@@ -181,6 +181,7 @@ fn what_helps_is_told_by_the_cause_of_a_fault() {
         ("mov byte ptr [rip], 0x90", "address memory through R14"),
         ("xor eax, eax; jmp rax", "where no code is"),
         ("int3", "debugger"),
+        ("ud2", "by definition"),
     ] {
         says(&["--quick", snippet], 4, helps);
     }

@@ -1,5 +1,6 @@
 //! What caused a failure, and what the user can do about it.
 
+use iced_x86::{Instruction, Mnemonic};
 use serde::{Deserialize, Serialize};
 
 /// Why the processor did not complete an instruction. It decides what helps.
@@ -18,9 +19,22 @@ pub enum Cause {
     Alignment,
     /// A trap: INT1, INT3, INT 4, or a single step.
     Trap,
+    /// UD0, UD1 or UD2, which raise an exception by definition.
+    Undefined,
     /// What the signal's name says.
     #[default]
     Other,
+}
+
+impl Cause {
+    /// The cause where this instruction was not completed.
+    pub fn of_instruction(self, instruction: &Instruction) -> Cause {
+        match (self, instruction.mnemonic()) {
+            (Cause::Protection, _) if instruction.is_privileged() => Cause::Privileged,
+            (Cause::Other, Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2) => Cause::Undefined,
+            _ => self,
+        }
+    }
 }
 
 /// What helps where a system call is refused.
@@ -33,13 +47,16 @@ const ACCESS: &str = "address memory through R14, RDI, RSI, RSP or RBP, which po
 const FETCHED: &str = "a branch led there, where no code is: calls and jumps have to stay within the snippet";
 const PRIVILEGED: &str = "only ring 0 may execute it: add --executor kernel";
 const PROTECTION: &str = "the processor names no address: an operand that has to be aligned is not (MOVAPS and \
-    CMPXCHG16B need a multiple of 16; R14 is one of 64), an address is not canonical, or the system forbids the \
+    CMPXCHG16B need a multiple of 16, which R14 is), an address is not canonical, or the system forbids the \
     instruction here";
 const ALIGNMENT: &str = "the snippet sets the flag AC, with which every misaligned access raises this: clear it \
     (bit 18 of the flags), or align the access; R14 is a multiple of 64";
 const DIVIDE: &str = "divide RDX:RAX by what its quotient fits; init code can set registers";
 const UNDEFINED: &str = "this processor, or its operating system, does not have the instruction";
 const TRAPPED: &str = "INT1, INT3, INT 4 and the flag TF call a debugger or the system: leave them out";
+
+const BY_DEFINITION: &str = "UD0, UD1 and UD2 raise this by definition; compilers put UD2 where code must not come, as \
+    for `__builtin_trap()`";
 
 /// What helps after a signal.
 pub(super) fn fault_remedy(signal: &str, cause: Cause) -> &'static str {
@@ -48,6 +65,7 @@ pub(super) fn fault_remedy(signal: &str, cause: Cause) -> &'static str {
         (Cause::Protection, _) => PROTECTION,
         (Cause::Alignment, _) => ALIGNMENT,
         (Cause::Trap, _) => TRAPPED,
+        (Cause::Undefined, _) => BY_DEFINITION,
         (Cause::Fetch, _) => FETCHED,
         (Cause::Access, _) | (_, "SIGSEGV" | "SIGBUS") => ACCESS,
         (_, "SIGFPE") => DIVIDE,

@@ -123,14 +123,10 @@ pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &
 
 /// Why the instruction of a report was not completed.
 pub(super) fn cause(status: &Status, report: &FaultReport, programs: &[Program]) -> Cause {
-    let protection = || match report.program.zip(report.offset) {
-        Some((program, offset)) if is_privileged(&programs[program], offset) => Cause::Privileged,
-        _ => Cause::Protection,
-    };
-    match (status.signal, status.code) {
+    let cause = match (status.signal, status.code) {
         (libc::SIGTRAP, _) => Cause::Trap,
         (libc::SIGSEGV, _) if status.vector == OVERFLOW => Cause::Trap,
-        (libc::SIGSEGV, SI_KERNEL) => protection(),
+        (libc::SIGSEGV, SI_KERNEL) => Cause::Protection,
         (libc::SIGSEGV, _) if status.address == status.rip => Cause::Fetch,
         (libc::SIGSEGV, _) => Cause::Access,
         (libc::SIGBUS, BUS_ADRALN) => Cause::Alignment,
@@ -138,13 +134,10 @@ pub(super) fn cause(status: &Status, report: &FaultReport, programs: &[Program])
         (libc::SIGBUS, SI_KERNEL) => Cause::Protection,
         (libc::SIGBUS, _) => Cause::Access,
         _ => Cause::Other,
-    }
-}
-
-/// Whether the instruction at an offset in a program is one of ring 0, or one for input and output.
-fn is_privileged(program: &Program, offset: usize) -> bool {
-    let code = program.code().get(offset..).unwrap_or_default();
-    Decoder::new(64, code, DecoderOptions::NONE).decode().is_privileged()
+    };
+    let Some((program, offset)) = report.program.zip(report.offset) else { return cause };
+    let code = programs[program].code().get(offset..).unwrap_or_default();
+    cause.of_instruction(&Decoder::new(64, code, DecoderOptions::NONE).decode())
 }
 
 /// The usual name of a signal that ends a process.
