@@ -83,6 +83,28 @@ fn described(lines: &[&Value]) -> BTreeMap<String, (bool, BTreeSet<&'static str>
 /// Snippets that fail: the text is none, the code faults.
 const FAILING: [&str; 2] = ["nopp", "mov rax, [8]"];
 
+/// Writes a result file in which each cost is ten core cycles more than in another one.
+fn slower(from: &str, to: &str) {
+    let later = |cost: &mut Value| {
+        for field in ["value", "low", "high"] {
+            let more = cost[field].as_f64().map(|cycles| cycles + 10.0);
+            cost[field] = more.into();
+        }
+    };
+    let text = std::fs::read_to_string(from).expect("a file");
+    let mut lines = String::new();
+    for line in text.lines() {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        if let Some(throughput) = line.get_mut("throughput").filter(|throughput| throughput.is_object()) {
+            later(&mut throughput["cost"]);
+        }
+        let latencies = line.get_mut("latency").and_then(Value::as_array_mut);
+        latencies.into_iter().flatten().for_each(|latency| later(&mut latency["cost"]));
+        writeln!(lines, "{line}").expect("text");
+    }
+    std::fs::write(to, lines).expect("a file");
+}
+
 /// Everything that the program prints in JSON, on this machine and in little time.
 fn printed() -> Vec<Value> {
     let folder = folder();
@@ -110,10 +132,10 @@ fn printed() -> Vec<Value> {
     print(&["replay", &path("evaluate")]);
     let forms = ["add r64, r64", "mov r64, m64", "vmovntdq m128, xmm", "hlt"];
     print(&[&["instr", "--quick", "--out", &path("a.jsonl")], &forms[..]].concat());
-    print(&[&["instr", "--quick", "--out", &path("b.jsonl")], &forms[..]].concat());
+    slower(&path("a.jsonl"), &path("b.jsonl"));
     print(&[&["instr", "--list"], &forms[..]].concat());
     print(&["instr", "--quick", "--explain", "imul r64, r64"]);
-    print(&["compare", "--tolerance", "0.0001,0.001%", &path("a.jsonl"), &path("b.jsonl")]);
+    print(&["compare", &path("a.jsonl"), &path("b.jsonl")]);
     print(&["marker", "--list"]);
     print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
     print(&["replay", &path("marker")]);

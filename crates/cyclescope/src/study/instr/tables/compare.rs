@@ -227,7 +227,9 @@ impl Comparison {
         tally.intervals += u64::from(overlap.is_some());
         tally.overlap += u64::from(overlap == Some(true));
         if !agree {
-            let deviations = gap.deviations(self.tolerance, [&a.side.cost, &b.side.cost]);
+            let measured = b.side.written.is_none();
+            let deviations =
+                if measured { gap.deviations(self.tolerance, [&a.side.cost, &b.side.cost]) } else { None };
             self.differences.push(pairing.difference(a.side, b.side, gap, deviations));
         }
     }

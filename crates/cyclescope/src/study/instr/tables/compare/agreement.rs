@@ -88,14 +88,12 @@ impl Gap {
         self.difference.abs() <= tolerance.at(self.nearest) + 1e-9
     }
 
-    /// By how many standard errors it is beyond the tolerance; `None` where no side has an error.
+    /// By how many standard errors it is beyond the tolerance; `None` where both are known without error.
     pub(super) fn deviations(&self, tolerance: Tolerance, costs: [&Quantity; 2]) -> Option<f64> {
         let beyond = self.difference.abs() - tolerance.at(self.nearest);
-        let reach = |cost: &Quantity| {
-            // Of a single layout nobody knows how far off it is.
-            let missing = if cost.low.is_none() && cost.high.is_none() { 0.0 } else { f64::INFINITY };
-            cost.interval().map_or(missing, |span| (span.high - span.low) / 2.0)
-        };
+        // Of a single layout nobody knows how far off it is.
+        let reach =
+            |cost: &Quantity| cost.interval().map_or(f64::INFINITY, |span| (span.high - span.low) / 2.0);
         let error = reach(costs[0]).hypot(reach(costs[1])) / normal_quantile(0.975);
         (error > 0.0).then(|| beyond / error)
     }

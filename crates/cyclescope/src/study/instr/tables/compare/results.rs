@@ -150,7 +150,8 @@ mod tests {
     fn a_number_of_unknown_error_is_unclear() {
         let one = |value, margin| rates(std::iter::once(value), margin);
         let mut single = one(2.0, 0.1);
-        single[0].throughput.as_mut().unwrap().cost.high = None;
+        let cost = &mut single[0].throughput.as_mut().unwrap().cost;
+        (cost.low, cost.high) = (None, None);
         let found = compare(&one(1.0, 0.1), &single);
         assert_eq!((found.differences.len(), found.quantities.last().unwrap().unclear), (0, 1));
     }
