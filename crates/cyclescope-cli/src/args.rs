@@ -4,7 +4,7 @@ mod call;
 mod instr;
 mod marker;
 
-pub use call::{CallArgs, Contents, Value};
+pub use call::{CallArgs, Contents, Serialize, Value};
 pub use instr::InstrArgs;
 pub use marker::MarkerArgs;
 

@@ -1,14 +1,19 @@
 //! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
 
-use crate::args::{CallArgs, Contents, Value};
+use crate::args::{self, CallArgs, Contents, Value};
 use crate::compiler;
 use crate::failure::Failure;
 use cyclescope::context::Element;
 use cyclescope::program::memory::{Fill, Memory, STANDARD_BYTES, TOP_MOST};
+use cyclescope::record::Serialized;
 use cyclescope::snippet::Snippet;
 
 /// What a function is called with.
 pub struct Calling {
+    /// The name of a function that runs before each call.
+    pub setup: Option<String>,
+    /// What each call waits for.
+    pub serialized: Option<Serialized>,
     values: Vec<Value>,
     buffer: u64,
     /// What `size` stands for.
@@ -17,12 +22,26 @@ pub struct Calling {
     stack: u64,
 }
 
+/// A function at one of its addresses, and what is beside it.
+pub struct Instance {
+    /// The function.
+    pub function: u64,
+    /// The function that runs before each call of it.
+    pub setup: Option<u64>,
+    /// A function that does nothing.
+    pub empty: u64,
+    /// A function that returns its argument.
+    pub identity: u64,
+}
+
 /// Bytes of stack: the limit that a program usually has.
 const STACK: u64 = 8 << 20;
 /// Bytes that a function may get from the system: as much as a small machine has to spare.
 pub const HEAP: u64 = 512 << 20;
 /// Nothing is below this address (`vm.mmap_min_addr`): who accesses it had a null pointer.
 const NULL_MOST: u64 = 64 << 10;
+/// `mov rdi, rbx`
+const BUFFER: [u8; 3] = [0x48, 0x89, 0xdf];
 /// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of the second to the sixth argument, RSI, RDX, RCX, R8
 /// and R9 (System V ABI for x86-64, 3.2.3).
 const ARGUMENTS: [([u8; 2], [u8; 3]); 5] = [
@@ -36,6 +55,13 @@ const ARGUMENTS: [([u8; 2], [u8; 3]); 5] = [
 impl Calling {
     /// What the options ask for; `seed` is that of random contents.
     pub fn new(args: &CallArgs, seed: u64) -> Result<Calling, Failure> {
+        if args.setup.is_some() && args.serialize == Some(args::Serialize::Result) {
+            let remedy = "use --serialize fence, or leave --setup out";
+            return Err(Failure::usage(
+                "with --setup the result of the last call is not the next one's",
+                Some(remedy),
+            ));
+        }
         if args.values.len() > ARGUMENTS.len() {
             let remedy = "registers take six arguments, the pointer among them";
             return Err(Failure::usage("--arg is given more than five times", Some(remedy)));
@@ -61,7 +87,9 @@ impl Calling {
         let is_file = matches!(args.contents, Some(Contents::File(_)));
         let size = if is_file { file } else { buffer };
         let stack = args.stack.unwrap_or(STACK);
-        let calling = Calling { values: args.values.clone(), buffer, size, contents, stack };
+        let (setup, serialized) = (args.setup.clone(), args.serialize.map(Serialized::from));
+        let values = args.values.clone();
+        let calling = Calling { setup, serialized, values, buffer, size, contents, stack };
         match calling.memory().check() {
             Ok(()) => Ok(calling),
             Err(bad) => Err(Failure::usage(bad.what, Some(&bad.expected))),
@@ -73,19 +101,62 @@ impl Calling {
         Memory::of_call(self.buffer, self.contents.clone(), self.stack)
     }
 
-    /// Calls the function at this address.
-    ///
+    /// Calls the function of an instance.
+    pub fn call(&self, instance: &Instance, text: &str) -> Snippet {
+        self.snippet(instance.function, instance.setup, text)
+    }
+
+    /// Calls an empty function in the same way.
+    pub fn call_empty(&self, instance: &Instance) -> Snippet {
+        let address = match self.serialized {
+            Some(Serialized::Result) => instance.identity,
+            _ => instance.empty,
+        };
+        self.snippet(address, instance.setup, "an empty function")
+    }
+
     /// ```text
-    /// mov rbx, r14           ; init: R14 points to the buffer; RBX and R12 outlive a call
-    /// mov r12, address
-    /// mov rdi, rbx           ; each copy
+    /// mov rbx, r14           ; init: R14 points to the buffer; RBX, RBP, R12 and R13 outlive a call
+    /// mov r12, function
+    /// mov rbp, setup
+    /// xor r13d, r13d
+    /// mov rdi, rbx           ; each copy; this and the next two with --setup
+    /// mov rsi, 100
+    /// call rbp
+    /// lfence                 ; with --serialize fence
+    /// mov rdi, rbx
+    /// and rax, r13           ; this and the next with --serialize result
+    /// add rdi, rax
     /// mov rsi, 100           ; with --arg 100
     /// call r12
     /// ```
-    pub fn call(&self, address: u64, text: &str) -> Snippet {
+    fn snippet(&self, function: u64, setup: Option<u64>, text: &str) -> Snippet {
         let mut init = vec![0x4c, 0x89, 0xf3, 0x49, 0xbc];
-        init.extend(address.to_le_bytes());
-        let mut code = vec![0x48, 0x89, 0xdf];
+        init.extend(function.to_le_bytes());
+        let mut code = Vec::new();
+        if let Some(setup) = setup {
+            init.extend([0x48, 0xbd]);
+            init.extend(setup.to_le_bytes());
+            code.extend(BUFFER);
+            code.extend(self.further());
+            code.extend([0xff, 0xd5]);
+        }
+        init.extend([0x45, 0x31, 0xed]);
+        if self.serialized == Some(Serialized::Fence) {
+            code.extend([0x0f, 0xae, 0xe8]);
+        }
+        code.extend(BUFFER);
+        if self.serialized == Some(Serialized::Result) {
+            code.extend([0x4c, 0x21, 0xe8, 0x48, 0x01, 0xc7]);
+        }
+        code.extend(self.further());
+        code.extend([0x41, 0xff, 0xd4]);
+        Snippet::new(code, init, text)
+    }
+
+    /// Loads the further arguments.
+    fn further(&self) -> Vec<u8> {
+        let mut code = Vec::new();
         for (value, (immediate, from_rbx)) in self.values.iter().zip(ARGUMENTS) {
             let number = match value {
                 // The two's complement of a negative number.
@@ -99,8 +170,7 @@ impl Calling {
             code.extend(immediate);
             code.extend(number.to_le_bytes());
         }
-        code.extend([0x41, 0xff, 0xd4]);
-        Snippet::new(code, init, text)
+        code
     }
 
     /// What helps where the function accessed an address without memory.

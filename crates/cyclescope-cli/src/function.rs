@@ -1,7 +1,7 @@
 //! Functions of C and C++ code: compiled or loaded, called by a snippet, the cost of the call excluded.
 
 use crate::args::RunArgs;
-use crate::calling::Calling;
+use crate::calling::{Calling, Instance};
 use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
@@ -31,8 +31,8 @@ pub struct Library {
 
 /// A function in a library that this process has loaded, and so every process forked from it has.
 pub struct Function {
-    /// Its address, and that of an empty function, in each copy of the library.
-    addresses: Vec<[u64; 2]>,
+    /// Itself in each copy of the library, and what is beside it.
+    instances: Vec<Instance>,
     text: String,
 }
 
@@ -97,18 +97,19 @@ impl Library {
         region::find(&self.path, &self.source, &self.name).map(Some)
     }
 
-    /// Loads the library into this process and finds the function.
-    pub fn load(&self) -> Result<Function, Failure> {
+    /// Loads the library into this process and finds the function, and the one that runs before it.
+    pub fn load(&self, setup: Option<&str>) -> Result<Function, Failure> {
         let addresses = {
             let _aside = StdoutAside::new();
-            addresses(&self.path, &self.source, &self.name)?
+            addresses(&self.path, &self.source, [Some(&self.name), setup])?
         };
         let text = format!("{} of {}", self.name, self.source.display());
-        let with_empty = |address| Ok([address, empty_function(address)?]);
-        Ok(Function {
-            addresses: addresses.into_iter().map(with_empty).collect::<Result<_, Failure>>()?,
-            text,
-        })
+        let beside = |[function, setup]: [Option<u64>; 2]| {
+            let function = function.expect("a function has a name");
+            let [empty, identity] = empty_functions(function)?;
+            Ok(Instance { function, setup, empty, identity })
+        };
+        Ok(Function { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
     }
 }
 
@@ -116,36 +117,38 @@ impl Function {
     /// Calls of the function with its arguments, and of a function that does nothing in the same way, for each address of
     /// the function.
     pub fn subject(&self, with: &Calling) -> Subject {
-        let calls = |&[address, empty]: &[u64; 2]| {
-            (with.call(address, &self.text), with.call(empty, "an empty function"))
-        };
-        let (instances, empty_calls) = self.addresses.iter().map(calls).unzip();
+        let calls = |instance| (with.call(instance, &self.text), with.call_empty(instance));
+        let (instances, empty_calls) = self.instances.iter().map(calls).unzip();
         Subject { instances, empty_calls }
     }
 }
 
-/// What the cost of a call is measured with: `ret`, as far from the code that calls it as the function is, and
-/// at the same place in its page. In this program's own code, which lies in another part of the address
-/// space, it took 3 core cycles more than an empty function of a library (Xeon, family 6, model 207).
-fn empty_function(address: u64) -> Result<u64, Failure> {
+/// What the cost of a call is measured with: `ret`, and `mov rax, rdi; ret`, each as far from the code that calls it as the
+/// function is, and at the same place in its page. In this program's own code, which lies in another part of the address
+/// space, the first took 3 core cycles more than an empty function of a library (Xeon, family 6, model 207).
+fn empty_functions(address: u64) -> Result<[u64; 2], Failure> {
     const PAGE: usize = 4096;
-    const RET: u8 = 0xc3;
+    const PAGES: usize = 3;
+    const RET: [u8; 1] = [0xc3];
+    const IDENTITY: [u8; 4] = [0x48, 0x89, 0xf8, 0xc3];
     let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
     let offset = address as usize % PAGE;
     // SAFETY: a new mapping at an address of the kernel's choice, next to the libraries, touches no other
-    // memory; it is never unmapped.
+    // memory; it is never unmapped. Both functions end before its last page does.
     unsafe {
         let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let page = libc::mmap(std::ptr::null_mut(), PAGE, write, flags, -1, 0);
-        if page == libc::MAP_FAILED {
+        let pages = libc::mmap(std::ptr::null_mut(), PAGES * PAGE, write, flags, -1, 0);
+        if pages == libc::MAP_FAILED {
             return Err(failed());
         }
-        let at = page.cast::<u8>().add(offset);
-        at.write(RET);
-        if libc::mprotect(page, PAGE, libc::PROT_READ | libc::PROT_EXEC) != 0 {
+        let empty = pages.cast::<u8>().add(offset);
+        let identity = empty.add(PAGE);
+        empty.copy_from_nonoverlapping(RET.as_ptr(), RET.len());
+        identity.copy_from_nonoverlapping(IDENTITY.as_ptr(), IDENTITY.len());
+        if libc::mprotect(pages, PAGES * PAGE, libc::PROT_READ | libc::PROT_EXEC) != 0 {
             return Err(failed());
         }
-        Ok(at as u64)
+        Ok([empty as u64, identity as u64])
     }
 }
 
@@ -232,17 +235,25 @@ fn compile(
     Ok(library)
 }
 
-/// Addresses of a function: in the library, and in copies of it that the linker loads elsewhere. Where a function and its
+/// Addresses of functions: in the library, and in copies of it that the linker loads elsewhere. Where a function and its
 /// data stand moves its cost from one start of a program to the next, so each run has another copy.
-fn addresses(library: &Path, source: &Path, name: &str) -> Result<Vec<u64>, Failure> {
-    let mut addresses = vec![find(library, source, name)?];
+fn addresses(
+    library: &Path,
+    source: &Path,
+    names: [Option<&str>; 2],
+) -> Result<Vec<[Option<u64>; 2]>, Failure> {
+    let all = |library: &Path| {
+        let [function, setup] = names.map(|name| name.map(|name| find(library, source, name)).transpose());
+        Ok::<_, Failure>([function?, setup?])
+    };
+    let mut addresses = vec![all(library)?];
     let Ok(image) = std::fs::read(library) else { return Ok(addresses) };
     while addresses.len() < INSTANCES {
         let Some(file) = MemoryFile::new(&image) else { break };
-        // A system without /proc, or one that runs no code from memory: the function stands at one address.
-        let Ok(address) = find(&file.path(), source, name) else { break };
-        addresses.push(address);
-        shift_mappings(address);
+        // A system without /proc, or one that runs no code from memory: the functions stand at one address.
+        let Ok(copy) = all(&file.path()) else { break };
+        addresses.push(copy);
+        shift_mappings(copy[0].unwrap_or_default());
         // Never closed: the linker takes a file of a name that it knows for the library that it loaded before.
         std::mem::forget(file);
     }

@@ -4,7 +4,7 @@ use crate::failure::{Failure, harmless};
 use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::executor::Offer;
 use cyclescope::measure::{Count, Counted, Counts};
-use cyclescope::record::{Quantity, RunRecord};
+use cyclescope::record::{Quantity, RunRecord, Serialized};
 use cyclescope::result::versus::{Ratio, Verdict, Versus};
 
 /// Characters of a snippet that are shown.
@@ -144,12 +144,22 @@ fn plus_minus(quantity: &Quantity, unit: &str) -> String {
     format!("{value:.digits$} ± {half:.digits$} {unit}")
 }
 
+/// What the cost of a function says.
+fn meaning(serialized: Option<Serialized>) -> &'static str {
+    match serialized {
+        None => "calls overlap where the core can (throughput); --serialize measures the latency",
+        Some(Serialized::Result) => "each call waits for the result of the last one (latency)",
+        Some(Serialized::Fence) => "each call begins behind a fence, when the last one has ended (latency)",
+    }
+}
+
 fn details(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(call) = &record.empty_call {
         let call = plus_minus(call, "core cycles");
         let same =
             if record.cost.low == Some(0.0) { ": the function may take no more than that" } else { "" };
+        lines.push(meaning(record.serialized).to_string());
         lines.push(format!("the cost of calling an empty function, {call}, is excluded{same}"));
     }
     // 100 × 0.57 is 56.99999999999999.

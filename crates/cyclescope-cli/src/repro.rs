@@ -36,6 +36,8 @@ impl CommandLine {
     }
 
     fn calling(&mut self, with: &CallArgs) {
+        self.option("--setup", &with.setup);
+        self.option("--serialize", &with.serialize.map(name));
         with.values.iter().for_each(|value| self.option("--arg", &Some(value)));
         self.option("--buffer", &with.buffer);
         self.option("--contents", &with.contents);

@@ -62,7 +62,10 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         let order = Order::new(common, &machine, &repro)?;
         let json = common.json;
         return isolated(
-            || Ok([Some(library.load()?), versus.as_ref().map(Library::load).transpose()?]),
+            || {
+                let load = |library: &Library| library.load(calling.setup.as_deref());
+                Ok([Some(load(&library)?), versus.as_ref().map(load).transpose()?])
+            },
             folder,
             |functions| call(common, (functions, &calling), &request, args.counts, order, output),
             |failure| failure.report(json),
@@ -91,8 +94,8 @@ fn call(
     let memory = Some(with.memory());
     let request = Request { lengthen: Lengthen::Iterations, memory, ..request.clone() };
     let subjects: Vec<Subject> = functions.iter().flatten().map(|function| function.subject(with)).collect();
-    let mut study = study(common, order.machine, &subjects, &request, order.repro)?.with_counts(counts);
-    drive(&Run, &mut study, order, output)
+    let study = study(common, order.machine, &subjects, &request, order.repro)?.with_counts(counts);
+    drive(&Run, &mut study.with_serialized(with.serialized), order, output)
 }
 
 /// A region is no function.

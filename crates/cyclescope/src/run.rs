@@ -297,6 +297,7 @@ impl Run {
             changed: self.changed.clone(),
             empty_call: None,
             versus: None,
+            serialized: None,
             counts: None,
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),

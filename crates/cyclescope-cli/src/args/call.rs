@@ -1,6 +1,7 @@
 //! Options on what a function is called with.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use cyclescope::record::Serialized;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -9,6 +10,14 @@ const WHAT: &str = "What a function gets";
 /// Options on what the function of --c or --lib gets.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
+    /// Measure the latency of a call: the first argument waits for the result of the last call (`result`), or each call begins
+    /// behind an LFENCE (`fence`), instead of calls that overlap [without a value: result]
+    #[arg(help_heading = WHAT, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "result",
+        conflicts_with_all = ["snippet", "file", "hex"])]
+    pub serialize: Option<Serialize>,
+    /// A function of the same file that runs before each call, with the same arguments; its cost is excluded
+    #[arg(help_heading = WHAT, long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
+    pub setup: Option<String>,
     /// A further argument, after the pointer to the buffer: an integer, `buffer`, or `size` (the bytes of the file of
     /// --contents, else of the buffer); repeat it for up to five
     #[arg(help_heading = WHAT, long = "arg", value_name = "N", value_parser = value, allow_hyphen_values = true,
@@ -31,7 +40,30 @@ pub struct CallArgs {
 impl CallArgs {
     /// Whether anything was given.
     pub fn is_given(&self) -> bool {
-        !self.values.is_empty() || self.buffer.is_some() || self.contents.is_some() || self.stack.is_some()
+        self.serialize.is_some()
+            || self.setup.is_some()
+            || !self.values.is_empty()
+            || self.buffer.is_some()
+            || self.contents.is_some()
+            || self.stack.is_some()
+    }
+}
+
+/// What a call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Serialize {
+    /// The last call's result
+    Result,
+    /// A fence
+    Fence,
+}
+
+impl From<Serialize> for Serialized {
+    fn from(serialize: Serialize) -> Serialized {
+        match serialize {
+            Serialize::Result => Serialized::Result,
+            Serialize::Fence => Serialized::Fence,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What functions are called with: arguments, a buffer, a stack.
 
 use crate::functions::Source;
-use crate::support::{folder, has, json};
+use crate::support::{folder, has, json, number, value};
 use serde_json::Value;
 
 /// Reads the first `n` bytes of the buffer, one of each line.
@@ -167,4 +167,51 @@ fn only_plain_memory_is_mapped() {
          MREMAP_MAYMOVE, p); }",
     );
     assert!(told(&moved.run(&[], &[4])).contains("SIGSYS"));
+}
+
+/// A chain of multiplications that begins with the argument, and nothing that depends on it in the next call unless it is
+/// made to: calls of it overlap.
+#[test]
+fn a_serialized_call_waits_for_the_last_one() {
+    if !has("cc") {
+        return;
+    }
+    let chain = "x *= 0x9e3779b97f4a7c15; x ^= 5; ".repeat(16);
+    let source = Source::new(&format!("unsigned long f(unsigned long x) {{ {chain} return x; }}"));
+    let cost = |more: &[&str], serialized: Value| {
+        let line = number(&source.arguments(more)[1..])?;
+        assert_eq!(line["serialized"], serialized);
+        Some(value(&line["cost"])[0])
+    };
+    let costs = (
+        cost(&[], Value::Null),
+        cost(&["--serialize"], "result".into()),
+        cost(&["--serialize", "fence"], "fence".into()),
+    );
+    let (Some(overlapping), Some(result), Some(fence)) = costs else { return };
+    // 16 multiplications of 3 cycles or more, with links of one.
+    assert!(result > 1.3 * overlapping, "{overlapping} and {result}");
+    assert!(fence > 1.1 * overlapping && result > 40.0, "{overlapping}, {result} and {fence}");
+}
+
+/// A function that only works when the other ran before each call, which is not part of its cost.
+#[test]
+fn a_setup_runs_before_each_call() {
+    if !has("cc") {
+        return;
+    }
+    let text = format!(
+        "{CHECK}void prepare(volatile long *p, long n) {{ CHECK(n == 3); for (int i = 0; i < 500; i++) p[1] = i; *p = 7; }}\n\
+         void f(long *p, long n) {{ CHECK(*p == 7 && n == 3); *p = 0; }}"
+    );
+    let source = Source::new(&text);
+    let given = ["--arg", "3", "--setup", "prepare"];
+    source.run(&given, &[0, 5]);
+    if let Some(line) = number(&source.arguments(&given)[1..]) {
+        let [cost, half] = value(&line["cost"]);
+        assert!(cost < 150.0 + half, "{cost} ± {half}, and 500 stores before it");
+    }
+    source.run(&["--arg", "3"], &[4]);
+    assert!(told(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
+    assert!(told(&source.run(&["--setup", "prepare", "--serialize"], &[2])).contains("--setup"));
 }

@@ -28,6 +28,16 @@ impl<'a, T: Serialize> Line<'a, T> {
     }
 }
 
+/// What each call of a function waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Serialized {
+    /// Its first argument depends on the result of the last call (RAX).
+    Result,
+    /// An LFENCE stands before it.
+    Fence,
+}
+
 /// The ruler's part of a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RulerRecord {
@@ -108,6 +118,8 @@ pub struct RunRecord {
     /// Another variant that was measured in the same rounds, and how it compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versus: Option<Versus>,
+    /// What each call of a function waits for; `None` where calls overlap, and for a snippet.
+    pub serialized: Option<Serialized>,
     /// The readings of one more layout, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,

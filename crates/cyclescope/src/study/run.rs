@@ -9,7 +9,7 @@ use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
 use crate::measure::contrast::Contrast;
 use crate::measure::{CODE_MOST, Plan, Precision, Question, Standing, counts, require_room};
-use crate::record::{Quantity, RunRecord};
+use crate::record::{Quantity, RunRecord, Serialized};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
 use crate::run::{Facts, Run, hex, run_all};
@@ -58,6 +58,9 @@ struct RunPlan {
     /// Whether the readings of one more layout are part of the result.
     #[serde(default)]
     counts: bool,
+    /// What each call of a function waits for.
+    #[serde(default)]
+    serialized: Option<Serialized>,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -191,6 +194,7 @@ impl RunStudy {
             subject: subject.into(),
             versus: None,
             counts: false,
+            serialized: None,
             cpu,
             cpu_model,
             repro,
@@ -207,6 +211,12 @@ impl RunStudy {
     /// The same with the readings of one more layout, where they are wanted.
     pub fn with_counts(mut self, wanted: bool) -> RunStudy {
         self.plan.counts = wanted;
+        self
+    }
+
+    /// The same where each call of a function waits for something, as its snippets say.
+    pub fn with_serialized(mut self, serialized: Option<Serialized>) -> RunStudy {
+        self.plan.serialized = serialized;
         self
     }
 
@@ -285,6 +295,7 @@ impl RunStudy {
             record.versus = Some(versus([one, other, difference], &record_of(1)));
             record.caveats.extend(further_caveats(&record.caveats, other));
         }
+        record.serialized = self.plan.serialized;
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
             record.counts = Some(counts(executor, &question, plan, acquisition)?);
