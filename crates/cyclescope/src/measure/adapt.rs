@@ -4,6 +4,7 @@ use super::acquisition::{Acquisition, Measurement};
 use super::contrast::Contrast;
 use super::estimate::{Estimate, LayoutData, Shape, call, change, estimate};
 use super::layouts::SECONDS_A_CYCLE;
+use super::plan::Plan;
 use super::session::{Part, Session};
 use super::standing::Standing;
 use crate::error::RunError;
@@ -63,6 +64,8 @@ const LAYOUTS_LEAST: usize = 6;
 const ROUNDS_OF_CALLS: u32 = 192;
 const MORE_CALLS: u32 = 8;
 const BUDGETS_OF_CALLS: u32 = 2;
+/// Untimed rounds for each timed one at most.
+const TIMED_SHARE: u32 = 4;
 /// A smaller change of the cost, as a share of it, is accepted.
 const CHANGE_SHARE: f64 = 0.005;
 /// Iterations of the loop around the copies in the pilot.
@@ -106,7 +109,10 @@ impl Session<'_> {
                 acquisition = self.acquisition(longer.unwrap_or_default(), *warm_up);
             } else if full || found.iter().all(|found| self.reached(found)) {
                 match self.after_more_calls(&acquisition, &found)? {
-                    Some(later) => acquisition = later,
+                    Some(later) => {
+                        acquisition = later;
+                        self.budgets += 1;
+                    }
                     None => return Ok(self.finished(found, acquisition)),
                 }
             }
@@ -208,7 +214,7 @@ impl Session<'_> {
     }
 
     fn has_time(&self) -> bool {
-        self.elapsed() < self.plan.budget
+        self.elapsed() < self.budgets * self.plan.budget
     }
 
     /// The whole number next to the ratio of the two rulers. If the ratio is no whole number the estimate shows
@@ -333,8 +339,11 @@ impl Session<'_> {
         if self.is_cold() {
             return self.plan.rounds;
         }
+        let Plan { rounds_least: least, rounds, .. } = *self.plan;
+        // After many untimed rounds a few more timed ones cost little.
+        let most = if least < rounds { rounds.max(warm_up / TIMED_SHARE) } else { rounds };
         let in_budget = CYCLES_PER_NS * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
-        (in_budget as u32).clamp(self.plan.rounds_least.min(self.plan.rounds), self.plan.rounds)
+        (in_budget as u32).clamp(least.min(rounds), most)
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Session<'a> {
     pub(super) random: Random,
     /// Number of pauses because the core was shared.
     pub(super) pauses: u32,
+    /// Budgets that may be spent: one more where predictors learn slowly.
+    pub(super) budgets: u32,
     /// The executor's time at the start.
     pub(super) started: Duration,
     /// Who waits for it.
@@ -63,6 +65,7 @@ impl<'a> Session<'a> {
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
             pauses: 0,
+            budgets: 1,
             started,
             watch,
         }
