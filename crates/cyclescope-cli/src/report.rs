@@ -37,6 +37,11 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
             let indent = if index == 0 { "  " } else { "    " };
             output.line(format!("{indent}{}", line.replacen(&code, &output.yellow(&code), 1)))?;
         }
+        if let Some(advice) = caveat.code.advice() {
+            for line in wrapped(&format!("try: {advice}"), WIDTH - 4) {
+                output.line(format!("    {}", output.faint(&line)))?;
+            }
+        }
     }
     record.counts.as_ref().map_or(Ok(()), |counts| readings(counts, output))
 }

@@ -73,3 +73,15 @@ fn two_functions_are_compared_with_their_own_code() {
         assert!(value < 0.0 && line["versus"]["verdict"] == "faster", "{line}");
     }
 }
+
+#[test]
+fn a_caveat_comes_with_one_thing_to_try() {
+    // No machine measures a chain of divisions to a hundred-thousandth of a cycle in no time.
+    let arguments = ["run", "--interval", "0.00001", "--budget", "0.001", "div rbx"];
+    let said = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
+    assert_eq!(said.code, Some(5), "{said:?}");
+    assert!(
+        said.stdout.contains("interval_not_reached:") && said.stdout.contains("try: give more time"),
+        "{said:?}"
+    );
+}

@@ -37,6 +37,25 @@ pub enum Code {
     Noisy,
 }
 
+impl Code {
+    /// The one thing to try, where the caveat's text does not say it.
+    pub fn advice(self) -> Option<&'static str> {
+        Some(match self {
+            Code::IntervalNotReached => "give more time, such as --budget 2",
+            Code::FrequencyMoved => "measure again, or fix the core clock: see `cyclescope doctor`",
+            Code::Migrated | Code::OtherSpeed => "measure again",
+            Code::LayoutDependent | Code::TwoModes => {
+                "take the range as the result; aligned code and data of your own have one of these costs"
+            }
+            Code::Nonlinear => "give longer bodies with --unroll, or --loop",
+            Code::UpperBound | Code::Emulated | Code::RulersDisagree => return None,
+            Code::SiblingBusy => "take another core with --cpu, or stop what runs beside it",
+            Code::NotRepeatable => "give more untimed rounds with --warm-up",
+            Code::Noisy => "take a quieter CPU with --cpu",
+        })
+    }
+}
+
 /// A caveat and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveat {
