@@ -61,6 +61,8 @@ pub(super) fn filter(heap: bool) -> Vec<sock_filter> {
             call(libc::SYS_mmap, To::Mapping),
             call(libc::SYS_mremap, To::Moving),
             call(libc::SYS_munmap, To::Allow),
+            // glibc's qsort asks for the size of memory.
+            call(libc::SYS_sysinfo, To::Allow),
             call(libc::SYS_brk, To::Allow),
         ]);
     }
