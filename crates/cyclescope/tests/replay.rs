@@ -208,7 +208,8 @@ fn a_plan_that_no_run_has_is_refused() {
     let folder = Folder::new("forged");
     folder.keep(&mut study(plan(Duration::from_millis(1)), false)).1.unwrap();
     let manifest = folder.container().manifest;
-    for (field, value) in [("/plan/rounds", 0.into()), ("/subject/instances", serde_json::json!([])), ("", ().into())]
+    for (field, value) in
+        [("/plan/rounds", 0.into()), ("/subject/instances", serde_json::json!([])), ("", ().into())]
     {
         let mut changed = manifest.clone();
         *changed.facts.pointer_mut(field).unwrap() = value;

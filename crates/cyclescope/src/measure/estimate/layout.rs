@@ -37,6 +37,9 @@ pub struct Shape {
     /// Whether the mean over all layouts is the result even where their costs fall into clusters: the cost of a first run
     /// depends on its offset in a cache line.
     pub pooled: bool,
+    /// Standard deviation, as a share of each snippet's cost, of what is the same in all layouts of a measurement and differs
+    /// from one measurement to the next.
+    pub between: f64,
 }
 
 /// Durations of one layout, and the numbers of repeats in its bodies.
@@ -71,6 +74,8 @@ pub struct LayoutEstimate {
     pub slopes: [f64; 2],
     /// Standard deviation of the instrument's error, in core cycles a copy.
     pub systematic: f64,
+    /// Standard deviation of what differs from one measurement to the next, in core cycles a copy.
+    pub between: f64,
     /// Change of the cost from the first half of the rounds to the second, in core cycles.
     pub trend: f64,
     /// The cost without rounds in which the core clock's frequency changed; `None` where the others are too few.
@@ -163,6 +168,13 @@ impl LayoutData {
             cost: raw / rate,
             slopes: [[0, 1], [1, 2]].map(|lengths| slope(cost, &copies, lengths).of(&mean) / rate),
             systematic: gauge.systematic(raw / rate, effective_copies(cost, &copies)),
+            between: {
+                let part = |(snippet, weight): (usize, f64)| {
+                    let alone = slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
+                    (shape.between * alone.of(&mean) / rate).powi(2)
+                };
+                cost.weights().map(part).sum::<f64>().sqrt()
+            },
             trend: over(second) - over(first),
             at_one_frequency: (steady.len() >= KEPT_LEAST).then(|| over(&steady)),
             raw,

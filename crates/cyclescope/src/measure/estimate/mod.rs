@@ -179,17 +179,22 @@ fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
     let scale = MODE_SHARE * statistics::mean(&values).abs();
     let groups = Modes::of(&values, scale);
-    let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 3]| {
-        let systematic: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[1]).collect();
+    let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 4]| {
+        let shared = |part: usize| {
+            let figures: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[part]).collect();
+            statistics::mean(&figures)
+        };
         let interval = over_replicates(layouts, group, &|layout| figure(layout)[0], confidence);
         let fit = lack_of_fit(&replicates(layouts, group, &|layout| figure(layout)[2])).sqrt();
         // A single replicate has no variance, and its interval no bounds.
         let fit = if fit.is_finite() { fit } else { 0.0 };
-        interval.widened(shared_margin(statistics::mean(&systematic).hypot(fit), confidence))
+        interval.widened(shared_margin(shared(1).hypot(shared(3)).hypot(fit), confidence))
     };
-    let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic, layout.bend()];
-    let raw =
-        |layout: &LayoutEstimate| [layout.raw, layout.systematic * layout.rate, layout.bend() * layout.rate];
+    let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic, layout.bend(), layout.between];
+    let raw = |layout: &LayoutEstimate| {
+        let [_, errors @ ..] = cost(layout).map(|cycles| cycles * layout.rate);
+        [layout.raw, errors[0], errors[1], errors[2]]
+    };
     let modes = groups.listed(|group| Some(of(group, &cost)));
     // Of two modes that may be equally frequent neither is the cost: another measurement would find the other one.
     let everything: Vec<usize> = (0..layouts.len()).collect();

@@ -4,7 +4,8 @@ use super::*;
 use crate::executor::Sample;
 use crate::ruler::{LayoutSamples, sentinel_adds, sentinel_loops};
 
-const SHAPE: Shape = Shape { loop_count: 1, imul_latency: 3.0, step: 1.0, width: Some(4.8), pooled: false };
+const SHAPE: Shape =
+    Shape { loop_count: 1, imul_latency: 3.0, step: 1.0, width: Some(4.8), pooled: false, between: 0.0 };
 const LOOPS: u64 = 30;
 const COPIES: [usize; 3] = [100, 200, 400];
 const OVERHEAD: f64 = 60.0;
@@ -254,4 +255,13 @@ fn interrupts_are_no_events_of_a_long_snippet() {
         .collect();
     let estimate = estimate_of(&interrupted).unwrap();
     assert!(estimate.dropped > 100 && (estimate.cost.value - 20.0).abs() < 0.05, "{:?}", estimate.cost);
+}
+
+/// What one measurement cannot see is inside its interval, for each snippet of a difference.
+#[test]
+fn the_interval_contains_what_differs_between_measurements() {
+    let layouts: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
+    let half = |between: f64| estimate_in(&layouts, &Shape { between, ..SHAPE }).unwrap().cost.half_width();
+    // 1 % of 5 cycles at 95 %.
+    assert!((half(0.01).powi(2) - half(0.0).powi(2) - (1.96f64 * 0.05).powi(2)).abs() < 1e-4);
 }
