@@ -73,7 +73,9 @@ fn compared(record: &RunRecord, versus: &Versus, output: &mut Output) -> Result<
         Verdict::Slower => format!("the other is slower, by {share:.2} %"),
         Verdict::Faster => format!("the other is faster, by {share:.2} %"),
         Verdict::Same => "the two cost the same, within 2 %".to_string(),
-        Verdict::Unclear => "can't tell which is faster: give more time with --budget".to_string(),
+        Verdict::Unclear => {
+            "unclear: the interval contains 0 and is wide; give more time with --budget".to_string()
+        }
     };
     output.line(format!("  {}", output.bold(&verdict)))
 }
@@ -166,6 +168,14 @@ fn details(record: &RunRecord) -> Vec<String> {
             if record.cost.low == Some(0.0) { ": the function may take no more than that" } else { "" };
         lines.push(meaning(record.serialized).to_string());
         lines.push(format!("the cost of calling an empty function, {call}, is excluded{same}"));
+    }
+    match record.addresses {
+        Some(1) => lines.push(
+            "the library could be loaded once only: at another address the cost may be outside the interval"
+                .to_string(),
+        ),
+        Some(count) => lines.push(format!("the function stood at {count} addresses")),
+        None => {}
     }
     // 100 × 0.57 is 56.99999999999999.
     let percent = (1e6 * record.confidence).round() / 1e4;

@@ -67,6 +67,9 @@ fn two_functions_are_compared_with_their_own_code() {
     let [Some(one), Some(other)] = parts else { return };
     // Calls overlap, so that the shorter chain hides more of itself.
     assert!(other > 1.5 * one, "{line}");
+    // One where the system runs no code from memory.
+    assert!(line["addresses"].as_u64() >= Some(1), "{line}");
+    assert!(json(&["run", "--quick", "nop"], &[0, 5])["addresses"].is_null());
     let line = json(&["run", "--c", &short, "--versus-call", "g"], &[0, 5]);
     assert_eq!(line["versus"]["snippet"], format!("g of {short}"), "{line}");
     if let Some([value, ..]) = difference(&line) {

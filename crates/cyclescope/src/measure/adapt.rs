@@ -139,7 +139,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// How far it has come, with so many layouts to go.
+    /// The layouts that are done, and those foreseen where `left` more are to come.
     fn standing(&self, acquisition: &Acquisition, left: usize) -> Standing {
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
         let layout_s = rounds * acquisition.round_s / CYCLES_PER_NS;

@@ -115,6 +115,10 @@ pub struct RunRecord {
     pub changed: Vec<String>,
     /// For a function: the cost of calling an empty one, which was subtracted.
     pub empty_call: Option<Quantity>,
+    /// Addresses at which a function stood, the first variant's; `None` for a snippet. With one, the interval does not contain
+    /// what another address would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<usize>,
     /// Another variant that was measured in the same rounds, and how it compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versus: Option<Versus>,

@@ -56,8 +56,8 @@ impl Outliers {
         Outliers { bases, reach, hits, time: typical * residuals.len() as f64 }
     }
 
-    /// Whether disturbances that come at a rate, so many in a unit of time, would once in ten thousand cases hit this call as
-    /// often as it was hit.
+    /// Whether this call was hit more often than disturbances at this rate (hits in a raw unit of time) explain: chance makes
+    /// as many hits in less than one of ten thousand cases.
     pub(crate) fn exceeds(&self, rate: f64) -> bool {
         const RARE: f64 = 1e-4;
         let by_chance = Poisson::new((rate * self.time).max(f64::MIN_POSITIVE));

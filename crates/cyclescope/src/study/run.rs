@@ -286,6 +286,7 @@ impl RunStudy {
             record
         };
         let mut record = record_of(0);
+        record.addresses = is_of_function.then(|| question.snippets()[0].len());
         record.empty_call = asked.empty_call.and_then(|empty| {
             let empty = Contrast::new([(empty, 1.0)]);
             let estimate = runs[0].measurement.estimate_of(&empty, plan.confidence)?;

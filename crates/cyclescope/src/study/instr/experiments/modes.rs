@@ -7,7 +7,8 @@ pub(in crate::study::instr) const MODE_SHARE: f64 = 0.015;
 
 const MODE_CYCLES: f64 = 0.005;
 
-/// Two modes lie apart by so many times the distance of two neighbours: what a wide spread has by chance is no mode.
+/// Two modes are apart where the gap between them is this many times the distance of two neighbours: a smaller gap may be
+/// chance in a wide spread.
 const GAPS: f64 = 8.0;
 
 /// A mode counts if it has this share of the layouts.

@@ -169,7 +169,7 @@ pub struct Difference {
     pub difference: f64,
     /// The same as a share of B's number.
     pub relative: f64,
-    /// By how many standard errors it is beyond the tolerance; null where there is no error to hold it against.
+    /// By how many standard errors it is beyond the tolerance; null where the error is not known.
     pub deviations: Option<f64>,
 }
 
