@@ -8,6 +8,7 @@ pub mod instr;
 mod list;
 pub mod marker;
 pub mod run;
+mod subject;
 mod versus;
 
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};

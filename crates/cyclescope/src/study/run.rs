@@ -2,22 +2,23 @@
 
 use super::contract::{Follow, Progress, Record, Stop, Study, going};
 use super::info::StudyInfo;
+use super::subject::{Asked, SavedSubject};
 use super::versus::{further_caveats, versus};
-use crate::asm::hex as bytes;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
 use crate::measure::contrast::Contrast;
-use crate::measure::{CODE_MOST, Plan, Precision, Question, Standing, counts, require_room};
+use crate::measure::{CODE_MOST, Plan, Precision, Standing, counts, require_room};
 use crate::record::{Quantity, RunRecord, Serialized};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
-use crate::run::{Facts, Run, hex, run_all};
-use crate::snippet::Snippet;
+use crate::run::{Facts, Run, run_all};
 use crate::unit::Unit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
+
+pub use super::subject::Subject;
 
 /// Its name.
 pub const NAME: &str = "run";
@@ -64,117 +65,6 @@ struct RunPlan {
     cpu: u32,
     cpu_model: String,
     repro: String,
-}
-
-/// A snippet, as a manifest has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct SavedSnippet {
-    /// How reports show it.
-    text: String,
-    /// The machine code of one copy, in hexadecimal.
-    code: String,
-    /// The init code, in hexadecimal.
-    init: String,
-}
-
-/// A subject, as a manifest has it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct SavedSubject {
-    instances: Vec<SavedSnippet>,
-    empty_calls: Vec<SavedSnippet>,
-}
-
-/// What is measured: a snippet, or a call of a function less a call of an empty one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
-    /// The snippet, or calls of the function at the addresses at which it stands.
-    pub instances: Vec<Snippet>,
-    /// Calls of an empty function beside each; none of a snippet.
-    pub empty_calls: Vec<Snippet>,
-}
-
-impl From<Snippet> for Subject {
-    fn from(snippet: Snippet) -> Subject {
-        Subject { instances: vec![snippet], empty_calls: Vec::new() }
-    }
-}
-
-impl From<&Subject> for SavedSubject {
-    fn from(subject: &Subject) -> SavedSubject {
-        let saved = |snippets: &[Snippet]| snippets.iter().map(SavedSnippet::from).collect();
-        SavedSubject { instances: saved(&subject.instances), empty_calls: saved(&subject.empty_calls) }
-    }
-}
-
-impl From<&Snippet> for SavedSnippet {
-    fn from(snippet: &Snippet) -> SavedSnippet {
-        let text = snippet.text().to_string();
-        SavedSnippet { text, code: hex(snippet.code()), init: hex(snippet.init()) }
-    }
-}
-
-impl SavedSubject {
-    fn subject(&self) -> Result<Subject, ContainerError> {
-        let restored = |saved: &[SavedSnippet]| {
-            saved.iter().map(SavedSnippet::snippet).collect::<Result<Vec<Snippet>, _>>()
-        };
-        let subject =
-            Subject { instances: restored(&self.instances)?, empty_calls: restored(&self.empty_calls)? };
-        match subject.instances.is_empty() {
-            true => Err(ContainerError::fact("subject.instances", "there are none")),
-            false => Ok(subject),
-        }
-    }
-}
-
-impl SavedSnippet {
-    fn snippet(&self) -> Result<Snippet, ContainerError> {
-        let decode = |field: &str, text: &str| {
-            let field = format!("instances.{field}");
-            match bytes(text) {
-                Ok(code) if code.len() <= CODE_MOST => Ok(code),
-                _ => Err(ContainerError::fact(&field, "it is no machine code")),
-            }
-        };
-        Ok(Snippet::new(decode("code", &self.code)?, decode("init", &self.init)?, self.text.clone()))
-    }
-}
-
-/// The snippets of a question, and the costs of its subjects.
-struct Asked {
-    snippets: Vec<Vec<Snippet>>,
-    subjects: Vec<Contrast>,
-    /// The snippet that is the empty call of the first subject.
-    empty_call: Option<usize>,
-}
-
-impl Asked {
-    fn of(subjects: impl IntoIterator<Item = Subject>) -> Asked {
-        let mut asked = Asked { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
-        for Subject { instances, empty_calls } in subjects {
-            let mut cost = Contrast::new([(asked.snippets.len(), 1.0)]);
-            asked.snippets.push(instances);
-            if !empty_calls.is_empty() {
-                let number = asked.snippets.len();
-                asked.snippets.push(empty_calls);
-                asked.empty_call.get_or_insert(number);
-                cost = cost.plus(-1.0, &Contrast::new([(number, 1.0)]));
-            }
-            asked.subjects.push(cost);
-        }
-        asked
-    }
-
-    /// Of two subjects the difference is asked too: costs of one question that add up.
-    fn question(&self) -> Question {
-        match self.subjects.as_slice() {
-            [one, other] => {
-                let costs = vec![one.clone(), other.clone(), other.clone().less(one)];
-                Question::new(self.snippets.clone(), costs).summed()
-            }
-            subjects => Question::new(self.snippets.clone(), subjects.to_vec()),
-        }
-    }
 }
 
 impl RunStudy {
@@ -231,7 +121,7 @@ impl RunStudy {
 
     /// Whether a call of a function is measured, which lives in a library.
     pub fn is_of_function(&self) -> bool {
-        !self.plan.subject.empty_calls.is_empty()
+        self.plan.subject.is_of_function()
     }
 
     /// How it is measured.
