@@ -10,8 +10,6 @@ use cyclescope::snippet::Snippet;
 
 /// What a function is called with.
 pub struct Calling {
-    /// The name of a function that runs before each call.
-    pub setup: Option<String>,
     /// What each call waits for.
     pub serialized: Option<Serialized>,
     values: Vec<Value>,
@@ -87,9 +85,9 @@ impl Calling {
         let is_file = matches!(args.contents, Some(Contents::File(_)));
         let size = if is_file { file } else { buffer };
         let stack = args.stack.unwrap_or(STACK);
-        let (setup, serialized) = (args.setup.clone(), args.serialize.map(Serialized::from));
+        let serialized = args.serialize.map(Serialized::from);
         let values = args.values.clone();
-        let calling = Calling { setup, serialized, values, buffer, size, contents, stack };
+        let calling = Calling { serialized, values, buffer, size, contents, stack };
         match calling.memory().check() {
             Ok(()) => Ok(calling),
             Err(bad) => Err(Failure::usage(bad.what, Some(&bad.expected))),

@@ -46,12 +46,17 @@ impl Drop for Group {
     }
 }
 
-/// What the handler removes: files, then their folder. Null where there is nothing.
+/// What the handler removes, the last first. Null where there is nothing.
 static DOOMED: AtomicPtr<Doomed> = AtomicPtr::new(ptr::null_mut());
 
+/// Files, and then their folder.
 struct Doomed {
     files: Vec<CString>,
     folder: CString,
+    /// Whether they are gone already.
+    gone: AtomicBool,
+    /// What was made before.
+    before: *const Doomed,
 }
 
 /// Ends the process with 130 on Ctrl-C, and as usual on SIGTERM and SIGHUP, without temporary files left. The
@@ -81,11 +86,15 @@ extern "C" fn end(signal: libc::c_int) {
         if group > 0 {
             libc::kill(-group, libc::SIGTERM);
         }
-        if let Some(doomed) = doomed.as_ref() {
-            for file in &doomed.files {
-                libc::unlink(file.as_ptr());
+        let mut next = doomed.cast_const();
+        while let Some(doomed) = next.as_ref() {
+            if !doomed.gone.load(Ordering::Acquire) {
+                for file in &doomed.files {
+                    libc::unlink(file.as_ptr());
+                }
+                libc::rmdir(doomed.folder.as_ptr());
             }
-            libc::rmdir(doomed.folder.as_ptr());
+            next = doomed.before;
         }
         if signal == libc::SIGINT {
             libc::_exit(130);
@@ -95,9 +104,10 @@ extern "C" fn end(signal: libc::c_int) {
     }
 }
 
-/// A temporary folder for certain files. One at a time.
+/// A temporary folder for certain files.
 pub struct Scratch {
     folder: TempDir,
+    doomed: &'static Doomed,
 }
 
 impl Scratch {
@@ -110,9 +120,17 @@ impl Scratch {
         let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
         let files = files.iter().map(|file| name(&folder.path().join(file))).collect();
         // Leaked, for the handler may be reading it when the folder goes: some hundred bytes each.
-        let doomed = Box::leak(Box::new(Doomed { files, folder: name(folder.path()) }));
+        let before = DOOMED.load(Ordering::Acquire).cast_const();
+        let folder_name = name(folder.path());
+        let doomed = Box::into_raw(Box::new(Doomed {
+            files,
+            folder: folder_name,
+            gone: AtomicBool::new(false),
+            before,
+        }));
         DOOMED.store(doomed, Ordering::Release);
-        Ok(Scratch { folder })
+        // SAFETY: it is never freed, and changes only in its atomic field.
+        Ok(Scratch { folder, doomed: unsafe { &*doomed } })
     }
 
     /// The path of a file in the folder.
@@ -123,6 +141,6 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        DOOMED.store(ptr::null_mut(), Ordering::Release);
+        self.doomed.gone.store(true, Ordering::Release);
     }
 }

@@ -10,17 +10,19 @@ use cyclescope::record::{ErrorRecord, exit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Time limit for a library's constructors.
+/// Time limit for a library's constructors, those of all its copies.
 const LOADING: Duration = Duration::from_secs(10);
 
 /// Loads libraries and works with them in a separate process; returns its exit code. The
-/// folder that they were compiled in goes as soon as they are loaded.
+/// folders that they were compiled in go as soon as they are loaded.
 pub fn isolated<Loaded>(
     load: impl FnOnce() -> Result<Loaded, Failure>,
-    folder: Option<Scratch>,
+    folders: impl IntoIterator<Item = Scratch>,
     work: impl FnOnce(&Loaded) -> Result<u8, Failure>,
     report: impl FnOnce(Failure) -> u8,
 ) -> Result<u8, Failure> {
+    let folders: Vec<Scratch> = folders.into_iter().collect();
+    let patience = LOADING * folders.len().max(1) as u32;
     let (reader, writer) = pipe()?;
     let parent = std::process::id() as libc::pid_t;
     // SAFETY: this process has one thread, so that the child may do all that this one may.
@@ -45,9 +47,9 @@ pub fn isolated<Loaded>(
         }
         child => {
             drop(writer);
-            let loaded = hear(&reader, Some(LOADING));
-            // The compiled file is no longer needed.
-            drop(folder);
+            let loaded = hear(&reader, Some(patience));
+            // The compiled files are no longer needed.
+            drop(folders);
             let has_loaded = loaded == Heard::Byte(LOADED);
             let code = if has_loaded { hear(&reader, None) } else { loaded };
             if code == Heard::Nothing {
@@ -59,7 +61,7 @@ pub fn isolated<Loaded>(
                 Heard::Byte(code) => Ok(code),
                 Heard::Nothing => Err(broken(
                     "hang",
-                    format!("loading the library did not end within {} s", LOADING.as_secs()),
+                    format!("loading the library did not end within {} s", patience.as_secs()),
                     CONSTRUCTORS,
                 )),
                 Heard::End => Err(broken("fault", ended(status), remedy(status, has_loaded))),

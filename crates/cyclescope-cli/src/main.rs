@@ -35,6 +35,7 @@ mod repro;
 mod run;
 mod source;
 mod tool;
+mod wanted;
 
 use args::{Cli, Command, Common};
 use clap::error::{ContextKind, ContextValue, ErrorKind};

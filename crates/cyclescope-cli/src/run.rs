@@ -1,17 +1,17 @@
 //! `cyclescope run`: what a snippet costs.
 
-use crate::args::{self, CallArgs, Common, RunArgs};
+use crate::args::{self, Common, RunArgs};
 use crate::calling::Calling;
 use crate::driver::{Front, Order, drive};
 use crate::executor;
 use crate::failure::Failure;
-use crate::function::{self, Function, Library};
-use crate::isolated::isolated;
+use crate::function;
 use crate::output::Output;
 use crate::report::report;
+use crate::wanted::{Found, Libraries, Loaded, Wanted};
 use crate::{repro, source};
 use cyclescope::clock::{self, Clock};
-use cyclescope::error::{Cause, Error, RunError, Unavailable};
+use cyclescope::error::{Cause, Error, RunError};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Lengthen;
 use cyclescope::program::Cold;
@@ -20,7 +20,7 @@ use cyclescope::result::container::Container;
 use cyclescope::run::Request;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
-use cyclescope::study::run::{RunStudy, Subject};
+use cyclescope::study::run::RunStudy;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,83 +29,17 @@ pub use cyclescope::study::run::NAME;
 /// Runs the command and returns the exit code.
 pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let request = request(common, args)?;
-    if let Some((mut library, versus)) = Library::find(args)? {
-        let calling = Calling::new(&args.call_with, request.seed)?;
-        let folder = library.folder.take();
-        if let Some(snippet) = library.region(args, folder.as_ref())? {
-            require_call(&args.call_with)?;
-            let other = versus.map(|versus| versus.region(args, folder.as_ref())).transpose()?;
-            if other == Some(None) {
-                let remedy = "mark the region to compare with CYCLESCOPE_BODY in both, or in neither";
-                return Err(Failure::usage("only the first file marks a region", Some(remedy)));
-            }
-            let other = other.flatten();
-            let machine = machine(common)?;
-            for snippet in [Some(&snippet), other.as_ref()].into_iter().flatten() {
-                source::require_loop_register(args, snippet)?;
-                source::check(snippet, &machine)?;
-            }
-            let repro = repro::run(common, args, None, request.seed);
-            let subjects = [Some(snippet), other].into_iter().flatten().collect();
-            return answer(common, &machine, subjects, &request, args.counts, repro, output);
-        }
-        let machine = machine(common)?;
-        if executor::capabilities(common, &machine).library.is_err() {
-            return Err(Failure::from(Unavailable {
-                what: format!("a function in {}", common.offer().place),
-                why: "it is in a library of a process, and nothing of a process is mapped there".to_string(),
-                remedy: "measure it in user mode, or its code as a snippet with --hex".to_string(),
-            }));
-        }
-        let repro = repro::run(common, args, None, request.seed);
-        // What is refused is refused before the library's constructors run.
-        let order = Order::new(common, &machine, &repro)?;
-        let json = common.json;
-        return isolated(
-            || {
-                let load = |library: &Library| library.load(calling.setup.as_deref());
-                Ok([Some(load(&library)?), versus.as_ref().map(load).transpose()?])
-            },
-            folder,
-            |functions| call(common, (functions, &calling), &request, args.counts, order, output),
-            |failure| failure.report(json),
-        );
-    }
-    let text = source::read(args)?;
-    let (snippet, machine) = source::snippet(args, text.as_ref(), || machine(common))?;
-    let mut subjects = vec![snippet];
-    if let Some(versus) = &args.versus {
-        subjects.push(source::versus(args, versus, &machine)?);
-    }
-    let stdin = text.as_ref().filter(|text| text.from_stdin).map(|text| text.text.as_str());
-    let repro = repro::run(common, args, stdin, request.seed);
-    answer(common, &machine, subjects, &request, args.counts, repro, output)
-}
-
-/// Measures a function: a call of it less a call of an empty one; and another beside it.
-fn call(
-    common: &Common,
-    (functions, with): (&[Option<Function>; 2], &Calling),
-    request: &Request,
-    counts: bool,
-    order: Order,
-    output: &mut Output,
-) -> Result<u8, Failure> {
-    let memory = Some(with.memory());
-    let request = Request { lengthen: Lengthen::Iterations, memory, ..request.clone() };
-    let subjects: Vec<Subject> = functions.iter().flatten().map(|function| function.subject(with)).collect();
-    let study = study(common, order.machine, &subjects, &request, order.repro)?.with_counts(counts);
-    drive(&Run, &mut study.with_serialized(with.serialized), order, output)
-}
-
-/// A region is no function.
-fn require_call(args: &CallArgs) -> Result<(), Failure> {
-    if !args.is_given() {
-        return Ok(());
-    }
-    let remedy =
-        "leave CYCLESCOPE_BODY out to measure the function, or the options on its arguments and memory";
-    Err(Failure::usage("a region is measured, which is not called", Some(remedy)))
+    let mut libraries = Libraries::default();
+    let Found { wanted, machine, stdin } =
+        Wanted::find(common, args, request.seed, &mut libraries, || machine(common))?;
+    judge(common, &wanted, &request)?;
+    let repro = repro::run(common, args, stdin.as_deref(), request.seed);
+    // What is refused is refused before the library's constructors run.
+    let order = Order::new(common, &machine, &repro)?;
+    libraries.with(common.json, |loaded| {
+        let study = study(common, &machine, (&wanted, loaded), &request, &repro)?;
+        drive(&Run, &mut study.with_counts(args.counts), order, output)
+    })
 }
 
 /// How `run` looks.
@@ -124,26 +58,31 @@ impl Front for Run {
     }
 
     fn failure(&self, study: &RunStudy, error: Error) -> Failure {
-        match error {
-            Error::Run(RunError::BadBatch(bad)) if bad.part == "snippet" => {
-                let remedy = format!("{} fit; --loop repeats them", bad.expected);
-                Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
-            }
-            Error::Run(error) if study.is_of_function() => {
-                let remedy = match (&error, &study.how().memory) {
-                    (RunError::Fault { address, cause: Cause::Access, .. }, Some(memory)) => {
-                        Calling::remedy(memory, *address)
-                    }
-                    _ => None,
-                };
-                let failure = Failure::from(function::located(error, study.fault.as_ref()));
-                match remedy {
-                    Some(remedy) => failure.with_remedy(&remedy),
-                    None => failure,
-                }
-            }
-            error => error.into(),
+        failure(study, error)
+    }
+}
+
+/// The failure for an error that ended a run.
+pub fn failure(study: &RunStudy, error: Error) -> Failure {
+    match error {
+        Error::Run(RunError::BadBatch(bad)) if bad.part == "snippet" => {
+            let remedy = format!("{} fit; --loop repeats them", bad.expected);
+            Failure::usage(format!("{}: {}", bad.part, bad.what), Some(&remedy))
         }
+        Error::Run(error) if study.is_of_function() => {
+            let remedy = match (&error, &study.how().memory) {
+                (RunError::Fault { address, cause: Cause::Access, .. }, Some(memory)) => {
+                    Calling::remedy(memory, *address)
+                }
+                _ => None,
+            };
+            let failure = Failure::from(function::located(error, study.fault.as_ref()));
+            match remedy {
+                Some(remedy) => failure.with_remedy(&remedy),
+                None => failure,
+            }
+        }
+        error => error.into(),
     }
 }
 
@@ -190,42 +129,43 @@ pub fn again(
     let machine = machine(common)?;
     snippets.iter().try_for_each(|snippet| source::check(snippet, &machine))?;
     let repro = repro::replay(common, directory, request.seed);
-    answer(common, &machine, snippets, &request, kept.has_counts(), repro, output)
+    let wanted = Wanted::Snippets(snippets);
+    judge(common, &wanted, &request)?;
+    let study = study(common, &machine, (&wanted, &[]), &request, &repro)?;
+    let order = Order::new(common, &machine, &repro)?;
+    drive(&Run, &mut study.with_counts(kept.has_counts()), order, output)
 }
 
-/// Measures, keeps the evidence, reports.
-fn answer(
-    common: &Common,
-    machine: &Machine,
-    snippets: Vec<Snippet>,
-    request: &Request,
-    counts: bool,
-    repro: String,
-    output: &mut Output,
-) -> Result<u8, Failure> {
-    for snippet in &snippets {
-        executor::judge(common, snippet, request.loop_count.is_some())?;
-    }
-    let subjects: Vec<Subject> = snippets.into_iter().map(Subject::from).collect();
-    let mut study = study(common, machine, &subjects, request, &repro)?.with_counts(counts);
-    drive(&Run, &mut study, Order::new(common, machine, &repro)?, output)
+/// Fails where the executor runs a snippet on no machine.
+pub fn judge(common: &Common, wanted: &Wanted, request: &Request) -> Result<(), Failure> {
+    let Wanted::Snippets(snippets) = wanted else { return Ok(()) };
+    snippets.iter().try_for_each(|snippet| executor::judge(common, snippet, request.loop_count.is_some()))
 }
 
-fn study(
+/// The study of what is wanted, whose functions are loaded.
+pub fn study(
     common: &Common,
     machine: &Machine,
-    subjects: &[Subject],
+    (wanted, loaded): (&Wanted, &[Loaded]),
     request: &Request,
     repro: &str,
 ) -> Result<RunStudy, Failure> {
+    let call = if let Wanted::Call(_, with) = wanted { Some(with) } else { None };
+    let called = call.map(|with| {
+        let memory = Some(with.memory());
+        Request { lengthen: Lengthen::Iterations, memory, ..request.clone() }
+    });
+    let request = called.as_ref().unwrap_or(request);
     let plan = request.plan(&executor::capabilities(common, machine), machine)?;
     let opening = if plan.memory.is_some() { executor::opening_with_heap } else { executor::opening };
     let open = opening(common, machine, plan.clock.reads_counter());
+    let subjects = wanted.subjects(loaded);
     let study = RunStudy::new(&subjects[0], plan, request.asked(), machine, repro.to_string(), open);
-    Ok(study.versus(subjects.get(1)))
+    Ok(study.versus(subjects.get(1)).with_serialized(call.and_then(|with| with.serialized)))
 }
 
-fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
+/// What the options ask for.
+pub fn request(common: &Common, args: &RunArgs) -> Result<Request, Failure> {
     Ok(Request {
         clock: one_clock(common)?,
         unroll: args.unroll.map(|copies| copies as usize),

@@ -46,7 +46,7 @@ pub struct RunStudy {
 
 /// What decides the course of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct RunPlan {
+pub(super) struct RunPlan {
     /// How each is measured.
     plan: Plan,
     /// The precision without which the result is too noisy.
@@ -117,6 +117,33 @@ impl RunStudy {
 
     fn of(plan: RunPlan, open: Open) -> RunStudy {
         RunStudy { plan, open, run: None, found: None, fault: None, lock: None }
+    }
+
+    /// The run of a plan that may come from anywhere.
+    pub(super) fn restored(plan: RunPlan) -> Result<RunStudy, ContainerError> {
+        if let Some(field) = plan.plan.unsound() {
+            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
+        }
+        let study = RunStudy::of(plan, closed());
+        let subjects = study.subjects()?;
+        for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
+            if study.how().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
+                return Err(ContainerError::fact("plan.unit", "it is out of its range"));
+            }
+        }
+        Ok(study)
+    }
+
+    /// Measures with an executor that is open.
+    pub(super) fn measured(
+        &mut self,
+        executor: &mut dyn Executor,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<RunRecord, Error> {
+        let result = self.all(executor, answers, follow);
+        self.fault = executor.last_fault().cloned();
+        Ok(RunRecord { repro: self.plan.repro.clone(), ..result? })
     }
 
     /// Whether a call of a function is measured, which lives in a library.
@@ -219,27 +246,14 @@ impl Study for RunStudy {
 
     fn restore(container: &Container) -> Result<RunStudy, ContainerError> {
         container.require_finished()?;
-        let plan: RunPlan = container.facts()?;
-        if let Some(field) = plan.plan.unsound() {
-            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
-        }
-        let study = RunStudy::of(plan, closed());
-        let subjects = study.subjects()?;
-        for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
-            if study.how().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
-                return Err(ContainerError::fact("plan.unit", "it is out of its range"));
-            }
-        }
-        Ok(study)
+        RunStudy::restored(container.facts()?)
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
         let mut executor = answers.executor(|| (self.open)())?;
-        let result = self.all(executor.as_mut(), answers, follow);
-        self.fault = executor.last_fault().cloned();
+        let result = self.measured(executor.as_mut(), answers, follow);
         self.lock = executor.lock_state().cloned();
         let record = result?;
-        let record = RunRecord { repro: self.plan.repro.clone(), ..record };
         going(follow.record(Record::new(NAME, &record)))?;
         self.found = Some(record);
         Ok(())
