@@ -7,6 +7,7 @@ use cyclescope::context::Element;
 use cyclescope::program::memory::{Fill, Memory, STANDARD_BYTES, TOP_MOST};
 use cyclescope::record::Serialized;
 use cyclescope::snippet::Snippet;
+use cyclescope::study::run::Subject;
 
 /// What a function is called with.
 pub struct Calling {
@@ -38,6 +39,7 @@ const STACK: u64 = 8 << 20;
 pub const HEAP: u64 = 512 << 20;
 /// Nothing is below this address (`vm.mmap_min_addr`): who accesses it had a null pointer.
 const NULL_MOST: u64 = 64 << 10;
+const LFENCE: [u8; 3] = [0x0f, 0xae, 0xe8];
 /// `mov rdi, rbx`
 const BUFFER: [u8; 3] = [0x48, 0x89, 0xdf];
 /// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of the second to the sixth argument, RSI, RDX, RCX, R8
@@ -99,18 +101,18 @@ impl Calling {
         Memory::of_call(self.buffer, self.contents.clone(), self.stack)
     }
 
-    /// Calls the function of an instance.
-    pub fn call(&self, instance: &Instance, text: &str) -> Snippet {
-        self.snippet(instance.function, instance.setup, text)
-    }
-
-    /// Calls an empty function in the same way.
-    pub fn call_empty(&self, instance: &Instance) -> Snippet {
-        let address = match self.serialized {
-            Some(Serialized::Result) => instance.identity,
-            _ => instance.empty,
+    /// Calls of the function of each instance that wait for this, and calls of an empty function in the same way.
+    pub fn subject(&self, instances: &[Instance], text: &str, serialized: Option<Serialized>) -> Subject {
+        let calls = |instance: &Instance| {
+            let empty = match serialized {
+                Some(Serialized::Result) => instance.identity,
+                _ => instance.empty,
+            };
+            let call = |function, text| self.snippet(function, instance.setup, serialized, text);
+            (call(instance.function, text), call(empty, "an empty function"))
         };
-        self.snippet(address, instance.setup, "an empty function")
+        let (instances, empty_calls) = instances.iter().map(calls).unzip();
+        Subject { instances, empty_calls }
     }
 
     /// ```text
@@ -118,33 +120,41 @@ impl Calling {
     /// mov r12, function
     /// mov rbp, setup
     /// xor r13d, r13d
-    /// mov rdi, rbx           ; each copy; this and the next two with --setup
+    /// lfence                 ; each copy; behind a fence, and with --setup
+    /// mov rdi, rbx           ; this and the next two with --setup
     /// mov rsi, 100
     /// call rbp
-    /// lfence                 ; with --serialize fence
+    /// lfence                 ; behind a fence
     /// mov rdi, rbx
     /// and rax, r13           ; this and the next with --serialize result
     /// add rdi, rax
     /// mov rsi, 100           ; with --arg 100
     /// call r12
     /// ```
-    fn snippet(&self, function: u64, setup: Option<u64>, text: &str) -> Snippet {
+    fn snippet(
+        &self,
+        function: u64,
+        setup: Option<u64>,
+        serialized: Option<Serialized>,
+        text: &str,
+    ) -> Snippet {
         let mut init = vec![0x4c, 0x89, 0xf3, 0x49, 0xbc];
         init.extend(function.to_le_bytes());
+        let fence: &[u8] = if serialized == Some(Serialized::Fence) { &LFENCE } else { &[] };
         let mut code = Vec::new();
         if let Some(setup) = setup {
             init.extend([0x48, 0xbd]);
             init.extend(setup.to_le_bytes());
+            // Else it would begin while the last call of the function has not ended.
+            code.extend(fence);
             code.extend(BUFFER);
             code.extend(self.further());
             code.extend([0xff, 0xd5]);
         }
         init.extend([0x45, 0x31, 0xed]);
-        if self.serialized == Some(Serialized::Fence) {
-            code.extend([0x0f, 0xae, 0xe8]);
-        }
+        code.extend(fence);
         code.extend(BUFFER);
-        if self.serialized == Some(Serialized::Result) {
+        if serialized == Some(Serialized::Result) {
             code.extend([0x4c, 0x21, 0xe8, 0x48, 0x01, 0xc7]);
         }
         code.extend(self.further());

@@ -10,6 +10,7 @@ use cyclescope::asm::Listing;
 use cyclescope::error::{Cause, RunError};
 use cyclescope::executor::FaultReport;
 use cyclescope::random::Random;
+use cyclescope::record::Serialized;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::Subject;
 use std::ffi::{CStr, CString};
@@ -114,12 +115,10 @@ impl Library {
 }
 
 impl Function {
-    /// Calls of the function with its arguments, and of a function that does nothing in the same way, for each address of
-    /// the function.
-    pub fn subject(&self, with: &Calling) -> Subject {
-        let calls = |instance| (with.call(instance, &self.text), with.call_empty(instance));
-        let (instances, empty_calls) = self.instances.iter().map(calls).unzip();
-        Subject { instances, empty_calls }
+    /// Calls of the function with its arguments that wait for this, and of a function that does nothing in the same way, for
+    /// each address of the function.
+    pub fn subject(&self, with: &Calling, serialized: Option<Serialized>) -> Subject {
+        with.subject(&self.instances, &self.text, serialized)
     }
 }
 

@@ -21,6 +21,7 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
         let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
         output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
     }
+    named_costs(record, output)?;
     if let Some(versus) = &record.versus {
         compared(record, versus, output)?;
     }
@@ -44,6 +45,31 @@ pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
         }
     }
     record.counts.as_ref().map_or(Ok(()), |counts| readings(counts, output))
+}
+
+/// The costs of a function's call where calls overlap and where they do not, if both were measured.
+fn named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    let (Some(throughput), Some(latency)) = (&record.throughput, &record.latency) else { return Ok(()) };
+    let costs = [
+        ("throughput", throughput, "calls overlap"),
+        ("latency", latency, waits(record.latency_by.unwrap_or(Serialized::Fence))),
+    ];
+    output.line("")?;
+    costs.into_iter().try_for_each(|(name, cost, meaning)| {
+        let cost = match cost.value {
+            Some(_) => plus_minus(cost, "core cycles"),
+            None => "no number".to_string(),
+        };
+        output.line(format!("  {name:<11}{cost:<30} {}", output.faint(meaning)))
+    })
+}
+
+/// What a call waits for whose latency is measured.
+fn waits(serialized: Serialized) -> &'static str {
+    match serialized {
+        Serialized::Result => "each waits for the result of the last",
+        Serialized::Fence => "each begins when the last has ended",
+    }
 }
 
 /// The other variant, the difference, and the verdict.
@@ -151,12 +177,14 @@ fn plus_minus(quantity: &Quantity, unit: &str) -> String {
     format!("{value:.digits$} ± {half:.digits$} {unit}")
 }
 
-/// What the cost of a function says.
-fn meaning(serialized: Option<Serialized>) -> &'static str {
-    match serialized {
-        None => "calls overlap where the core can (throughput); --serialize measures the latency",
-        Some(Serialized::Result) => "each call waits for the result of the last one (latency)",
-        Some(Serialized::Fence) => "each call begins behind a fence, when the last one has ended (latency)",
+/// What the cost of a function says, where it is the only one.
+fn meaning(record: &RunRecord) -> Option<String> {
+    match (record.serialized, record.throughput.as_ref().and(record.latency.as_ref())) {
+        (_, Some(_)) => None,
+        (None, None) => Some(
+            "calls overlap where the core can (throughput); --serialize measures the latency".to_string(),
+        ),
+        (Some(serialized), None) => Some(format!("of calls, {} (latency)", waits(serialized))),
     }
 }
 
@@ -166,7 +194,7 @@ fn details(record: &RunRecord) -> Vec<String> {
         let call = plus_minus(call, "core cycles");
         let same =
             if record.cost.low == Some(0.0) { ": the function may take no more than that" } else { "" };
-        lines.push(meaning(record.serialized).to_string());
+        lines.extend(meaning(record));
         lines.push(format!("the cost of calling an empty function, {call}, is excluded{same}"));
     }
     match record.addresses {

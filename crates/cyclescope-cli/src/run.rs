@@ -161,7 +161,8 @@ pub fn study(
     let open = opening(common, machine, plan.clock.reads_counter());
     let subjects = wanted.subjects(loaded);
     let study = RunStudy::new(&subjects[0], plan, request.asked(), machine, repro.to_string(), open);
-    Ok(study.versus(subjects.get(1)).with_serialized(call.and_then(|with| with.serialized)))
+    let serialized = call.and_then(|with| with.serialized);
+    Ok(study.versus(subjects.get(1)).with_serialized(serialized, wanted.beside(loaded).as_ref()))
 }
 
 /// What the options ask for.

@@ -10,6 +10,7 @@ use crate::isolated::isolated;
 use crate::source;
 use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
+use cyclescope::record::Serialized;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::Subject;
 use std::path::PathBuf;
@@ -72,9 +73,17 @@ impl Wanted {
         match self {
             Wanted::Snippets(snippets) => snippets.iter().cloned().map(Subject::from).collect(),
             Wanted::Call(number, with) => {
-                loaded[*number].iter().flatten().map(|function| function.subject(with)).collect()
+                let subject = |function: &Function| function.subject(with, with.serialized);
+                loaded[*number].iter().flatten().map(subject).collect()
             }
         }
+    }
+
+    /// The calls of the function that is measured that wait for something else.
+    pub fn beside(&self, loaded: &[Loaded]) -> Option<Subject> {
+        let Wanted::Call(number, with) = self else { return None };
+        let function = loaded[*number].iter().flatten().next()?;
+        Some(function.subject(with, Serialized::beside(with.serialized)))
     }
 }
 

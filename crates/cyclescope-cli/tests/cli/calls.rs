@@ -1,7 +1,7 @@
 //! What functions are called with: arguments, a buffer, a stack.
 
 use crate::functions::Source;
-use crate::support::{folder, has, json, number, value};
+use crate::support::{answer, cyclescope, folder, has, json, number, value};
 use serde_json::Value;
 
 /// Reads the first `n` bytes of the buffer, one of each line.
@@ -192,6 +192,59 @@ fn a_serialized_call_waits_for_the_last_one() {
     // 16 multiplications of 3 cycles or more, with links of one.
     assert!(result > 1.3 * overlapping, "{overlapping} and {result}");
     assert!(fence > 1.1 * overlapping && result > 40.0, "{overlapping}, {result} and {fence}");
+}
+
+/// The throughput and the latency of a function, and the line that has them.
+fn both_costs(text: &str) -> Option<([f64; 2], [f64; 2], Value)> {
+    let source = Source::new(text);
+    let line = number(&source.arguments(&[])[1..])?;
+    assert_eq!((&line["serialized"], &line["latency_by"]), (&Value::Null, &"fence".into()), "{line}");
+    assert_eq!(line["throughput"], line["cost"], "{line}");
+    let given = ["throughput", "latency"].map(|name| line[name]["value"].is_number());
+    if given != [true, true] {
+        cyclescope_skipped::left_out(format_args!("too noisy: {line}"));
+        return None;
+    }
+    Some((value(&line["throughput"]), value(&line["latency"]), line))
+}
+
+#[test]
+fn a_short_function_has_a_throughput_and_a_latency() {
+    if !has("cc") {
+        return;
+    }
+    // A chain that nothing of the next call waits for.
+    let chain = "__asm__ volatile(\"imul %0, %0\" : \"+r\"(x));".repeat(64);
+    let overlaps = format!("void f(void *p) {{ long x = 1; {chain} }}");
+    if let Some(([throughput, _], [latency, _], line)) = both_costs(&overlaps) {
+        assert!(latency > 1.3 * throughput, "{line}");
+    }
+    // Fences at both ends leave nothing to overlap, and what they take is a part of both.
+    let fence = "__asm__ volatile(\"lfence\");";
+    let alone = format!("void f(void *p) {{ long x = 1; {fence} {chain} {fence} }}");
+    if let Some(([throughput, _], [latency, _], line)) = both_costs(&alone) {
+        // Calls of an empty function overlap in the first only.
+        assert!((0.7..1.4).contains(&(latency / throughput)), "{line}");
+    }
+    let said = answer(cyclescope(&Source::new(&overlaps).arguments(&[])).env("NO_COLOR", "1"));
+    let named = ["\n  throughput ", "\n  latency "].map(|name| said.stdout.contains(name));
+    assert!(named == [true, true] && said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
+}
+
+#[test]
+fn a_long_function_or_a_comparison_has_one_cost() {
+    if !has("cc") {
+        return;
+    }
+    let source = Source::new("void f(char *p) { for (volatile long i = 0; i < 20000; i++) ; }");
+    let long = source.run(&[], &[0, 5]);
+    let short = Source::new("void f(long *p) { *p = 1; } void g(long *p) { *p = 2; }");
+    let compared = short.run(&["--versus-call", "g"], &[0, 5]);
+    for line in [long, compared] {
+        let parts = ["throughput", "latency", "latency_by"].map(|name| line[name].is_null());
+        assert_eq!(parts, [false, true, true], "{line}");
+    }
+    assert!(json(&["run", "--quick", "nop"], &[0, 5])["throughput"].is_null());
 }
 
 /// A function that only works when the other ran before each call, which is not part of its cost.

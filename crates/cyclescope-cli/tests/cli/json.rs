@@ -44,6 +44,9 @@ fn a_run_has_every_field() {
         ("seed", 7.into()),
         ("confidence", 0.95.into()),
         ("empty_call", Value::Null),
+        ("throughput", Value::Null),
+        ("latency", Value::Null),
+        ("latency_by", Value::Null),
     ] {
         assert_eq!(line[field], value, "{field}");
     }

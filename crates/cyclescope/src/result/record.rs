@@ -38,6 +38,14 @@ pub enum Serialized {
     Fence,
 }
 
+impl Serialized {
+    /// What the calls wait for that are measured beside these: of calls that overlap, the same behind a fence, and of others
+    /// those that overlap.
+    pub fn beside(these: Option<Serialized>) -> Option<Serialized> {
+        if these.is_none() { Some(Serialized::Fence) } else { None }
+    }
+}
+
 /// The ruler's part of a result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RulerRecord {
@@ -122,8 +130,14 @@ pub struct RunRecord {
     /// Another variant that was measured in the same rounds, and how it compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versus: Option<Versus>,
-    /// What each call of a function waits for; `None` where calls overlap, and for a snippet.
+    /// What each call of a function waits for in `cost`; `None` where calls overlap, and for a snippet.
     pub serialized: Option<Serialized>,
+    /// What a call of a function costs where calls overlap; `None` where that was not measured.
+    pub throughput: Option<Quantity>,
+    /// What a call of a function costs that waits for the last one; `None` where that was not measured.
+    pub latency: Option<Quantity>,
+    /// What each call waits for in `latency`.
+    pub latency_by: Option<Serialized>,
     /// The readings of one more layout, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
@@ -140,6 +154,15 @@ impl RunRecord {
         for quantity in [&mut self.cost, &mut self.ticks, &mut self.time].into_iter().chain(modes) {
             *quantity = quantity.at_least_zero();
         }
+    }
+
+    /// Names the cost of a function's call, and that of the calls that were measured beside it.
+    pub(crate) fn name_costs(&mut self, beside: Option<Quantity>) {
+        let cost = Some(self.cost);
+        let by = if self.serialized.is_none() { Serialized::beside(None) } else { self.serialized };
+        (self.throughput, self.latency) =
+            if self.serialized.is_none() { (cost, beside) } else { (beside, cost) };
+        self.latency_by = by.filter(|_| self.latency.is_some());
     }
 
     /// Whether the result does not meet the request.

@@ -8,7 +8,7 @@ use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
 use crate::measure::contrast::Contrast;
-use crate::measure::{CODE_MOST, Plan, Precision, Standing, counts, require_room};
+use crate::measure::{CODE_MOST, Plan, Precision, Standing, counts, require_room, rough_costs};
 use crate::record::{Quantity, RunRecord, Serialized};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -30,6 +30,11 @@ pub(super) const INFO: StudyInfo = StudyInfo {
     restore: |container| Ok(Box::new(RunStudy::restore(container)?)),
     plain: None,
 };
+
+/// Core cycles of a call, about, up to which it is measured both where calls overlap and where they do not. What overlaps is
+/// what the reorder buffer holds, some hundred instructions: little of a longer call. With twice the snippets in a round, longer
+/// calls would also leave no time for the test whether predictors still learn.
+const SHORT_CYCLES: f64 = 4_000.0;
 
 /// A snippet to measure.
 pub struct RunStudy {
@@ -62,6 +67,10 @@ pub(super) struct RunPlan {
     /// What each call of a function waits for.
     #[serde(default)]
     serialized: Option<Serialized>,
+    /// The same calls waiting for what [`Serialized::beside`] says, to be measured too where a call is short and nothing is
+    /// compared.
+    #[serde(default)]
+    beside: Option<SavedSubject>,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -85,6 +94,7 @@ impl RunStudy {
             versus: None,
             counts: false,
             serialized: None,
+            beside: None,
             cpu,
             cpu_model,
             repro,
@@ -104,9 +114,11 @@ impl RunStudy {
         self
     }
 
-    /// The same where each call of a function waits for something, as its snippets say.
-    pub fn with_serialized(mut self, serialized: Option<Serialized>) -> RunStudy {
+    /// The same where each call of a function waits for something, as its snippets say, and beside it, where a call is
+    /// short, calls that wait for what [`Serialized::beside`] says.
+    pub fn with_serialized(mut self, serialized: Option<Serialized>, beside: Option<&Subject>) -> RunStudy {
         self.plan.serialized = serialized;
+        self.plan.beside = beside.map(SavedSubject::from);
         self
     }
 
@@ -124,6 +136,7 @@ impl RunStudy {
         if let Some(field) = plan.plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
+        plan.beside.as_ref().map(SavedSubject::subject).transpose()?;
         let study = RunStudy::of(plan, closed());
         let subjects = study.subjects()?;
         for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
@@ -174,19 +187,32 @@ impl RunStudy {
             .collect()
     }
 
+    /// The calls that wait for something else, where a call is short.
+    fn beside(&self, one: &Subject, executor: &mut dyn Executor) -> Result<Option<Subject>, RunError> {
+        let Some(beside) = self.plan.beside.as_ref().filter(|_| self.plan.versus.is_none()) else {
+            return Ok(None);
+        };
+        let look = Asked::of([Subject::from(one.instances[0].clone())]).question();
+        let short = rough_costs(executor, &look, &self.plan.plan)?[0] <= SHORT_CYCLES;
+        short.then(|| beside.subject().map_err(no_code)).transpose()
+    }
+
     fn all(
         &mut self,
         executor: &mut dyn Executor,
         answers: &Answers,
         follow: &mut dyn Follow,
     ) -> Result<RunRecord, Error> {
-        let no_code = |error: ContainerError| RunError::Replay { how: error.to_string() };
-        let asked = Asked::of(self.subjects().map_err(no_code)?);
-        let question = asked.question();
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
-        for snippet in question.snippets() {
-            require_room(plan, &snippet[0], executor.arena_len())?;
+        let mut subjects = self.subjects().map_err(no_code)?;
+        for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
+            snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
         }
+        let beside = self.beside(&subjects[0], executor)?;
+        let shown = beside.is_some();
+        subjects.extend(beside);
+        let asked = Asked::of(subjects);
+        let question = if self.plan.versus.is_some() { asked.compared() } else { asked.question() };
         let watch = &mut |standing| tell(standing, follow);
         let runs = run_all(answers, executor, &question, plan, self.plan.asked, watch)?;
         let facts = |run: usize| {
@@ -214,6 +240,10 @@ impl RunStudy {
             record.caveats.extend(further_caveats(&record.caveats, other));
         }
         record.serialized = self.plan.serialized;
+        if is_of_function {
+            let other = shown.then(|| record_of(1).cost);
+            record.name_costs(other);
+        }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
             record.counts = Some(counts(executor, &question, plan, acquisition)?);
@@ -221,6 +251,10 @@ impl RunStudy {
         self.run = runs.into_iter().next();
         Ok(record)
     }
+}
+
+fn no_code(error: ContainerError) -> RunError {
+    RunError::Replay { how: error.to_string() }
 }
 
 /// Seconds after which someone who waits wonders.

@@ -49,15 +49,16 @@ impl Asked {
         asked
     }
 
-    /// Of two subjects the difference is asked too: costs of one question that add up.
+    /// What each subject costs.
     pub(super) fn question(&self) -> Question {
-        match self.subjects.as_slice() {
-            [one, other] => {
-                let costs = vec![one.clone(), other.clone(), other.clone().less(one)];
-                Question::new(self.snippets.clone(), costs).summed()
-            }
-            subjects => Question::new(self.snippets.clone(), subjects.to_vec()),
-        }
+        Question::new(self.snippets.clone(), self.subjects.clone())
+    }
+
+    /// What the two subjects cost, and the difference of the second and the first: costs that add up.
+    pub(super) fn compared(&self) -> Question {
+        let [one, other] = self.subjects.as_slice() else { panic!("two subjects are compared") };
+        let costs = vec![one.clone(), other.clone(), other.clone().less(one)];
+        Question::new(self.snippets.clone(), costs).summed()
     }
 }
 

@@ -1,0 +1,120 @@
+//! A call of a function where calls overlap and where they do not, on simulated machines whose costs are planted.
+
+use cyclescope::clock::Clock;
+use cyclescope::executor::Executor;
+use cyclescope::executor::mock::{LayoutEffects, Scenario, Simulated};
+use cyclescope::machine::Machine;
+use cyclescope::measure::{Lengthen, Plan, Precision};
+use cyclescope::record::{Quantity, RunRecord, Serialized};
+use cyclescope::result::answers::Answers;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::Study;
+use cyclescope::study::run::{RunStudy, Subject};
+use std::time::Duration;
+
+const PRECISION: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
+/// What calls are in the order of the costs below: never executed.
+const CODE: [[u8; 2]; 4] = [[0x0f, 0x0b], [0x0f, 0xb9], [0x0f, 0xff], [0x0f, 0x04]];
+
+/// A call and an empty one with these codes.
+fn subject([function, empty]: [[u8; 2]; 2]) -> Subject {
+    let call = |code: [u8; 2]| vec![Snippet::new(code.to_vec(), Vec::new(), "simulated")];
+    Subject { instances: call(function), empty_calls: call(empty) }
+}
+
+/// A study where a call and an empty one cost this if they overlap, and this where each waits.
+fn study(overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
+    study_of(&subject([CODE[0], CODE[1]]), overlapping, waiting)
+}
+
+fn study_of(subject: &Subject, overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
+    let costs = overlapping.into_iter().chain(waiting);
+    let costs = CODE.into_iter().zip(costs).map(|(code, cost)| (code.to_vec(), cost)).collect();
+    // Addresses change a cost by some tenths of a percent.
+    let layout = LayoutEffects { relative: 0.002, ..LayoutEffects::default() };
+    let scenario = Scenario { costs, layout, ..Scenario::default() };
+    let open = Box::new(move || Ok(Box::new(Simulated::new(scenario.clone(), 5)) as Box<dyn Executor>));
+    let plan = Plan {
+        clock: Clock::named("rdtscp-lfence").unwrap(),
+        step: 1.0,
+        imul_latency: Some(3.0),
+        adders: Some(5),
+        avx: false,
+        unit: None,
+        loop_count: None,
+        lengthen: Lengthen::Iterations,
+        memory: None,
+        cold: Default::default(),
+        warm_up: None,
+        rounds: 12,
+        rounds_least: 4,
+        layouts: 16,
+        layouts_most: 64,
+        precision: PRECISION,
+        confidence: 0.999,
+        budget: Duration::from_millis(100),
+        seed: 2,
+    };
+    RunStudy::new(subject, plan, PRECISION, &Machine::detect(), "x".to_string(), open)
+}
+
+fn waiting() -> Subject {
+    subject([CODE[2], CODE[3]])
+}
+
+fn record(mut study: RunStudy) -> RunRecord {
+    study.measure(&Answers::live(), &mut Vec::new()).unwrap();
+    study.found.unwrap()
+}
+
+fn holds(quantity: Option<Quantity>, truth: f64) -> bool {
+    let Some(Quantity { low: Some(low), high: Some(high), .. }) = quantity else { return false };
+    (low..=high).contains(&truth) && high - low < 0.1 * truth
+}
+
+#[test]
+fn a_short_call_has_a_throughput_and_a_latency() {
+    // The fence takes 30 cycles of its own, of each call and each empty one.
+    for (overlapping, waiting_cost, [throughput, latency]) in
+        [([100.0, 10.0], [160.0, 40.0], [90.0, 120.0]), ([100.0, 10.0], [130.0, 40.0], [90.0, 90.0])]
+    {
+        let found = record(study(overlapping, waiting_cost).with_serialized(None, Some(&waiting())));
+        assert!(holds(found.throughput, throughput) && holds(found.latency, latency), "{found:?}");
+        assert_eq!((Some(found.cost), found.latency_by), (found.throughput, Some(Serialized::Fence)));
+        assert!(holds(found.empty_call, overlapping[1]), "{found:?}");
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_the_cost() {
+    // The snippets of the first subject wait, those beside it overlap.
+    let found = record(
+        study([160.0, 40.0], [100.0, 10.0]).with_serialized(Some(Serialized::Result), Some(&waiting())),
+    );
+    assert!(holds(found.throughput, 90.0) && holds(found.latency, 120.0), "{found:?}");
+    assert_eq!((Some(found.cost), found.latency_by), (found.latency, Some(Serialized::Result)));
+    assert!(holds(found.empty_call, 40.0), "{found:?}");
+}
+
+#[test]
+fn a_long_call_has_one_cost() {
+    let found = record(study([50_000.0, 10.0], [50_100.0, 40.0]).with_serialized(None, Some(&waiting())));
+    assert_eq!((Some(found.cost), found.latency, found.latency_by), (found.throughput, None, None));
+    let asked = Some(Serialized::Fence);
+    let found = record(study([50_100.0, 40.0], [50_000.0, 10.0]).with_serialized(asked, Some(&waiting())));
+    assert_eq!((Some(found.cost), found.throughput, found.latency_by), (found.latency, None, asked));
+}
+
+#[test]
+fn a_comparison_is_of_one_cost() {
+    let study = study([100.0, 10.0], [160.0, 40.0]).with_serialized(None, Some(&waiting()));
+    let found = record(study.versus(Some(&waiting())));
+    assert!(found.latency.is_none() && found.versus.is_some_and(|versus| versus.difference.value.is_some()));
+}
+
+#[test]
+fn a_snippet_has_neither() {
+    let snippet = waiting().instances.remove(0).into();
+    let found = record(study_of(&snippet, [100.0, 10.0], [160.0, 40.0]));
+    assert_eq!((found.throughput, found.latency, found.latency_by), (None, None, None));
+}
