@@ -1,6 +1,6 @@
 //! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
 
-use crate::args::{self, CallArgs, Contents, Value};
+use crate::args::{CallArgs, Contents, Value};
 use crate::compiler;
 use crate::failure::Failure;
 use cyclescope::context::Element;
@@ -27,10 +27,19 @@ pub struct Instance {
     pub function: u64,
     /// The function that runs before each call of it.
     pub setup: Option<u64>,
-    /// A function that does nothing.
-    pub empty: u64,
-    /// A function that returns its argument.
+    /// What it is compared with.
+    pub empty: Empty,
+}
+
+/// Addresses of functions that do nothing.
+#[derive(Clone, Copy)]
+pub struct Empty {
+    /// One that only returns.
+    pub returns: u64,
+    /// One that returns its first argument.
     pub identity: u64,
+    /// One that returns the bits of its first argument as a floating point number.
+    pub float_identity: u64,
 }
 
 /// Bytes of stack: the limit that a program usually has.
@@ -39,6 +48,11 @@ const STACK: u64 = 8 << 20;
 pub const HEAP: u64 = 512 << 20;
 /// Nothing is below this address (`vm.mmap_min_addr`): who accesses it had a null pointer.
 const NULL_MOST: u64 = 64 << 10;
+/// Registers of floating point arguments, XMM0 to XMM7.
+const VECTORS: u8 = 8;
+/// Links, multiplications, that the result passes on its way to the next call: longer than what a call of an empty function
+/// takes by itself, so that such calls wait for each other too.
+const LINKS: usize = 8;
 const LFENCE: [u8; 3] = [0x0f, 0xae, 0xe8];
 /// `mov rdi, rbx`
 const BUFFER: [u8; 3] = [0x48, 0x89, 0xdf];
@@ -53,17 +67,19 @@ const ARGUMENTS: [([u8; 2], [u8; 3]); 5] = [
 ];
 
 impl Calling {
-    /// What the options ask for; `seed` is that of random contents.
-    pub fn new(args: &CallArgs, seed: u64) -> Result<Calling, Failure> {
-        if args.setup.is_some() && args.serialize == Some(args::Serialize::Result) {
+    /// What the options ask for, where each call waits for this; `seed` is that of random contents.
+    pub fn new(args: &CallArgs, serialized: Option<Serialized>, seed: u64) -> Result<Calling, Failure> {
+        if args.setup.is_some() && !matches!(serialized, None | Some(Serialized::Fence)) {
             let remedy = "use --serialize fence, or leave --setup out";
             return Err(Failure::usage(
                 "with --setup the result of the last call is not the next one's",
                 Some(remedy),
             ));
         }
-        if args.values.len() > ARGUMENTS.len() {
-            let remedy = "registers take six arguments, the pointer among them";
+        let floats = args.values.iter().filter(|value| value.is_float()).count();
+        if args.values.len() - floats > ARGUMENTS.len() || floats > usize::from(VECTORS) {
+            let remedy =
+                "registers take six integers, the pointer among them, and eight floating point numbers";
             return Err(Failure::usage("--arg is given more than five times", Some(remedy)));
         }
         let contents = match args.contents.as_ref().unwrap_or(&Contents::Pattern) {
@@ -87,7 +103,6 @@ impl Calling {
         let is_file = matches!(args.contents, Some(Contents::File(_)));
         let size = if is_file { file } else { buffer };
         let stack = args.stack.unwrap_or(STACK);
-        let serialized = args.serialize.map(Serialized::from);
         let values = args.values.clone();
         let calling = Calling { serialized, values, buffer, size, contents, stack };
         match calling.memory().check() {
@@ -104,9 +119,11 @@ impl Calling {
     /// Calls of the function of each instance that wait for this, and calls of an empty function in the same way.
     pub fn subject(&self, instances: &[Instance], text: &str, serialized: Option<Serialized>) -> Subject {
         let calls = |instance: &Instance| {
+            let Empty { returns, identity, float_identity } = instance.empty;
             let empty = match serialized {
-                Some(Serialized::Result) => instance.identity,
-                _ => instance.empty,
+                Some(Serialized::Result) => identity,
+                Some(Serialized::FloatResult) if !self.has_float() => float_identity,
+                _ => returns,
             };
             let call = |function, text| self.snippet(function, instance.setup, serialized, text);
             (call(instance.function, text), call(empty, "an empty function"))
@@ -125,10 +142,15 @@ impl Calling {
     /// mov rsi, 100
     /// call rbp
     /// lfence                 ; behind a fence
+    /// movq rax, xmm0         ; where the result is a floating point number
+    /// and rax, r13           ; this and the next two where a call waits for a result
+    /// imul rax, rax          ; several times
     /// mov rdi, rbx
-    /// and rax, r13           ; this and the next with --serialize result
     /// add rdi, rax
     /// mov rsi, 100           ; with --arg 100
+    /// mov r11, 0.5           ; with --arg 0.5; its bits
+    /// or r11, rax            ; where a call waits for a result
+    /// movq xmm0, r11
     /// call r12
     /// ```
     fn snippet(
@@ -147,38 +169,62 @@ impl Calling {
             init.extend(setup.to_le_bytes());
             // Else it would begin while the last call of the function has not ended.
             code.extend(fence);
-            code.extend(BUFFER);
-            code.extend(self.further());
+            code.extend(self.arguments(false));
             code.extend([0xff, 0xd5]);
         }
         init.extend([0x45, 0x31, 0xed]);
         code.extend(fence);
-        code.extend(BUFFER);
-        if serialized == Some(Serialized::Result) {
-            code.extend([0x4c, 0x21, 0xe8, 0x48, 0x01, 0xc7]);
+        if serialized == Some(Serialized::FloatResult) {
+            code.extend([0x66, 0x48, 0x0f, 0x7e, 0xc0]);
         }
-        code.extend(self.further());
+        let waits = matches!(serialized, Some(Serialized::Result | Serialized::FloatResult));
+        if waits {
+            code.extend([0x4c, 0x21, 0xe8]);
+            code.extend([0x48, 0x0f, 0xaf, 0xc0].repeat(LINKS));
+        }
+        code.extend(self.arguments(waits));
         code.extend([0x41, 0xff, 0xd4]);
         Snippet::new(code, init, text)
     }
 
-    /// Loads the further arguments.
-    fn further(&self) -> Vec<u8> {
-        let mut code = Vec::new();
-        for (value, (immediate, from_rbx)) in self.values.iter().zip(ARGUMENTS) {
-            let number = match value {
+    /// Loads the arguments; the pointer and floating point numbers when RAX, which is 0, is known, if the call `waits`.
+    fn arguments(&self, waits: bool) -> Vec<u8> {
+        let mut code = BUFFER.to_vec();
+        if waits {
+            code.extend([0x48, 0x01, 0xc7]);
+        }
+        let (mut registers, mut vectors) = (ARGUMENTS.iter(), 0..VECTORS);
+        for value in &self.values {
+            let (is_float, bits) = match value {
                 // The two's complement of a negative number.
-                Value::Number(number) => *number as u64,
-                Value::Size => self.size,
+                Value::Number(number) => (false, *number as u64),
+                Value::Size => (false, self.size),
+                Value::Double(number) => (true, number.to_bits()),
+                Value::Single(number) => (true, number.to_bits().into()),
                 Value::Buffer => {
-                    code.extend(from_rbx);
+                    code.extend(registers.next().expect("there are as many registers").1);
                     continue;
                 }
             };
-            code.extend(immediate);
-            code.extend(number.to_le_bytes());
+            if !is_float {
+                code.extend(registers.next().expect("there are as many registers").0);
+                code.extend(bits.to_le_bytes());
+                continue;
+            }
+            code.extend([0x49, 0xbb]);
+            code.extend(bits.to_le_bytes());
+            if waits {
+                code.extend([0x49, 0x09, 0xc3]);
+            }
+            let vector = vectors.next().expect("there are as many registers");
+            code.extend([0x66, 0x49, 0x0f, 0x6e, 0xc3 | vector << 3]);
         }
         code
+    }
+
+    /// Whether XMM0 holds an argument.
+    fn has_float(&self) -> bool {
+        self.values.iter().any(Value::is_float)
     }
 
     /// What helps where the function accessed an address without memory.

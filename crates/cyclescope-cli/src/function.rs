@@ -1,34 +1,18 @@
-//! Functions of C and C++ code: compiled or loaded, called by a snippet, the cost of the call excluded.
+//! Functions of libraries: loaded, called by a snippet, the cost of the call excluded.
 
-use crate::args::RunArgs;
-use crate::calling::{Calling, Instance};
-use crate::compiler::{self, Compiler};
+use crate::calling::{Calling, Empty, Instance};
 use crate::failure::Failure;
-use crate::interrupt::Scratch;
-use crate::region;
 use cyclescope::asm::Listing;
 use cyclescope::error::{Cause, RunError};
 use cyclescope::executor::FaultReport;
 use cyclescope::random::Random;
 use cyclescope::record::Serialized;
-use cyclescope::snippet::Snippet;
 use cyclescope::study::run::Subject;
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// A library with a function to measure, not yet loaded.
-pub struct Library {
-    path: PathBuf,
-    name: String,
-    source: PathBuf,
-    /// The name of its compiled file.
-    file: &'static str,
-    /// Folder in which the library was compiled.
-    pub folder: Option<Scratch>,
-}
 
 /// A function in a library that this process has loaded, and so every process forked from it has.
 pub struct Function {
@@ -37,84 +21,24 @@ pub struct Function {
     text: String,
 }
 
-/// The default name of a compiled function.
-const DEFAULT_NAME: &str = "f";
 /// Copies of a library that are loaded.
 const INSTANCES: usize = 16;
-/// The compiled library's file.
-const COMPILED: &str = "function.so";
-/// The file of the library that it is compared with.
-const VERSUS: &str = "versus.so";
-/// The file with the macros that C code may use.
-const HEADER: &str = "cyclescope_body.h";
-
-impl Library {
-    /// The library that the arguments ask for, compiled where it has to be, and the one that it is compared with.
-    pub fn find(args: &RunArgs) -> Result<Option<(Library, Option<Library>)>, Failure> {
-        let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
-        let other = args.versus_call.clone().unwrap_or_else(|| name.clone());
-        let versus = args.versus.as_ref().map(PathBuf::from);
-        if let Some(source) = &args.source.c {
-            let folder = Scratch::new(&[COMPILED, VERSUS, HEADER])?;
-            let flags = args.cflags.as_deref();
-            let compiled = |source: &Path, file: &'static str, name: String| {
-                let path = compile(source, flags, &folder, file, false)?;
-                Ok::<_, Failure>(Library { path, name, source: source.to_path_buf(), file, folder: None })
-            };
-            let mut library = compiled(source, COMPILED, name)?;
-            let versus = match (versus, &args.versus_call) {
-                (None, None) => None,
-                (source_of_other, _) => {
-                    Some(compiled(source_of_other.as_ref().unwrap_or(source), VERSUS, other)?)
-                }
-            };
-            library.folder = Some(folder);
-            return Ok(Some((library, versus)));
-        }
-        let Some(path) = &args.source.lib else { return Ok(None) };
-        let loaded = |path: &Path, name| {
-            let (path, source) = (path.to_path_buf(), path.to_path_buf());
-            Library { path, name, source, file: COMPILED, folder: None }
-        };
-        let versus = match (&versus, &args.versus_call) {
-            (None, None) => None,
-            (library, _) => Some(loaded(library.as_ref().unwrap_or(path), other)),
-        };
-        Ok(Some((loaded(path, name), versus)))
-    }
-
-    /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight, in the folder
-    /// of the library that is measured.
-    pub fn region(&self, args: &RunArgs, folder: Option<&Scratch>) -> Result<Option<Snippet>, Failure> {
-        let Some(folder) = folder.filter(|_| args.source.c.is_some()) else { return Ok(None) };
-        if !region::is_in(&self.path)? {
-            return Ok(None);
-        }
-        if !self.source.is_file() {
-            let remedy = "a region is compiled twice: give a file that can be read again";
-            return Err(Failure::usage(format!("{} is no file", self.source.display()), Some(remedy)));
-        }
-        compile(&self.source, args.cflags.as_deref(), folder, self.file, true)?;
-        region::find(&self.path, &self.source, &self.name).map(Some)
-    }
-
-    /// Loads the library into this process and finds the function, and the one that runs before it.
-    pub fn load(&self, setup: Option<&str>) -> Result<Function, Failure> {
+impl Function {
+    /// Loads a library, whose source is this file, into this process and finds the function of this name, and the one that
+    /// runs before it.
+    pub fn load(library: &Path, source: &Path, name: &str, setup: Option<&str>) -> Result<Function, Failure> {
         let addresses = {
             let _aside = StdoutAside::new();
-            addresses(&self.path, &self.source, [Some(&self.name), setup])?
+            addresses(library, source, [Some(name), setup])?
         };
-        let text = format!("{} of {}", self.name, self.source.display());
+        let text = format!("{name} of {}", source.display());
         let beside = |[function, setup]: [Option<u64>; 2]| {
             let function = function.expect("a function has a name");
-            let [empty, identity] = empty_functions(function)?;
-            Ok(Instance { function, setup, empty, identity })
+            Ok(Instance { function, setup, empty: empty_functions(function)? })
         };
         Ok(Function { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
     }
-}
 
-impl Function {
     /// Calls of the function with its arguments that wait for this, and of a function that does nothing in the same way, for
     /// each address of the function.
     pub fn subject(&self, with: &Calling, serialized: Option<Serialized>) -> Subject {
@@ -122,32 +46,43 @@ impl Function {
     }
 }
 
-/// What the cost of a call is measured with: `ret`, and `mov rax, rdi; ret`, each as far from the code that calls it as the
-/// function is, and at the same place in its page. In this program's own code, which lies in another part of the address
-/// space, the first took 3 core cycles more than an empty function of a library (Xeon, family 6, model 207).
-fn empty_functions(address: u64) -> Result<[u64; 2], Failure> {
+/// What the cost of a call is measured with: functions as far from the code that calls them as the function is, and at the
+/// same place in their pages. In this program's own code, which lies in another part of the address space, the first took 3
+/// core cycles more than an empty function of a library (Xeon, family 6, model 207).
+///
+/// ```text
+/// ret
+/// mov rax, rdi
+/// ret
+/// movq xmm0, rdi
+/// ret
+/// ```
+fn empty_functions(address: u64) -> Result<Empty, Failure> {
     const PAGE: usize = 4096;
-    const PAGES: usize = 3;
-    const RET: [u8; 1] = [0xc3];
-    const IDENTITY: [u8; 4] = [0x48, 0x89, 0xf8, 0xc3];
+    const CODE: [&[u8]; 3] = [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3]];
+    // The last one may go beyond its page.
+    const BYTES: usize = (CODE.len() + 1) * PAGE;
     let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
     let offset = address as usize % PAGE;
     // SAFETY: a new mapping at an address of the kernel's choice, next to the libraries, touches no other
-    // memory; it is never unmapped. Both functions end before its last page does.
+    // memory; it is never unmapped. All functions end before its last page does.
     unsafe {
         let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        let pages = libc::mmap(std::ptr::null_mut(), PAGES * PAGE, write, flags, -1, 0);
+        let pages = libc::mmap(std::ptr::null_mut(), BYTES, write, flags, -1, 0);
         if pages == libc::MAP_FAILED {
             return Err(failed());
         }
-        let empty = pages.cast::<u8>().add(offset);
-        let identity = empty.add(PAGE);
-        empty.copy_from_nonoverlapping(RET.as_ptr(), RET.len());
-        identity.copy_from_nonoverlapping(IDENTITY.as_ptr(), IDENTITY.len());
-        if libc::mprotect(pages, PAGES * PAGE, libc::PROT_READ | libc::PROT_EXEC) != 0 {
+        let mut place = pages.cast::<u8>().add(offset);
+        let [returns, identity, float_identity] = CODE.map(|code| {
+            place.copy_from_nonoverlapping(code.as_ptr(), code.len());
+            let address = place as u64;
+            place = place.add(PAGE);
+            address
+        });
+        if libc::mprotect(pages, BYTES, libc::PROT_READ | libc::PROT_EXEC) != 0 {
             return Err(failed());
         }
-        Ok([empty as u64, identity as u64])
+        Ok(Empty { returns, identity, float_identity })
     }
 }
 
@@ -208,30 +143,6 @@ fn symbol(address: u64) -> Option<String> {
         };
         Some(format!("{place} of {file}"))
     }
-}
-
-/// Compiles a file to a library of this name, `straight` for its region.
-fn compile(
-    source: &Path,
-    flags: Option<&str>,
-    folder: &Scratch,
-    file: &str,
-    straight: bool,
-) -> Result<PathBuf, Failure> {
-    compiler::readable(source)?;
-    let plus_plus =
-        source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp));
-    let compiler = if plus_plus { Compiler::cxx() } else { Compiler::c() };
-    let library = folder.path(file);
-    let header = folder.path(HEADER);
-    std::fs::write(&header, region::HEADER.concat())
-        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
-    let header = header.to_string_lossy();
-    let further = if straight { region::flags(compiler.is_clang()) } else { Vec::new() };
-    let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
-    let flags = compiler::flags(&first, flags)?;
-    compiler.compile(source, &flags, &library, &[])?;
-    Ok(library)
 }
 
 /// Addresses of functions: in the library, and in copies of it that the linker loads elsewhere. Where a function and its

@@ -64,10 +64,19 @@ fn named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     })
 }
 
+/// Whether the latency, by a result, is certainly below the throughput: then the result is known before a call's work is done.
+fn result_is_early(record: &RunRecord) -> bool {
+    let by_result = record.latency_by.is_some_and(|by| by != Serialized::Fence);
+    let ends =
+        record.latency.and_then(|latency| latency.high).zip(record.throughput.and_then(|cost| cost.low));
+    by_result && ends.is_some_and(|(latency, throughput)| latency < throughput)
+}
+
 /// What a call waits for whose latency is measured.
 fn waits(serialized: Serialized) -> &'static str {
     match serialized {
-        Serialized::Result => "each waits for the result of the last",
+        Serialized::Result => "each waits for the last one's RAX",
+        Serialized::FloatResult => "each waits for the last one's XMM0",
         Serialized::Fence => "each begins when the last has ended",
     }
 }
@@ -196,6 +205,13 @@ fn details(record: &RunRecord) -> Vec<String> {
             if record.cost.low == Some(0.0) { ": the function may take no more than that" } else { "" };
         lines.extend(meaning(record));
         lines.push(format!("the cost of calling an empty function, {call}, is excluded{same}"));
+    }
+    if result_is_early(record) {
+        lines.push(
+            "the latency is below the throughput: what was waited for does not depend on the argument, or is known long before \
+             the call ends; --serialize fence measures until its end"
+                .to_string(),
+        );
     }
     match record.addresses {
         Some(1) => lines.push(

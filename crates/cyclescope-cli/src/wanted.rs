@@ -1,12 +1,14 @@
 //! What the options of `run` name: snippets, or functions of libraries that are yet to be loaded.
 
-use crate::args::{CallArgs, Common, RunArgs};
+use crate::args::{CallArgs, Common, RunArgs, Serialize};
 use crate::calling::Calling;
 use crate::executor;
 use crate::failure::Failure;
-use crate::function::{Function, Library};
+use crate::function::Function;
 use crate::interrupt::Scratch;
 use crate::isolated::isolated;
+use crate::library::Library;
+use crate::returned::{self, Returned};
 use crate::source;
 use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
@@ -44,8 +46,10 @@ impl Wanted {
         machine: impl FnOnce() -> Result<Machine, Failure>,
     ) -> Result<Found, Failure> {
         if let Some(number) = libraries.find(args)? {
-            let calling = Box::new(Calling::new(&args.call_with, seed)?);
-            let Some(regions) = &libraries.all[number].regions else {
+            let named = &libraries.all[number];
+            let serialized = returned::waiting(args.call_with.serialize, named.returned())?;
+            let calling = Box::new(Calling::new(&args.call_with, serialized, seed)?);
+            let Some(regions) = &named.regions else {
                 let machine = machine()?;
                 require_library(common, &machine)?;
                 return Ok(Found { wanted: Wanted::Call(number, calling), machine, stdin: None });
@@ -133,12 +137,17 @@ struct Named {
 struct Naming {
     files: [Option<PathBuf>; 2],
     names: [Option<String>; 5],
+    serialize: Option<Serialize>,
 }
 
 impl Naming {
     fn of(args: &RunArgs) -> Naming {
         let names = [&args.call, &args.versus, &args.versus_call, &args.cflags, &args.call_with.setup];
-        Naming { files: [args.source.c.clone(), args.source.lib.clone()], names: names.map(Clone::clone) }
+        Naming {
+            files: [args.source.c.clone(), args.source.lib.clone()],
+            names: names.map(Clone::clone),
+            serialize: args.call_with.serialize,
+        }
     }
 }
 
@@ -175,6 +184,11 @@ impl Libraries {
 }
 
 impl Named {
+    /// What the functions return, where that is known.
+    fn returned(&self) -> [Option<Returned>; 2] {
+        [self.library.returned, self.versus.as_ref().and_then(|versus| versus.returned)]
+    }
+
     /// Functions, unless a region is measured.
     fn load(&self) -> Result<Loaded, Failure> {
         if self.regions.is_some() {

@@ -10,16 +10,18 @@ const WHAT: &str = "What a function gets";
 /// Options on what the function of --c or --lib gets.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
-    /// Measure the latency of a call: the first argument waits for the result of the last call (`result`), or each call begins
-    /// behind an LFENCE (`fence`), instead of calls that overlap [without a value: result]
-    #[arg(help_heading = WHAT, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "result",
+    /// Give the latency of a call as the cost, instead of its throughput: each begins behind an LFENCE (`fence`), or its first
+    /// argument waits for the result of the last call, a number (`result`) or a floating point number (`float-result`); with
+    /// --c the compiler is asked which of the two [without a value: fence]
+    #[arg(help_heading = WHAT, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "fence",
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub serialize: Option<Serialize>,
     /// A function of the same file that runs before each call, with the same arguments; its cost is excluded
     #[arg(help_heading = WHAT, long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub setup: Option<String>,
     /// A further argument, after the pointer to the buffer: an integer, `buffer`, or `size` (the bytes of the file of
-    /// --contents, else of the buffer); repeat it for up to five
+    /// --contents, else of the buffer), up to five of them; or a floating point number such as 0.5 or, of type float, 0.5f, up
+    /// to eight
     #[arg(help_heading = WHAT, long = "arg", value_name = "N", value_parser = value, allow_hyphen_values = true,
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub values: Vec<Value>,
@@ -52,8 +54,10 @@ impl CallArgs {
 /// What a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Serialize {
-    /// The last call's result
+    /// The last call's result, a number or an address
     Result,
+    /// The last call's result, a floating point number
+    FloatResult,
     /// A fence
     Fence,
 }
@@ -62,26 +66,41 @@ impl From<Serialize> for Serialized {
     fn from(serialize: Serialize) -> Serialized {
         match serialize {
             Serialize::Result => Serialized::Result,
+            Serialize::FloatResult => Serialized::FloatResult,
             Serialize::Fence => Serialized::Fence,
         }
     }
 }
 
 /// The value of an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// A number.
     Number(i128),
+    /// A floating point number.
+    Double(f64),
+    /// A floating point number of 32 bits.
+    Single(f32),
     /// Bytes of the file that the buffer holds, else of the buffer.
     Size,
     /// The address of the buffer.
     Buffer,
 }
 
+impl Value {
+    /// Whether it is a floating point number.
+    pub fn is_float(&self) -> bool {
+        matches!(self, Value::Double(_) | Value::Single(_))
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Number(number) => number.fmt(f),
+            // These have a point or an exponent always.
+            Value::Double(number) => write!(f, "{number:?}"),
+            Value::Single(number) => write!(f, "{number:?}f"),
             Value::Size => "size".fmt(f),
             Value::Buffer => "buffer".fmt(f),
         }
@@ -129,6 +148,9 @@ fn value(text: &str) -> Result<Value, String> {
         "buffer" => return Ok(Value::Buffer),
         _ => {}
     }
+    if let Some(real) = real(text) {
+        return Ok(real);
+    }
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let number = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
         Some(digits) => i128::from_str_radix(digits, 16),
@@ -139,8 +161,21 @@ fn value(text: &str) -> Result<Value, String> {
         Some(number) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number) => {
             Ok(Value::Number(number))
         }
-        _ => Err("expected a number of 64 bits, such as 100, -1 or 0x40, `size` or `buffer`".to_string()),
+        _ => Err("expected a number of 64 bits, such as 100, -1, 0x40, 0.5 or 0.5f, `size` or `buffer`"
+            .to_string()),
     }
+}
+
+/// A floating point number: what has a point or an exponent.
+fn real(text: &str) -> Option<Value> {
+    if text.contains(['x', 'X']) || !text.contains(['.', 'e', 'E']) {
+        return None;
+    }
+    let value = match text.strip_suffix('f') {
+        Some(digits) => Value::Single(digits.parse().ok().filter(|number: &f32| number.is_finite())?),
+        None => Value::Double(text.parse().ok().filter(|number: &f64| number.is_finite())?),
+    };
+    Some(value)
 }
 
 /// The largest buffer or stack: an area of memory with the ends of a stack is not larger than 1 GiB.
@@ -174,8 +209,27 @@ mod tests {
             ["0x10", "-1", "18446744073709551615"].map(|text| value(text).unwrap()),
             [Value::Number(16), Value::Number(-1), most]
         );
+        assert_eq!(
+            ["0.5", "-1e3"].map(|text| value(text).unwrap()),
+            [Value::Double(0.5), Value::Double(-1000.0)]
+        );
+        assert_eq!(value("2.5f"), Ok(Value::Single(2.5)));
+        for text in ["0.5", "-1000.0", "1e300", "2.5f", "size", "-1"] {
+            assert_eq!(value(text).unwrap().to_string(), text);
+        }
         assert_eq!(["size", "buffer"].map(|text| value(text).unwrap()), [Value::Size, Value::Buffer]);
-        for wrong in ["", "--1", "x", "0x", "18446744073709551616", "-9223372036854775809"] {
+        for wrong in [
+            "",
+            "--1",
+            "x",
+            "1.5.2",
+            "e",
+            "1e999",
+            "1f",
+            "0x",
+            "18446744073709551616",
+            "-9223372036854775809",
+        ] {
             assert!(value(wrong).is_err(), "{wrong}");
         }
     }

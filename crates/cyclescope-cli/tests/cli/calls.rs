@@ -61,6 +61,16 @@ fn arguments_arrive_in_their_order() {
     let wrong = told(&source.run(&[&given[..], &["--arg", "8", "--buffer", "64K"]].concat(), &[4]));
     assert!(wrong.contains("SIGILL"), "{wrong}");
     source.run(&["--arg", "1"].repeat(6), &[2]);
+    let text = format!(
+        "{CHECK}void f(char *p, double a, long b, float c, double d) {{\n\
+         CHECK(a == 0.5); CHECK(b == 3); CHECK(c == -2.5f); CHECK(d == 1e100); }}"
+    );
+    let floats = Source::new(&text);
+    let given = ["--arg", "0.5", "--arg", "3", "--arg", "-2.5f", "--arg", "1e100"];
+    for more in [&["--serialize", "float-result"][..], &["--serialize"], &["--setup", "f"], &[]] {
+        floats.run(&[&given, more].concat(), &[0, 5]);
+    }
+    floats.run(&["--arg", "0.5"].repeat(9), &[2]);
     source.run(&["--arg", "x"], &[2]);
 }
 
@@ -185,13 +195,72 @@ fn a_serialized_call_waits_for_the_last_one() {
     };
     let costs = (
         cost(&[], Value::Null),
-        cost(&["--serialize"], "result".into()),
-        cost(&["--serialize", "fence"], "fence".into()),
+        cost(&["--serialize", "result"], "result".into()),
+        cost(&["--serialize"], "fence".into()),
     );
     let (Some(overlapping), Some(result), Some(fence)) = costs else { return };
     // 16 multiplications of 3 cycles or more, with links of one.
     assert!(result > 1.3 * overlapping, "{overlapping} and {result}");
     assert!(fence > 1.1 * overlapping && result > 40.0, "{overlapping}, {result} and {fence}");
+}
+
+/// What a call waits for is where the function's type puts its result; one that returns nothing has none.
+#[test]
+fn a_result_is_waited_for_where_it_is() {
+    if !has("cc") {
+        return;
+    }
+    let chain = "x = x * 1.0625; ".repeat(24);
+    let text = format!(
+        "double f(double *p) {{ double x = *p; {chain} return x; }}\n\
+         float g(float x) {{ {chain} return x; }}\n\
+         void h(void *p) {{}}\n\
+         unsigned long early(volatile long *p) {{ for (int i = 0; i < 200; i++) p[i] = i; return 7; }}\n"
+    );
+    let source = Source::new(&text);
+    let result = ["--serialize", "result"];
+    for more in [vec!["--call", "f"], vec!["--call", "g", "--arg", "1.5f"]] {
+        let line = source.run(&[&more[..], &result].concat(), &[0, 5]);
+        assert_eq!(line["serialized"], "float_result", "{line}");
+        if let Some(line) = number(&source.arguments(&[&more[..], &result].concat())[1..]) {
+            // 24 multiplications that wait for each other, of two cycles at least.
+            assert!(value(&line["cost"])[0] > 48.0, "{line}");
+        }
+    }
+    let none = told(&source.run(&[&["--call", "h"], &result[..]].concat(), &[2]));
+    assert!(none.contains("returns nothing") && none.contains("--serialize fence"), "{none}");
+    source.run(&["--call", "h", "--serialize"], &[0, 5]);
+    let differ = told(&source.run(&[&["--call", "early", "--versus-call", "f"], &result[..]].concat(), &[2]));
+    assert!(differ.contains("floating point"), "{differ}");
+    // Its result is known at once: where both have numbers, the text says so.
+    let arguments = source.arguments(&["--call", "early", "--serialize", "result"]);
+    let said = answer(&mut cyclescope(&arguments));
+    assert!(matches!(said.code, Some(0 | 5)), "{said:?}");
+    let words: Vec<&str> = said.stdout.split_whitespace().collect();
+    if said.code == Some(0) {
+        assert!(words.join(" ").contains("does not depend on the argument"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_result_of_cpp_code_is_waited_for_where_it_is() {
+    if !has("c++") {
+        return;
+    }
+    let folder = folder();
+    let file = folder.path().join("code.cpp");
+    let text =
+        "extern \"C\" float f(float x, char c) noexcept { return x * c; }\nextern \"C\" void g(char) {}\n";
+    std::fs::write(&file, text).expect("a file");
+    let run = |name, codes: &[i32]| {
+        let file = file.to_str().expect("text");
+        json(
+            &["run", "--quick", "--c", file, "--call", name, "--arg", "0.5f", "--serialize", "result"],
+            codes,
+        )
+    };
+    assert_eq!(run("f", &[0, 5])["serialized"], "float_result");
+    assert!(told(&run("g", &[2])).contains("returns nothing"));
 }
 
 /// The throughput and the latency of a function, and the line that has them.
@@ -266,5 +335,7 @@ fn a_setup_runs_before_each_call() {
     }
     source.run(&["--arg", "3"], &[4]);
     assert!(told(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
-    assert!(told(&source.run(&["--setup", "prepare", "--serialize"], &[2])).contains("--setup"));
+    assert!(
+        told(&source.run(&["--setup", "prepare", "--serialize", "float-result"], &[2])).contains("--setup")
+    );
 }

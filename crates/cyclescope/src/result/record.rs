@@ -32,8 +32,10 @@ impl<'a, T: Serialize> Line<'a, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Serialized {
-    /// Its first argument depends on the result of the last call (RAX).
+    /// Its first argument depends on the result of the last call, a number or an address in RAX.
     Result,
+    /// Its first argument depends on the result of the last call, a floating point number in XMM0.
+    FloatResult,
     /// An LFENCE stands before it.
     Fence,
 }

@@ -1,0 +1,133 @@
+//! The library of a function that is measured: named, or compiled from C or C++ code.
+
+use crate::args::{RunArgs, Serialize};
+use crate::compiler::{self, Compiler};
+use crate::failure::Failure;
+use crate::function::Function;
+use crate::interrupt::Scratch;
+use crate::region;
+use crate::returned::{self, Returned};
+use cyclescope::snippet::Snippet;
+use std::path::{Path, PathBuf};
+
+/// A library with a function to measure, not yet loaded.
+pub struct Library {
+    path: PathBuf,
+    name: String,
+    source: PathBuf,
+    /// The name of its compiled file.
+    file: &'static str,
+    /// What the function returns, where it was asked for and could be told.
+    pub returned: Option<Returned>,
+    /// Folder in which the library was compiled.
+    pub folder: Option<Scratch>,
+}
+
+/// The default name of a compiled function.
+const DEFAULT_NAME: &str = "f";
+/// The compiled library's file.
+const COMPILED: &str = "function.so";
+/// The file of the library that it is compared with.
+const VERSUS: &str = "versus.so";
+/// The file with the macros that C code may use.
+const HEADER: &str = "cyclescope_body.h";
+/// The files that ask the compiler what a function returns, in C and in C++, and the compiled one.
+const ASKING: [&str; 3] = ["returned.c", "returned.cpp", "returned.so"];
+const FILES: [&str; 6] = [COMPILED, VERSUS, HEADER, ASKING[0], ASKING[1], ASKING[2]];
+
+/// What a file is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// C or C++ code.
+    Code,
+    /// A shared library.
+    Library,
+}
+
+impl Library {
+    /// The library that the arguments ask for, compiled where it has to be, and the one that it is compared with.
+    pub fn find(args: &RunArgs) -> Result<Option<(Library, Option<Library>)>, Failure> {
+        let named = [(&args.source.c, Kind::Code), (&args.source.lib, Kind::Library)];
+        let named = named.into_iter().find_map(|(path, kind)| Some((path.as_ref()?, kind)));
+        let Some((first, kind)) = named else { return Ok(None) };
+        let folder = (kind != Kind::Library).then(|| Scratch::new(&FILES)).transpose()?;
+        let made = |source: &Path, file: &'static str, name: String| {
+            let path = match &folder {
+                Some(folder) => compile(source, args.cflags.as_deref(), folder, file, false)?,
+                None => source.to_path_buf(),
+            };
+            let mut library =
+                Library { path, name, source: source.to_path_buf(), file, returned: None, folder: None };
+            library.returned = library.ask(args, folder.as_ref());
+            Ok::<_, Failure>(library)
+        };
+        let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
+        let other = args.versus_call.clone().unwrap_or_else(|| name.clone());
+        let mut library = made(first, COMPILED, name)?;
+        let versus = match (&args.versus, &args.versus_call) {
+            (None, None) => None,
+            (source, _) => Some(made(source.as_ref().map_or(first, Path::new), VERSUS, other)?),
+        };
+        library.folder = folder;
+        Ok(Some((library, versus)))
+    }
+
+    /// What the function returns, where a call is to wait for it and the compiler of its code can tell.
+    fn ask(&self, args: &RunArgs, folder: Option<&Scratch>) -> Option<Returned> {
+        let wanted = args.call_with.serialize == Some(Serialize::Result) && args.source.c.is_some();
+        let folder = folder.filter(|_| wanted && self.source.is_file())?;
+        let source = std::path::absolute(&self.source).ok()?;
+        let plus_plus = is_plus_plus(&source);
+        let [c, cpp, compiled] = ASKING;
+        let question = folder.path(if plus_plus { cpp } else { c });
+        std::fs::write(&question, returned::asking(source.to_str()?, &self.name, plus_plus)).ok()?;
+        let answer = compile(&question, args.cflags.as_deref(), folder, compiled, false).ok()?;
+        returned::answer(&std::fs::read(answer).ok()?)
+    }
+
+    /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight, in the folder
+    /// of the library that is measured.
+    pub fn region(&self, args: &RunArgs, folder: Option<&Scratch>) -> Result<Option<Snippet>, Failure> {
+        let Some(folder) = folder.filter(|_| args.source.c.is_some()) else { return Ok(None) };
+        if !region::is_in(&self.path)? {
+            return Ok(None);
+        }
+        if !self.source.is_file() {
+            let remedy = "a region is compiled twice: give a file that can be read again";
+            return Err(Failure::usage(format!("{} is no file", self.source.display()), Some(remedy)));
+        }
+        compile(&self.source, args.cflags.as_deref(), folder, self.file, true)?;
+        region::find(&self.path, &self.source, &self.name).map(Some)
+    }
+
+    /// Loads the library into this process and finds the function, and the one that runs before it.
+    pub fn load(&self, setup: Option<&str>) -> Result<Function, Failure> {
+        Function::load(&self.path, &self.source, &self.name, setup)
+    }
+}
+
+/// Compiles a file to a library of this name, `straight` for its region.
+fn compile(
+    source: &Path,
+    flags: Option<&str>,
+    folder: &Scratch,
+    file: &str,
+    straight: bool,
+) -> Result<PathBuf, Failure> {
+    compiler::readable(source)?;
+    let compiler = if is_plus_plus(source) { Compiler::cxx() } else { Compiler::c() };
+    let library = folder.path(file);
+    let header = folder.path(HEADER);
+    std::fs::write(&header, region::HEADER.concat())
+        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
+    let header = header.to_string_lossy();
+    let further = if straight { region::flags(compiler.is_clang()) } else { Vec::new() };
+    let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
+    let flags = compiler::flags(&first, flags)?;
+    compiler.compile(source, &flags, &library, &[])?;
+    Ok(library)
+}
+
+fn is_plus_plus(source: &Path) -> bool {
+    source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp))
+}
