@@ -131,6 +131,10 @@ pub struct Source {
     /// Load a shared library and measure a function of it, named by --call
     #[arg(long, value_name = "FILE", requires = "call")]
     pub lib: Option<PathBuf>,
+    /// Measure a function, named by --call, of an object file, an archive, an executable that runs at any address, or a shared
+    /// library; it need not be exported
+    #[arg(long, value_name = "FILE", requires = "call")]
+    pub elf: Option<PathBuf>,
 }
 
 /// The heading of options that change no snippet.
@@ -142,26 +146,26 @@ pub struct RunArgs {
     #[command(flatten)]
     pub source: Source,
     /// Assembly that runs once before the first clock reading
-    #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib"])]
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib", "elf"])]
     pub init: Option<String>,
     /// The syntax of snippet and init code [default: AT&T where a register after `%` or a number after `$` shows it, else
     /// Intel]
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["hex", "c", "lib", "assembler"])]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["hex", "c", "lib", "elf", "assembler"])]
     pub syntax: Option<Syntax>,
     /// Assemble snippet and init code with another assembler
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib"])]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["c", "lib", "elf"])]
     pub assembler: Option<Assembler>,
-    /// The function to call in the file of --c or --lib [default with --c: f]
+    /// The function to call in the file of --c, --lib or --elf [default with --c: f]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub call: Option<String>,
-    /// Measure another variant in the same rounds, and compare: a snippet, or where --file, --hex, --c or --lib names the
-    /// first, a value of that option
+    /// Measure another variant in the same rounds, and compare: a snippet, or where --file, --hex, --c, --lib or --elf names
+    /// the first, a value of that option
     #[arg(long, value_name = "OTHER", allow_hyphen_values = true, conflicts_with = "cold")]
     pub versus: Option<String>,
     /// The function to call in the variant of --versus, or in the same file [default: that of --call]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub versus_call: Option<String>,
-    /// Flags for the compiler, after -O2
+    /// Flags for the compiler, after -O2; with --elf for the linker, after an object or archive
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,
     #[command(flatten)]

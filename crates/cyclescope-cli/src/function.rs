@@ -1,6 +1,7 @@
 //! Functions of libraries: loaded, called by a snippet, the cost of the call excluded.
 
 use crate::calling::{Calling, Empty, Instance};
+use crate::elf;
 use crate::failure::Failure;
 use cyclescope::asm::Listing;
 use cyclescope::error::{Cause, RunError};
@@ -152,14 +153,19 @@ fn addresses(
     source: &Path,
     names: [Option<&str>; 2],
 ) -> Result<Vec<[Option<u64>; 2]>, Failure> {
+    let image = std::fs::read(library).ok();
+    let hidden = |name: &str| image.as_ref().map_or(Ok(None), |image| elf::hidden(image, name));
+    let [function, setup] = names.map(|name| name.map(hidden).transpose());
+    let hidden = [function?.flatten(), setup?.flatten()];
     let all = |library: &Path| {
-        let [function, setup] = names.map(|name| name.map(|name| find(library, source, name)).transpose());
-        Ok::<_, Failure>([function?, setup?])
+        let at =
+            |which: usize| names[which].map(|name| find(library, source, name, hidden[which])).transpose();
+        Ok::<_, Failure>([at(0)?, at(1)?])
     };
     let mut addresses = vec![all(library)?];
-    let Ok(image) = std::fs::read(library) else { return Ok(addresses) };
+    let Some(image) = &image else { return Ok(addresses) };
     while addresses.len() < INSTANCES {
-        let Some(file) = MemoryFile::new(&image) else { break };
+        let Some(file) = MemoryFile::new(image) else { break };
         // A system without /proc, or one that runs no code from memory: the functions stand at one address.
         let Ok(copy) = all(&file.path()) else { break };
         addresses.push(copy);
@@ -170,8 +176,9 @@ fn addresses(
     Ok(addresses)
 }
 
-/// Loads a library and finds a function or constant in it.
-pub fn find(library: &Path, source: &Path, name: &str) -> Result<u64, Failure> {
+/// Loads a library and finds a function or constant in it: one that it exports, or one at this address in the library's own
+/// counting.
+pub fn find(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> Result<u64, Failure> {
     // A bare name would be looked for in the system's folders instead of here.
     let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| bad_name(source))?;
@@ -180,18 +187,42 @@ pub fn find(library: &Path, source: &Path, name: &str) -> Result<u64, Failure> {
     // `isolated` has made for that; it stays loaded as long as the process lives.
     let address = unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
-        if handle.is_null() { None } else { Some(libc::dlsym(handle, symbol.as_ptr())) }
+        match hidden {
+            _ if handle.is_null() => None,
+            Some(address) => Some(start(handle).map_or(0, |start| start.wrapping_add(address))),
+            None => Some(libc::dlsym(handle, symbol.as_ptr()) as u64),
+        }
     };
     match address {
-        Some(address) if !address.is_null() => Ok(address as u64),
-        Some(_) => {
-            let remedy = "name another with --call; in C++ declare the function extern \"C\"";
+        Some(0) => {
+            let remedy = "name another with --call; in C++ declare the function extern \"C\"; of a function that is not \
+                          exported, a stripped file has no name";
             Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
         }
+        Some(address) => Ok(address),
         None => {
-            let text = format!("the library can't be loaded: {}", linker_error());
-            Err(Failure::usage(text, None).renamed(&library.to_string_lossy(), &source.to_string_lossy()))
+            let why = linker_error();
+            let remedy =
+                "name what has it: with --elf and an object or archive by --cflags, such as --cflags -lm";
+            let remedy = why.contains("undefined symbol").then_some(remedy);
+            Err(Failure::usage(format!("the library can't be loaded: {why}"), remedy)
+                .renamed(&library.to_string_lossy(), &source.to_string_lossy()))
         }
+    }
+}
+
+/// What a loaded library's own addresses are counted from.
+///
+/// # Safety
+///
+/// The handle is of a library that is loaded.
+unsafe fn start(handle: *mut libc::c_void) -> Option<u64> {
+    let mut map: *const u64 = std::ptr::null();
+    // SAFETY: the call writes a pointer to `struct link_map`, whose first member is this address (`link.h`); it lives as long
+    // as the library is loaded.
+    unsafe {
+        let found = libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) == 0;
+        (found && !map.is_null()).then(|| *map)
     }
 }
 

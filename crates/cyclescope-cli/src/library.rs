@@ -2,6 +2,7 @@
 
 use crate::args::{RunArgs, Serialize};
 use crate::compiler::{self, Compiler};
+use crate::elf;
 use crate::failure::Failure;
 use crate::function::Function;
 use crate::interrupt::Scratch;
@@ -42,19 +43,28 @@ enum Kind {
     Code,
     /// A shared library.
     Library,
+    /// A file of machine code of any kind.
+    Any,
 }
 
 impl Library {
     /// The library that the arguments ask for, compiled where it has to be, and the one that it is compared with.
     pub fn find(args: &RunArgs) -> Result<Option<(Library, Option<Library>)>, Failure> {
-        let named = [(&args.source.c, Kind::Code), (&args.source.lib, Kind::Library)];
+        let named =
+            [(&args.source.c, Kind::Code), (&args.source.lib, Kind::Library), (&args.source.elf, Kind::Any)];
         let named = named.into_iter().find_map(|(path, kind)| Some((path.as_ref()?, kind)));
         let Some((first, kind)) = named else { return Ok(None) };
         let folder = (kind != Kind::Library).then(|| Scratch::new(&FILES)).transpose()?;
         let made = |source: &Path, file: &'static str, name: String| {
+            let flags = args.cflags.as_deref();
             let path = match &folder {
-                Some(folder) => compile(source, args.cflags.as_deref(), folder, file, false)?,
                 None => source.to_path_buf(),
+                Some(folder) if kind == Kind::Code => compile(source, flags, folder, file, false)?,
+                Some(folder) => {
+                    let functions = [Some(name.as_str()), args.call_with.setup.as_deref()];
+                    let functions: Vec<&str> = functions.into_iter().flatten().collect();
+                    elf::library(source, &functions, flags, folder.path(file))?
+                }
             };
             let mut library =
                 Library { path, name, source: source.to_path_buf(), file, returned: None, folder: None };

@@ -11,6 +11,7 @@ mod compare;
 mod compiler;
 mod doctor;
 mod driver;
+mod elf;
 mod evaluate;
 mod evidence;
 mod executor;

@@ -138,6 +138,7 @@ pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> S
     line.option("--hex", &args.source.hex);
     line.option("--c", &path(&args.source.c));
     line.option("--lib", &path(&args.source.lib));
+    line.option("--elf", &path(&args.source.elf));
     line.option("--call", &args.call);
     line.option("--versus", &args.versus);
     line.option("--versus-call", &args.versus_call);
@@ -210,6 +211,19 @@ mod tests {
             vec!["run", "--assembler", "nasm", "-x"],
             vec!["run", "--syntax", "att", "--counts", "incl %eax"],
             vec!["run", "--c", "f.c", "--arg", "-1", "--arg", "size", "--buffer", "64K", "--contents", "a b"],
+            vec![
+                "run",
+                "--elf",
+                "a.o",
+                "--call",
+                "f",
+                "--cflags",
+                "-lm",
+                "--serialize",
+                "float-result",
+                "--arg",
+                "0.5f",
+            ],
             vec!["doctor", "--quick", "--cpu", "0"],
             vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
             vec!["instr", "--from", "a list.csv", "--all"],

@@ -135,7 +135,7 @@ struct Named {
 /// The options that name functions.
 #[derive(Clone, PartialEq)]
 struct Naming {
-    files: [Option<PathBuf>; 2],
+    files: [Option<PathBuf>; 3],
     names: [Option<String>; 5],
     serialize: Option<Serialize>,
 }
@@ -144,7 +144,7 @@ impl Naming {
     fn of(args: &RunArgs) -> Naming {
         let names = [&args.call, &args.versus, &args.versus_call, &args.cflags, &args.call_with.setup];
         Naming {
-            files: [args.source.c.clone(), args.source.lib.clone()],
+            files: [&args.source.c, &args.source.lib, &args.source.elf].map(Clone::clone),
             names: names.map(Clone::clone),
             serialize: args.call_with.serialize,
         }

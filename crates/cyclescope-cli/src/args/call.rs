@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 const WHAT: &str = "What a function gets";
 
-/// Options on what the function of --c or --lib gets.
+/// Options on what the function of --c, --lib or --elf gets.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
     /// Give the latency of a call as the cost, instead of its throughput: each begins behind an LFENCE (`fence`), or its first

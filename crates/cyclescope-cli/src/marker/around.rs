@@ -111,7 +111,7 @@ impl Libraries {
         let _aside = StdoutAside::new();
         let mut loaded = Loaded { compiled: Vec::new(), absent: self.absent.clone() };
         for Library { design, path } in &self.compiled {
-            match function::find(path, Path::new(design.name), &c::symbol(design)) {
+            match function::find(path, Path::new(design.name), &c::symbol(design), None) {
                 // SAFETY: the table of a file whose text is `source`'s, in a library that stays loaded.
                 Ok(table) => loaded.compiled.push(unsafe { Compiled::read(table as *const _) }),
                 Err(failure) => match &design.package {

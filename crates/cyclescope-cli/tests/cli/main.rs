@@ -6,6 +6,7 @@ mod clock;
 mod compare;
 mod damage;
 mod denied;
+mod elf;
 mod endings;
 mod evaluate;
 mod evidence;

@@ -1,0 +1,142 @@
+//! `run --elf`: functions of objects, archives and executables, exported or not.
+
+use crate::support::{folder, has, has_for_part, json, refused};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// A function that nothing exports, which ends the program where its arguments or its data are not as they should be; it is
+/// reached by its own address, by data, by a call of a library and by what a constructor set.
+const CODE: &str = "#include <stdlib.h>\n\
+    static int ready; static int table[2] = {3, 4};\n\
+    int shared = 5;\n\
+    __attribute__((constructor)) static void begin(void) { ready = 1; }\n\
+    __attribute__((noinline, noclone, used)) static long hidden(volatile char *p, long n) {\n\
+      if (n != 64 || !ready || table[1] != 4 || shared != 5 || abs(-2) != 2) __builtin_trap();\n\
+      for (long i = 0; i < n; i++) p[i] = table[i & 1]; return n; }\n\
+    long shown(char *p, long n) { return hidden(p, n); }\n";
+const MAIN: &str = "int main(int argc, char **argv) { return shown(argv[0], argc); }\n";
+
+/// Writes code and builds a file of it; `None` where this compiler cannot.
+fn build(folder: &Path, code: &str, compiler: &str, words: &[&str], name: &str) -> Option<String> {
+    let source = folder.join(if compiler == "cc" { "code.c" } else { "code.cpp" });
+    std::fs::write(&source, code).expect("a file");
+    let output = folder.join(name);
+    let mut command = Command::new(compiler);
+    command.arg("-O1").args(words).arg("-o").arg(&output).arg(&source);
+    let built = command.output().expect("a compiler");
+    if !built.status.success() {
+        cyclescope_skipped::left_out(format_args!("{words:?}: {}", String::from_utf8_lossy(&built.stderr)));
+        return None;
+    }
+    Some(output.to_str().expect("text").to_string())
+}
+
+fn run(file: &str, more: &[&str], codes: &[i32]) -> Value {
+    json(&[&["run", "--quick", "--elf", file], more].concat(), codes)
+}
+
+#[test]
+fn a_function_need_not_be_exported() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let program = format!("{CODE}{MAIN}");
+    for (name, words) in [
+        ("position.o", &["-c", "-fPIC"][..]),
+        ("program.o", &["-c", "-fPIE"]),
+        ("library.so", &["-shared", "-fPIC"]),
+        ("program", &["-fPIE", "-pie"]),
+    ] {
+        let Some(file) = build(folder.path(), &program, "cc", words, name) else { continue };
+        for function in ["hidden", "shown"] {
+            let line = run(&file, &["--call", function, "--arg", "64"], &[0, 5]);
+            assert_eq!(
+                (&line["kind"], &line["snippet"]),
+                (&"run".into(), &format!("{function} of {file}").into())
+            );
+            // It is called with what it gets, and traps otherwise.
+            run(&file, &["--call", function, "--arg", "63"], &[4]);
+        }
+        let other = run(&file, &["--call", "hidden", "--versus-call", "shown", "--arg", "64"], &[0, 5]);
+        assert!(other["versus"].is_object(), "{other}");
+        let none = run(&file, &["--call", "nothing"], &[2]);
+        assert!(none["text"].as_str().expect("text").ends_with("has no function `nothing`"), "{none}");
+    }
+    if let Some(file) = build(folder.path(), &program, "cc", &["-c", "-fPIC"], "member.o") {
+        let archive = folder.path().join("all.a");
+        let made = Command::new("ar").arg("rcs").arg(&archive).arg(&file).output();
+        if made.is_ok_and(|made| made.status.success()) {
+            let archive = archive.to_str().expect("text");
+            run(archive, &["--call", "shown", "--arg", "64"], &[0, 5]);
+        } else {
+            cyclescope_skipped::left_out(format_args!("no archives"));
+        }
+    }
+}
+
+#[test]
+fn what_an_object_needs_is_named() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let code = "void other(void); void f(void *p) { other(); }\n";
+    if let Some(file) = build(folder.path(), code, "cc", &["-c", "-fPIC"], "needs.o") {
+        let line = run(&file, &["--call", "f"], &[2]);
+        let told = format!("{} {}", line["text"], line["remedy"]);
+        assert!(told.contains("undefined symbol: other") && told.contains("--cflags"), "{line}");
+        let words = "-Wl,--defsym=other=f";
+        run(&file, &["--call", "f", "--cflags", words], &[0, 4, 5]);
+    }
+    if has_for_part("c++") {
+        let code =
+            "extern \"C\" long f(long *p) { long *x = new long(3); long y = *x; delete x; return y; }\n";
+        if let Some(file) = build(folder.path(), code, "c++", &["-c", "-fPIC"], "plus.o") {
+            run(&file, &["--call", "f"], &[0, 5]);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_loaded_is_refused_with_a_way_out() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let fails = |file: &str, name: &str, code: i32| {
+        let line = refused(&["--elf", file, "--call", name], code);
+        format!("{}; {}", line["text"].as_str().expect("text"), line["remedy"].as_str().unwrap_or_default())
+    };
+    let program = format!("{CODE}{MAIN}");
+    if let Some(file) = build(folder.path(), &program, "cc", &["-fno-pie", "-no-pie"], "fixed") {
+        let told = fails(&file, "shown", 3);
+        assert!(told.contains("fixed addresses") && told.contains("-pie"), "{told}");
+    }
+    let local = format!("__thread int own; int *reach(void) {{ return &own; }}\n{program}");
+    if let Some(file) = build(folder.path(), &local, "cc", &["-fPIE", "-pie"], "local") {
+        let told = fails(&file, "shown", 3);
+        assert!(told.contains("thread-local") && told.contains("object file"), "{told}");
+    }
+    if let Some(file) = build(folder.path(), &program, "cc", &["-fPIE", "-pie", "-s"], "stripped") {
+        let told = fails(&file, "hidden", 2);
+        assert!(told.contains("no function `hidden`") && told.contains("stripped"), "{told}");
+    }
+    // Two files may have functions of one name.
+    let [first, second] = ["a", "b"].map(|name| {
+        let code = format!(
+            "static __attribute__((used, noinline)) void twice(void) {{}} void {name}(void) {{ twice(); }}\n"
+        );
+        build(folder.path(), &code, "cc", &["-c", "-fPIC"], &format!("{name}.o"))
+    });
+    if let (Some(first), Some(second)) = (first, second) {
+        let line = run(&first, &["--call", "twice", "--cflags", &second], &[2]);
+        assert!(line["text"].as_str().expect("text").contains("2 functions"), "{line}");
+        run(&first, &["--call", "twice"], &[0, 5]);
+    }
+    let source = folder.path().join("code.c");
+    assert!(fails(source.to_str().expect("text"), "f", 2).contains("ELF"));
+    assert!(fails("/nowhere.o", "f", 2).contains("/nowhere.o"));
+    json(&["run", "--elf", "/nowhere.o"], &[2]);
+}
