@@ -13,6 +13,8 @@ use cyclescope::study::run::Subject;
 pub struct Calling {
     /// What each call waits for.
     pub serialized: Option<Serialized>,
+    /// The name of a function that runs before each call.
+    pub setup: Option<String>,
     values: Vec<Value>,
     buffer: u64,
     /// What `size` stands for.
@@ -104,7 +106,8 @@ impl Calling {
         let size = if is_file { file } else { buffer };
         let stack = args.stack.unwrap_or(STACK);
         let values = args.values.clone();
-        let calling = Calling { serialized, values, buffer, size, contents, stack };
+        let setup = args.setup.clone();
+        let calling = Calling { serialized, setup, values, buffer, size, contents, stack };
         match calling.memory().check() {
             Ok(()) => Ok(calling),
             Err(bad) => Err(Failure::usage(bad.what, Some(&bad.expected))),

@@ -201,10 +201,18 @@ fn details(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(call) = &record.empty_call {
         let call = plus_minus(call, "core cycles");
-        let same =
-            if record.cost.low == Some(0.0) { ": the function may take no more than that" } else { "" };
         lines.extend(meaning(record));
-        lines.push(format!("the cost of calling an empty function, {call}, is excluded{same}"));
+        lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
+            (None, false) => format!("the cost of calling an empty function, {call}, is excluded"),
+            (None, true) => format!(
+                "the cost of calling an empty function, {call}, is excluded: the function may take no more than that"
+            ),
+            (Some(setup), small) => {
+                let setup = harmless(setup);
+                let same = if small { ": beside that the function's own may be nothing" } else { "" };
+                format!("the cost of {setup} and a call of an empty function, {call}, is excluded{same}")
+            }
+        });
     }
     if result_is_early(record) {
         lines.push(

@@ -162,6 +162,7 @@ pub fn study(
     let subjects = wanted.subjects(loaded);
     let study = RunStudy::new(&subjects[0], plan, request.asked(), machine, repro.to_string(), open);
     let serialized = call.and_then(|with| with.serialized);
+    let study = study.with_setup(call.and_then(|with| with.setup.clone()));
     Ok(study.versus(subjects.get(1)).with_serialized(serialized, wanted.beside(loaded).as_ref()))
 }
 

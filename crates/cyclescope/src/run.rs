@@ -297,6 +297,7 @@ impl Run {
             caveats: self.caveats.clone(),
             changed: self.changed.clone(),
             empty_call: None,
+            setup: None,
             addresses: None,
             versus: None,
             serialized: None,

@@ -263,6 +263,34 @@ fn a_result_of_cpp_code_is_waited_for_where_it_is() {
     assert!(told(&run("g", &[2])).contains("returns nothing"));
 }
 
+/// Functions that work off what the setup leaves, the other one twice as much: without it, the second call would find nothing.
+#[test]
+fn a_setup_runs_before_both_of_two_variants() {
+    if !has("cc") {
+        return;
+    }
+    let text = format!(
+        "{CHECK}void few(volatile long *p) {{ *p = 40; }}\nvoid many(volatile long *p) {{ *p = 400; }}\n\
+         void f(volatile long *p) {{ CHECK(*p); while (*p) *p -= 1; }}\n\
+         void g(volatile long *p) {{ CHECK(*p); *p *= 2; while (*p) *p -= 1; }}\n"
+    );
+    let source = Source::new(&text);
+    let costs = |setup: &'static str| {
+        let given = ["--setup", setup, "--versus-call", "g"];
+        let line = number(&source.arguments(&given)[1..])?;
+        assert_eq!(line["setup"], setup, "{line}");
+        let costs = [&line["cost"], &line["versus"]["cost"]].map(|cost| cost["value"].as_f64());
+        let [Some(f), Some(g)] = costs else { return None };
+        assert_eq!(line["versus"]["verdict"], "slower", "{line}");
+        Some([f, g])
+    };
+    source.run(&["--versus-call", "g"], &[4]);
+    let Some([few, _]) = costs("few") else { return };
+    let Some([many, twice]) = costs("many") else { return };
+    // A call of `few` and its loop's end are a part of the shorter one.
+    assert!(many > 4.0 * few && (1.5..2.5).contains(&(twice / many)), "{few}, {many} and {twice}");
+}
+
 /// The throughput and the latency of a function, and the line that has them.
 fn both_costs(text: &str) -> Option<([f64; 2], [f64; 2], Value)> {
     let source = Source::new(text);
@@ -329,10 +357,15 @@ fn a_setup_runs_before_each_call() {
     let source = Source::new(&text);
     let given = ["--arg", "3", "--setup", "prepare"];
     source.run(&given, &[0, 5]);
-    if let Some(line) = number(&source.arguments(&given)[1..]) {
+    // The setup's error is in that of the result.
+    let wide = [&given[..], &["--interval", "30"]].concat();
+    if let Some(line) = number(&source.arguments(&wide)[1..]) {
         let [cost, half] = value(&line["cost"]);
         assert!(cost < 150.0 + half, "{cost} ± {half}, and 500 stores before it");
     }
+    let said = answer(&mut cyclescope(&source.arguments(&given)));
+    let words: Vec<&str> = said.stdout.split_whitespace().collect();
+    assert!(words.join(" ").contains("the cost of prepare and a call of an empty function"), "{said:?}");
     source.run(&["--arg", "3"], &[4]);
     assert!(told(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
     assert!(

@@ -123,8 +123,10 @@ pub struct RunRecord {
     /// Parts of the processor's state that the code changed and the executor restored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// For a function: the cost of calling an empty one, which was subtracted.
+    /// For a function: the cost of calling an empty one, and of what runs before each call, which was subtracted.
     pub empty_call: Option<Quantity>,
+    /// The name of the function that runs before each call.
+    pub setup: Option<String>,
     /// Addresses at which a function stood, the first variant's; `None` for a snippet. With one, the interval does not contain
     /// what another address would change.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -71,6 +71,9 @@ pub(super) struct RunPlan {
     /// compared.
     #[serde(default)]
     beside: Option<SavedSubject>,
+    /// The name of the function that runs before each call.
+    #[serde(default)]
+    setup: Option<String>,
     cpu: u32,
     cpu_model: String,
     repro: String,
@@ -95,6 +98,7 @@ impl RunStudy {
             counts: false,
             serialized: None,
             beside: None,
+            setup: None,
             cpu,
             cpu_model,
             repro,
@@ -119,6 +123,12 @@ impl RunStudy {
     pub fn with_serialized(mut self, serialized: Option<Serialized>, beside: Option<&Subject>) -> RunStudy {
         self.plan.serialized = serialized;
         self.plan.beside = beside.map(SavedSubject::from);
+        self
+    }
+
+    /// The same where a function of this name runs before each call, as its snippets say.
+    pub fn with_setup(mut self, name: Option<String>) -> RunStudy {
+        self.plan.setup = name;
         self
     }
 
@@ -240,6 +250,7 @@ impl RunStudy {
             record.caveats.extend(further_caveats(&record.caveats, other));
         }
         record.serialized = self.plan.serialized;
+        record.setup = self.plan.setup.clone();
         if is_of_function {
             let other = shown.then(|| record_of(1).cost);
             record.name_costs(other);
