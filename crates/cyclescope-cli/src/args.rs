@@ -3,10 +3,16 @@
 mod call;
 mod instr;
 mod marker;
+mod points;
+mod size;
+mod sweep;
 
 pub use call::{CallArgs, Contents, Serialize, Value};
 pub use instr::InstrArgs;
 pub use marker::MarkerArgs;
+pub use points::PointsArgs;
+pub use size::{size, with_unit};
+pub use sweep::{Sweep, is_name, is_taken};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -111,7 +117,7 @@ fn offers() -> impl TypedValueParser<Value = &'static Offer> {
 }
 
 /// Where the snippet comes from.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "What to measure")]
 #[group(required = false, multiple = false)]
 pub struct Source {
@@ -141,7 +147,7 @@ pub struct Source {
 const HOW: &str = "How to measure it";
 
 /// Options of `run`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     #[command(flatten)]
     pub source: Source,
@@ -170,6 +176,8 @@ pub struct RunArgs {
     pub cflags: Option<String>,
     #[command(flatten)]
     pub call_with: CallArgs,
+    #[command(flatten)]
+    pub points: PointsArgs,
     /// Copies in the shortest body; the others have two and four times as many [default: by the snippet]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub unroll: Option<u32>,

@@ -3,7 +3,7 @@
 use crate::args::Common;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{evaluate, instr, marker, run};
+use crate::{evaluate, instr, marker, points, run};
 use cyclescope::result::container::Container;
 use std::path::Path;
 
@@ -25,6 +25,7 @@ pub const STUDIES: &[StudyCommand] = &[
     StudyCommand { name: evaluate::NAME, replay: evaluate::replay, measure_again: None },
     StudyCommand { name: instr::NAME, replay: instr::replay, measure_again: None },
     StudyCommand { name: marker::NAME, replay: marker::replay, measure_again: None },
+    StudyCommand { name: points::NAME, replay: points::replay, measure_again: None },
 ];
 
 #[cfg(test)]

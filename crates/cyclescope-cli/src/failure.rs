@@ -124,11 +124,7 @@ impl From<Unavailable> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        match error {
-            Error::Unavailable(error) => error.into(),
-            Error::Run(error) => error.into(),
-            Error::BadSnippet(error) => Failure::Error(Box::new((&error).into())),
-        }
+        Failure::Error(Box::new((&error).into()))
     }
 }
 

@@ -19,6 +19,7 @@ mod failure;
 mod file;
 mod follower;
 mod function;
+mod grammar;
 mod instr;
 mod interrupt;
 mod isolated;
@@ -29,6 +30,7 @@ mod output;
 mod page;
 mod plain;
 mod plots;
+mod points;
 mod progress;
 mod region;
 mod replay;
@@ -37,21 +39,29 @@ mod repro;
 mod returned;
 mod run;
 mod source;
+mod table_file;
+mod template;
 mod tool;
 mod wanted;
 
 use args::{Cli, Command, Common};
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
 use cyclescope::study::{self, StudyInfo};
 use failure::Failure;
+use grammar::grammar;
 use output::Output;
 use plain::PlainArgs;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     interrupt::handle();
-    let asked = match Asked::parse() {
+    let words = match template::with_first_value(std::env::args_os().collect()) {
+        Ok(words) => words,
+        Err(failure) => return ExitCode::from(failure.report(asks_for_json())),
+    };
+    let asked = match Asked::parse(words) {
         Ok(asked) => asked,
         Err(error) => return usage(&error),
     };
@@ -78,8 +88,8 @@ enum Asked {
 }
 
 impl Asked {
-    fn parse() -> Result<Asked, clap::Error> {
-        let matches = grammar().try_get_matches()?;
+    fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
+        let matches = grammar().try_get_matches_from(words)?;
         match plain::chosen(&matches, study::ALL)? {
             Some(chosen) => Ok(Asked::Plain(Box::new(chosen))),
             None => Ok(Asked::Own(Box::new(Cli::from_arg_matches(&matches)?))),
@@ -92,17 +102,6 @@ impl Asked {
             Asked::Plain(chosen) => &chosen.1,
         }
     }
-}
-
-/// All commands. A negative number behind an option is its value, which the option then refuses by itself.
-fn grammar() -> clap::Command {
-    let negative =
-        |argument: clap::Arg| match argument.is_positional() || !argument.get_action().takes_values() {
-            true => argument,
-            false => argument.allow_negative_numbers(true),
-        };
-    let command = plain::with_commands(Cli::command(), study::ALL).mut_args(negative);
-    command.mut_subcommands(|command| command.mut_args(negative))
 }
 
 fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
@@ -130,6 +129,7 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
             Some("cyclescope run 'mulsd xmm0, xmm1', or cyclescope --help"),
         )),
         Some(Command::Doctor) => doctor::doctor(common, output),
+        Some(Command::Run(args)) if args.points.is_given() => points::points(common, args, output),
         Some(Command::Run(args)) => run::run(common, args, output),
         Some(Command::Evaluate(args)) => evaluate::evaluate(common, args, output),
         Some(Command::Instr(args)) => instr::instr(common, args, output),
@@ -140,14 +140,21 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
     }
 }
 
+/// Whether JSON was asked for, by the text of arguments that could not be parsed.
+fn asks_for_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
+}
+
 /// What clap has to say: help and version are no errors.
 fn usage(error: &clap::Error) -> ExitCode {
-    // The arguments could not be parsed, so only their text shows whether JSON was asked for.
-    let json = std::env::args_os().any(|argument| argument == "--json");
+    let json = asks_for_json();
     // Other mistakes are named by clap, and a value may look like an option.
     let snippet = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("[SNIPPET]".to_string()));
     let misspelt = error.kind() == ErrorKind::UnknownArgument || snippet;
     if let Some(failure) = misspelt.then(unknown_option).flatten() {
+        return ExitCode::from(failure.report(json));
+    }
+    if let Some(failure) = unswept(error) {
         return ExitCode::from(failure.report(json));
     }
     if error.use_stderr() && json {
@@ -157,6 +164,15 @@ fn usage(error: &clap::Error) -> ExitCode {
         Ok(()) => ExitCode::from(error.exit_code() as u8),
         Err(error) => ExitCode::from(Failure::from(error).report(false)),
     }
+}
+
+/// Where a value of `run` has a variable in braces and no sweep names it.
+fn unswept(error: &clap::Error) -> Option<Failure> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    template::unswept(text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?)
 }
 
 /// The first argument that looks like an option of the command and is none. The snippet of `run` may begin with a hyphen, so that clap

@@ -3,6 +3,7 @@
 use crate::args::{RunArgs, Syntax};
 use crate::assembler;
 use crate::failure::Failure;
+use crate::template;
 use cyclescope::asm::{self, Listing};
 use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
@@ -65,10 +66,18 @@ pub fn versus(args: &RunArgs, versus: &str, machine: &Machine) -> Result<Snippet
 }
 
 fn machine_code(hex: &str) -> Result<(Code, String), Failure> {
-    let bytes = asm::hex(hex).map_err(|error| Failure::snippet(&error, hex))?;
+    let bytes = asm::hex(hex).map_err(|error| unswept(Failure::snippet(&error, hex), hex))?;
     let code = Code::from_bytes(&bytes)?;
     let text = code.listing.text();
     Ok((code, text))
+}
+
+/// A failure of a text, which may be for a variable that no sweep names.
+fn unswept(failure: Failure, text: &str) -> Failure {
+    match template::variable_in(text) {
+        Some(variable) => failure.with_remedy(&template::without_sweep(variable)),
+        None => failure,
+    }
 }
 
 fn assembled(args: &RunArgs, text: String) -> Result<(Code, String), Failure> {
@@ -133,7 +142,7 @@ fn assemble(args: &RunArgs, text: &str) -> Result<Code, Failure> {
                 Some(Syntax::Intel) => asm::parse_as(text, asm::Syntax::Intel),
                 Some(Syntax::Att) => asm::parse_as(text, asm::Syntax::Att),
             };
-            let listing = parsed.map_err(|error| Failure::snippet(&error, text))?;
+            let listing = parsed.map_err(|error| unswept(Failure::snippet(&error, text), text))?;
             Ok(Code { listing, has_places: true })
         }
     }
@@ -199,7 +208,8 @@ fn one_line(text: &str) -> String {
     statements.join("; ")
 }
 
-fn read_file(path: &Path) -> Result<String, Failure> {
+/// The text of a file.
+pub fn read_file(path: &Path) -> Result<String, Failure> {
     let name = path.display().to_string();
     match std::fs::File::open(path) {
         Ok(file) => read_all(&name, file),

@@ -1,5 +1,6 @@
 //! Options on what a function is called with.
 
+use super::size::size;
 use clap::{Args, ValueEnum};
 use cyclescope::record::Serialized;
 use std::fmt;
@@ -182,12 +183,8 @@ fn real(text: &str) -> Option<Value> {
 const BYTES_MOST: u64 = 1 << 30;
 
 fn bytes(text: &str) -> Result<u64, String> {
-    let units = [("K", 10), ("M", 20), ("G", 30), ("", 0)];
-    let (unit, shift) = *units.iter().find(|(unit, _)| text.ends_with(unit)).expect("the last fits all");
-    let number = text.strip_suffix(unit).and_then(|number| number.parse::<u64>().ok());
-    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
     let expected = "expected 1 byte to 1G, such as 4096, 64K or 8M".to_string();
-    bytes.filter(|bytes| (1..=BYTES_MOST).contains(bytes)).ok_or(expected)
+    size(text).filter(|bytes| (1..=BYTES_MOST).contains(bytes)).ok_or(expected)
 }
 
 #[cfg(test)]

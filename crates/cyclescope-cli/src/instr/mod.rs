@@ -12,6 +12,7 @@ use crate::executor;
 use crate::failure::Failure;
 use crate::file::ResultFile;
 use crate::output::Output;
+use crate::table_file::{export_to, writable};
 use crate::{repro, run};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
@@ -27,7 +28,7 @@ use cyclescope::study::instr::tables::export;
 use cyclescope::study::instr::tables::summary::Summary;
 use cyclescope::study::instr::{InstrStudy, Kept};
 use session::Resumed;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use cyclescope::study::instr::NAME;
 
@@ -205,31 +206,4 @@ impl<'a> Bench<'a> {
         let order = Order { file, ..Order::new(common, self.machine, &repro)? };
         drive(&front, &mut study, order, output)
     }
-}
-
-/// Fails early where a table could not be written after hours.
-fn writable(path: &Path) -> Result<(), Failure> {
-    use rustix::fs::{Access, access};
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let place = if path.exists() { path } else { folder };
-    let why = match access(place, Access::WRITE_OK) {
-        Err(errno) => std::io::Error::from(errno).to_string(),
-        Ok(()) if path.is_dir() => "it is a directory".to_string(),
-        Ok(()) => return Ok(()),
-    };
-    let text = format!("no table can be written to {}: {why}", path.display());
-    Err(Failure::usage(text, Some("name a file where you may write")))
-}
-
-fn export_to(
-    path: Option<&Path>,
-    write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
-) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    let mut bytes = Vec::new();
-    let written = write(&mut bytes).and_then(|()| std::fs::write(path, bytes));
-    written.map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
 }

@@ -123,6 +123,10 @@ fn printed() -> Vec<Value> {
     print(&["run", "--quick", "--clock", "clock-gettime", "--loop", "9", "--counts", "imul rax, rax"]);
     print(&["run", "--quick", "--cold", "code", "imul rax, rax"]);
     print(&["run", "--quick", "imul rax, rax", "--versus", "add rax, rax"]);
+    print(&["run", "--quick", "--sweep", "N=0,8", "--evidence", &path("points"), "mov rax, [r14+{N}]"]);
+    print(&["replay", &path("points")]);
+    std::fs::write(path("list"), "nop\nmov rax, [8]\n").expect("a file");
+    print(&["run", "--quick", "--from", &path("list")]);
     print(&["run", "--clock", "list"]);
     print(&["clock", "rdtscp", "--emit", "c"]);
     FAILING.iter().for_each(|snippet| print(&["run", "--quick", snippet]));

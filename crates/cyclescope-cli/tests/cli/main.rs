@@ -15,6 +15,7 @@ mod functions;
 mod instr;
 mod json;
 mod marker;
+mod points;
 mod refusals;
 mod resume;
 mod snippets;

@@ -12,8 +12,8 @@ fn says(arguments: &[&str], code: i32, words: &str) {
 
 #[test]
 fn a_misspelt_option_is_named_and_is_no_snippet() {
-    let line = json(&["run", "--out", "file", "nop"], &[2]);
-    assert_eq!(line["text"], "there is no option --out", "{line}");
+    let line = json(&["run", "--all", "file", "nop"], &[2]);
+    assert_eq!(line["text"], "there is no option --all", "{line}");
     for arguments in [&["run", "--quik", "nop"][..], &["run", "--quik"], &["instr", "--quik", "add"]] {
         let line = json(arguments, &[2]);
         assert_eq!(line["text"], "there is no option --quik", "{line}");

@@ -1,10 +1,8 @@
 //! `instr --out` and `--resume`: a survey that is ended goes on, and every form is in its file exactly once.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, Running, answer, cyclescope, folder};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn said(arguments: &[&str]) -> Answer {
@@ -50,46 +48,8 @@ fn listed(arguments: &[&str]) -> BTreeSet<(String, String)> {
     forms.collect()
 }
 
-/// A survey of some seconds, killed where a test fails.
-struct Running(Child);
-
 /// Globs of forms that take some seconds, most of which every x86-64 has.
 const LONG: &[&str] = &["add*", "padd*", "pm*", "sub*"];
-
-impl Running {
-    fn start(arguments: &[&str]) -> Running {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
-        command.arg("instr").args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
-        Running(command.spawn().expect("the program runs"))
-    }
-
-    /// Waits until a file has so many lines.
-    fn until(&mut self, path: &str, lines: usize) {
-        let until = Instant::now() + Duration::from_secs(30);
-        let has =
-            || std::fs::read(path).is_ok_and(|text| text.iter().filter(|c| **c == b'\n').count() >= lines);
-        while !has() {
-            assert!(Instant::now() < until, "not within 30 s");
-            assert_eq!(self.0.try_wait().expect("a child"), None, "it ended early");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn signal(mut self, signal: i32) -> (std::process::ExitStatus, String) {
-        // SAFETY: takes no pointers; the process is a child that has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
-        let status = self.0.wait().expect("a child");
-        let said = self.0.stderr.take().map(|stderr| std::io::read_to_string(stderr).expect("text"));
-        (status, said.unwrap_or_default())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn a_file_that_was_cut_anywhere_is_completed() {
@@ -141,13 +101,13 @@ fn a_file_that_was_cut_in_its_first_line_needs_the_forms_again() {
 fn a_killed_survey_goes_on_where_it_was() {
     let (folder, path) = file();
     let journal = format!("{path}.journal");
-    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&journal, 20);
     running.signal(libc::SIGKILL);
     assert_eq!(content(&path).lines().count(), 1);
     // In its first pass, and once more in its last.
     for (file, lines) in [(&journal, 40), (&path, 20)] {
-        let mut running = Running::start(&["--resume", &path]);
+        let mut running = Running::start(&["instr", "--resume", &path]);
         running.until(file, lines);
         running.signal(libc::SIGKILL);
     }
@@ -164,7 +124,7 @@ fn a_killed_survey_goes_on_where_it_was() {
 #[test]
 fn an_interrupted_survey_tells_how_to_go_on() {
     let (_folder, path) = file();
-    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&path, 2);
     let (status, said) = running.signal(libc::SIGINT);
     assert_eq!(status.code(), Some(130));
@@ -174,7 +134,7 @@ fn an_interrupted_survey_tells_how_to_go_on() {
 #[test]
 fn one_file_has_one_writer() {
     let (_folder, path) = file();
-    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    let mut running = Running::start(&[&["instr"], LONG, &["--out", &path]].concat());
     running.until(&path, 1);
     for option in ["--out", "--resume"] {
         let answer = said(&["nop", option, &path]);

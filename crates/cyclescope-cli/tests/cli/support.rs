@@ -5,7 +5,8 @@ use cyclescope::executor::Sample;
 use cyclescope::result::container::{Container, Writer};
 use serde_json::Value;
 use std::path::Path;
-use std::time::Duration;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 /// The program, not yet started. A test that takes longer than this has hung.
 pub fn cyclescope(arguments: &[&str]) -> Command {
@@ -108,6 +109,46 @@ pub fn has_for_part(tool: &str) -> bool {
         cyclescope_skipped::left_out(format_args!("{tool} is not installed"));
     }
     found
+}
+
+/// A command of some seconds, killed where a test fails.
+pub struct Running(Child);
+
+impl Running {
+    /// Starts a command.
+    pub fn start(arguments: &[&str]) -> Running {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(command.spawn().expect("the program runs"))
+    }
+
+    /// Waits until a file has so many lines.
+    pub fn until(&mut self, path: &str, lines: usize) {
+        let until = Instant::now() + Duration::from_secs(30);
+        let has =
+            || std::fs::read(path).is_ok_and(|text| text.iter().filter(|c| **c == b'\n').count() >= lines);
+        while !has() {
+            assert!(Instant::now() < until, "not within 30 s");
+            assert_eq!(self.0.try_wait().expect("a child"), None, "it ended early");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Sends a signal, and returns how it ended and what it said on standard error.
+    pub fn signal(mut self, signal: i32) -> (std::process::ExitStatus, String) {
+        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.0.id() as i32, signal) }, 0);
+        let status = self.0.wait().expect("a child");
+        let said = self.0.stderr.take().map(|stderr| std::io::read_to_string(stderr).expect("text"));
+        (status, said.unwrap_or_default())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A temporary folder.

@@ -2,7 +2,7 @@
 
 use crate::aperf::AperfRecord;
 use crate::caveat::{Caveat, fall_short};
-use crate::error::{BadSnippet, RunError, Unavailable};
+use crate::error::{BadSnippet, Error, RunError, Unavailable};
 use crate::measure::Counts;
 use crate::program::Cold;
 pub use crate::result::quantity::Quantity;
@@ -223,6 +223,16 @@ pub mod exit {
     pub const FAULT: u8 = 4;
     /// Measured, but too noisy for the interval asked for.
     pub const NOISY: u8 = 5;
+}
+
+impl From<&Error> for ErrorRecord {
+    fn from(error: &Error) -> ErrorRecord {
+        match error {
+            Error::Unavailable(error) => error.into(),
+            Error::Run(error) => error.into(),
+            Error::BadSnippet(error) => error.into(),
+        }
+    }
 }
 
 impl From<&Unavailable> for ErrorRecord {

@@ -35,7 +35,7 @@ pub struct Versus {
 }
 
 /// A ratio of two costs; null where it was refused, or where a cost may be 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The value.
     pub value: Option<f64>,

@@ -83,6 +83,18 @@ impl Record {
         let line = serde_json::to_string(&Line::new(kind, content)).expect("records are plain data");
         Record { kind, line, role: Role::Part }
     }
+
+    /// A part that the result file has, from the fields that it has there.
+    ///
+    /// # Panics
+    ///
+    /// Never: the fields are plain data.
+    pub(crate) fn resumed(kind: &'static str, line: &Value) -> Record {
+        let mut fields = line.as_object().cloned().unwrap_or_default();
+        // These the new line has itself.
+        fields.retain(|name, _| name != "schema" && name != "kind");
+        Record { role: Role::Resumed, ..Record::new(kind, &fields) }
+    }
 }
 
 /// How far a study has come.

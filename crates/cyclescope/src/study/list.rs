@@ -8,7 +8,7 @@ use crate::result::container::Container;
 
 /// All of them, by name.
 pub const ALL: &[StudyInfo] =
-    &[super::evaluate::INFO, super::instr::INFO, super::marker::INFO, super::run::INFO];
+    &[super::evaluate::INFO, super::instr::INFO, super::marker::INFO, super::points::INFO, super::run::INFO];
 
 impl StudyInfo {
     /// Finds one by its name.

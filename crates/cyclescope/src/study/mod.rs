@@ -2,11 +2,15 @@
 
 mod contract;
 pub mod evaluate;
+mod exported;
 pub(crate) mod glob;
 mod info;
 pub mod instr;
 mod list;
+pub(crate) mod listed;
 pub mod marker;
+pub mod points;
+mod resumed;
 pub mod run;
 mod subject;
 mod versus;

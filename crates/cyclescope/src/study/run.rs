@@ -141,6 +141,11 @@ impl RunStudy {
         RunStudy { plan, open, run: None, found: None, fault: None, lock: None }
     }
 
+    /// What decides its course.
+    pub(super) fn saved(&self) -> &RunPlan {
+        &self.plan
+    }
+
     /// The run of a plan that may come from anywhere.
     pub(super) fn restored(plan: RunPlan) -> Result<RunStudy, ContainerError> {
         if let Some(field) = plan.plan.unsound() {
@@ -177,6 +182,11 @@ impl RunStudy {
     /// How it is measured.
     pub fn how(&self) -> &Plan {
         &self.plan.plan
+    }
+
+    /// The CPU that it is measured on.
+    pub fn cpu(&self) -> u32 {
+        self.plan.cpu
     }
 
     /// The precision without which the result is too noisy.

@@ -12,10 +12,9 @@ use crate::asm::{self, Listing, nearest};
 use crate::study::instr::forms::sequence::Sequence;
 use crate::study::instr::forms::wanted::WantedForm;
 use crate::study::instr::isa::Isa;
-use crate::study::instr::rows::table::BadFile;
 use crate::study::instr::selection::{all, full_name};
-use crate::study::instr::tables::reference::{self, lines::Lines};
-use csv::StringRecord;
+use crate::study::instr::tables::reference;
+use crate::study::listed::{BadFile, each_line};
 use std::collections::{BTreeSet, HashMap};
 
 const COLUMNS: [&str; 8] =
@@ -29,34 +28,20 @@ const LISTED: usize = 8;
 
 /// Reads the content of a file.
 pub fn read(content: &[u8]) -> Result<Vec<WantedForm>, BadFile> {
-    let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
-    let mut lines = Lines::new(content);
-    let headers = reader.headers().map_err(|error| reference::unreadable(&error, &mut lines))?.clone();
-    let first = headers.position().map_or(1, |position| lines.of(position));
-    let places = columns(&headers).map_err(|error| BadFile { line: Some(first), ..error })?;
     let known = all();
     let mut forms: Vec<WantedForm> = Vec::new();
     let mut seen: HashMap<String, u64> = HashMap::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| reference::unreadable(&error, &mut lines))?;
-        let line = record.position().map_or(0, |position| lines.of(position));
-        let field = |column: usize| places[column].and_then(|place| record.get(place)).unwrap_or_default();
-        let found = subjects_of(std::array::from_fn(field), &known).map_err(|(message, remedy)| BadFile {
-            line: Some(line),
-            message,
-            remedy,
-        })?;
-        for wanted in found {
+    each_line(content, &COLUMNS, &SUBJECTS, |fields, line| {
+        for wanted in subjects_of(fields, &known)? {
             if let Some(earlier) = seen.insert(full_name(&wanted), line) {
                 let message = format!("{} is in line {earlier} already", full_name(&wanted));
-                let remedy =
-                    "name each form once, or with another immediate; a row has one init code".to_string();
-                return Err(BadFile { line: Some(line), message, remedy });
+                let remedy = "name each form once, or with another immediate; a row has one init code";
+                return Err((message, remedy.to_string()));
             }
             forms.push(wanted);
         }
-    }
+        Ok(())
+    })?;
     if forms.is_empty() {
         let message = "it names no instructions".to_string();
         return Err(BadFile {
@@ -66,27 +51,6 @@ pub fn read(content: &[u8]) -> Result<Vec<WantedForm>, BadFile> {
         });
     }
     Ok(forms)
-}
-
-/// Where the columns are.
-fn columns(headers: &StringRecord) -> Result<[Option<usize>; COLUMNS.len()], BadFile> {
-    let names: Vec<String> = headers.iter().map(str::to_lowercase).collect();
-    let wrong = |message: String, remedy: String| Err(BadFile { line: Some(1), message, remedy });
-    let usage = || format!("name the columns in the first line: {}", COLUMNS.join(", "));
-    for (index, name) in names.iter().enumerate() {
-        if !COLUMNS.contains(&name.as_str()) {
-            let near = nearest(name, COLUMNS.into_iter());
-            let remedy = near.first().map_or_else(usage, |near| format!("did you mean `{near}`?"));
-            return wrong(format!("there is no column `{name}` in a list"), remedy);
-        }
-        if names[..index].contains(name) {
-            return wrong(format!("there are two columns `{name}`"), "leave one of them".to_string());
-        }
-    }
-    if !SUBJECTS.iter().any(|subject| names.iter().any(|name| name == subject)) {
-        return wrong(format!("there is no column `{}`", SUBJECTS.join("` or `")), usage());
-    }
-    Ok(COLUMNS.map(|column| names.iter().position(|name| name == column)))
 }
 
 /// What one line asks for; else what is wrong, and the remedy.

@@ -3,6 +3,7 @@
 use super::experiments::effort::Effort;
 use super::experiments::gauge::{Cost, Gauge};
 use super::rows::explanation::LinkCost;
+use crate::study::resumed::other_processor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -101,12 +102,7 @@ impl Session {
                 differ.push(format!("{name} was {old} and is {new}"));
             }
         }
-        for name in ["brand", "family", "model", "stepping", "microcode"] {
-            let (old, new) = (known(&kept["cpu"][name]), known(&machine["cpu"][name]));
-            if old != new {
-                differ.push(format!("the processor's {name} was {old} and is {new}"));
-            }
-        }
+        differ.extend(other_processor(kept, machine));
         if differ.is_empty() && self.identity != now.identity {
             differ.push(format!(
                 "it has {} forms, which differ from the {} selected now",
@@ -122,9 +118,4 @@ fn fields(session: &Session) -> serde_json::Map<String, Value> {
         Ok(Value::Object(fields)) => fields,
         _ => serde_json::Map::new(),
     }
-}
-
-/// The value of a fact that may be wrapped with its reason.
-fn known(fact: &Value) -> &Value {
-    fact.get("value").unwrap_or(fact)
 }

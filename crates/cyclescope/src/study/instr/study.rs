@@ -125,11 +125,8 @@ impl InstrStudy {
 
     /// The first line: that of the file that is resumed, or a new one.
     fn head(&self, survey: Option<&Survey>) -> Option<Record> {
-        if let Some((Value::Object(fields), _)) = &self.kept.head {
-            let mut fields = fields.clone();
-            // These the new line has itself.
-            fields.retain(|name, _| name != "schema" && name != "kind");
-            return Some(Record { role: Role::Resumed, ..Record::new("machine", &fields) });
+        if let Some((head, _)) = &self.kept.head {
+            return Some(Record::resumed("machine", head));
         }
         let gauge = GaugeRecord::new(&survey?.gauge);
         let line = MachineLine { machine: &self.machine, survey: &self.plan.session, gauge };

@@ -6,33 +6,11 @@
 
 use super::row::Row;
 use crate::record::SCHEMA;
+pub use crate::study::listed::BadFile;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
 use std::collections::HashMap;
-use std::fmt;
-
-/// A file that can't be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadFile {
-    /// The line, from 1; none where it is the file as a whole.
-    pub line: Option<u64>,
-    /// What is wrong.
-    pub message: String,
-    /// What helps.
-    pub remedy: String,
-}
-
-impl fmt::Display for BadFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.message),
-            None => write!(f, "{}", self.message),
-        }
-    }
-}
-
-impl std::error::Error for BadFile {}
 
 /// What a result file holds.
 #[derive(Debug, Clone, PartialEq)]

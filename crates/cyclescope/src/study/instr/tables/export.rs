@@ -1,9 +1,8 @@
 //! Rows as CSV, for spreadsheets and as a reference for others, and as Markdown, to be pasted.
 
 use super::compare::headlines;
-use crate::record::Quantity;
+use crate::study::exported::{figures, word};
 use crate::study::instr::rows::row::{Bound, Latency, Row, Status, Variant};
-use serde::Serialize;
 use std::io::{self, Write};
 
 const COLUMNS: [&str; 29] = [
@@ -77,7 +76,7 @@ fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [Stri
     let [fresh, fresh_low, fresh_high] = figures(regimes.map(|regimes| &regimes.fresh));
     let [saturated, saturated_low, saturated_high] = figures(regimes.map(|regimes| &regimes.saturated));
     let [knee, knee_low, knee_high] = figures(regimes.map(|regimes| &regimes.knee));
-    let caveats: Vec<String> = row.caveats.iter().map(|caveat| name(caveat.code)).collect();
+    let caveats: Vec<String> = row.caveats.iter().map(|caveat| word(caveat.code)).collect();
     let status = match row.status {
         Status::Measured => "measured",
         Status::Skipped => "skipped",
@@ -98,7 +97,7 @@ fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [Stri
         value,
         low,
         high,
-        latency.map(|latency| name(latency.bound)).unwrap_or_default(),
+        latency.map(|latency| word(latency.bound)).unwrap_or_default(),
         rate,
         rate_low,
         rate_high,
@@ -114,17 +113,6 @@ fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [Stri
         knee_low,
         knee_high,
     ]
-}
-
-/// The word that JSON has for one of a closed list.
-fn name(word: impl Serialize) -> String {
-    serde_json::to_value(word).ok().and_then(|word| word.as_str().map(str::to_string)).unwrap_or_default()
-}
-
-/// A value and the ends of its interval, to a ten-thousandth of a cycle.
-fn figures(quantity: Option<&Quantity>) -> [String; 3] {
-    let parts = quantity.map_or([None; 3], |quantity| [quantity.value, quantity.low, quantity.high]);
-    parts.map(|part| part.map_or(String::new(), |part| format!("{part:.4}")))
 }
 
 /// Writes one table with a line for each row that was measured. Numbers are core cycles.
@@ -182,6 +170,7 @@ mod tests {
     use super::super::compare::{Tolerance, against_reference};
     use super::super::reference::Reference;
     use super::*;
+    use crate::record::Quantity;
     use crate::study::instr::rows::row::Regimes;
     use crate::study::instr::rows::table::tests::{add, cost, latency, row};
     use crate::unit::Unit;

@@ -6,7 +6,6 @@
 //! `variant` and `bound` are understood, so that an export is a reference; all others are passed over.
 
 mod figure;
-pub(in crate::study::instr) mod lines;
 mod spelling;
 
 pub(crate) use figure::Figure;
@@ -14,9 +13,9 @@ pub(crate) use spelling::{mnemonic, operands};
 
 use crate::asm::nearest;
 use crate::study::instr::rows::row::Bound;
-use crate::study::instr::rows::table::BadFile;
+use crate::study::listed::lines::Lines;
+use crate::study::listed::{BadFile, unreadable};
 use csv::StringRecord;
-use lines::Lines;
 
 /// The columns that are understood.
 const COLUMNS: [&str; 10] = [
@@ -198,19 +197,6 @@ fn did_you_mean(meant: &[(String, &str)]) -> String {
 
 fn header(message: String, remedy: String) -> BadFile {
     BadFile { line: Some(1), message, remedy }
-}
-
-pub(in crate::study::instr) fn unreadable(error: &csv::Error, lines: &mut Lines<'_>) -> BadFile {
-    let line = error.position().map(|position| lines.of(position));
-    let (message, remedy) = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => (
-            format!("it has {len} fields, the first line {expected_len}"),
-            "put operands that hold a comma in double quotes",
-        ),
-        csv::ErrorKind::Utf8 { .. } => ("it is not UTF-8".to_string(), "save the file as UTF-8"),
-        _ => (error.to_string(), "give a CSV file with names of columns in its first line"),
-    };
-    BadFile { line, message, remedy: remedy.to_string() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,210 @@
+//! The values of a sweep: `N=64..1M*2`, `N=0..100+20`, `N=64,100,4K`.
+
+use super::size::size;
+use std::str::FromStr;
+
+/// A variable and its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    /// The variable's name.
+    pub variable: String,
+    /// Its values, each once, in ascending order.
+    pub values: Vec<u64>,
+    /// Whether equal ratios of values are equally far apart in a picture.
+    pub is_geometric: bool,
+}
+
+/// Values at most.
+const VALUES_MOST: usize = 10_000;
+/// A list whose values reach over more than this factor is drawn as if it were geometric.
+const LINEAR_MOST: u64 = 16;
+/// Names that mean something else in a snippet or after --arg: masks, decorations, encodings, words.
+const TAKEN: [&str; 8] = ["z", "sae", "vex", "vex3", "evex", "rex", "buffer", "size"];
+
+/// Whether a word in braces is part of assembly.
+pub fn is_taken(name: &str) -> bool {
+    let mask = name
+        .strip_prefix(['k', 'K'])
+        .is_some_and(|rest| rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit());
+    mask || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(name))
+}
+
+/// Whether a word can be the name of a variable.
+pub fn is_name(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+impl FromStr for Sweep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sweep, String> {
+        let form = "write a name and its values, as in N=64..1M*2, N=0..100+20 or N=64,100,4K";
+        let (variable, values) = text.split_once('=').ok_or(form)?;
+        let variable = variable.trim();
+        if !is_name(variable) {
+            return Err(form.to_string());
+        }
+        if is_taken(variable) {
+            return Err(format!("{{{variable}}} means something else already; take another name, such as N"));
+        }
+        let parts: Vec<Part> = values.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let mut all = Vec::new();
+        for part in &parts {
+            part.add_to(&mut all)?;
+        }
+        all.sort_unstable();
+        all.dedup();
+        let (first, last) = (all[0], all[all.len() - 1]);
+        let ratios = parts.iter().any(|part| matches!(part, Part::Factor(..)));
+        let steps = parts.iter().any(|part| matches!(part, Part::Step(..)));
+        let wide = !steps && last / LINEAR_MOST > first;
+        let variable = variable.to_string();
+        Ok(Sweep { variable, values: all, is_geometric: first > 0 && (ratios || wide) })
+    }
+}
+
+/// Values between two commas.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    One(u64),
+    /// From, to, and the factor.
+    Factor(u64, u64, f64),
+    /// From, to, and the step.
+    Step(u64, u64, u64),
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        let number = |text: &str| {
+            let expected = format!("`{}` is no whole number, such as 100, 64K or 1M", text.trim());
+            size(text.trim()).filter(|number| *number <= EXACT).ok_or(expected)
+        };
+        let Some((from, rest)) = text.split_once("..") else { return Ok(Part::One(number(text)?)) };
+        let (to, by) = match rest.find(['*', '+']) {
+            Some(at) => (&rest[..at], Some((rest.as_bytes()[at], &rest[at + 1..]))),
+            None => (rest, None),
+        };
+        let (from, to) = (number(from)?, number(to)?);
+        if from > to {
+            return Err(format!("the range {from}..{to} is empty; write the smaller number first"));
+        }
+        match by {
+            None => Ok(Part::Step(from, to, 1)),
+            Some((b'+', step)) => match number(step)? {
+                0 => Err("the step is 0; write one of 1 or more, as in 0..100+20".to_string()),
+                step => Ok(Part::Step(from, to, step)),
+            },
+            Some((_, factor)) => {
+                let known =
+                    factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 1.0);
+                let factor =
+                    known.ok_or("the factor is not above 1; write one such as 2 or 1.5, as in 64..1M*2")?;
+                match from {
+                    0 => Err("multiples of 0 are 0; begin at 1 or more, or write a step, as in 0..100+20"
+                        .to_string()),
+                    _ => Ok(Part::Factor(from, to, factor)),
+                }
+            }
+        }
+    }
+}
+
+/// Larger whole numbers are not exact as floating point numbers.
+const EXACT: u64 = 1 << 53;
+
+impl Part {
+    fn add_to(self, all: &mut Vec<u64>) -> Result<(), String> {
+        let mut add = |value: u64| match all.len() < VALUES_MOST {
+            true => {
+                all.push(value);
+                Ok(())
+            }
+            false => Err(format!("these are more than {VALUES_MOST} values; take a larger step or factor")),
+        };
+        match self {
+            Part::One(value) => add(value),
+            Part::Step(from, to, step) => (from..=to).step_by(step as usize).try_for_each(add),
+            Part::Factor(from, to, factor) => {
+                let values = (0..).map(|power| (from as f64 * factor.powi(power)).round());
+                // A small factor gives the same whole number several times.
+                let mut last = None;
+                for value in values.take_while(|value| *value <= to as f64) {
+                    if last.replace(value) != Some(value) {
+                        add(value as u64)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> (Vec<u64>, bool) {
+        let sweep: Sweep = text.parse().unwrap();
+        (sweep.values, sweep.is_geometric)
+    }
+
+    #[test]
+    fn ranges_have_steps_or_factors_and_contain_their_ends() {
+        assert_eq!(values("N=64..1K*2"), (vec![64, 128, 256, 512, 1024], true));
+        assert_eq!(values("N=64..1000*2"), (vec![64, 128, 256, 512], true));
+        assert_eq!(values("N=0..100+20"), (vec![0, 20, 40, 60, 80, 100], false));
+        assert_eq!(values("N=0..90+40"), (vec![0, 40, 80], false));
+        assert_eq!(values("N=3..5"), (vec![3, 4, 5], false));
+        assert_eq!(values(" N = 4K .. 6K + 1K "), (vec![4096, 5120, 6144], false));
+        assert_eq!(values("N=7..7*2"), (vec![7], true));
+        // Each value once, rounded to the nearest.
+        assert_eq!(values("N=1..10*1.5"), (vec![1, 2, 3, 5, 8], true));
+        assert_eq!(values("N=1..3*1.1").0, [1, 2, 3]);
+    }
+
+    #[test]
+    fn lists_hold_numbers_and_ranges_in_order_and_each_once() {
+        assert_eq!(values("N=64,100,4K"), (vec![64, 100, 4096], true));
+        assert_eq!(values("N=100,64,64"), (vec![64, 100], false));
+        assert_eq!(values("N=1..4*2,8..24+8"), (vec![1, 2, 4, 8, 16, 24], true));
+        assert_eq!(values("N=0,1K"), (vec![0, 1024], false));
+        assert_eq!(values("n_2=0"), (vec![0], false));
+    }
+
+    #[test]
+    fn what_is_no_sweep_says_what_is_expected() {
+        for (text, says) in [
+            ("", "a name and its values"),
+            ("64..1M*2", "a name and its values"),
+            ("2N=1", "a name and its values"),
+            ("N=", "no whole number"),
+            ("N=1,,2", "no whole number"),
+            ("N=-1..5", "no whole number"),
+            ("N=1..x", "no whole number"),
+            ("N=1...5", "no whole number"),
+            ("N=1.5", "no whole number"),
+            ("N=64..32", "smaller number first"),
+            ("N=64..1K*1", "not above 1"),
+            ("N=64..1K*0.5", "not above 1"),
+            ("N=64..1K*", "not above 1"),
+            ("N=64..1K*inf", "not above 1"),
+            ("N=64..1K+0", "step is 0"),
+            ("N=64..1K+", "no whole number"),
+            ("N=0..1K*2", "begin at 1"),
+            ("N=1..10001", "more than 10000"),
+            ("N=1..1G*1.000001", "more than 10000"),
+            ("N=99999999999G", "no whole number"),
+            ("k1=1", "something else"),
+            ("Z=1", "something else"),
+            ("size=1", "something else"),
+        ] {
+            let said = text.parse::<Sweep>().unwrap_err();
+            assert!(said.contains(says), "{text}: {said}");
+        }
+        assert_eq!(values("N=1..10000").0.len(), 10_000);
+    }
+}

@@ -1,0 +1,269 @@
+//! `run --sweep` and `run --from`: many points with one command.
+
+use crate::support::{Answer, Running, answer, cyclescope, folder, has, value};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+fn said(arguments: &[&str]) -> Answer {
+    answer(cyclescope(&[&["run"], arguments].concat()).env("NO_COLOR", "1"))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// The lines of points of a command with `--json`.
+fn measured(arguments: &[&str]) -> Vec<Value> {
+    let answer = said(&[&["--json"], arguments].concat());
+    assert!(matches!(answer.code, Some(0 | 5)), "{arguments:?}: {answer:?}");
+    let mut lines = lines(&answer.stdout);
+    assert_eq!(lines.remove(0)["kind"], "machine");
+    lines.sort_by_key(|line| line["point"]["number"].as_u64());
+    lines
+}
+
+/// The values of lines.
+fn values(lines: &[Value]) -> Vec<u64> {
+    lines.iter().map(|line| line["point"]["value"].as_u64().expect("a value")).collect()
+}
+
+/// The cost of a line, where it has a number.
+fn cost(line: &Value) -> Option<[f64; 2]> {
+    line["cost"]["value"].as_f64().map(|_| value(&line["cost"]))
+}
+
+#[test]
+fn the_variable_has_its_values_in_every_kind_of_code() {
+    let lines = measured(&["--quick", "--sweep", "N=1..4*2", "--init", "mov rbx, {N*8}", "add rax, {N}"]);
+    assert_eq!(values(&lines), [1, 2, 4]);
+    for (line, n) in lines.iter().zip([1, 2, 4]) {
+        assert_eq!((&line["kind"], &line["snippet"]), (&"run".into(), &format!("add rax, {n}").into()));
+        assert_eq!(line["point"]["variable"], "N");
+        assert!(line["init"].as_str().expect("text").contains(&format!("{:02x}", 8 * n)), "{line}");
+    }
+    let lines =
+        measured(&["--quick", "--sweep=N=10,20", "--loop", "N", "--unroll={N/10}", "--hex", "48 ff c0"]);
+    let plans: Vec<_> = lines.iter().map(|line| (line["loop"].as_u64(), line["unroll"].as_u64())).collect();
+    assert_eq!(plans, [(Some(10), Some(1)), (Some(20), Some(2))]);
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("a.s"), "add rax, {N}\n").expect("a file");
+    std::fs::write(path("b.s"), "add rax, rax\n").expect("a file");
+    let lines = measured(&["--quick", "--sweep", "N=3,5", "--file", &path("a.s"), "--versus", &path("b.s")]);
+    let both: Vec<_> = lines.iter().map(|line| [&line["snippet"], &line["versus"]["snippet"]]).collect();
+    assert_eq!(both, [["add rax, 3", "add rax, rax"], ["add rax, 5", "add rax, rax"]]);
+    let from_stdin =
+        answer(cyclescope(&["run", "--quick", "--sweep", "N=7", "--json", "-"]).write_stdin("sub rcx, {N}"));
+    assert!(from_stdin.stdout.contains("\"snippet\":\"sub rcx, 7\""), "{from_stdin:?}");
+}
+
+#[test]
+fn a_point_is_the_run_that_its_repro_measures() {
+    let lines = measured(&["--quick", "--sweep", "N=1,3", "--seed", "7", "imul rax, rax, {N}"]);
+    let repro = lines[1]["repro"].as_str().expect("text");
+    let words = shlex::split(repro).expect("words of a shell");
+    let words: Vec<&str> = words[2..].iter().map(String::as_str).collect();
+    let alone = said(&[&["--json"], words.as_slice()].concat());
+    let alone: Value = serde_json::from_str(&alone.stdout).expect("one line");
+    for field in ["snippet", "bytes", "seed", "cpu", "clock", "repro"] {
+        assert_eq!(alone[field], lines[1][field], "{field}");
+    }
+    assert!(alone.get("point").is_none());
+}
+
+#[test]
+fn a_longer_loop_costs_more_and_its_copies_the_same() {
+    let adds = |n: usize| vec!["add rax, rax"; n].join(";");
+    let files = folder();
+    let path = files.path().join("list.csv");
+    let rows = [1, 2, 4].map(|n| format!("chain {n},\"{}\"\n", adds(n)));
+    std::fs::write(&path, format!("name,snippet\n{}", rows.concat())).expect("a file");
+    let lines = measured(&["--from", path.to_str().expect("text")]);
+    let names: Vec<_> = lines.iter().map(|line| line["point"]["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["chain 1", "chain 2", "chain 4"]);
+    let costs: Option<Vec<_>> = lines.iter().map(cost).collect();
+    let Some(costs) = costs else { return cyclescope_skipped::left_out("too noisy for three numbers") };
+    for ([cycles, margin], n) in costs.into_iter().zip([1.0, 2.0, 4.0]) {
+        assert!((cycles - n).abs() < 0.1 * n + margin, "{n} additions: {cycles} ± {margin}");
+    }
+}
+
+#[test]
+fn functions_are_compiled_and_called_with_the_values() {
+    if !has("cc") {
+        return;
+    }
+    let files = folder();
+    let source = files.path().join("f.c");
+    let source = source.to_str().expect("text");
+    let code = "long f(void *p, long n) { long x = 1; while (n--) __asm__ volatile(\"imul %0, %0\" : \"+r\"(x)); return x; }\n\
+                void g(void *p) { long x = 1; for (int i = 0; i < N; i++) __asm__ volatile(\"imul %0, %0\" : \"+r\"(x)); }\n";
+    std::fs::write(source, format!("#ifndef N\n#define N 1\n#endif\n{code}")).expect("a file");
+    let swept = ["--quick", "--sweep", "N=100,1000", "--c", source];
+    let by_argument = measured(&[&swept[..], &["--arg", "N", "--buffer", "{N*8}"]].concat());
+    let by_macro = measured(&[&swept[..], &["--cflags=-DN={N}", "--call", "g"]].concat());
+    for lines in [by_argument, by_macro] {
+        assert!(lines.iter().all(|line| line["kind"] == "run"), "{lines:?}");
+        let [Some([one, _]), Some([ten, _])] = [cost(&lines[0]), cost(&lines[1])] else { continue };
+        // Calls overlap, the shorter ones more.
+        assert!(ten > 5.0 * one, "{one} and {ten}");
+    }
+    // The compiler's files are gone.
+    let left = std::fs::read_dir(files.path()).expect("a folder").count();
+    assert_eq!(left, 1);
+}
+
+#[test]
+fn a_point_that_fails_is_a_row_and_the_others_are_measured() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("list"), "imul rax, rax\n# a comment\nmov rax, [8]\n\nud2\n").expect("a file");
+    let evidence = path("evidence");
+    let lines = measured(&["--quick", "--from", &path("list"), "--evidence", &evidence]);
+    let kinds: Vec<_> = lines.iter().map(|line| line["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["run", "error", "error"]);
+    assert_eq!((&lines[1]["exit"], &lines[1]["signal"]), (&4.into(), &"SIGSEGV".into()));
+    assert_eq!(lines[2]["point"]["name"], "ud2");
+    let again = answer(&mut cyclescope(&["replay", "--json", &evidence]));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let mut again = self::lines(&again.stdout);
+    again.remove(0);
+    again.sort_by_key(|line| line["point"]["number"].as_u64());
+    assert_eq!(again, lines);
+    let text = said(&["--quick", "--from", &path("list"), "--csv", &path("out.csv")]);
+    assert!(text.code == Some(0) && text.stdout.contains("failed"), "{text:?}");
+    assert!(text.stdout.contains("address memory through R14"), "{text:?}");
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
+    let csv = std::fs::read_to_string(path("out.csv")).expect("a file");
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 4, "{csv}");
+    assert!(rows[0].starts_with("name,cycles,low,high,status,") && rows[0].ends_with(",snippet"), "{csv}");
+    assert!(rows[2].starts_with("\"mov rax, [8]\",,,,failed,"), "{csv}");
+    std::fs::write(path("list"), "ud2\nmov rax, [8]\n").expect("a file");
+    assert_eq!(said(&["--quick", "--from", &path("list")]).code, Some(4));
+}
+
+#[test]
+fn a_table_is_printed_as_csv_and_drawn() {
+    let files = folder();
+    let plots = files.path().join("plots");
+    let arguments = [
+        "--quick",
+        "--sweep",
+        "N=1K..4K*2",
+        "--csv",
+        "-",
+        "--plots",
+        plots.to_str().expect("text"),
+        "add rax, {N}",
+    ];
+    let answer = said(&arguments);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let values: Vec<_> =
+        answer.stdout.lines().map(|line| line.split(',').next().unwrap_or_default()).collect();
+    assert_eq!(values, ["N", "1024", "2048", "4096"]);
+    for name in ["sweep-N.svg", "sweep-N-each.svg"] {
+        let svg = std::fs::read_to_string(plots.join(name)).expect("a picture");
+        assert!(svg.starts_with("<svg") && svg.contains("core cycles"), "{svg:.200}");
+    }
+}
+
+#[test]
+fn misuse_is_told_with_a_remedy() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("bad"), "nop\n\nnopp\n").expect("a file");
+    std::fs::write(path("csv"), "snippet,nam\n").expect("a file");
+    let (bad, csv, none) = (path("bad"), path("csv"), path("none"));
+    let cases: [(&[&str], &str); 20] = [
+        (&["--sweep", "N=5..1", "add rax, {N}"], "empty"),
+        (&["--sweep", "N=1..5*1", "add rax, {N}"], "above 1"),
+        (&["--sweep", "N=1..5+0", "add rax, {N}"], "step is 0"),
+        (&["--sweep", "N=1..1M", "add rax, {N}"], "more than 10000"),
+        (&["--sweep", "5..6", "add rax, {N}"], "a name and its values"),
+        (&["--sweep", "N=1,2", "nop"], "stands nowhere"),
+        (&["--sweep", "N=1,2", "add rax, {M}"], "no variable for {M}"),
+        (&["--sweep", "N=1,2", "add rax, {N/2}"], "no whole number"),
+        (&["--sweep", "N=1,2", "addd rax, {N}"], "N = 1: "),
+        (&["--sweep", "N=8,9000000000", "--buffer", "{N}", "--c", "x.c"], "N = 9000000000: "),
+        (&["--sweep", "N=1,2", "--counts", "add rax, {N}"], "--counts"),
+        (&["add rax, {N}"], "with --sweep"),
+        (&["--loop", "{N*2}", "nop"], "with --sweep"),
+        (&["--csv", "-", "nop"], "many points"),
+        (&["--from", &bad], "line 3: "),
+        (&["--from", &csv], "did you mean `name`"),
+        (&["--from", &none], "opening"),
+        (&["--from", &bad, "nop"], "--from"),
+        (&["--resume", &none], "can't be opened"),
+        (&["--resume", &bad], "was not written by"),
+    ];
+    for (arguments, says) in cases {
+        let answer = said(arguments);
+        assert_eq!(answer.code, Some(2), "{arguments:?}: {answer:?}");
+        assert!(answer.stderr.contains(says) && answer.stdout.is_empty(), "{arguments:?}: {answer:?}");
+    }
+    // Without a sweep braces are those of assembly and of other languages.
+    assert_eq!(said(&["--quick", "vaddps zmm0{{k1}}, zmm0, zmm0"]).code, Some(2));
+    let json = said(&["--json", "--sweep", "N=5..1", "nop"]);
+    assert_eq!(lines(&json.stdout)[0]["kind"], "error");
+}
+
+/// A sweep of some seconds.
+const LONG: &[&str] = &["run", "--sweep", "N=1..40", "imul rax, rax; add rax, {N}"];
+
+/// The values of a result file, each of which has to be there once.
+fn kept(path: &str) -> BTreeSet<u64> {
+    let text = std::fs::read_to_string(path).expect("a file");
+    let lines = lines(&text);
+    let values: BTreeSet<u64> = values(&lines[1..]).into_iter().collect();
+    assert_eq!(values.len(), lines.len() - 1);
+    values
+}
+
+#[test]
+fn a_killed_sweep_goes_on_where_it_was() {
+    let files = folder();
+    let path = files.path().join("a file.jsonl").display().to_string();
+    let mut running = Running::start(&[LONG, &["--out", &path]].concat());
+    running.until(&path, 3);
+    running.signal(libc::SIGKILL);
+    let before = std::fs::read_to_string(&path).expect("a file");
+    let whole = &before[..before.rfind('\n').expect("a line") + 1];
+    let mut running = Running::start(&["run", "--resume", &path]);
+    running.until(&path, whole.lines().count() + 2);
+    let (status, said) = running.signal(libc::SIGINT);
+    assert_eq!(status.code(), Some(130));
+    assert!(said.contains(&format!("cyclescope run --resume '{path}'")), "{said}");
+    // The first points are not in the order of their values.
+    let first = kept(&path);
+    assert!(first != (1..=first.len() as u64).collect(), "{first:?}");
+    for (more, says) in [
+        (&["--resume", &path, "--quick"][..], "reads the command"),
+        (&["--resume", &path, "--sweep", "N=1..41", LONG[3]], "the command was"),
+    ] {
+        let answer = self::said(more);
+        assert!(answer.code == Some(2) && answer.stderr.contains(says), "{answer:?}");
+    }
+    let answer = self::said(&[&LONG[1..], &["--resume", &path]].concat());
+    assert!(answer.code == Some(0) && answer.stdout.contains("40 of 40 points"), "{answer:?}");
+    assert_eq!(kept(&path), (1..=40).collect());
+    assert!(std::fs::read_to_string(&path).expect("a file").starts_with(whole));
+    // A whole file is printed again.
+    let again = self::said(&["--resume", &path]);
+    assert_eq!((again.code, again.stdout), (answer.code, answer.stdout));
+}
+
+#[test]
+fn only_the_same_points_go_on() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    std::fs::write(path("list"), "nop\nadd rax, rax\n").expect("a file");
+    assert_eq!(said(&["--quick", "--from", &path("list"), "--out", &path("out")]).code, Some(0));
+    assert_eq!(said(&["--quick", "--from", &path("list"), "--out", &path("out")]).code, Some(2));
+    assert_eq!(said(&["--resume", &path("out")]).code, Some(0));
+    std::fs::write(path("list"), "nop\nadd rax, rcx\n").expect("a file");
+    let answer = said(&["--resume", &path("out")]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("has changed"), "{answer:?}");
+    let with_evidence = said(&["--resume", &path("out"), "--evidence", &path("evidence")]);
+    assert_eq!(with_evidence.code, Some(2), "{with_evidence:?}");
+}
