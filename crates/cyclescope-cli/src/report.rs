@@ -4,7 +4,7 @@ use crate::failure::{Failure, harmless};
 use crate::output::{Output, WIDTH, wrapped};
 use cyclescope::executor::Offer;
 use cyclescope::measure::{Count, Counted, Counts};
-use cyclescope::record::{Quantity, RunRecord, Serialized};
+use cyclescope::record::{Quantity, RunRecord, Serialized, Trained};
 use cyclescope::result::versus::{Ratio, Verdict, Versus};
 
 /// Characters of a snippet that are shown.
@@ -228,6 +228,12 @@ fn details(record: &RunRecord) -> Vec<String> {
         ),
         Some(count) => lines.push(format!("the function stood at {count} addresses")),
         None => {}
+    }
+    if let Some(Trained { calls, untrained }) = &record.trained {
+        let untrained = plus_minus(untrained, "core cycles");
+        lines.push(format!(
+            "branch predictors learn slowly: after {calls} calls; after some thousand a call takes {untrained}"
+        ));
     }
     // 100 × 0.57 is 56.99999999999999.
     let percent = (1e6 * record.confidence).round() / 1e4;

@@ -12,7 +12,7 @@ use crate::measure::estimate::Estimate;
 use crate::measure::{Lengthen, Measurement, Plan, Precision, Question, Standing, measure_watched};
 use crate::program::Cold;
 use crate::program::memory::Memory;
-use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord};
+use crate::record::{ModeRecord, Quantity, RulerRecord, RunRecord, Trained};
 use crate::result::answers::Answers;
 use crate::snippet::Snippet;
 use crate::statistics::Interval;
@@ -299,6 +299,7 @@ impl Run {
             empty_call: None,
             setup: None,
             addresses: None,
+            trained: self.trained(),
             versus: None,
             serialized: None,
             throughput: None,
@@ -308,6 +309,12 @@ impl Run {
             elapsed_s: elapsed.as_secs_f64(),
             repro: String::new(),
         }
+    }
+
+    fn trained(&self) -> Option<Trained> {
+        let Measurement { acquisition, untrained, .. } = &self.measurement;
+        let untrained = Quantity::new(untrained.as_ref()?.cost, Unit::CoreCycles);
+        Some(Trained { calls: acquisition.training?, untrained })
     }
 
     fn ruler(&self, estimate: &Estimate, imul_latency: f64) -> RulerRecord {

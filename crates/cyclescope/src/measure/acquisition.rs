@@ -27,6 +27,8 @@ pub struct Acquisition {
     pub progress: Option<CounterProgress>,
     /// Upper estimate of a round's duration in seconds.
     pub round_s: f64,
+    /// Calls of each function before the first round of a layout; `None` without training.
+    pub training: Option<u64>,
 }
 
 /// A finished measurement of one cost.
@@ -42,6 +44,8 @@ pub struct Measurement {
     pub settled: bool,
     /// Samples of the last units and warm-up that were tried, shared by the costs of a question.
     pub acquisition: Rc<Acquisition>,
+    /// The estimate without training, where predictors were trained because it changes the cost.
+    pub untrained: Option<Estimate>,
     /// Time spent on the measurement.
     pub elapsed: Duration,
 }

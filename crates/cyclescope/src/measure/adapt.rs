@@ -2,14 +2,16 @@
 
 use super::acquisition::{Acquisition, Measurement};
 use super::contrast::Contrast;
-use super::estimate::{Estimate, LayoutData, Shape, call, change, estimate};
+use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use super::layouts::SECONDS_A_CYCLE;
 use super::plan::Plan;
 use super::session::{Part, Session};
 use super::standing::Standing;
+use super::training::{TRAINED_LAYOUTS, more_certain};
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
 use crate::statistics::{Interval, mean};
+use std::mem::replace;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -55,25 +57,17 @@ const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 150;
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
 /// Core cycles in a nanosecond, about, where an upper limit assumes 1.
-const CYCLES_PER_NS: f64 = 3.0;
+pub(super) const CYCLES_PER_NS: f64 = 3.0;
 /// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
 const LAYOUTS_LEAST: usize = 6;
-/// Untimed rounds of a function for the test whether a few were enough, the factor for a second test, the budgets that one
-/// may take.
-const ROUNDS_OF_CALLS: u32 = 192;
-const MORE_CALLS: u32 = 8;
-const BUDGETS_OF_CALLS: u32 = 2;
 /// Standard deviation, as a share of the cost, by which a function differs from one start of the program to the next, though
 /// it is at sixteen addresses and in new processes each time. Of 31 functions, each measured eight times, 28 have the root mean
-/// square 0.3 % beyond what their intervals said: 79 % of the pairs of intervals overlapped, and 94 % with this share in them. In
-/// later runs 84 % did, since for some twenty seconds at a time what overlaps between calls changed by up to a quarter (Zen 5 in
-/// a virtual machine): that is another state of the machine, which this share does not cover.
+/// square 0.3 % beyond what their intervals said: 79 % of the pairs of intervals overlapped, and 94 % with this share in them
+/// (Zen 5). What predictors have not yet learnt is none of it: see `training.rs`.
 const BETWEEN_SHARE: f64 = 0.003;
 /// Untimed rounds for each timed one at most.
 const TIMED_SHARE: u32 = 4;
-/// A smaller change of the cost, as a share of it, is accepted.
-const CHANGE_SHARE: f64 = 0.005;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
 
@@ -87,8 +81,9 @@ impl Session<'_> {
         let mut acquisition = self.acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
         // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
         self.started = self.executor.now();
+        let mut untrained: Option<(Vec<Found>, Acquisition)> = None;
         loop {
-            let more = acquisition.layouts.len().max(self.plan.layouts);
+            let more = acquisition.layouts.len().max(self.layouts_at_first());
             self.layouts(&mut acquisition, more)?;
             let found: Vec<Found> =
                 self.question.costs().iter().map(|cost| self.judge(&acquisition, cost)).collect();
@@ -113,14 +108,16 @@ impl Session<'_> {
                 && self.has_time()
             {
                 acquisition = self.acquisition(longer.unwrap_or_default(), *warm_up);
+            } else if self.learns(&acquisition, &found)? {
+                let trained = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
+                untrained = Some((found, replace(&mut acquisition, trained)));
             } else if full || found.iter().all(|found| self.reached(found)) {
-                match self.after_more_calls(&acquisition, &found)? {
-                    Some(later) => {
-                        acquisition = later;
-                        self.budgets += 1;
+                return Ok(match untrained {
+                    Some((before, without)) if more_certain(&before, &found) => {
+                        self.finished(before, without, None)
                     }
-                    None => return Ok(self.finished(found, acquisition)),
-                }
+                    untrained => self.finished(found, acquisition, untrained.map(|(before, _)| before)),
+                });
             }
         }
     }
@@ -132,7 +129,7 @@ impl Session<'_> {
     }
 
     /// Further layouts; not all of them where they take many times the budget.
-    fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
+    pub(super) fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
         for left in (1..=more).rev() {
             let standing = self.standing(acquisition, left);
             (self.watch)(standing);
@@ -148,57 +145,33 @@ impl Session<'_> {
     /// The layouts that are done, and those foreseen where `left` more are to come.
     fn standing(&self, acquisition: &Acquisition, left: usize) -> Standing {
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
-        let layout_s = rounds * acquisition.round_s / CYCLES_PER_NS;
+        let training_s = acquisition.training.map_or(0.0, |calls| self.seconds_of(calls));
+        let layout_s = training_s + rounds * acquisition.round_s / CYCLES_PER_NS;
         let in_budgets = f64::from(BUDGETS_AT_LONGEST) * self.plan.budget.as_secs_f64() / layout_s;
         let done = acquisition.layouts.len();
         let total = (done + left).min(LAYOUTS_LEAST.max(in_budgets as usize)).max(done + 1);
         Standing { done, total, layout_s }
     }
 
-    /// The same layouts after many more untimed calls of a function, where these change a cost: predictors learn the
-    /// branches of a fixed input over some hundred thousand calls (a binary search for 64 keys took 1 670 cycles after a
-    /// thousand calls, 1 130 after a hundred thousand: Zen 5), too slowly to be seen within a layout.
-    fn after_more_calls(
-        &mut self,
-        acquisition: &Acquisition,
-        found: &[Found],
-    ) -> Result<Option<Acquisition>, RunError> {
-        let warm_up = (MORE_CALLS * acquisition.warm_up).max(ROUNDS_OF_CALLS);
-        let seconds = self.plan.layouts as f64 * f64::from(warm_up) * acquisition.round_s / CYCLES_PER_NS;
-        let longest = BUDGETS_AT_LONGEST * self.plan.budget;
-        if self.plan.warm_up.is_some()
-            || !self.iterates()
-            || seconds > self.plan.budget.as_secs_f64() * f64::from(BUDGETS_OF_CALLS)
-            || self.elapsed() > longest
-        {
-            return Ok(None);
-        }
-        let mut later = self.acquisition(acquisition.units.clone(), warm_up);
-        self.layouts(&mut later, self.plan.layouts)?;
-        let changed = |(before, cost): (&Found, &Contrast)| {
-            let [Some(before), Some(after)] = [&before.estimate, &self.judge(&later, cost).estimate] else {
-                return false;
-            };
-            // A false alarm only makes the measurement longer.
-            let change = change(before, after, self.plan.confidence);
-            let least = CHANGE_SHARE * before.cost.value.abs();
-            change.is_some_and(|change| !change.contains(0.0) && change.value.abs() > least)
-        };
-        Ok(found.iter().zip(self.question.costs()).any(changed).then_some(later))
-    }
-
-    fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
+    pub(super) fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
         let estimate = estimate(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
         let (linear, settled) = verdict(&estimate);
         Found { estimate, linear, settled }
     }
 
-    fn finished(&self, found: Vec<Found>, acquisition: Acquisition) -> Vec<Measurement> {
+    fn finished(
+        &self,
+        found: Vec<Found>,
+        acquisition: Acquisition,
+        untrained: Option<Vec<Found>>,
+    ) -> Vec<Measurement> {
         let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
+        let mut untrained = untrained.into_iter().flatten().map(|found| found.estimate);
         let measurement = |(found, cost): (Found, &Contrast)| {
             let Found { estimate, linear, settled } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
-            Measurement { cost, estimate, linear, settled, acquisition, elapsed }
+            let untrained = untrained.next().flatten();
+            Measurement { cost, estimate, linear, settled, acquisition, untrained, elapsed }
         };
         found.into_iter().zip(self.question.costs()).map(measurement).collect()
     }
@@ -223,6 +196,10 @@ impl Session<'_> {
         let margin = shared_margin(mean(&errors), self.plan.confidence);
         let both = std::f64::consts::SQRT_2 * margin;
         !self.plan.precision.met_by(&Interval::around(estimate.cost.value, both))
+    }
+
+    fn layouts_at_first(&self) -> usize {
+        if self.training.is_some() { TRAINED_LAYOUTS } else { self.plan.layouts }
     }
 
     fn has_time(&self) -> bool {
@@ -316,7 +293,7 @@ impl Session<'_> {
     }
 
     /// The shape for these units, without samples.
-    fn acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
+    pub(super) fn acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
         let spans: Vec<f64> = (self.parts.iter().zip(&units))
             .map(|(part, unit)| 3.0 * *unit as f64 * self.loops() * part.guess)
             .collect();
@@ -329,6 +306,7 @@ impl Session<'_> {
             step: self.plan.step,
             width,
             pooled: self.is_cold() || self.question.is_summed(),
+            trained: self.training.is_some(),
             between: if self.iterates() { BETWEEN_SHARE } else { 0.0 },
         };
         let round_s = SECONDS_A_CYCLE
@@ -344,6 +322,7 @@ impl Session<'_> {
             layouts: Vec::new(),
             progress: None,
             round_s,
+            training: self.training,
         }
     }
 
@@ -361,8 +340,8 @@ impl Session<'_> {
 }
 
 /// The judgement of one cost.
-struct Found {
-    estimate: Option<Estimate>,
+pub(super) struct Found {
+    pub(super) estimate: Option<Estimate>,
     /// Whether it is proportional to the number of repeats.
     linear: bool,
     /// Whether it has stopped changing.

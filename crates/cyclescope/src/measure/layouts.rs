@@ -45,6 +45,9 @@ impl Session<'_> {
         let (warm_up, rounds) = if placements > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
         let (schedule, (copies, ruler_loops)) = self.schedule(acquisition, placements, warm_up, rounds)?;
         self.executor.renew();
+        if let Some(calls) = acquisition.training {
+            self.train(&schedule, calls)?;
+        }
         let before = self.executor.progress();
         let samples = schedule.run(self.executor)?;
         let went = before.zip(self.executor.progress()).map(|(before, now)| now.since(before));

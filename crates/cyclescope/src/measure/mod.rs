@@ -18,6 +18,7 @@ pub mod rounds;
 pub mod schedule;
 mod session;
 mod standing;
+mod training;
 
 pub use acquisition::{Acquisition, Measurement};
 pub(crate) use counts::counts;

@@ -12,6 +12,13 @@ pub struct Mode {
     pub share: f64,
 }
 
+/// A smaller gap, as a share of the cost, is not between what has learnt and what has not: the trained costs of a binary search
+/// spread by 4 %, and what predictors learn late saves 6 to 28 % of a function (Zen 5).
+const LEARNT_GAP: f64 = 0.05;
+/// Replicates, and their share of all, that are not rare.
+const LEARNT_LEAST: usize = 2;
+const LEARNT_SHARE: f64 = 0.2;
+
 /// Replicates, grouped by mode.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Modes {
@@ -26,9 +33,26 @@ impl Modes {
         Modes { groups: clusters(costs, scale), count: costs.len() }
     }
 
+    /// Groups of replicates whose predictors were trained: what one has learnt and another has not is a gap in the costs.
+    pub(crate) fn of_trained(costs: &[f64]) -> Modes {
+        let mut order: Vec<usize> = (0..costs.len()).collect();
+        order.sort_by(|a, b| costs[*a].total_cmp(&costs[*b]));
+        let near = |a: &usize, b: &usize| costs[*b] - costs[*a] <= LEARNT_GAP * costs[*b].abs();
+        let groups = order.chunk_by(near).map(<[usize]>::to_vec).collect();
+        Modes { groups, count: costs.len() }
+    }
+
     /// The mode with the most replicates, of two equal ones the cheaper; `None` without replicates.
     pub(crate) fn largest(&self) -> Option<&[usize]> {
         self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
+    }
+
+    /// The cheapest mode, where it is not rare: of replicates whose predictors were trained, those that learnt.
+    pub(crate) fn learnt(&self) -> Option<&[usize]> {
+        let frequent = |group: &&Vec<usize>| {
+            group.len() >= LEARNT_LEAST && group.len() as f64 >= LEARNT_SHARE * self.count as f64
+        };
+        self.groups.iter().find(frequent).map(Vec::as_slice)
     }
 
     /// The modes that may be as frequent as the largest: the numbers of replicates differ by no more than two standard
@@ -50,7 +74,7 @@ impl Modes {
         }
         let share = |group: &[usize]| group.len() as f64 / self.count as f64;
         let mode = |group: &Vec<usize>| Some(Mode { cost: interval(group)?, share: share(group) });
-        self.groups.iter().filter_map(mode).collect()
+        self.groups.iter().filter(|group| group.len() > 1).filter_map(mode).collect()
     }
 }
 
@@ -72,6 +96,19 @@ mod tests {
         assert_eq!(listed.iter().map(|mode| mode.share).collect::<Vec<_>>(), [0.75, 0.25]);
         assert!(listed[0].cost.contains(2.0) && listed[1].cost.contains(5.0));
         assert_eq!(Modes::of(&[], 0.1).largest(), None);
+    }
+
+    #[test]
+    fn what_some_predictors_have_learnt_is_a_gap() {
+        let some = Modes::of_trained(&[1975.0, 1551.0, 1599.0, 1565.0, 1611.0]);
+        assert_eq!(some.learnt(), Some(&[1, 3, 2, 4][..]));
+        // One of six may be luck, and a gradual increase is none of learning.
+        assert_eq!(
+            Modes::of_trained(&[525.0, 616.0, 617.0, 617.0, 618.0, 618.0]).learnt().map(<[usize]>::len),
+            Some(5)
+        );
+        assert_eq!(Modes::of_trained(&[266.0, 276.0, 286.0, 297.0]).learnt().map(<[usize]>::len), Some(4));
+        assert_eq!(Modes::of_trained(&[1.0, 2.0]).learnt(), None);
     }
 
     #[test]

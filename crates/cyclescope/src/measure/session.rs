@@ -37,6 +37,10 @@ pub(super) struct Session<'a> {
     pub(super) pauses: u32,
     /// Budgets that may be spent: one more where predictors learn slowly.
     pub(super) budgets: u32,
+    /// Calls of each function before a layout is measured, where its predictors learn slowly.
+    pub(super) training: Option<u64>,
+    /// Whether it was tried if training changes a cost.
+    pub(super) tried: bool,
     /// The executor's time at the start.
     pub(super) started: Duration,
     /// Who waits for it.
@@ -66,6 +70,8 @@ impl<'a> Session<'a> {
             random: Random::new(plan.seed),
             pauses: 0,
             budgets: 1,
+            training: None,
+            tried: false,
             started,
             watch,
         }

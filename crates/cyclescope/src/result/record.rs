@@ -70,6 +70,15 @@ pub struct ModeRecord {
     pub share: f64,
 }
 
+/// The cost with and without training of the branch predictors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trained {
+    /// Calls before the first round of each layout.
+    pub calls: u64,
+    /// Core cycles a call without these, after some thousand calls.
+    pub untrained: Quantity,
+}
+
 /// The result of measuring a snippet, kind `run`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunRecord {
@@ -131,6 +140,9 @@ pub struct RunRecord {
     /// what another address would change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<usize>,
+    /// What training changed, for a function whose branch predictors learn slowly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trained: Option<Trained>,
     /// Another variant that was measured in the same rounds, and how it compares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versus: Option<Versus>,

@@ -15,6 +15,8 @@ const SENTINEL_LOOP: f64 = 0.4;
 #[derive(Debug, Clone)]
 pub(super) struct Body {
     pub(super) kind: Kind,
+    /// A hash of its snippet.
+    pub(super) snippet: u64,
     /// Core cycles of one copy.
     copy: f64,
     copies: f64,
@@ -30,6 +32,7 @@ impl Body {
     fn new(scenario: &Scenario, program: &Program) -> Body {
         Body {
             kind: kind(program.snippet()),
+            snippet: hash(0, program.snippet()),
             copy: scenario.cost_of(program.snippet()),
             copies: program.copies() as f64,
             looped: program.looped(),
@@ -38,10 +41,15 @@ impl Body {
         }
     }
 
+    /// Repeats of the snippet in a call.
+    pub(super) fn repeats(&self, loop_count: u64) -> f64 {
+        self.copies * if self.looped { loop_count as f64 } else { 1.0 }
+    }
+
     /// Core cycles of a call's body.
     pub(super) fn cycles(&self, scenario: &Scenario, loop_count: u64) -> f64 {
         let iterations = if self.looped { loop_count as f64 } else { 1.0 };
-        let copies = self.copies * iterations;
+        let copies = self.repeats(loop_count);
         let mut cycles = match scenario.buffer.filter(|_| self.kind == Kind::Snippet) {
             Some(buffer) => {
                 let swallowed = copies.min(buffer.copies);
@@ -65,10 +73,14 @@ pub(super) fn bodies(scenario: &Scenario, batch: &Batch, layout: &Layout, machin
     layout.code.iter().map(|code| placed(scenario, &batch.programs[code.program], place)).collect()
 }
 
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(seed, |hash, byte| mix(hash, u64::from(*byte)))
+}
+
 fn placed(scenario: &Scenario, program: &Program, place: u64) -> Body {
     let mut body = Body::new(scenario, program);
     // Lengths of one snippet share its effect, different snippets in the same layout do not.
-    let by_snippet = program.snippet().iter().fold(place, |hash, byte| mix(hash, u64::from(*byte)));
+    let by_snippet = hash(place, program.snippet());
     let by_program = mix(by_snippet, program.copies() as u64);
     if body.kind == Kind::Imul && program.copies() == chains::IMUL_LINKS[1] {
         body.boundary += scenario.ruler_boundary;

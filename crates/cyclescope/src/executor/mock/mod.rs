@@ -20,7 +20,7 @@ mod timeline;
 
 pub use self::core::{Class, CoreModel, Regime, SimulatedCore};
 pub use scenario::{
-    Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Mode, Noise, Scenario, Sibling, Training,
+    Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Learning, Mode, Noise, Scenario, Sibling, Training,
 };
 
 use super::{Batch, Capabilities, CycleCounter, Executor, Layout, PlacedArea, Ring, Room, Sample, Timing};
@@ -30,11 +30,13 @@ use crate::machine::Machine;
 use crate::machine::fact::Fact;
 use crate::machine::simulated::SimulatedMachine;
 use crate::machine::tsc::GivenTsc;
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::unit::Hertz;
 use cost::Body;
 use instrument::Instrument;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use timeline::Kind;
 
 /// Bytes of the simulated code arena.
 const ARENA: usize = 1 << 20;
@@ -75,11 +77,18 @@ pub struct Simulated {
     capabilities: Capabilities,
     machine: LazyMachine,
     areas: Vec<PlacedArea>,
+    /// Repeats of each snippet that are left until the worker's predictors have learnt it.
+    unlearnt: BTreeMap<u64, f64>,
+    workers: Random,
+    /// The factor on the snippet's cost.
+    factor: f64,
 }
 
 impl Simulated {
     /// The machine of a scenario. The seed decides on everything random, layout effects included.
     pub fn new(scenario: Scenario, seed: u64) -> Simulated {
+        let mut workers = Random::new(mix(seed, 3));
+        let factor = 1.0 + scenario.between * workers.normal();
         Simulated {
             instrument: Instrument::new(scenario, seed),
             seed,
@@ -87,6 +96,9 @@ impl Simulated {
             capabilities: capabilities(),
             machine: LazyMachine::default(),
             areas: Vec::new(),
+            unlearnt: BTreeMap::new(),
+            workers,
+            factor,
         }
     }
 
@@ -103,8 +115,21 @@ impl Simulated {
             fixed += scenario.training.extra * left / f64::from(scenario.training.calls);
             body.calls += 1;
         }
-        let cycles = body.cycles(scenario, loop_count);
+        let cycles = body.cycles(scenario, loop_count) * self.share_of(body, loop_count);
         self.instrument.sample(fixed, cycles, body.kind, delays)
+    }
+
+    /// The share of its usual cost that a body has in this worker on this machine.
+    fn share_of(&mut self, body: &Body, loop_count: u64) -> f64 {
+        if body.kind != Kind::Snippet {
+            return 1.0;
+        }
+        let Some(learning) = self.instrument.scenario().learning else { return self.factor };
+        let workers = &mut self.workers;
+        let draw = || -learning.repeats * (1.0 - workers.unit()).ln();
+        let left = self.unlearnt.entry(body.snippet).or_insert_with(draw);
+        *left -= body.repeats(loop_count);
+        self.factor * if *left < 0.0 { 1.0 - learning.saving } else { 1.0 }
     }
 
     fn run_layout(
@@ -162,6 +187,10 @@ impl Executor for Simulated {
             take(&samples);
         }
         Ok(())
+    }
+
+    fn renew(&mut self) {
+        self.unlearnt.clear();
     }
 
     fn areas(&self) -> Vec<PlacedArea> {

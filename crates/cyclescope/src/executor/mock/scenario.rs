@@ -45,6 +45,10 @@ pub struct Scenario {
     pub layout: LayoutEffects,
     /// The first calls of each program in each layout are slower.
     pub training: Training,
+    /// Predictors that learn a snippet late, and forget it with the worker's process.
+    pub learning: Option<Learning>,
+    /// Standard deviation of a factor around 1 on the snippet's cost, which is another one on each simulated machine.
+    pub between: f64,
     /// Changes of the core's frequency.
     pub frequency: Frequency,
     /// Interrupts.
@@ -100,6 +104,15 @@ pub struct Training {
     pub calls: u32,
     /// Core cycles by which the first call is slower; the delay decreases in equal steps.
     pub extra: f64,
+}
+
+/// Predictors that learn a snippet's branches at a random time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Learning {
+    /// Mean number of repeats after which they have learnt; the numbers have an exponential distribution.
+    pub repeats: f64,
+    /// The share of the cost that this saves.
+    pub saving: f64,
 }
 
 /// Movements of the core's frequency around its nominal value.
@@ -192,6 +205,8 @@ impl Default for Scenario {
             buffer: None,
             layout: LayoutEffects::default(),
             training: Training::default(),
+            learning: None,
+            between: 0.0,
             frequency: Frequency::default(),
             interrupts: Gaps::default(),
             steal: Gaps::default(),

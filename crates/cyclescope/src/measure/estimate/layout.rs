@@ -37,6 +37,8 @@ pub struct Shape {
     /// Whether the mean over all layouts is the result even where their costs fall into clusters: the cost of a first run
     /// depends on its offset in a cache line.
     pub pooled: bool,
+    /// Whether predictors were trained: then the cheapest of several modes is the cost, in which they have learnt.
+    pub trained: bool,
     /// Standard deviation, as a share of each snippet's cost, of what is the same in all layouts of a measurement and differs
     /// from one measurement to the next.
     pub between: f64,

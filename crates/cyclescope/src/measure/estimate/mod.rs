@@ -83,7 +83,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, cost: &Contrast, confiden
     let all: Vec<usize> = (0..each.len()).collect();
     let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| over_replicates(&each, &all, of, confidence);
     let certain = |of: &dyn Fn(&LayoutEstimate) -> f64| over_replicates(&each, &all, of, CERTAIN);
-    let (cost, raw, modes) = costs(&each, shape.pooled, confidence);
+    let (cost, raw, modes) = costs(&each, shape, confidence);
     Some(Estimate {
         cost,
         raw,
@@ -138,23 +138,6 @@ fn replicates(
     replicates.values().map(|figures| statistics::mean(figures)).collect()
 }
 
-/// The change of a cost from one estimate to another, over the replicates that both have.
-pub(crate) fn change(before: &Estimate, after: &Estimate, confidence: f64) -> Option<Interval> {
-    let means = |estimate: &Estimate| {
-        let mut means: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for layout in &estimate.layouts {
-            means.entry(layout.replicate).or_default().push(layout.cost);
-        }
-        means
-            .into_iter()
-            .map(|(replicate, costs)| (replicate, statistics::mean(&costs)))
-            .collect::<BTreeMap<_, _>>()
-    };
-    let (before, after) = (means(before), means(after));
-    let both = after.iter().filter_map(|(replicate, cost)| Some(cost - before.get(replicate)?));
-    statistics::t_interval(&both.collect::<Vec<_>>(), confidence)
-}
-
 /// Variance of the cost's error where a line does not fit the three lengths: a slope between any two of them may be the
 /// true one, so the error is uniform over the bend, less what chance makes of the bend.
 fn lack_of_fit(bends: &[f64]) -> f64 {
@@ -175,10 +158,10 @@ fn spread(
 }
 
 /// Cost and raw cost of the largest mode, and all modes where there are several.
-fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval, Interval, Vec<Mode>) {
+fn costs(layouts: &[LayoutEstimate], shape: &Shape, confidence: f64) -> (Interval, Interval, Vec<Mode>) {
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
     let scale = MODE_SHARE * statistics::mean(&values).abs();
-    let groups = Modes::of(&values, scale);
+    let groups = if shape.trained { Modes::of_trained(&values) } else { Modes::of(&values, scale) };
     let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 4]| {
         let shared = |part: usize| {
             let figures: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[part]).collect();
@@ -199,7 +182,8 @@ fn costs(layouts: &[LayoutEstimate], pooled: bool, confidence: f64) -> (Interval
     // Of two modes that may be equally frequent neither is the cost: another measurement would find the other one.
     let everything: Vec<usize> = (0..layouts.len()).collect();
     let group = match groups.rivals().count() {
-        0 | 1 if !pooled => groups.largest().expect("there is at least one layout"),
+        _ if shape.trained && !shape.pooled => groups.learnt().unwrap_or(&everything),
+        0 | 1 if !shape.pooled => groups.largest().expect("there is at least one layout"),
         _ => &everything,
     };
     (of(group, &cost), of(group, &raw), modes)

@@ -4,8 +4,15 @@ use super::*;
 use crate::executor::Sample;
 use crate::ruler::{LayoutSamples, sentinel_adds, sentinel_loops};
 
-const SHAPE: Shape =
-    Shape { loop_count: 1, imul_latency: 3.0, step: 1.0, width: Some(4.8), pooled: false, between: 0.0 };
+const SHAPE: Shape = Shape {
+    loop_count: 1,
+    imul_latency: 3.0,
+    step: 1.0,
+    width: Some(4.8),
+    pooled: false,
+    trained: false,
+    between: 0.0,
+};
 const LOOPS: u64 = 30;
 const COPIES: [usize; 3] = [100, 200, 400];
 const OVERHEAD: f64 = 60.0;
