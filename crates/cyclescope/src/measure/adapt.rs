@@ -5,9 +5,12 @@ use super::contrast::Contrast;
 use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use super::layouts::SECONDS_A_CYCLE;
 use super::plan::Plan;
-use super::session::{Part, Session};
+use super::session::{CYCLES_PER_NS, Part, Session};
 use super::standing::Standing;
-use super::training::{TRAINED_LAYOUTS, more_certain};
+use super::training::{
+    MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_LAYOUTS, TRIAL_SHARE, changed,
+    is_more_certain,
+};
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
 use crate::statistics::{Interval, mean};
@@ -56,8 +59,6 @@ const BEND_CYCLES: f64 = 0.003;
 const PAUSE: Duration = Duration::from_millis(10);
 const PAUSES_MOST: u32 = 150;
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
-/// Core cycles in a nanosecond, about, where an upper limit assumes 1.
-pub(super) const CYCLES_PER_NS: f64 = 3.0;
 /// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
 const LAYOUTS_LEAST: usize = 6;
@@ -129,7 +130,7 @@ impl Session<'_> {
     }
 
     /// Further layouts; not all of them where they take many times the budget.
-    pub(super) fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
+    fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
         for left in (1..=more).rev() {
             let standing = self.standing(acquisition, left);
             (self.watch)(standing);
@@ -153,7 +154,37 @@ impl Session<'_> {
         Standing { done, total, layout_s }
     }
 
-    pub(super) fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
+    /// Whether training changes a cost. If so, the layouts that follow are trained.
+    fn learns(&mut self, acquisition: &Acquisition, found: &[Found]) -> Result<bool, RunError> {
+        if !self.iterates() || self.plan.warm_up.is_some() || self.tried {
+            return Ok(false);
+        }
+        let budget = self.plan.budget.as_secs_f64();
+        let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
+        let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
+        if (self.calls_in(TRIAL_SHARE * budget) as f64) < MORE_CALLS * calls {
+            return Ok(false);
+        }
+        self.tried = true;
+        self.training = Some(self.calls_in(TRIAL_SHARE * budget));
+        let mut trial = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
+        self.layouts(&mut trial, TRIAL_LAYOUTS)?;
+        let size = found.iter().filter_map(|found| found.estimate.as_ref()).map(|of| of.cost.value.abs());
+        let size = size.fold(0.0, f64::max);
+        let changed = found.iter().zip(self.question.costs()).any(|(found, cost)| {
+            let trained = self.judge(&trial, cost).estimate;
+            found
+                .estimate
+                .as_ref()
+                .zip(trained.as_ref())
+                .is_some_and(|(before, after)| changed(before, after, size))
+        });
+        self.training = changed.then(|| self.calls_in(TRAINED_SHARE * budget));
+        self.budgets += if changed { TRAINED_BUDGETS } else { 0 };
+        Ok(changed)
+    }
+
+    fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
         let estimate = estimate(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
         let (linear, settled) = verdict(&estimate);
         Found { estimate, linear, settled }
@@ -293,7 +324,7 @@ impl Session<'_> {
     }
 
     /// The shape for these units, without samples.
-    pub(super) fn acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
+    fn acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
         let spans: Vec<f64> = (self.parts.iter().zip(&units))
             .map(|(part, unit)| 3.0 * *unit as f64 * self.loops() * part.guess)
             .collect();
@@ -340,8 +371,8 @@ impl Session<'_> {
 }
 
 /// The judgement of one cost.
-pub(super) struct Found {
-    pub(super) estimate: Option<Estimate>,
+struct Found {
+    estimate: Option<Estimate>,
     /// Whether it is proportional to the number of repeats.
     linear: bool,
     /// Whether it has stopped changing.
@@ -352,6 +383,15 @@ impl Found {
     fn is_shared(&self) -> bool {
         self.estimate.as_ref().is_some_and(|estimate| estimate.shared)
     }
+}
+
+/// Whether each cost is known better without training.
+fn more_certain(untrained: &[Found], trained: &[Found]) -> bool {
+    let estimates = |found: &Found| found.estimate.clone();
+    let pairs = untrained.iter().map(estimates).zip(trained.iter().map(estimates));
+    pairs
+        .into_iter()
+        .all(|pair| matches!(pair, (Some(without), Some(with)) if is_more_certain(&without, &with)))
 }
 
 /// The smallest unit whose bodies hold `least` copies even when they are shortened by a quarter.

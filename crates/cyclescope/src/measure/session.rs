@@ -12,6 +12,9 @@ use crate::ruler::Ruler;
 use crate::snippet::{Outline, Snippet};
 use std::time::Duration;
 
+/// Core cycles in a nanosecond, about, where an upper limit assumes 1.
+pub(super) const CYCLES_PER_NS: f64 = 3.0;
+
 /// A snippet of the question, with what its programs have in common.
 pub(super) struct Part<'a> {
     pub(super) snippet: &'a Snippet,

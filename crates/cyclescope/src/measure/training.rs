@@ -5,64 +5,33 @@
 //! where much other code ran in between, such as the start of a program (Zen 5). So the cost after a thousand calls and
 //! that after a million are two figures. A function in a loop of its own, which is what most people time, has the latter.
 
-use super::acquisition::Acquisition;
-use super::adapt::{CYCLES_PER_NS, Found};
 use super::estimate::{Estimate, LayoutEstimate, call};
-use super::layouts::SECONDS_A_CYCLE;
 use super::schedule::{Pace, Schedule, Stage};
-use super::session::Session;
+use super::session::{CYCLES_PER_NS, Session};
 use crate::error::RunError;
 use crate::executor::Call;
 use crate::statistics::median;
 use std::time::Duration;
 
 /// Layouts of the trial, each with this share of the budget for training.
-const TRIAL_LAYOUTS: usize = 4;
-const TRIAL_SHARE: f64 = 0.125;
+pub(super) const TRIAL_LAYOUTS: usize = 4;
+pub(super) const TRIAL_SHARE: f64 = 0.125;
 /// Layouts of a trained function at first, each with this share of the budget for training.
 pub(super) const TRAINED_LAYOUTS: usize = 6;
-const TRAINED_SHARE: f64 = 0.4;
+pub(super) const TRAINED_SHARE: f64 = 0.4;
 /// Further budgets for them.
-const TRAINED_BUDGETS: u32 = 3;
+pub(super) const TRAINED_BUDGETS: u32 = 3;
 /// A trial makes this many times the calls that a layout without training makes, or it would show nothing.
-const MORE_CALLS: f64 = 8.0;
+pub(super) const MORE_CALLS: f64 = 8.0;
 /// A smaller change of most layouts, as a share of the largest cost, is none, nor is a smaller saving of one.
 const CHANGE_SHARE: f64 = 0.005;
 const SAVING_SHARE: f64 = 0.02;
 
 impl Session<'_> {
-    /// Whether training changes a cost. If so, the layouts that follow are trained.
-    pub(super) fn learns(&mut self, acquisition: &Acquisition, found: &[Found]) -> Result<bool, RunError> {
-        if !self.iterates() || self.plan.warm_up.is_some() || self.tried {
-            return Ok(false);
-        }
-        let budget = self.plan.budget.as_secs_f64();
-        let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
-        let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
-        if (self.calls_in(TRIAL_SHARE * budget) as f64) < MORE_CALLS * calls {
-            return Ok(false);
-        }
-        self.tried = true;
-        self.training = Some(self.calls_in(TRIAL_SHARE * budget));
-        let mut trial = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
-        self.layouts(&mut trial, TRIAL_LAYOUTS)?;
-        let size = found.iter().filter_map(|found| found.estimate.as_ref()).map(|of| of.cost.value.abs());
-        let size = size.fold(0.0, f64::max);
-        let changed = found.iter().zip(self.question.costs()).any(|(found, cost)| {
-            match (&found.estimate, &self.judge(&trial, cost).estimate) {
-                (Some(before), Some(after)) => changed(before, after, size),
-                _ => false,
-            }
-        });
-        self.training = changed.then(|| self.calls_in(TRAINED_SHARE * budget));
-        self.budgets += if changed { TRAINED_BUDGETS } else { 0 };
-        Ok(changed)
-    }
-
     /// Calls of every function of the question in this time, about.
-    fn calls_in(&self, seconds: f64) -> u64 {
+    pub(super) fn calls_in(&self, seconds: f64) -> u64 {
         let cycles: f64 = self.parts.iter().map(|part| part.guess.max(1.0)).sum();
-        (CYCLES_PER_NS * seconds / (SECONDS_A_CYCLE * cycles)) as u64
+        (CYCLES_PER_NS * 1e9 * seconds / cycles) as u64
     }
 
     /// Calls each function of a layout in a loop, from the place and in the worker in which the layout is measured.
@@ -90,12 +59,12 @@ impl Session<'_> {
     /// About the time that these calls of every function take.
     pub(super) fn seconds_of(&self, calls: u64) -> f64 {
         let cycles: f64 = self.parts.iter().map(|part| part.guess.max(1.0)).sum();
-        calls as f64 * cycles * SECONDS_A_CYCLE / CYCLES_PER_NS
+        calls as f64 * cycles / (CYCLES_PER_NS * 1e9)
     }
 }
 
 /// Whether training lowered the cost of some replicate, or changed that of most.
-fn changed(before: &Estimate, after: &Estimate, size: f64) -> bool {
+pub(super) fn changed(before: &Estimate, after: &Estimate, size: f64) -> bool {
     let mut savings: Vec<f64> = Vec::new();
     for trained in &after.layouts {
         let same = |layout: &&LayoutEstimate| layout.replicate == trained.replicate;
@@ -105,15 +74,12 @@ fn changed(before: &Estimate, after: &Estimate, size: f64) -> bool {
         || !savings.is_empty() && median(&mut savings).abs() > CHANGE_SHARE * size
 }
 
-/// Of a measurement without training and one with it the more certain one, where they agree: what differs from address to
+/// Whether a measurement without training agrees with one after it and is more certain: what differs from address to
 /// address takes many layouts, and not training.
-pub(super) fn more_certain(untrained: &[Found], trained: &[Found]) -> bool {
-    untrained.iter().zip(trained).all(|(untrained, trained)| {
-        let (Some(without), Some(with)) = (&untrained.estimate, &trained.estimate) else { return false };
-        let (one, other) = (&without.cost, &with.cost);
-        with.modes.is_empty()
-            && one.low <= other.high
-            && other.low <= one.high
-            && one.half_width() < other.half_width()
-    })
+pub(super) fn is_more_certain(untrained: &Estimate, trained: &Estimate) -> bool {
+    let (one, other) = (&untrained.cost, &trained.cost);
+    trained.modes.is_empty()
+        && one.low <= other.high
+        && other.low <= one.high
+        && one.half_width() < other.half_width()
 }
