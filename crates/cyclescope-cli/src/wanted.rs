@@ -50,6 +50,7 @@ impl Wanted {
             let serialized = returned::waiting(args.call_with.serialize, named.returned())?;
             let calling = Box::new(Calling::new(&args.call_with, serialized, seed)?);
             let Some(regions) = &named.regions else {
+                require_warm(args)?;
                 let machine = machine()?;
                 require_library(common, &machine)?;
                 return Ok(Found { wanted: Wanted::Call(number, calling), machine, stdin: None });
@@ -99,6 +100,15 @@ fn require_call(args: &CallArgs) -> Result<(), Failure> {
     let remedy =
         "leave CYCLESCOPE_BODY out to measure the function, or the options on its arguments and memory";
     Err(Failure::usage("a region is measured, which is not called", Some(remedy)))
+}
+
+/// What is made cold is a snippet's own code and memory.
+fn require_warm(args: &RunArgs) -> Result<(), Failure> {
+    if args.cold.is_empty() {
+        return Ok(());
+    }
+    let remedy = "mark the code with CYCLESCOPE_BODY, or measure its instructions as a snippet";
+    Err(Failure::usage("--cold makes a snippet cold, and not a function", Some(remedy)))
 }
 
 fn require_library(common: &Common, machine: &Machine) -> Result<(), Failure> {

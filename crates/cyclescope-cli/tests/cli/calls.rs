@@ -119,6 +119,8 @@ fn a_snippet_or_a_region_gets_no_arguments() {
         return;
     }
     json(&["run", "nop", "--buffer", "4K"], &[2]);
+    let cold = told(&Source::new("void f(int *p) { *p = 1; }").run(&["--cold", "code"], &[2]));
+    assert!(cold.contains("not a function") && cold.contains("CYCLESCOPE_BODY"), "{cold}");
     let region = Source::new("void f(int *p) { CYCLESCOPE_BODY(*p = 1;) }");
     assert!(told(&region.run(&["--stack", "1M"], &[2])).contains("CYCLESCOPE_BODY"));
 }
@@ -270,13 +272,13 @@ fn a_setup_runs_before_both_of_two_variants() {
         return;
     }
     let text = format!(
-        "{CHECK}void few(volatile long *p) {{ *p = 40; }}\nvoid many(volatile long *p) {{ *p = 400; }}\n\
+        "{CHECK}void few(volatile long *p) {{ *p = 400; }}\nvoid many(volatile long *p) {{ *p = 4000; }}\n\
          void f(volatile long *p) {{ CHECK(*p); while (*p) *p -= 1; }}\n\
          void g(volatile long *p) {{ CHECK(*p); *p *= 2; while (*p) *p -= 1; }}\n"
     );
     let source = Source::new(&text);
     let costs = |setup: &'static str| {
-        let given = ["--setup", setup, "--versus-call", "g"];
+        let given = ["--setup", setup, "--versus-call", "g", "--interval", "10%"];
         let line = number(&source.arguments(&given)[1..])?;
         assert_eq!(line["setup"], setup, "{line}");
         let costs = [&line["cost"], &line["versus"]["cost"]].map(|cost| cost["value"].as_f64());

@@ -209,9 +209,8 @@ impl RunStudy {
 
     /// The calls that wait for something else, where a call is short.
     fn beside(&self, one: &Subject, executor: &mut dyn Executor) -> Result<Option<Subject>, RunError> {
-        let Some(beside) = self.plan.beside.as_ref().filter(|_| self.plan.versus.is_none()) else {
-            return Ok(None);
-        };
+        let one_cost = self.plan.versus.is_some() || self.plan.plan.cold.is_any();
+        let Some(beside) = self.plan.beside.as_ref().filter(|_| !one_cost) else { return Ok(None) };
         let look = Asked::of([Subject::from(one.instances[0].clone())]).question();
         let short = rough_costs(executor, &look, &self.plan.plan)?[0] <= SHORT_CYCLES;
         short.then(|| beside.subject().map_err(no_code)).transpose()

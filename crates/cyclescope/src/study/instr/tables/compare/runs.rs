@@ -16,21 +16,36 @@ struct RunLine {
     #[serde(default)]
     init: String,
     executor: String,
+    /// Of a function.
+    #[serde(default)]
+    empty_call: Option<Quantity>,
     #[serde(default)]
     caveats: Vec<Caveat>,
     #[serde(default)]
     repro: String,
 }
 
-/// The records of `run` among lines of JSON, each as a row whose rate is what a copy costs. The key is the machine code with
-/// what ran before it; a snippet that was measured several times has its number behind the text from the second one on.
-/// Lines of other kinds are passed over.
+impl RunLine {
+    /// The machine code with what ran before it. A function is known by its name and that of its file, and by how it is called:
+    /// what runs before contains its address, which no other run has.
+    fn key(&self) -> String {
+        if self.empty_call.is_none() {
+            return format!("{} {}", self.bytes, self.init);
+        }
+        let (name, file) = self.snippet.split_once(" of ").unwrap_or((&self.snippet, ""));
+        let file = file.rsplit('/').next().unwrap_or_default();
+        format!("{} {name} of {file}", self.bytes)
+    }
+}
+
+/// The records of `run` among lines of JSON, each as a row whose rate is what a copy costs. A snippet that was measured several
+/// times has its number behind the text from the second one on. Lines of other kinds are passed over.
 pub fn runs(content: &[u8]) -> Vec<Row> {
     let mut times: HashMap<String, usize> = HashMap::new();
     let lines = content.split(|byte| *byte == b'\n');
     let records = lines.filter_map(|line| serde_json::from_slice::<RunLine>(line).ok());
     let row = |line: RunLine| {
-        let key = format!("{} {}", line.bytes, line.init);
+        let key = line.key();
         let time = times.entry(key.clone()).or_insert(0);
         *time += 1;
         Row {
@@ -74,6 +89,28 @@ mod tests {
             value - 0.01,
             value + 0.01
         )
+    }
+
+    #[test]
+    fn a_function_is_known_by_its_name_and_by_how_it_is_called() {
+        let call = |bytes: &str, text: &str, address: &str| {
+            let empty = r#""empty_call":{"value":7.0,"low":6.9,"high":7.1,"unit":"core_cycles"},"init":""#;
+            let line = line(bytes, 50.0).replace(r#""init":""#, &format!("{empty}{address}"));
+            line.replace(r#""snippet":"x""#, &format!(r#""snippet":"{text}""#))
+        };
+        let one = call("41 ff d4", "f of /old/libx.so", "49 bc 11");
+        let others = [
+            ("41 ff d4", "f of /new/libx.so", 1),
+            ("41 ff d4", "g of /old/libx.so", 0),
+            ("41 ff d4", "f of /old/liby.so", 0),
+            // Behind a fence.
+            ("0f ae e8 41 ff d4", "f of /old/libx.so", 0),
+        ];
+        for (bytes, text, both) in others {
+            let other = call(bytes, text, "49 bc 22");
+            let found = against_results(&runs(one.as_bytes()), &runs(other.as_bytes()), Tolerance::RESULTS);
+            assert_eq!(found.forms.both, both, "{text}");
+        }
     }
 
     #[test]
