@@ -81,10 +81,14 @@ fn predictors_are_given_time_to_learn() {
 
 /// Sixteen layouts of a function of 2 000 cycles on a machine that knows it after a number of calls.
 fn learnt(learning: Option<Learning>, seed: u64) -> Measurement {
-    let scenario = Scenario { cost: 2000.0, learning, ..Scenario::default() };
+    learnt_on(Scenario { learning, ..Scenario::default() }, seed).unwrap()
+}
+
+fn learnt_on(scenario: Scenario, seed: u64) -> Result<Measurement, RunError> {
+    let scenario = Scenario { cost: 2000.0, ..scenario };
     let (lengthen, budget) = (Lengthen::Iterations, Duration::from_millis(640));
     let plan = Plan { lengthen, budget, layouts_most: 64, ..plan() };
-    measure(&mut Simulated::new(scenario, seed), &snippet(), &plan).unwrap()
+    measure(&mut Simulated::new(scenario, seed), &snippet(), &plan)
 }
 
 #[test]
@@ -108,6 +112,24 @@ fn a_function_that_training_does_not_change_is_not_trained() {
         let result = learnt(learning, 3);
         assert_eq!(result.acquisition.training, None, "{learning:?}");
         assert!(result.estimate.unwrap().cost.contains(cost));
+    }
+}
+
+#[test]
+fn a_function_that_fails_in_training_is_measured_without() {
+    let error = RunError::Hung { deadline_ms: 7 };
+    let learning = Some(Learning { repeats: 20_000.0, saving: 0.2 });
+    let runs = (17..60).filter_map(|after| {
+        let fault = Some(Fault { after, error: error.clone() });
+        learnt_on(Scenario { learning, fault, ..Scenario::default() }, 3).ok()
+    });
+    // In the trial, which has eight batches, and in the layouts after it.
+    let failed: Vec<Measurement> = runs.filter(|run| run.untrainable.is_some()).collect();
+    assert!(failed.len() >= 20, "{}", failed.len());
+    for run in failed {
+        assert!(run.estimate.as_ref().is_some_and(|found| found.cost.contains(2000.0)));
+        assert_eq!((&run.untrainable, run.acquisition.training), (&Some(error.clone()), None));
+        assert!(codes(&run).contains(&Code::NotTrained));
     }
 }
 

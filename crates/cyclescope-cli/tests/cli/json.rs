@@ -15,6 +15,7 @@ const CAVEATS: [&str; 13] = [
     "upper_bound",
     "sibling_busy",
     "not_repeatable",
+    "not_trained",
     "emulated",
     "noisy",
 ];

@@ -2,6 +2,7 @@
 
 use super::contrast::Contrast;
 use super::estimate::{Estimate, LayoutData, Shape, estimate};
+use crate::error::RunError;
 use crate::executor::CounterProgress;
 use std::rc::Rc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct Measurement {
     pub acquisition: Rc<Acquisition>,
     /// The estimate without training, where predictors were trained because it changes the cost.
     pub untrained: Option<Estimate>,
+    /// What ended the code when its predictors were trained, after which it was measured without training.
+    pub untrainable: Option<RunError>,
     /// Time spent on the measurement.
     pub elapsed: Duration,
 }

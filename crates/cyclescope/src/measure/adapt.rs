@@ -85,7 +85,11 @@ impl Session<'_> {
         let mut untrained: Option<(Vec<Found>, Acquisition)> = None;
         loop {
             let more = acquisition.layouts.len().max(self.layouts_at_first());
-            self.layouts(&mut acquisition, more)?;
+            if let Err(error) = self.layouts(&mut acquisition, more) {
+                let Some((before, without)) = untrained else { return Err(error) };
+                self.not_trained(error)?;
+                return Ok(self.finished(before, without, None));
+            }
             let found: Vec<Found> =
                 self.question.costs().iter().map(|cost| self.judge(&acquisition, cost)).collect();
             let any = |is: fn(&Found) -> bool| found.iter().any(is);
@@ -154,6 +158,16 @@ impl Session<'_> {
         Standing { done, total, layout_s }
     }
 
+    /// Goes on without training where the code fails in it, such as a function that never frees what it allocates.
+    fn not_trained(&mut self, error: RunError) -> Result<(), RunError> {
+        self.training = None;
+        if error.is_of_the_harness() {
+            return Err(error);
+        }
+        self.untrainable = Some(error);
+        Ok(())
+    }
+
     /// Whether training changes a cost. If so, the layouts that follow are trained.
     fn learns(&mut self, acquisition: &Acquisition, found: &[Found]) -> Result<bool, RunError> {
         if !self.iterates() || self.plan.warm_up.is_some() || self.tried {
@@ -168,7 +182,10 @@ impl Session<'_> {
         self.tried = true;
         self.training = Some(self.calls_in(TRIAL_SHARE * budget));
         let mut trial = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
-        self.layouts(&mut trial, TRIAL_LAYOUTS)?;
+        if let Err(error) = self.layouts(&mut trial, TRIAL_LAYOUTS) {
+            self.not_trained(error)?;
+            return Ok(false);
+        }
         let size = found.iter().filter_map(|found| found.estimate.as_ref()).map(|of| of.cost.value.abs());
         let size = size.fold(0.0, f64::max);
         let changed = found.iter().zip(self.question.costs()).any(|(found, cost)| {
@@ -201,8 +218,8 @@ impl Session<'_> {
         let measurement = |(found, cost): (Found, &Contrast)| {
             let Found { estimate, linear, settled } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
-            let untrained = untrained.next().flatten();
-            Measurement { cost, estimate, linear, settled, acquisition, untrained, elapsed }
+            let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
+            Measurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, elapsed }
         };
         found.into_iter().zip(self.question.costs()).map(measurement).collect()
     }

@@ -4,6 +4,7 @@ use super::estimate::call;
 use super::plan::{Lengthen, Plan};
 use super::question::Question;
 use super::standing::Standing;
+use crate::error::RunError;
 use crate::executor::Executor;
 use crate::program::memory::Memory;
 use crate::program::{Frame, Program, Recipe};
@@ -42,6 +43,8 @@ pub(super) struct Session<'a> {
     pub(super) budgets: u32,
     /// Calls of each function before a layout is measured, where its predictors learn slowly.
     pub(super) training: Option<u64>,
+    /// What ended the code in training.
+    pub(super) untrainable: Option<RunError>,
     /// Whether it was tried if training changes a cost.
     pub(super) tried: bool,
     /// The executor's time at the start.
@@ -74,6 +77,7 @@ impl<'a> Session<'a> {
             pauses: 0,
             budgets: 1,
             training: None,
+            untrainable: None,
             tried: false,
             started,
             watch,

@@ -23,9 +23,21 @@ pub(super) const TRAINED_SHARE: f64 = 0.4;
 pub(super) const TRAINED_BUDGETS: u32 = 3;
 /// A trial makes this many times the calls that a layout without training makes, or it would show nothing.
 pub(super) const MORE_CALLS: f64 = 8.0;
-/// A smaller change of most layouts, as a share of the largest cost, is none, nor is a smaller saving of one.
-const CHANGE_SHARE: f64 = 0.005;
-const SAVING_SHARE: f64 = 0.02;
+/// A smaller change of most layouts, as a share of the largest cost or in core cycles, is none, nor is a smaller saving of
+/// one: calls differ by a cycle for their addresses alone.
+const CHANGE: Threshold = Threshold { share: 0.005, cycles: 0.25 };
+const SAVING: Threshold = Threshold { share: 0.02, cycles: 1.0 };
+
+struct Threshold {
+    share: f64,
+    cycles: f64,
+}
+
+impl Threshold {
+    fn of(&self, cost: f64) -> f64 {
+        self.cycles.max(self.share * cost)
+    }
+}
 
 impl Session<'_> {
     /// Calls of every function of the question in this time, about.
@@ -70,8 +82,8 @@ pub(super) fn changed(before: &Estimate, after: &Estimate, size: f64) -> bool {
         let same = |layout: &&LayoutEstimate| layout.replicate == trained.replicate;
         savings.extend(before.layouts.iter().find(same).map(|layout| layout.cost - trained.cost));
     }
-    savings.iter().any(|saving| *saving > SAVING_SHARE * size)
-        || !savings.is_empty() && median(&mut savings).abs() > CHANGE_SHARE * size
+    savings.iter().any(|saving| *saving > SAVING.of(size))
+        || !savings.is_empty() && median(&mut savings).abs() > CHANGE.of(size)
 }
 
 /// Whether a measurement without training agrees with one after it and is more certain: what differs from address to

@@ -31,6 +31,8 @@ pub enum Code {
     SiblingBusy,
     /// The cost kept changing from round to round.
     NotRepeatable,
+    /// A function could not be called often enough to train its predictors.
+    NotTrained,
     /// The machine is emulated: its cycles are not those of a core.
     Emulated,
     /// Many rounds were disturbed.
@@ -51,6 +53,7 @@ impl Code {
             Code::UpperBound | Code::Emulated | Code::RulersDisagree => return None,
             Code::SiblingBusy => "take another core with --cpu, or stop what runs beside it",
             Code::NotRepeatable => "give more untimed rounds with --warm-up",
+            Code::NotTrained => "let the function free what it takes, or prepare each call with --setup",
             Code::Noisy => "take a quieter CPU with --cpu",
         })
     }
@@ -113,6 +116,7 @@ pub fn caveats(measurement: &Measurement, asked: Precision) -> Vec<Caveat> {
     let found = [
         nonlinear(measurement, estimate),
         not_repeatable(measurement, estimate),
+        not_trained(measurement),
         interval_not_reached(&estimate.cost, asked),
         modes(estimate),
         layout_dependent(estimate),
@@ -150,6 +154,14 @@ fn not_repeatable(measurement: &Measurement, estimate: &Estimate) -> Option<Cave
         measurement.acquisition.warm_up, estimate.trend.value
     );
     caveat(Code::NotRepeatable, text)
+}
+
+fn not_trained(measurement: &Measurement) -> Option<Caveat> {
+    let error = measurement.untrainable.as_ref()?;
+    caveat(
+        Code::NotTrained,
+        format!("called many times more, the function fails ({error}); this is its cost before"),
+    )
 }
 
 /// A caveat where the interval is wider than requested.
