@@ -3,7 +3,7 @@
 use crate::support::{answer, cyclescope, measured, refused};
 use serde_json::Value;
 
-const CAVEATS: [&str; 13] = [
+const CAVEATS: [&str; 14] = [
     "interval_not_reached",
     "frequency_moved",
     "migrated",
