@@ -232,7 +232,8 @@ fn details(record: &RunRecord) -> Vec<String> {
     if let Some(Trained { calls, untrained }) = &record.trained {
         let untrained = plus_minus(untrained, "core cycles");
         lines.push(format!(
-            "branch predictors learn slowly: after {calls} calls; after some thousand a call takes {untrained}"
+            "after {calls} calls, which change the cost: branch predictors learn slowly, or the function keeps \
+             something; after some thousand a call takes {untrained}"
         ));
     }
     // 100 × 0.57 is 56.99999999999999.
