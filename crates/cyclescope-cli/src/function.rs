@@ -14,6 +14,7 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A function in a library that this process has loaded, and so every process forked from it has.
 pub struct Function {
@@ -170,8 +171,6 @@ fn addresses(
         let Ok(copy) = all(&file.path()) else { break };
         addresses.push(copy);
         shift_mappings(copy[0].unwrap_or_default());
-        // Never closed: the linker takes a file of a name that it knows for the library that it loaded before.
-        std::mem::forget(file);
     }
     Ok(addresses)
 }
@@ -267,8 +266,12 @@ impl Drop for StdoutAside {
     }
 }
 
-/// A file in memory, which goes with the process.
-struct MemoryFile(OwnedFd);
+/// A file in memory, which goes when nothing maps it any more.
+struct MemoryFile {
+    file: OwnedFd,
+    /// How many there were before.
+    number: u32,
+}
 
 impl MemoryFile {
     /// With this content.
@@ -283,11 +286,17 @@ impl MemoryFile {
         };
         let mut file = std::fs::File::from(file);
         file.write_all(content).ok()?;
-        Some(MemoryFile(file.into()))
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        Some(MemoryFile { file: file.into(), number: NUMBER.fetch_add(1, Ordering::Relaxed) })
     }
 
+    /// A path that no other file of this process has had, although the number of its descriptor may have been another's: the
+    /// linker takes a file of a name that it knows for the library that it loaded before. Each bit of the file's own number
+    /// is a folder that the path enters and leaves.
     fn path(&self) -> PathBuf {
-        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+        let bits = (0..u32::BITS - self.number.leading_zeros()).map(|bit| self.number >> bit & 1);
+        let ways: String = bits.map(|bit| if bit == 0 { "fd/../" } else { "task/../" }).collect();
+        format!("/proc/self/{ways}fd/{}", self.file.as_raw_fd()).into()
     }
 }
 

@@ -16,7 +16,7 @@ pub struct PointsArgs {
     pub sweep: Option<Sweep>,
     /// Measure each snippet of a file: one a line, or a CSV file with the columns snippet or hex, and optionally name and init
     #[arg(help_heading = MANY, long, value_name = "FILE",
-        conflicts_with_all = ["snippet", "file", "hex", "c", "lib", "versus", "sweep", "counts"])]
+        conflicts_with_all = ["snippet", "file", "hex", "c", "lib", "elf", "versus", "sweep", "counts"])]
     pub from: Option<PathBuf>,
     /// Write the machine's facts and each point, as soon as it is measured, to a new file of JSON lines
     #[arg(help_heading = MANY, long, value_name = "FILE", conflicts_with = "resume")]

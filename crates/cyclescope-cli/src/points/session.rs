@@ -3,7 +3,7 @@
 use super::expand::parsed;
 use super::prepared::{Prepared, Ready};
 use super::words::{with_choices, without_results};
-use crate::args::{Common, PointsArgs, RunArgs};
+use crate::args::{Common, PointsArgs, RunArgs, Source};
 use crate::failure::Failure;
 use crate::template::with_first_value;
 use crate::wanted::Wanted;
@@ -53,7 +53,8 @@ fn identity(points: &[Prepared]) -> String {
 /// The files that the options of a function name.
 fn named(args: &RunArgs) -> impl Iterator<Item = PathBuf> {
     let versus = args.versus.as_ref().map(PathBuf::from);
-    [args.source.c.clone(), args.source.lib.clone(), versus].into_iter().flatten()
+    let Source { c, lib, elf, .. } = args.source.clone();
+    [c, lib, elf, versus].into_iter().flatten()
 }
 
 /// Contents of a file to resume.
