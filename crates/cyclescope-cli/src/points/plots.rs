@@ -53,6 +53,11 @@ fn chart(
     let (least, most) =
         costs.fold((f64::INFINITY, 0f64), |(least, most), cost| (least.min(cost), most.max(cost)));
     let scale = |logarithmic| if logarithmic { Scale::Log } else { Scale::Linear };
+    let is_size = |row: &&Row| match row.point.label {
+        Label::Value { value, .. } => value.is_power_of_two() || value.is_multiple_of(1 << 10),
+        Label::Name { .. } => false,
+    };
+    let sizes = geometric && rows.iter().all(is_size);
     let series = |name: &str, points| Series { name: name.to_string(), style: Style::Line, points };
     let compared = rows.iter().any(|row| row.versus.is_some());
     let mut all = vec![series(if compared { "first" } else { "cost" }, one)];
@@ -61,7 +66,7 @@ fn chart(
         title: subject(rows)
             .map_or(format!("Cost by {variable}"), |subject| format!("{subject} by {variable}")),
         note: note.to_string(),
-        x: Axis { label: variable.to_string(), scale: scale(geometric) },
+        x: Axis { label: variable.to_string(), scale: if sizes { Scale::Binary } else { scale(geometric) } },
         y: Axis {
             label: label.to_string(),
             scale: scale(geometric && least > 0.0 && most > LINEAR_MOST * least),

@@ -7,9 +7,8 @@ use crate::wanted::{Found, Libraries, Loaded, Wanted};
 use crate::{evidence, repro, run};
 use cyclescope::machine::Machine;
 use cyclescope::record::{ErrorRecord, exit};
-use cyclescope::result::container::plain;
 use cyclescope::run::Request;
-use cyclescope::study::points::{Course, Label};
+use cyclescope::study::points::{Course, Label, fields};
 use std::cell::OnceCell;
 
 /// A point that is ready to be measured.
@@ -42,7 +41,7 @@ impl Prepared {
             Ok(Ready { request, wanted, repro }) => {
                 Ok(Box::new(run::study(common, machine, (wanted, loaded), request, repro)?))
             }
-            Err(refused) => Err(plain(refused).map_err(evidence::unwritten)?),
+            Err(refused) => Err(fields(refused).map_err(evidence::unwritten)?),
         };
         Ok((self.label.clone(), course))
     }

@@ -108,6 +108,13 @@ fn functions_are_compiled_and_called_with_the_values() {
         // Calls overlap, the shorter ones more.
         assert!(ten > 5.0 * one, "{one} and {ten}");
     }
+    // Each point has a library of its own, and each library sixteen copies where the system runs code from memory.
+    let command = format!(
+        "ulimit -n 100; exec {} run --json --quick --sweep N=1..12 --c {source} --cflags=-DN={{N}} --call g",
+        env!("CARGO_BIN_EXE_cyclescope")
+    );
+    let many = answer(assert_cmd::Command::new("sh").args(["-c", &command]));
+    assert_eq!((many.code, many.stdout.lines().count()), (Some(0), 13), "{many:?}");
     // The compiler's files are gone.
     let left = std::fs::read_dir(files.path()).expect("a folder").count();
     assert_eq!(left, 1);

@@ -45,7 +45,7 @@ impl Scale {
         match self {
             Self::Linear if size < 1.0 / FARTHEST => Some(0.0),
             Self::Linear => (size <= FARTHEST).then_some(value),
-            Self::Log => (1.0 / FARTHEST..=FARTHEST).contains(&value).then(|| value.log10()),
+            Self::Log | Self::Binary => (1.0 / FARTHEST..=FARTHEST).contains(&value).then(|| value.log10()),
             Self::SignedLog => (size <= FARTHEST).then(|| (value / (2.0 * BEND)).asinh() / LN_10),
         }
     }
@@ -59,6 +59,7 @@ impl Span {
         let (ticks, minor) = match scale {
             Scale::Linear => (linear_ticks(low, high, most), Vec::new()),
             Scale::Log => log_ticks(low, high, most),
+            Scale::Binary => binary_ticks(low, high, most),
             Scale::SignedLog => signed_ticks(low, high, most),
         };
         Self { low, high, ticks, minor }
@@ -78,7 +79,7 @@ fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f
     let Some((low, high)) = extremes else { return (0.0, 1.0) };
     let equal = match scale {
         Scale::Linear => EQUAL * low.abs().max(high.abs()),
-        Scale::Log | Scale::SignedLog => EQUAL,
+        Scale::Log | Scale::Binary | Scale::SignedLog => EQUAL,
     };
     if high - low > equal {
         let room = room * (high - low);
@@ -88,7 +89,7 @@ fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f
     let reach = match scale {
         Scale::Linear if middle == 0.0 => 1.0,
         Scale::Linear => 10f64.powf(middle.abs().log10().floor() - 1.0),
-        Scale::Log | Scale::SignedLog => 0.5,
+        Scale::Log | Scale::Binary | Scale::SignedLog => 0.5,
     };
     (middle - reach, middle + reach)
 }
@@ -128,6 +129,30 @@ fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     }
     let values = linear_ticks(10f64.powf(low), 10f64.powf(high), most.min(5));
     (values.into_iter().map(|tick| Tick { at: tick.at.log10(), ..tick }).collect(), minor)
+}
+
+/// Powers of two, with a letter for 2^10, 2^20 and 2^30; those of a decimal axis where they are few.
+fn binary_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
+    let place = |power: i32| f64::from(power) * std::f64::consts::LOG10_2;
+    let (first, last) = ((low / place(1)).ceil() as i32, (high / place(1)).floor() as i32);
+    let every = ((last - first) / most.max(1) as i32 + 1).max(1);
+    let labelled = (first..=last).filter(|power| power.rem_euclid(every) == 0);
+    let ticks: Vec<Tick> =
+        labelled.map(|power| Tick { at: place(power), label: binary_label(power) }).collect();
+    if first < 0 || ticks.len() < 3 {
+        return log_ticks(low, high, most);
+    }
+    let minor = if every == 1 { Vec::new() } else { (first..=last).map(place).collect() };
+    (ticks, minor)
+}
+
+/// `64K` for 2^16.
+fn binary_label(power: i32) -> String {
+    let (letter, shift) = [("G", 30), ("M", 20), ("K", 10), ("", 0)]
+        .into_iter()
+        .find(|(_, shift)| power >= *shift)
+        .unwrap_or(("", 0));
+    format!("{}{letter}", 2f64.powi(power - shift))
 }
 
 /// Zero and the powers of ten on both sides of it, with twos and fives where there is room; linear ticks where there is

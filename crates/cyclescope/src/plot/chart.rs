@@ -31,6 +31,8 @@ pub enum Scale {
     Linear,
     /// Equal ratios are equally far apart; only values above zero have a place.
     Log,
+    /// The same with ticks at powers of two, such as 4K and 1M: 2^12 and 2^20.
+    Binary,
     /// For values of either sign: logarithmic beyond ±0.1, and linear between.
     SignedLog,
 }

@@ -130,6 +130,10 @@ fn log_labels_fit_the_number_of_decades() {
     assert_eq!(labels(Scale::Log, &[0.0, 16.0]), ["1", "1 000", "10⁶", "10⁹", "10¹²", "10¹⁵"]);
     // From 1.2 to 1.9 there is no power of ten.
     assert_eq!(labels(Scale::Log, &[1.2f64.log10(), 1.9f64.log10()]), ["1.2", "1.4", "1.6", "1.8"]);
+    let binary = |low: f64, high: f64| labels(Scale::Binary, &[low.log10(), high.log10()]);
+    assert_eq!(binary(500.0, 5000.0), ["512", "1K", "2K", "4K"]);
+    assert_eq!(binary(4096.0, 8.4e6), ["4K", "16K", "64K", "256K", "1M", "4M"]);
+    assert_eq!(binary(1.2, 1.9), ["1.2", "1.4", "1.6", "1.8"]);
 }
 
 #[test]
@@ -301,7 +305,7 @@ proptest! {
     #[test]
     fn any_span_holds_its_places_and_has_telling_labels(
         places in prop::collection::vec(value(), 1..8),
-        scale in prop_oneof![Just(Scale::Linear), Just(Scale::Log), Just(Scale::SignedLog)],
+        scale in prop_oneof![Just(Scale::Linear), Just(Scale::Log), Just(Scale::Binary), Just(Scale::SignedLog)],
     ) {
         let places: Vec<f64> = places.into_iter().filter_map(|value| scale.place(value)).collect();
         let span = Span::over(scale, places.iter().copied(), 0.05, 7);

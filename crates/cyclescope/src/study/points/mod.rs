@@ -15,4 +15,4 @@ pub use list::{Listed, read};
 pub use point::{Label, Other, Point, Row};
 pub use session::Session;
 pub(in crate::study) use study::INFO;
-pub use study::{Course, Explain, Kept, NAME, PointsStudy};
+pub use study::{Course, Explain, Kept, NAME, PointsStudy, fields};

@@ -12,7 +12,7 @@ use crate::study::contract::{Follow, Progress, Record, Stop, Study, going};
 use crate::study::info::StudyInfo;
 use crate::study::run::{self, RunPlan, RunStudy};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io;
 use std::ops::ControlFlow;
 
@@ -35,7 +35,7 @@ pub struct PointsStudy {
     session: Session,
     points: Vec<(Point, Course)>,
     /// The machine's facts, as `doctor` prints them.
-    machine: Value,
+    machine: Map<String, Value>,
     open: Open,
     explain: Explain,
     kept: Kept,
@@ -46,7 +46,7 @@ pub struct PointsStudy {
 
 /// The run of a point, or the record of the failure for which there can be none here, such as an instruction that the CPU does
 /// not have.
-pub type Course = Result<Box<RunStudy>, Value>;
+pub type Course = Result<Box<RunStudy>, Map<String, Value>>;
 
 /// What a result file has of points that were interrupted.
 #[derive(Default)]
@@ -74,14 +74,14 @@ struct SavedPoint {
 #[serde(rename_all = "snake_case")]
 enum SavedCourse {
     Run(Box<RunPlan>),
-    Refused(Value),
+    Refused(Map<String, Value>),
 }
 
 /// The first line, kind `machine`.
 #[derive(Serialize)]
 struct MachineLine<'a> {
     #[serde(flatten)]
-    machine: &'a Value,
+    machine: &'a Map<String, Value>,
     points: &'a Session,
 }
 
@@ -118,6 +118,7 @@ impl PointsStudy {
         kept: Kept,
     ) -> PointsStudy {
         let rows = vec![None; points.len()];
+        let machine = machine.as_object().cloned().unwrap_or_default();
         PointsStudy { session, points, machine, open, explain, kept, rows, lock: None }
     }
 
@@ -192,12 +193,21 @@ impl PointsStudy {
             Err(error) => return Err(error.into()),
         };
         // It may name a function of a library, which only this process knows.
-        let told: Value = answers.get(|| {
+        let told: Map<String, Value> = answers.get(|| {
             let record = (self.explain)(study, error);
-            plain(&record).map_err(|error| RunError::io("keeping a failure", &error))
+            fields(&record).map_err(|error| RunError::io("keeping a failure", &error))
         })?;
         Ok(Record::new(ERROR, &PointLine { point, result: &told }))
     }
+}
+
+/// The fields of a record, as a line has them beside its kind.
+///
+/// # Errors
+///
+/// Where it can't be written as JSON.
+pub fn fields(record: &ErrorRecord) -> io::Result<Map<String, Value>> {
+    Ok(plain(record)?.as_object().cloned().unwrap_or_default())
 }
 
 /// The kind of a failure's line.

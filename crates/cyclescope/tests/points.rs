@@ -1,0 +1,188 @@
+//! Many points with one executor, on a simulated machine that drifts or faults.
+
+use cyclescope::clock::Clock;
+use cyclescope::error::{Cause, Error, RunError};
+use cyclescope::executor::mock::{Scenario, Simulated};
+use cyclescope::executor::{Batch, Capabilities, Executor, Open, Sample};
+use cyclescope::machine::Machine;
+use cyclescope::measure::{Plan, Precision};
+use cyclescope::record::ErrorRecord;
+use cyclescope::result::answers::Answers;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::points::{Kept, Label, PointsStudy, Row, Session};
+use cyclescope::study::run::RunStudy;
+use cyclescope::study::{Record, Role, Stop, Study};
+use std::time::Duration;
+
+const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
+/// The snippet of points that fault, and that of all others.
+const FAULTING: [u8; 2] = [0x0f, 0x0b];
+const OTHER: [u8; 3] = [0x48, 0xff, 0xc0];
+
+fn plan() -> Plan {
+    Plan {
+        clock: Clock::named("rdtscp-lfence").unwrap(),
+        step: 1.0,
+        imul_latency: Some(3.0),
+        adders: None,
+        avx: false,
+        unit: None,
+        loop_count: None,
+        lengthen: Default::default(),
+        memory: None,
+        cold: Default::default(),
+        warm_up: Some(1),
+        rounds: 4,
+        rounds_least: 4,
+        layouts: 4,
+        layouts_most: 4,
+        precision: PRECISION,
+        confidence: 0.95,
+        budget: Duration::from_secs(1),
+        seed: 3,
+    }
+}
+
+/// A machine on which each batch makes all code slower by a thousandth, and one snippet faults, or the harness with it.
+struct Drifting {
+    core: Simulated,
+    batches: u32,
+    is_broken: bool,
+}
+
+impl Executor for Drifting {
+    fn capabilities(&self) -> &Capabilities {
+        self.core.capabilities()
+    }
+
+    fn machine(&self) -> &Machine {
+        self.core.machine()
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let faults = |code: &[u8]| code.windows(FAULTING.len()).any(|bytes| bytes == FAULTING);
+        if batch.programs.iter().any(|program| faults(&program.code()[program.body()])) {
+            return Err(match self.is_broken {
+                true => RunError::System { doing: "measuring", errno: 5 },
+                false => {
+                    RunError::Fault { signal: "SIGILL", address: 1, instruction: None, cause: Cause::Other }
+                }
+            });
+        }
+        self.batches += 1;
+        let cost = 10.0 * (1.0 + 0.001 * f64::from(self.batches));
+        self.core = Simulated::new(Scenario { cost, ..Scenario::default() }, 11);
+        self.core.stream(batch, take)
+    }
+}
+
+fn open(is_broken: bool) -> Open {
+    Box::new(move || {
+        let core = Simulated::new(Scenario::default(), 11);
+        Ok(Box::new(Drifting { core, batches: 0, is_broken }) as Box<dyn Executor>)
+    })
+}
+
+const POINTS: u64 = 24;
+
+/// Points of which those with these numbers fault.
+fn study(faulting: &[u64], is_broken: bool, kept: Kept) -> PointsStudy {
+    let point = |value: u64| {
+        let code = if faulting.contains(&value) { FAULTING.to_vec() } else { OTHER.to_vec() };
+        let snippet = Snippet::new(code, Vec::new(), "simulated");
+        let machine = Machine::detect();
+        let run = RunStudy::new(&snippet.into(), plan(), PRECISION, &machine, "x".to_string(), open(false));
+        (Label::Value { variable: "N".to_string(), value }, Ok(Box::new(run)))
+    };
+    let session = Session {
+        version: String::new(),
+        command: Vec::new(),
+        seed: 3,
+        points: POINTS as usize,
+        identity: String::new(),
+    };
+    let explain = |_: &RunStudy, error: Error| ErrorRecord::from(&error);
+    PointsStudy::new(
+        session,
+        (0..POINTS).map(point).collect(),
+        "machine".into(),
+        open(is_broken),
+        explain,
+        kept,
+    )
+}
+
+fn measured(study: &mut PointsStudy) -> (Vec<Record>, Result<(), Stop>) {
+    let mut told = Vec::new();
+    let ended = study.measure(&Answers::live(), &mut told);
+    (told, ended)
+}
+
+/// The numbers of points in the order in which they were measured.
+fn order(records: &[Record]) -> Vec<usize> {
+    let line = |record: &Record| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
+    let numbers = records.iter().filter_map(|record| line(record)["point"]["number"].as_u64());
+    numbers.map(|number| number as usize).collect()
+}
+
+/// Pearson's coefficient of these numbers with their places.
+fn correlation(numbers: &[f64]) -> f64 {
+    let mean = |numbers: &[f64]| numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let places: Vec<f64> = (0..numbers.len()).map(|place| place as f64).collect();
+    let (of_numbers, of_places) = (mean(numbers), mean(&places));
+    let sum = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
+        numbers.iter().zip(&places).map(|(number, place)| of(number - of_numbers, place - of_places)).sum()
+    };
+    sum(&|number, place| number * place)
+        / (sum(&|number, _| number * number) * sum(&|_, place| place * place)).sqrt()
+}
+
+#[test]
+fn a_drift_of_the_machine_is_no_slope_over_the_values() {
+    let mut study = study(&[], false, Kept::default());
+    let (told, ended) = measured(&mut study);
+    assert_eq!(ended, Ok(()));
+    let costs: Vec<f64> = study.rows().map(|row| row.number().unwrap().value.unwrap()).collect();
+    assert_eq!(costs.len(), POINTS as usize);
+    let in_time: Vec<f64> = order(&told).into_iter().map(|number| costs[number]).collect();
+    // The machine does drift, and the first and the last differ by more than their intervals.
+    assert!(correlation(&in_time) > 0.99, "{in_time:?}");
+    assert!(correlation(&costs).abs() < 0.5, "{costs:?}");
+}
+
+#[test]
+fn a_fault_is_a_row_and_a_failure_of_the_harness_the_end() {
+    let mut some = study(&[3, 8], false, Kept::default());
+    let (told, ended) = measured(&mut some);
+    assert_eq!(ended, Ok(()));
+    let failed: Vec<usize> =
+        some.rows().filter(|row| row.status() == "failed").map(|row| row.point.number).collect();
+    assert_eq!((failed, some.rows().count()), (vec![3, 8], POINTS as usize));
+    assert!(some.rows().filter_map(|row: &Row| row.exit).all(|exit| exit == 4));
+    assert_eq!(told.iter().filter(|record| record.kind == "error").count(), 2);
+    let mut broken = study(&[3], true, Kept::default());
+    let (told, ended) = measured(&mut broken);
+    let at_most = told.len() <= POINTS as usize;
+    assert!(matches!(ended, Err(Stop::Failed(Error::Run(RunError::System { .. })))) && at_most, "{ended:?}");
+}
+
+#[test]
+fn what_is_kept_is_not_measured_again() {
+    let (told, _) = measured(&mut study(&[3], false, Kept::default()));
+    let line = |record: &Record| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
+    let lines: Vec<serde_json::Value> = told.iter().map(line).collect();
+    for whole in [1, 2, 9, lines.len()] {
+        let kept = Kept { head: Some(lines[0].clone()), lines: lines[1..whole].to_vec() };
+        let (again, ended) = measured(&mut study(&[3], false, kept));
+        assert_eq!((ended, again.len()), (Ok(()), told.len()));
+        let resumed = again.iter().filter(|record| record.role == Role::Resumed).count();
+        assert_eq!(resumed, whole);
+        assert_eq!(again[..whole].iter().map(line).collect::<Vec<_>>(), lines[..whole]);
+        assert_eq!(order(&again), order(&told));
+    }
+    // A line of another sweep is none of these points.
+    let mut foreign = lines[1].clone();
+    foreign["point"]["value"] = 99.into();
+    let kept = Kept { head: Some(lines[0].clone()), lines: vec![foreign] };
+    assert_eq!(measured(&mut study(&[3], false, kept)).0.len(), told.len());
+}
