@@ -127,12 +127,6 @@ impl Session<'_> {
         }
     }
 
-    /// A rough cost of each snippet.
-    pub(super) fn rough_costs(mut self) -> Result<Vec<f64>, RunError> {
-        self.pilot()?;
-        Ok(self.parts.iter().map(|part| part.guess).collect())
-    }
-
     /// Further layouts; not all of them where they take many times the budget.
     fn layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
         for left in (1..=more).rev() {

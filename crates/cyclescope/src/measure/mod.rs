@@ -80,16 +80,6 @@ pub fn measure_watched(
     Session::new(executor, question, plan, watch).run()
 }
 
-/// Roughly what a copy of each snippet costs in core cycles, or in latencies of `imul` where the plan does not have that, from
-/// a few copies.
-pub(crate) fn rough_costs(
-    executor: &mut dyn Executor,
-    question: &Question,
-    plan: &Plan,
-) -> Result<Vec<f64>, RunError> {
-    Session::new(executor, question, plan, &mut |_| ()).rough_costs()
-}
-
 /// The latency of `imul` in core cycles: the plan's, or measured with a NOP as the snippet.
 pub fn imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
     match plan.imul_latency {

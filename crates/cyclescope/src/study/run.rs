@@ -8,7 +8,7 @@ use crate::error::{Error, RunError};
 use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
 use crate::measure::contrast::Contrast;
-use crate::measure::{CODE_MOST, Plan, Precision, Standing, counts, require_room, rough_costs};
+use crate::measure::{Acquisition, CODE_MOST, Plan, Precision, Standing, counts, require_room};
 use crate::record::{Quantity, RunRecord, Serialized};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -31,9 +31,9 @@ pub(super) const INFO: StudyInfo = StudyInfo {
     plain: None,
 };
 
-/// Core cycles of a call, about, up to which it is measured both where calls overlap and where they do not. What overlaps is
-/// what the reorder buffer holds, some hundred instructions: little of a longer call. With twice the snippets in a round, longer
-/// calls would also leave no time for the test whether predictors still learn.
+/// Core cycles of a call up to which it is measured both where calls overlap and where they do not. What overlaps is what the
+/// reorder buffer holds, some hundred instructions: little of a longer call. It is a measurement of its own, since calls of both
+/// kinds in turns would leave each half the time to train predictors.
 const SHORT_CYCLES: f64 = 4_000.0;
 
 /// A snippet to measure.
@@ -207,13 +207,29 @@ impl RunStudy {
             .collect()
     }
 
-    /// The calls that wait for something else, where a call is short.
-    fn beside(&self, one: &Subject, executor: &mut dyn Executor) -> Result<Option<Subject>, RunError> {
-        let one_cost = self.plan.versus.is_some() || self.plan.plan.cold.is_any();
-        let Some(beside) = self.plan.beside.as_ref().filter(|_| !one_cost) else { return Ok(None) };
-        let look = Asked::of([Subject::from(one.instances[0].clone())]).question();
-        let short = rough_costs(executor, &look, &self.plan.plan)?[0] <= SHORT_CYCLES;
-        short.then(|| beside.subject().map_err(no_code)).transpose()
+    /// What a call costs that waits for something else, where a call is short.
+    fn cost_beside(
+        &self,
+        run: &Run,
+        executor: &mut dyn Executor,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<Option<Quantity>, Error> {
+        let RunPlan { plan, beside, versus, .. } = &self.plan;
+        let one_cost = versus.is_some() || plan.cold.is_any();
+        let Some(beside) = beside.as_ref().filter(|_| !one_cost) else { return Ok(None) };
+        if run.cost().is_none_or(|cost| cost.value > SHORT_CYCLES) {
+            return Ok(None);
+        }
+        let question = Asked::of([beside.subject().map_err(no_code)?]).question();
+        let Acquisition { training, warm_up, .. } = &*run.measurement.acquisition;
+        // Where training changes nothing it need not be tried again.
+        let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };
+        let plan = Plan { warm_up, ..plan.clone() };
+        let watch = &mut |standing| tell(standing, follow);
+        let runs = run_all(answers, executor, &question, &plan, self.plan.asked, watch)?;
+        let cost = runs[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles).at_least_zero());
+        Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
     }
 
     fn all(
@@ -223,13 +239,10 @@ impl RunStudy {
         follow: &mut dyn Follow,
     ) -> Result<RunRecord, Error> {
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
-        let mut subjects = self.subjects().map_err(no_code)?;
+        let subjects = self.subjects().map_err(no_code)?;
         for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
             snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
         }
-        let beside = self.beside(&subjects[0], executor)?;
-        let shown = beside.is_some();
-        subjects.extend(beside);
         let asked = Asked::of(subjects);
         let question = if self.plan.versus.is_some() { asked.compared() } else { asked.question() };
         let watch = &mut |standing| tell(standing, follow);
@@ -261,8 +274,7 @@ impl RunStudy {
         record.serialized = self.plan.serialized;
         record.setup = self.plan.setup.clone();
         if is_of_function {
-            let other = shown.then(|| record_of(1).cost);
-            record.name_costs(other);
+            record.name_costs(self.cost_beside(&runs[0], executor, answers, follow)?);
         }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
