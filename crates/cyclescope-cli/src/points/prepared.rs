@@ -39,7 +39,7 @@ impl Prepared {
     ) -> Result<(Label, Course), Failure> {
         let course = match &self.ready {
             Ok(Ready { request, wanted, repro }) => {
-                Ok(Box::new(run::study(common, machine, (wanted, loaded), request, repro)?))
+                Ok(Box::new(run::study(common, machine, (wanted, loaded), request, repro)?.alone()))
             }
             Err(refused) => Err(fields(refused).map_err(evidence::unwritten)?),
         };

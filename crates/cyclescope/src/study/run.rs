@@ -126,6 +126,12 @@ impl RunStudy {
         self
     }
 
+    /// The same without the calls beside it: one of many runs, of which the cost is compared.
+    pub fn alone(mut self) -> RunStudy {
+        self.plan.beside = None;
+        self
+    }
+
     /// The same where a function of this name runs before each call, as its snippets say.
     pub fn with_setup(mut self, name: Option<String>) -> RunStudy {
         self.plan.setup = name;
