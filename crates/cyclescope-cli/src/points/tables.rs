@@ -100,14 +100,11 @@ fn versus(row: &Row) -> [String; 3] {
     [quantity(&versus.cost), ratio, verdict.to_string()]
 }
 
-/// A number with four digits that count, where it has decimals.
+/// A number with four digits that count, as far as six decimals hold them.
 fn digits(number: f64) -> String {
-    let whole = if number.abs() < 1.0 { 1.0 } else { number.abs().log10().floor() + 1.0 };
-    let decimals = (4.0 - whole).clamp(0.0, 3.0) as usize;
-    match number.abs() {
-        small if small > 0.0 && small < 0.01 => format!("{number:.6}"),
-        _ => format!("{number:.decimals$}"),
-    }
+    let first = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
+    let decimals = (3.0 - first).clamp(0.0, 6.0) as usize;
+    format!("{number:.decimals$}")
 }
 
 /// The marks of a row's footnotes: why there is no result, or its caveats, each with what helps.
@@ -137,4 +134,18 @@ fn how(study: &PointsStudy) -> String {
         run.cpu(),
         plan.seed
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_four_digits() {
+        let numbers = [0.0, 0.03125, 0.25, 9.9999, 254.13, 25836.7, -0.0000012];
+        assert_eq!(
+            numbers.map(digits),
+            ["0.000", "0.03125", "0.2500", "10.000", "254.1", "25837", "-0.000001"]
+        );
+    }
 }

@@ -3,6 +3,7 @@
 use crate::caveat::Caveat;
 use crate::record::Quantity;
 use crate::study::instr::rows::row::{Row, Status, Throughput};
+use crate::study::points::{Label, Point};
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -15,6 +16,9 @@ struct RunLine {
     bytes: String,
     #[serde(default)]
     init: String,
+    /// Of a sweep or a list.
+    #[serde(default)]
+    point: Option<Point>,
     executor: String,
     /// Of a function.
     #[serde(default)]
@@ -29,12 +33,19 @@ impl RunLine {
     /// The machine code with what ran before it. A function is known by its name and that of its file, and by how it is called:
     /// what runs before contains its address, which no other run has.
     fn key(&self) -> String {
+        let at = self.value().map_or(String::new(), |value| format!(" {value}"));
         if self.empty_call.is_none() {
-            return format!("{} {}", self.bytes, self.init);
+            return format!("{} {}{at}", self.bytes, self.init);
         }
         let (name, file) = self.snippet.split_once(" of ").unwrap_or((&self.snippet, ""));
         let file = file.rsplit('/').next().unwrap_or_default();
-        format!("{} {name} of {file}", self.bytes)
+        format!("{} {name} of {file}{at}", self.bytes)
+    }
+
+    /// The variable of a sweep and its value. Its points are in random order.
+    fn value(&self) -> Option<String> {
+        let label = &self.point.as_ref()?.label;
+        matches!(label, Label::Value { .. }).then(|| label.text())
     }
 }
 
@@ -48,10 +59,14 @@ pub fn runs(content: &[u8]) -> Vec<Row> {
         let key = line.key();
         let time = times.entry(key.clone()).or_insert(0);
         *time += 1;
+        let mut operands = line.value().unwrap_or_default();
+        if *time > 1 {
+            operands = format!("{operands} ({time})").trim_start().to_string();
+        }
         Row {
             code: key,
             mnemonic: line.snippet,
-            operands: if *time > 1 { format!("({time})") } else { String::new() },
+            operands,
             encoding: "run".to_string(),
             executor: line.executor,
             isa: String::new(),
@@ -89,6 +104,20 @@ mod tests {
             value - 0.01,
             value + 0.01
         )
+    }
+
+    #[test]
+    fn points_of_a_sweep_are_known_by_their_values() {
+        let point = |value: u64, cost: f64| {
+            let point = format!(r#""point":{{"number":0,"variable":"N","value":{value}}},"bytes":"90""#);
+            line("90", cost).replace(r#""bytes":"90""#, &point)
+        };
+        let a = runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes());
+        // Another seed, another order.
+        let b = runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes());
+        let found = against_results(&a, &b, Tolerance::RESULTS);
+        assert_eq!((found.forms.both, found.differences.len()), (2, 1));
+        assert_eq!(found.differences[0].operands, "N = 1");
     }
 
     #[test]
