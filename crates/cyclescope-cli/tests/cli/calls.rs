@@ -110,7 +110,8 @@ fn evidence_of_a_call_with_arguments_is_replayed() {
     let kept = kept.to_str().expect("text");
     let given = ["--arg", "size", "--buffer", "4K", "--contents", "random", "--evidence", kept];
     let line = Source::new(SUM).run(&given, &[0, 5]);
-    assert_eq!(json(&["replay", kept], &[0, 5])["cost"], line["cost"]);
+    let again = json(&["replay", kept], &[0, 5]);
+    assert_eq!([&again["cost"], &again["latency"]], [&line["cost"], &line["latency"]]);
 }
 
 #[test]
@@ -204,6 +205,24 @@ fn a_serialized_call_waits_for_the_last_one() {
     // 16 multiplications of 3 cycles or more, with links of one.
     assert!(result > 1.3 * overlapping, "{overlapping} and {result}");
     assert!(fence > 1.1 * overlapping && result > 40.0, "{overlapping}, {result} and {fence}");
+}
+
+/// A chain that begins with the argument and ends with the result costs as a function what it costs as a snippet: nothing of
+/// it hides behind the call.
+#[test]
+fn the_latency_to_a_result_is_that_of_its_chain() {
+    if !has("cc") {
+        return;
+    }
+    const LINKS: usize = 32;
+    let chain = "__asm__ volatile(\"imul %0, %0\" : \"+r\"(x));".repeat(LINKS);
+    let source = Source::new(&format!("long f(long x) {{ {chain} return x; }}"));
+    let function = number(&source.arguments(&["--serialize", "result"])[1..]);
+    let (Some(function), Some(link)) = (function, number(&["imul rax, rax"])) else { return };
+    let ([cost, half], [link, error]) = (value(&function["cost"]), value(&link["cost"]));
+    let chain = LINKS as f64 * link;
+    let margin = half + LINKS as f64 * error + 0.02 * chain;
+    assert!((cost - chain).abs() < margin, "{cost} ± {half} and {chain}");
 }
 
 /// What a call waits for is where the function's type puts its result; one that returns nothing has none.
