@@ -27,6 +27,8 @@ pub(super) const MORE_CALLS: f64 = 8.0;
 /// one: calls differ by a cycle for their addresses alone.
 const CHANGE: Threshold = Threshold { share: 0.005, cycles: 0.25 };
 const SAVING: Threshold = Threshold { share: 0.02, cycles: 1.0 };
+/// By so much a layout is below most others in which predictors have learnt before they were trained.
+const EARLY: Threshold = Threshold { share: 0.05, cycles: 2.0 };
 
 struct Threshold {
     share: f64,
@@ -75,14 +77,18 @@ impl Session<'_> {
     }
 }
 
-/// Whether training lowered the cost of some replicate, or changed that of most.
+/// Whether training lowered the cost of some replicate, or changed that of most, or whether predictors of some had learnt
+/// without it.
 pub(super) fn changed(before: &Estimate, after: &Estimate, size: f64) -> bool {
+    let mut untrained: Vec<f64> = before.layouts.iter().map(|layout| layout.cost).collect();
+    let usual = median(&mut untrained);
     let mut savings: Vec<f64> = Vec::new();
     for trained in &after.layouts {
         let same = |layout: &&LayoutEstimate| layout.replicate == trained.replicate;
         savings.extend(before.layouts.iter().find(same).map(|layout| layout.cost - trained.cost));
     }
-    savings.iter().any(|saving| *saving > SAVING.of(size))
+    untrained.iter().any(|cost| usual - cost > EARLY.of(size))
+        || savings.iter().any(|saving| *saving > SAVING.of(size))
         || !savings.is_empty() && median(&mut savings).abs() > CHANGE.of(size)
 }
 
