@@ -8,7 +8,7 @@ use super::plan::Plan;
 use super::session::{CYCLES_PER_NS, Part, Session};
 use super::standing::Standing;
 use super::training::{
-    MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_LAYOUTS, TRIAL_SHARE, changed,
+    MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, changed,
     is_more_certain,
 };
 use crate::error::RunError;
@@ -113,8 +113,7 @@ impl Session<'_> {
                 && self.has_time()
             {
                 acquisition = self.acquisition(longer.unwrap_or_default(), *warm_up);
-            } else if self.learns(&acquisition, &found)? {
-                let trained = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
+            } else if let Some(trained) = self.trained(&acquisition, &found)? {
                 untrained = Some((found, replace(&mut acquisition, trained)));
             } else if full || found.iter().all(|found| self.reached(found)) {
                 return Ok(match untrained {
@@ -162,37 +161,37 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether training changes a cost. If so, the layouts that follow are trained.
-    fn learns(&mut self, acquisition: &Acquisition, found: &[Found]) -> Result<bool, RunError> {
+    /// The first trained layouts, where training changes a cost. Those that follow are trained too.
+    fn trained(
+        &mut self,
+        acquisition: &Acquisition,
+        found: &[Found],
+    ) -> Result<Option<Acquisition>, RunError> {
         if !self.iterates() || self.plan.warm_up.is_some() || self.tried {
-            return Ok(false);
+            return Ok(None);
         }
-        let budget = self.plan.budget.as_secs_f64();
+        let trained = self.calls_in(TRAINED_SHARE * self.plan.budget.as_secs_f64());
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
         let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
-        if (self.calls_in(TRIAL_SHARE * budget) as f64) < MORE_CALLS * calls {
-            return Ok(false);
+        if (trained as f64) < MORE_CALLS * calls {
+            return Ok(None);
         }
-        self.tried = true;
-        self.training = Some(self.calls_in(TRIAL_SHARE * budget));
+        (self.tried, self.training) = (true, Some(trained));
         let mut trial = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
         if let Err(error) = self.layouts(&mut trial, TRIAL_LAYOUTS) {
             self.not_trained(error)?;
-            return Ok(false);
+            return Ok(None);
         }
         let size = found.iter().filter_map(|found| found.estimate.as_ref()).map(|of| of.cost.value.abs());
         let size = size.fold(0.0, f64::max);
         let changed = found.iter().zip(self.question.costs()).any(|(found, cost)| {
             let trained = self.judge(&trial, cost).estimate;
-            found
-                .estimate
-                .as_ref()
-                .zip(trained.as_ref())
-                .is_some_and(|(before, after)| changed(before, after, size))
+            let both = found.estimate.as_ref().zip(trained.as_ref());
+            both.is_some_and(|(before, after)| changed(before, after, size))
         });
-        self.training = changed.then(|| self.calls_in(TRAINED_SHARE * budget));
-        self.budgets += if changed { TRAINED_BUDGETS } else { 0 };
-        Ok(changed)
+        self.budgets += if changed { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
+        self.training = self.training.filter(|_| changed);
+        Ok(changed.then_some(trial))
     }
 
     fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
