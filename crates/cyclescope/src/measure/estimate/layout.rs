@@ -42,6 +42,8 @@ pub struct Shape {
     /// Standard deviation, as a share of each snippet's cost, of what is the same in all layouts of a measurement and differs
     /// from one measurement to the next.
     pub between: f64,
+    /// The same in core cycles, of each snippet.
+    pub between_cycles: f64,
 }
 
 /// Durations of one layout, and the numbers of repeats in its bodies.
@@ -173,7 +175,7 @@ impl LayoutData {
             between: {
                 let part = |(snippet, weight): (usize, f64)| {
                     let alone = slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
-                    (shape.between * alone.of(&mean) / rate).powi(2)
+                    (weight * shape.between_cycles).hypot(shape.between * alone.of(&mean) / rate).powi(2)
                 };
                 cost.weights().map(part).sum::<f64>().sqrt()
             },

@@ -12,6 +12,7 @@ const SHAPE: Shape = Shape {
     pooled: false,
     trained: false,
     between: 0.0,
+    between_cycles: 0.0,
 };
 const LOOPS: u64 = 30;
 const COPIES: [usize; 3] = [100, 200, 400];
