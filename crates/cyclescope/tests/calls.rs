@@ -74,10 +74,11 @@ fn holds(quantity: Option<Quantity>, truth: f64) -> bool {
 
 #[test]
 fn a_short_call_has_a_throughput_and_a_latency() {
-    // The fence takes 30 cycles of its own, of each call and each empty one.
-    for (overlapping, waiting_cost, [throughput, latency]) in
-        [([100.0, 10.0], [160.0, 40.0], [90.0, 120.0]), ([100.0, 10.0], [130.0, 40.0], [90.0, 90.0])]
-    {
+    // The fence takes 300 cycles of its own, of each call and each empty one.
+    for (overlapping, waiting_cost, [throughput, latency]) in [
+        ([1000.0, 100.0], [1600.0, 400.0], [900.0, 1200.0]),
+        ([1000.0, 100.0], [1300.0, 400.0], [900.0, 900.0]),
+    ] {
         let found = record(study(overlapping, waiting_cost).with_serialized(None, Some(&waiting())));
         assert!(holds(found.throughput, throughput) && holds(found.latency, latency), "{found:?}");
         assert_eq!((Some(found.cost), found.latency_by), (found.throughput, Some(Serialized::Fence)));
@@ -89,11 +90,11 @@ fn a_short_call_has_a_throughput_and_a_latency() {
 fn what_was_asked_for_is_the_cost() {
     // The snippets of the first subject wait, those beside it overlap.
     let found = record(
-        study([160.0, 40.0], [100.0, 10.0]).with_serialized(Some(Serialized::Result), Some(&waiting())),
+        study([1600.0, 400.0], [1000.0, 100.0]).with_serialized(Some(Serialized::Result), Some(&waiting())),
     );
-    assert!(holds(found.throughput, 90.0) && holds(found.latency, 120.0), "{found:?}");
+    assert!(holds(found.throughput, 900.0) && holds(found.latency, 1200.0), "{found:?}");
     assert_eq!((Some(found.cost), found.latency_by), (found.latency, Some(Serialized::Result)));
-    assert!(holds(found.empty_call, 40.0), "{found:?}");
+    assert!(holds(found.empty_call, 400.0), "{found:?}");
 }
 
 #[test]
