@@ -122,7 +122,7 @@ impl Running {
         Running(command.spawn().expect("the program runs"))
     }
 
-    /// Waits until a file has so many lines.
+    /// Waits until a file has at least this number of lines.
     pub fn until(&mut self, path: &str, lines: usize) {
         let until = Instant::now() + Duration::from_secs(30);
         let has =

@@ -39,7 +39,7 @@ pub(super) struct Session<'a> {
     pub(super) random: Random,
     /// Number of pauses because the core was shared.
     pub(super) pauses: u32,
-    /// Budgets that may be spent: one more where predictors learn slowly.
+    /// Budgets that may be spent: more for training and for what is measured after it.
     pub(super) budgets: u32,
     /// Calls of each function before a layout is measured, where its predictors learn slowly.
     pub(super) training: Option<u64>,

@@ -269,7 +269,7 @@ fn deviation(difference: &Difference) -> f64 {
     difference.deviations.unwrap_or(f64::INFINITY)
 }
 
-/// From how many deviations on a difference is found, of so many pairs, by deviations in descending order.
+/// The deviations above which a difference counts as found, for this number of pairs; `deviations` are in descending order.
 fn discovered(deviations: &[f64], pairs: u64) -> f64 {
     let is_found = |(place, deviation): &(usize, &f64)| {
         let share = FALSE_DISCOVERIES * (place + 1) as f64 / pairs.max(1) as f64;
