@@ -66,7 +66,7 @@ const MODE_SHARE: f64 = 0.01;
 /// Standard deviation, as a share of that of layouts, by which the mean of trained layouts differs from one measurement to the
 /// next: layouts of one measurement find predictors in the same state, and learn as fast or as slowly. (Six functions of which some
 /// layouts had not learnt, in five measurements each on Zen 5: these lay within one standard deviation of layouts of each other.)
-const TRAINED_SHARE: f64 = 0.5;
+const SAME_STATE_SHARE: f64 = 0.5;
 
 /// Estimates a cost, a sum over the snippets of the rounds, from the durations of layouts, at a level of confidence such
 /// as 0.95.
@@ -178,7 +178,7 @@ fn costs(layouts: &[LayoutEstimate], shape: &Shape, confidence: f64) -> (Interva
         let fit = if fit.is_finite() { fit } else { 0.0 };
         let own = replicates(layouts, group, &|layout| figure(layout)[0]);
         let learnt = match shape.trained && own.len() > 1 {
-            true => TRAINED_SHARE * statistics::sample_variance(&own).sqrt(),
+            true => SAME_STATE_SHARE * statistics::sample_variance(&own).sqrt(),
             false => 0.0,
         };
         let errors = [shared(1), shared(3), fit, learnt];

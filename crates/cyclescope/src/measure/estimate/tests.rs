@@ -272,4 +272,18 @@ fn the_interval_contains_what_differs_between_measurements() {
     let half = |between: f64| estimate_in(&layouts, &Shape { between, ..SHAPE }).unwrap().cost.half_width();
     // 1 % of 5 cycles at 95 %.
     assert!((half(0.01).powi(2) - half(0.0).powi(2) - (1.96f64 * 0.05).powi(2)).abs() < 1e-4);
+    // A tenth of a cycle.
+    let cycles = Shape { between_cycles: 0.1, ..SHAPE };
+    let more = estimate_in(&layouts, &cycles).unwrap().cost.half_width();
+    assert!((more.powi(2) - half(0.0).powi(2) - (1.96f64 * 0.1).powi(2)).abs() < 1e-4);
+}
+
+/// Trained layouts learn more or less, all of a measurement in the same state of the predictors.
+#[test]
+fn the_interval_of_trained_layouts_contains_a_half_of_their_deviation() {
+    let cost = |number: usize| 5.0 + 0.1 * (number % 2) as f64;
+    let layouts: Vec<_> = (0..16).map(|number| layout(cost(number), &[0.7; 8], undisturbed)).collect();
+    let half = |trained| estimate_in(&layouts, &Shape { trained, ..SHAPE }).unwrap().cost.half_width();
+    let deviation = 0.05 * (16f64 / 15.0).sqrt();
+    assert!((half(true).powi(2) - half(false).powi(2) - (1.96 * 0.5 * deviation).powi(2)).abs() < 1e-4);
 }
