@@ -270,6 +270,7 @@ impl Run {
             share: mode.share,
         };
         let (unit, iterates) = (acquisition.units[0], facts.plan.lengthen == Lengthen::Iterations);
+        let chosen = Some(acquisition.shape.loop_count).filter(|count| *count > 1);
         RunRecord {
             cost: cost.unwrap_or(Quantity::refused(Unit::CoreCycles)),
             ticks,
@@ -281,7 +282,7 @@ impl Run {
             clock: facts.plan.clock.name.to_string(),
             executor: facts.executor.to_string(),
             unroll: if iterates { 1 } else { unit },
-            loop_count: if iterates { Some(unit as u64) } else { facts.plan.loop_count },
+            loop_count: if iterates { Some(unit as u64) } else { facts.plan.loop_count.or(chosen) },
             cold: facts.plan.cold,
             warm_up: acquisition.warm_up,
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),

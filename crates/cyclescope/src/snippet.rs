@@ -6,7 +6,7 @@ use crate::error::BadSnippet;
 use crate::program::{Vectors, World};
 use iced_x86::{
     Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess,
-    Register,
+    Register, UsedMemory,
 };
 
 /// Machine code to measure.
@@ -26,6 +26,8 @@ pub struct Outline {
     pub memory_accesses: usize,
     /// Whether it or its init code accesses memory.
     pub touches_memory: bool,
+    /// Number of instructions of the init code that write memory, such as the links of a list.
+    pub prepared: usize,
     /// The processor state that it needs.
     pub world: World,
     /// Whether it names R15, which counts the loop of a looped body.
@@ -75,6 +77,8 @@ impl Snippet {
                 if counted {
                     outline.instructions += 1;
                     outline.memory_accesses += usize::from(touches);
+                } else {
+                    outline.prepared += usize::from(info.used_memory().iter().any(writes));
                 }
                 for register in info.used_registers() {
                     outline.note_register(register.register());
@@ -87,6 +91,11 @@ impl Snippet {
         outline.world.avx = avx;
         outline
     }
+}
+
+fn writes(memory: &UsedMemory) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    matches!(memory.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
 impl Outline {
@@ -197,6 +206,15 @@ mod tests {
         assert!(touches(&[0x50], &[]));
         assert!(!touches(&[0x48, 0x01, 0xc0], &[]));
         assert!(touches(&[0x48, 0x01, 0xc0], &[0x49, 0x89, 0x06]));
+    }
+
+    #[test]
+    fn what_init_code_writes_is_counted() {
+        // mov rax, [r14]; mov [r14], rax; lea rax, [r14]; add [r14], rax
+        let init = [0x49, 0x8b, 0x06, 0x49, 0x89, 0x06, 0x49, 0x8d, 0x06, 0x49, 0x01, 0x06];
+        let prepared =
+            |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).prepared;
+        assert_eq!((prepared(&[0x90], &init), prepared(&init, &[])), (2, 0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use cyclescope::executor::mock::{
     Buffer, Fault, Frequency, LayoutEffects, Learning, Mode, Scenario, Simulated, Training,
 };
 use cyclescope::measure::{
-    Lengthen, Measurement, Plan, Precision, Question, Standing, measure, measure_watched, modes,
+    Acquisition, Lengthen, Measurement, Plan, Precision, Question, Standing, measure, measure_watched, modes,
 };
 use cyclescope::snippet::Snippet;
 use std::time::Duration;
@@ -159,6 +159,29 @@ fn layouts_are_added_until_the_interval_is_narrow() {
     assert!(codes(&result).contains(&Code::IntervalNotReached));
 }
 
+/// What the first accesses find is what the init code left, and no cost of a walk.
+#[test]
+fn what_init_code_wrote_is_walked_through_many_times() {
+    let parsed = |text: &str| Snippet::parse(text).unwrap().code().to_vec();
+    let laps = |snippet: &str, stores: usize, plan: &Plan| {
+        let init = parsed("mov [r14], rax").repeat(stores);
+        let snippet = Snippet::new(parsed(snippet), init, "simulated");
+        let result = measure(&mut Simulated::new(Scenario::default(), 7), &snippet, plan).unwrap();
+        let Acquisition { units, shape, .. } = &*result.acquisition;
+        (units[0] as u64 * shape.loop_count) as f64 / stores as f64
+    };
+    let chase = "mov r14, [r14]";
+    assert!(
+        laps(chase, 2048, &plan()) >= 4.0 && laps("add rax, [r14]; add rbx, [r14]", 2048, &plan()) >= 2.0
+    );
+    // Copies that do not read it, that the loop's register is in, or whose number is given.
+    assert!(laps("imul rax, rax", 2048, &plan()) < 1.0);
+    assert!(laps("mov r15, [r14]", 2048, &plan()) < 3.0);
+    assert!(laps(chase, 2048, &Plan { unit: Some(10), ..plan() }) < 0.1);
+    // Where the shortest body walks through all of it, there is no loop.
+    assert!(laps(chase, 64, &plan()) < 4.0);
+}
+
 #[test]
 fn a_budget_of_nothing_still_gives_some_layouts() {
     let result = run(Scenario::default(), &Plan { budget: Duration::ZERO, ..plan() });
@@ -263,6 +286,14 @@ fn a_cost_that_depends_on_the_placement_is_a_caveat_and_noise_is_none() {
     assert_eq!(caveats_of(&placed, Code::LayoutDependent), 12);
     let noisy = Scenario { step: 100, cost: 0.3, ..Scenario::default() };
     assert_eq!(caveats_of(&noisy, Code::LayoutDependent), 0);
+    let told = |plan: &Plan| {
+        let found = caveats(&run(placed.clone(), plan), PRECISION);
+        found.into_iter().find(|caveat| caveat.code == Code::LayoutDependent).unwrap().text
+    };
+    let looped = Plan { loop_count: Some(1000), ..plan() };
+    assert!(told(&looped).contains("--unroll"), "{}", told(&looped));
+    assert!(!told(&plan()).contains("--unroll"));
+    assert!(!told(&Plan { unit: Some(100), ..looped }).contains("--unroll"));
 }
 
 #[test]

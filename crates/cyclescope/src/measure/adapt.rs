@@ -5,7 +5,7 @@ use super::contrast::Contrast;
 use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
 use super::layouts::SECONDS_A_CYCLE;
 use super::plan::Plan;
-use super::session::{CYCLES_PER_NS, Part, Session};
+use super::session::{CYCLES_PER_NS, MEMORY_ACCESSES, Part, Session};
 use super::standing::Standing;
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, changed,
@@ -27,9 +27,6 @@ const WARM_UP_MOST: u32 = 96;
 /// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
 /// was off by more than 0.4.
 const INSTRUCTIONS: usize = 200;
-/// Memory accesses in the shortest body at least: more than any store buffer holds (Intel and AMD
-/// optimisation manuals: at most 112 entries), else a sample's stores all fit in it and their cost is hidden.
-const MEMORY_ACCESSES: usize = 128;
 /// Bytes of the longest body at first, inside every op cache and half of a level 1 instruction cache.
 const BODY_BYTES: usize = 12 << 10;
 /// Bytes of the longest body after the unit was increased.
@@ -306,7 +303,9 @@ impl Session<'_> {
         }
         let by_memory = match part.outline.memory_accesses {
             0 => 1,
-            accesses => with_spread(MEMORY_ACCESSES.div_ceil(accesses)),
+            accesses => {
+                with_spread(MEMORY_ACCESSES.div_ceil(accesses)).max(part.outline.prepared.div_ceil(accesses))
+            }
         };
         let bytes = 4 * self.bytes_a_repeat(part);
         let (by_bytes, by_bytes_most) = (BODY_BYTES / bytes, BODY_BYTES_MOST / bytes);
@@ -319,7 +318,7 @@ impl Session<'_> {
     }
 
     fn loops(&self) -> f64 {
-        self.plan.loop_count.unwrap_or(1) as f64
+        self.loop_count.unwrap_or(1) as f64
     }
 
     /// Twice the units of those snippets whose bodies may grow, if there are any.
@@ -345,7 +344,7 @@ impl Session<'_> {
         let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
         let width = self.plan.adders.map(sentinel_width);
         let shape = Shape {
-            loop_count: self.plan.loop_count.unwrap_or(1),
+            loop_count: self.loop_count.unwrap_or(1),
             imul_latency: self.imul_latency,
             step: self.plan.step,
             width,
