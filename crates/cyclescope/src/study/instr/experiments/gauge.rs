@@ -233,6 +233,12 @@ impl Gauge {
         Gauge { costs: links.iter().map(|link| (*link, cost)).collect(), slot: 0.2, ..Gauge::default() }
     }
 
+    /// The same where each store and load among these links takes this.
+    #[cfg(test)]
+    pub(in crate::study::instr) fn with_trip(self, links: &[Link], trip: Trip) -> Gauge {
+        Gauge { trips: links.iter().map(|link| (*link, trip)).collect(), ..self }
+    }
+
     /// Takes what links cost in an earlier part of the same survey: its rows follow one convention.
     pub fn adopt(&mut self, name: &str, cost: Cost) {
         self.costs.iter_mut().filter(|(link, _)| link.name == name).for_each(|(_, known)| *known = cost);
