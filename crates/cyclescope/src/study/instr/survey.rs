@@ -172,7 +172,7 @@ impl<'a> Survey<'a> {
             let mut postponed = vec![0; self.forms.len()];
             while let Some(form) = order.pop_front() {
                 let plan = self.plan(form);
-                let outcome = self.measure(executor, &plan, pass)?;
+                let outcome = self.measure(executor, &plan, &outcomes[form])?;
                 // A neighbour may be gone when all others are done.
                 if outcome.is_disturbed() && postponed[form] < POSTPONED_MOST && !order.is_empty() {
                     postponed[form] += 1;
@@ -223,7 +223,8 @@ impl<'a> Survey<'a> {
         let plan = self.plan(form);
         let mut outcomes = Vec::new();
         for pass in 0.. {
-            outcomes.push(self.measure(executor, &plan, pass)?);
+            let outcome = self.measure(executor, &plan, &outcomes)?;
+            outcomes.push(outcome);
             if pass + 1 < self.effort.passes {
                 continue;
             }
@@ -259,12 +260,12 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Measures a form once.
+    /// Measures a form once, after the passes that are known already.
     pub(crate) fn measure(
         &self,
         executor: &mut dyn Executor,
         plan: &Result<FormPlan, Outcome>,
-        pass: u32,
+        earlier: &[Outcome],
     ) -> Result<Outcome, RunError> {
         let plan = match plan {
             Ok(plan) => plan,
@@ -274,11 +275,16 @@ impl<'a> Survey<'a> {
             return Ok(Outcome::Failed("no program can be written".to_string()));
         }
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
-        let mut random = Random::new(mix(mix(self.seed, u64::from(pass)), name(&plan.anatomy.form)));
+        let mut random = Random::new(mix(mix(self.seed, earlier.len() as u64), name(&plan.anatomy.form)));
         // What ring 0 may run was checked with the plan's own constant.
         let constants = self.effort.constants && !self.capabilities.is_privileged();
         let effort = Effort { constants, ..self.effort };
-        let measurement = Measurement { timer: &self.timer, effort, plan };
+        let measured = |outcome: &Outcome| match outcome {
+            Outcome::Measured(readings) => Some(readings.clone()),
+            Outcome::Skipped(_) | Outcome::Failed(_) => None,
+        };
+        let earlier: Vec<Vec<ProgramReading>> = earlier.iter().filter_map(measured).collect();
+        let measurement = Measurement { timer: &self.timer, effort, plan, earlier: &earlier };
         let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
             false => measurement.run(executor, &mut random),
@@ -386,7 +392,7 @@ mod tests {
         let forms = vec![WantedForm::from(form)];
         let survey = Survey::emulated(timing, executor.capabilities(), &machine.features, forms, settings);
         let plan = survey.plan(0);
-        let outcome = survey.measure(&mut executor, &plan, 0).unwrap();
+        let outcome = survey.measure(&mut executor, &plan, &[]).unwrap();
         let row = survey.row(0, &plan, &[outcome]);
         assert_eq!((row.status, row.caveats), (Status::Measured, vec![Caveat::emulated()]));
         assert!(row.latency.is_empty() && row.throughput.is_none());

@@ -46,10 +46,19 @@ impl Measurement<'_> {
         let mut found = Vec::new();
         for (place, plan) in self.suspects(executor, others, &screened, random)? {
             let effort = Effort { decoders: false, regimes: false, constants: false, ..self.effort };
-            let readings = Measurement { timer: self.timer, effort, plan: &plan }.usual(executor, random)?;
+            let earlier = self.earlier_of(place);
+            let measurement = Measurement { timer: self.timer, effort, plan: &plan, earlier: &earlier };
+            let readings = measurement.usual(executor, random)?;
             found.push(OtherConstant { place, readings });
         }
         Ok(Some(found))
+    }
+
+    /// What earlier passes found with the constant at a place.
+    fn earlier_of(&self, place: usize) -> Vec<Vec<ProgramReading>> {
+        let constants = self.earlier.iter().filter_map(|pass| pass.first()?.constants.as_ref());
+        let found = constants.filter_map(|constants| constants.iter().find(|other| other.place == place));
+        found.map(|other| other.readings.clone()).collect()
     }
 
     /// The experiments by which constants are screened, and what they take with the general one.

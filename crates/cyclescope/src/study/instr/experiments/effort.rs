@@ -11,7 +11,7 @@ pub struct Effort {
     pub layouts: usize,
     /// Timed rounds in each layout.
     pub rounds: u32,
-    /// Throughput programs that are measured beyond a first look, the best ones.
+    /// Throughput programs that are measured beyond a first look, the best ones; in the first of several passes all are.
     pub recipes: usize,
     /// Core cycles of a program's longest call, about.
     pub cycles: f64,
@@ -31,7 +31,7 @@ impl Effort {
         passes: 2,
         layouts: 6,
         rounds: 3,
-        recipes: 6,
+        recipes: 4,
         cycles: 10_000.0,
         decoders: true,
         regimes: true,

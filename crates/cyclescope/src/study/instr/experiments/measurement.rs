@@ -10,7 +10,7 @@ use crate::error::RunError;
 use crate::executor::Executor;
 use crate::program::Vectors;
 use crate::random::Random;
-use crate::statistics::median;
+use crate::statistics::{median, t_interval};
 use crate::study::instr::forms::settings;
 
 /// Warm-up rounds.
@@ -39,6 +39,8 @@ const NEAR_SHARE: f64 = 0.3;
 const WHOLE: f64 = 0.03;
 /// Slower instructions than this never wait for decoders.
 const DECODED_BELOW: f64 = 1.5;
+/// Level at which a chain takes no whole number of cycles.
+const CONFIDENCE: f64 = 0.95;
 /// How often a first look is tried again where it gave nothing: wide units can be half asleep for a millisecond.
 const LOOKS: usize = 20;
 /// How often layouts are tried again that gave nothing.
@@ -49,6 +51,8 @@ pub(in crate::study::instr) struct Measurement<'a> {
     pub(in crate::study::instr) timer: &'a Timer<'a>,
     pub(in crate::study::instr) effort: Effort,
     pub(in crate::study::instr) plan: &'a FormPlan,
+    /// What earlier passes found, by experiment.
+    pub(in crate::study::instr) earlier: &'a [Vec<ProgramReading>],
 }
 
 /// A program, and which of the plan's experiments it is.
@@ -188,8 +192,12 @@ impl Measurement<'_> {
         Ok(chosen)
     }
 
-    /// The throughput programs that were not among the best at the first look.
+    /// The throughput programs that need no further layouts. Of several passes the first measures all programs, for a look at
+    /// one layout does not tell the best of them, and later ones the best by what is known then.
     fn slower(&self, readings: &[ProgramReading]) -> Vec<usize> {
+        if self.earlier.is_empty() && self.effort.passes > 1 {
+            return Vec::new();
+        }
         let rated =
             |experiment: &Experiment| matches!(experiment.meaning, Meaning::Throughput { variant: None, .. });
         let mut rates: Vec<(usize, f64)> = self
@@ -199,10 +207,26 @@ impl Measurement<'_> {
             .zip(readings)
             .enumerate()
             .filter(|(_, (experiment, _))| rated(experiment))
-            .map(|(index, (_, reading))| (index, reading.first_look.unwrap_or(f64::INFINITY)))
+            .map(|(index, (_, reading))| {
+                let looked = reading.first_look.unwrap_or(f64::INFINITY);
+                (index, self.known(index).unwrap_or(looked))
+            })
             .collect();
         rates.sort_by(|a, b| a.1.total_cmp(&b.1));
         rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
+    }
+
+    /// What an experiment took in earlier passes.
+    fn known(&self, index: usize) -> Option<f64> {
+        let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
+        let mut cycles: Vec<f64> = readings.flat_map(|reading| reading.cycles.clone()).collect();
+        (!cycles.is_empty()).then(|| median(&mut cycles))
+    }
+
+    /// The ways in which earlier passes measured a chain again.
+    fn known_ways(&self, index: usize) -> Vec<Way> {
+        let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
+        readings.flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect()
     }
 
     /// A program with at most `most` instances in its body.
@@ -231,7 +255,7 @@ impl Measurement<'_> {
 
     /// Measures chains again that may be slow for another reason than their latency: those that are hardly slower than the
     /// rate of their instances, and those that take no whole number of cycles, because some instances wait for a unit, or
-    /// run in units of different latency.
+    /// run in units of different latency. What one pass measured again, later ones do.
     fn measure_again(
         &self,
         executor: &mut dyn Executor,
@@ -254,8 +278,10 @@ impl Measurement<'_> {
                 continue;
             }
             let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
-            let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE;
-            let mut ways = Vec::new();
+            // Chance must not make a chain odd in one run and whole in the next.
+            let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
+            let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE + chance;
+            let mut ways = self.known_ways(index);
             ways.extend((bound || odd).then_some(Way::Longer(more)));
             // Units of 512 bits are made of others in several ways.
             let wide = self.plan.surroundings.vectors == Vectors::Zmm && cycles > 1.0 + WHOLE;
@@ -267,6 +293,8 @@ impl Measurement<'_> {
                     counts.into_iter().filter(|count| (1..=FILLERS_MOST).contains(count)).map(Way::Beside),
                 );
             }
+            ways.sort_unstable();
+            ways.dedup();
             for way in ways {
                 let Some(experiment) = self.plan.again(index, way) else { continue };
                 let timed = self.timed(&experiment, usize::MAX);
@@ -293,4 +321,45 @@ impl Measurement<'_> {
 fn is_spare(experiment: &Experiment) -> bool {
     let meaning = &experiment.meaning;
     matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::machine::Machine;
+    use crate::study::instr::forms::operands::Anatomy;
+    use crate::study::instr::selection::{Criteria, all};
+
+    #[test]
+    fn the_first_of_several_passes_measures_all_programs_and_later_ones_the_best_that_it_found() {
+        let criteria =
+            Criteria { filters: vec!["Imul_r64_rm64 r64, r64".to_string()], ..Criteria::default() };
+        let wanted = criteria.select(all()).unwrap().remove(0);
+        let plan = FormPlan::new(Anatomy::of(wanted.form).unwrap(), &Machine::detect().features, &wanted);
+        let is_rate = |one: &Experiment| matches!(one.meaning, Meaning::Throughput { variant: None, .. });
+        let rates: Vec<usize> =
+            plan.experiments.iter().enumerate().filter(|(_, one)| is_rate(one)).map(|(at, _)| at).collect();
+        let timer = Timer::new(Clock::named("rdtscp-lfence").unwrap(), 1.0, 3.0);
+        // Those that seem the best at first sight are not.
+        let reading = |cost: fn(usize) -> f64, looked: fn(usize) -> f64| {
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            for (place, index) in rates.iter().enumerate() {
+                readings[*index].cycles = vec![cost(place); 6];
+                readings[*index].first_look = Some(looked(place));
+            }
+            readings
+        };
+        let readings = reading(|place| 2.0 - 0.1 * place as f64, |place| 1.0 + 0.1 * place as f64);
+        let left = |passes: u32, earlier: &[Vec<ProgramReading>]| {
+            let effort = Effort { passes, recipes: 2, ..Effort::FULL };
+            Measurement { timer: &timer, effort, plan: &plan, earlier }.slower(&readings)
+        };
+        let kept = |left: Vec<usize>| -> Vec<usize> {
+            rates.iter().copied().filter(|index| !left.contains(index)).collect()
+        };
+        assert_eq!(kept(left(2, &[])), rates);
+        assert_eq!(kept(left(2, std::slice::from_ref(&readings))), rates[rates.len() - 2..]);
+        assert_eq!(kept(left(1, &[])), rates[..2], "of a single pass the look has to do");
+    }
 }

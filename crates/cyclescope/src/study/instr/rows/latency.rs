@@ -216,6 +216,21 @@ mod tests {
     }
 
     #[test]
+    fn a_way_that_not_every_pass_tried_is_none() {
+        let plan = plan("Imul_r64_rm64 r64, r64");
+        let gauge = Gauge::of_ones(&[links::FROM_32]);
+        let analysis = Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 };
+        let quicker = [(Way::Longer(8), 12.0)];
+        let (once, index) = read(&plan, 5.0, &quicker);
+        let found = |other: &[(Way, f64)]| {
+            let passes = [once.clone(), read(&plan, 5.0, other).0];
+            analysis.quickest(&passes, index, &plan.experiments[index].meaning).unwrap().0
+        };
+        assert_eq!(found(&quicker), Some(Way::Longer(8)));
+        assert_eq!(found(&[]), None, "which pass has it is chance");
+    }
+
+    #[test]
     fn of_several_ways_the_lowest_counts_and_a_longer_one_lifts_the_bound_of_the_rate() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let gauge = Gauge::of_ones(&[links::FROM_32]);

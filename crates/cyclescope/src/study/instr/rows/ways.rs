@@ -22,9 +22,9 @@ const OPEN: f64 = 0.5;
 pub(super) type Figure = (Latency, bool, f64);
 
 impl Analysis<'_> {
-    /// The way whose figure counts: that of the plan, unless another one is quicker in every pass. What else happens in a
-    /// chain makes it slower, never faster. One in which only few layouts came to a figure, because the cost of the others was
-    /// not proportional to the number of instances, is none.
+    /// The way whose figure counts: that of the plan, unless another one was tried in every pass, and is quicker in each that
+    /// has both. What else happens in a chain makes it slower, never faster. One in which only few layouts came to a figure,
+    /// because the cost of the others was not proportional to the number of instances, is none.
     pub(super) fn quickest(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -40,7 +40,12 @@ impl Analysis<'_> {
                 let of = |way: Option<Way>| ways.iter().find(|(other, _)| *other == way);
                 of(*way).zip(of(None)).is_none_or(|(one, plain)| is_below(&one.1.0, &plain.1.0))
             };
-            let counts = |way| self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
+            let tried = |way| {
+                let mut readings = passes.iter().filter_map(|pass| pass.get(index));
+                readings.all(|reading| reading.again.iter().any(|(other, _)| *other == way))
+            };
+            let counts =
+                |way| tried(way) && self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
             !has_plan || way.is_none_or(counts)
         });
         let once = |(_, (latency, ..)): &(Option<Way>, Figure)| latency.cost.high.is_none();
