@@ -119,6 +119,11 @@ impl Calling {
         Memory::of_call(self.buffer, self.contents.clone(), self.stack)
     }
 
+    /// The bytes of a file that the buffer begins with; none where it holds something else.
+    pub fn file(&self) -> &[u8] {
+        if let Fill::Image(bytes) = &self.contents { bytes } else { &[] }
+    }
+
     /// Calls of the function of each instance that wait for this, and calls of an empty function in the same way.
     pub fn subject(&self, instances: &[Instance], text: &str, serialized: Option<Serialized>) -> Subject {
         let calls = |instance: &Instance| {

@@ -8,10 +8,11 @@ use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use cyclescope::error::Unavailable;
 use object::elf::{
-    DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, STT_FUNC,
+    DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, SHF_ALLOC, SHT_NOTE,
+    STT_FUNC,
 };
-use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSymbol};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
 
 type File<'a> = ElfFile64<'a, Endianness>;
@@ -53,6 +54,18 @@ pub fn library(
                 .to_string(),
         })),
     }
+}
+
+/// What a library brings into memory, and its file where it can't be read as one. It says nothing of debug information, which names
+/// the folder of a compilation, nor of the linker's number for the whole file.
+pub fn loaded(library: &Path) -> Vec<u8> {
+    let image = std::fs::read(library).unwrap_or_default();
+    let Ok(file) = File::parse(&*image) else { return image };
+    let allocated = file.sections().filter(|section| {
+        let header = section.elf_section_header();
+        header.sh_flags(file.endian()).contains(SHF_ALLOC) && header.sh_type(file.endian()) != SHT_NOTE
+    });
+    allocated.flat_map(|section| section.data().unwrap_or_default().to_vec()).collect()
 }
 
 /// Links an object, or the members of an archive that these functions need. What it refers to itself stays inside, so that

@@ -110,6 +110,11 @@ impl Library {
         region::find(&self.path, &self.source, &self.name).map(Some)
     }
 
+    /// What it brings into memory.
+    pub fn contents(&self) -> Vec<u8> {
+        elf::loaded(&self.path)
+    }
+
     /// Loads the library into this process and finds the function, and the one that runs before it.
     pub fn load(&self, setup: Option<&str>) -> Result<Function, Failure> {
         Function::load(&self.path, &self.source, &self.name, setup)

@@ -177,6 +177,12 @@ impl Libraries {
         Ok(Some(self.all.len() - 1))
     }
 
+    /// What the library of this number brings into memory, and the one that it is compared with.
+    pub fn contents(&self, number: usize) -> impl Iterator<Item = Vec<u8>> {
+        let Named { library, versus, .. } = &self.all[number];
+        [Some(library), versus.as_ref()].into_iter().flatten().map(Library::contents)
+    }
+
     /// Loads all of them in a process of their own, where there are any, and works with their functions there; returns the
     /// exit code.
     pub fn with(

@@ -60,7 +60,7 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
     let mut libraries = Libraries::default();
     let (prepared, machine) = prepare(common, asked, &mut libraries)?;
     let command = words::with_choices(words, seed, machine.target_cpu());
-    let session = session::session(command, seed, &prepared)?;
+    let session = session::session(command, seed, &prepared, &libraries)?;
     let facts = plain(&machine).map_err(evidence::unwritten)?;
     if let Some(path) = &args.points.resume {
         session::require(&resumed, &session, &facts, path)?;

@@ -1,7 +1,7 @@
 //! Points that are ready to be measured: assembled, compiled, checked.
 
 use super::expand::{Asked, at};
-use crate::args::{Common, RunArgs};
+use crate::args::Common;
 use crate::failure::Failure;
 use crate::wanted::{Found, Libraries, Loaded, Wanted};
 use crate::{evidence, repro, run};
@@ -14,8 +14,6 @@ use std::cell::OnceCell;
 /// A point that is ready to be measured.
 pub struct Prepared {
     label: Label,
-    /// Its options.
-    pub args: RunArgs,
     /// What is measured, or why that can't be here.
     pub ready: Result<Ready, Box<ErrorRecord>>,
 }
@@ -39,7 +37,7 @@ impl Prepared {
     ) -> Result<(Label, Course), Failure> {
         let course = match &self.ready {
             Ok(Ready { request, wanted, repro }) => {
-                Ok(Box::new(run::study(common, machine, (wanted, loaded), request, repro)?.alone()))
+                Ok(Box::new(run::study(common, machine, (wanted, loaded), request, repro)?))
             }
             Err(refused) => Err(fields(refused).map_err(evidence::unwritten)?),
         };
@@ -76,7 +74,7 @@ pub fn prepare(
             Err(Failure::Error(record)) if record.exit == exit::UNAVAILABLE => Err(record),
             Err(failure) => return Err(at(&place, failure)),
         };
-        prepared.push(Prepared { label, args, ready });
+        prepared.push(Prepared { label, ready });
     }
     Ok((prepared, machine()?))
 }

@@ -3,10 +3,10 @@
 use super::expand::parsed;
 use super::prepared::{Prepared, Ready};
 use super::words::{with_choices, without_results};
-use crate::args::{Common, PointsArgs, RunArgs, Source};
+use crate::args::{Common, PointsArgs, RunArgs};
 use crate::failure::Failure;
 use crate::template::with_first_value;
-use crate::wanted::Wanted;
+use crate::wanted::{Libraries, Wanted};
 use crate::{file, run};
 use cyclescope::random::mix;
 use cyclescope::snippet::Snippet;
@@ -14,21 +14,27 @@ use cyclescope::study::points::{Kept, Session};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The session of these points.
-pub fn session(command: Vec<String>, seed: u64, points: &[Prepared]) -> Result<Session, Failure> {
+/// The session of these points, whose functions these libraries have.
+pub fn session(
+    command: Vec<String>,
+    seed: u64,
+    points: &[Prepared],
+    libraries: &Libraries,
+) -> Result<Session, Failure> {
     let version = env!("CARGO_PKG_VERSION").to_string();
-    Ok(Session { version, command, seed, points: points.len(), identity: identity(points) })
+    Ok(Session { version, command, seed, points: points.len(), identity: identity(points, libraries) })
 }
 
-/// A number that other points hardly have: of their commands, their machine code, and the files that these name.
-fn identity(points: &[Prepared]) -> String {
+/// A number that other points hardly have: of their commands, their machine code, and the libraries that these name or that are
+/// compiled for them, so that a changed header or compiler counts, and a changed comment does not.
+fn identity(points: &[Prepared], libraries: &Libraries) -> String {
     let mut number = 0;
     let mut add = |bytes: &[u8]| {
         number = bytes.iter().fold(mix(number, 1), |number, byte| mix(number, u64::from(*byte)));
     };
-    let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut called = BTreeSet::new();
     for point in points {
         let Ok(Ready { repro, wanted, .. }) = &point.ready else {
             add(b"refused");
@@ -40,21 +46,14 @@ fn identity(points: &[Prepared]) -> String {
                 add(snippet.init());
                 add(snippet.code());
             }),
-            Wanted::Call(..) => files.extend(named(&point.args)),
+            Wanted::Call(library, calling) => {
+                called.insert(*library);
+                add(calling.file());
+            }
         }
     }
-    for path in files {
-        // One that is no longer there is told of when it is compiled or loaded.
-        add(&std::fs::read(path).unwrap_or_default());
-    }
+    called.into_iter().flat_map(|library| libraries.contents(library)).for_each(|contents| add(&contents));
     format!("{number:016x}")
-}
-
-/// The files that the options of a function name.
-fn named(args: &RunArgs) -> impl Iterator<Item = PathBuf> {
-    let versus = args.versus.as_ref().map(PathBuf::from);
-    let Source { c, lib, elf, .. } = args.source.clone();
-    [c, lib, elf, versus].into_iter().flatten()
 }
 
 /// Contents of a file to resume.

@@ -28,7 +28,10 @@ pub fn points(study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
     };
     let swept = matches!(first.point.label, Label::Value { .. });
     let each = format!("/ {naming}");
-    let mut heading = vec![naming.as_str(), "core cycles"];
+    // Calls of short functions have two costs.
+    let short = !compared && rows.iter().any(|row| row.throughput.is_some() && row.latency.is_some());
+    let mut heading = vec![naming.as_str()];
+    heading.extend(if short { vec!["throughput", "latency"] } else { vec!["core cycles"] });
     heading.extend(match (compared, swept) {
         (true, _) => vec!["other", "ratio", "verdict"],
         (false, true) => vec![each.as_str(), "ns"],
@@ -40,7 +43,11 @@ pub fn points(study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
     last.set_cell_alignment(comfy_table::CellAlignment::Left);
     let mut notes = Notes::default();
     for row in &rows {
-        let mut cells = vec![name(row), cost(row)];
+        let mut cells = vec![name(row)];
+        match short {
+            true => cells.extend(both(row)),
+            false => cells.push(cost(row)),
+        }
         match compared {
             true => cells.extend(versus(row)),
             false => {
@@ -79,6 +86,18 @@ fn cost(row: &Row) -> String {
         (None, None) => "no number".to_string(),
         (None, Some(_)) => "failed".to_string(),
     }
+}
+
+/// Throughput and latency of a call; of one that is not short only that which was asked for.
+fn both(row: &Row) -> [String; 2] {
+    if row.text.is_some() {
+        return [cost(row), String::new()];
+    }
+    [&row.throughput, &row.latency].map(|cost| match cost {
+        Some(cost) if cost.value.is_some() => quantity(cost),
+        Some(_) => "no number".to_string(),
+        None => "-".to_string(),
+    })
 }
 
 /// The cost divided by the value of the variable.
@@ -128,8 +147,8 @@ fn how(study: &PointsStudy) -> String {
     let plan = run.how();
     let percent = (1e6 * plan.confidence).round() / 1e4;
     format!(
-        "{percent} % intervals; clock {}, CPU {}, seed {}; measured one after another in random order, so that no drift looks \
-         like a slope",
+        "{percent} % intervals; clock {}, CPU {}, seed {}; each measured twice, in two passes of random order, so that no drift \
+         looks like a slope",
         plan.clock.name,
         run.cpu(),
         plan.seed

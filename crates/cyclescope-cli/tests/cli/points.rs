@@ -274,3 +274,49 @@ fn only_the_same_points_go_on() {
     let with_evidence = said(&["--resume", &path("out"), "--evidence", &path("evidence")]);
     assert_eq!(with_evidence.code, Some(2), "{with_evidence:?}");
 }
+
+#[test]
+fn a_changed_header_is_noticed_and_a_changed_comment_is_none() {
+    if !has("cc") {
+        return;
+    }
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    let (source, header, out) = (path("f.c"), path("h.h"), path("out"));
+    let write = |path: &str, text: &str| std::fs::write(path, text).expect("a file");
+    write(&header, "#define MORE 3\n");
+    let code = "#include \"h.h\"\nlong f(long *p, long n) { return *p * (n + MORE); }\n";
+    write(&source, code);
+    let sweep = ["--quick", "--sweep", "N=1,2", "--c", &source, "--arg", "{N}", "--cflags=-g", "--out", &out];
+    assert!(matches!(said(&sweep).code, Some(0 | 5)));
+    // Debug information has the line numbers, and names the folder of this compilation.
+    write(&source, &format!("/* a comment */\n{code}"));
+    let commented = said(&["--resume", &out]);
+    assert!(matches!(commented.code, Some(0 | 5)), "{commented:?}");
+    write(&header, "#define MORE 5\n");
+    let answer = said(&["--resume", &out]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("has changed"), "{answer:?}");
+}
+
+#[test]
+fn a_short_function_has_two_costs_in_the_table() {
+    if !has("cc") {
+        return;
+    }
+    let files = folder();
+    let source = files.path().join("f.c");
+    let source = source.to_str().expect("text");
+    std::fs::write(source, "long f(long *p, long n) { for (long i = 0; i < n; i++) *p *= 3; return *p; }\n")
+        .expect("a file");
+    let sweep = ["--quick", "--sweep", "N=1,20", "--c", source, "--arg", "{N}"];
+    let table = said(&sweep);
+    let words = |line: &str| line.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    let heading = table.stdout.lines().find(|line| line.contains("throughput")).expect("a heading");
+    assert_eq!(words(heading)[..3], ["N", "throughput", "latency"], "{table:?}");
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 80), "{table:?}");
+    let csv = said(&[&sweep[..], &["--csv", "-"]].concat()).stdout;
+    let latency = csv.lines().next().expect("a heading").split(',').position(|name| name == "latency");
+    assert!(latency.is_some(), "{csv}");
+    // Of snippets it has one.
+    assert!(!said(&["--quick", "--sweep", "N=1,2", "add rax, {N}"]).stdout.contains("latency"));
+}

@@ -31,6 +31,8 @@ pub enum Code {
     SiblingBusy,
     /// The cost kept changing from round to round.
     NotRepeatable,
+    /// A point of a sweep or list was measured twice, and the results differ by more than their intervals.
+    PassesDisagree,
     /// A function could not be called often enough to train its predictors.
     NotTrained,
     /// The machine is emulated: its cycles are not those of a core.
@@ -53,6 +55,9 @@ impl Code {
             Code::UpperBound | Code::Emulated | Code::RulersDisagree => return None,
             Code::SiblingBusy => "take another core with --cpu, or stop what runs beside it",
             Code::NotRepeatable => "give more untimed rounds with --warm-up",
+            Code::PassesDisagree => {
+                "measure again with more time, such as --budget 1, or take the interval, which holds both"
+            }
             Code::NotTrained => "let the function free what it takes, or prepare each call with --setup",
             Code::Noisy => "take a quieter CPU with --cpu",
         })

@@ -9,6 +9,7 @@ use crate::executor::{Executor, FaultReport, LockState, Open, closed};
 use crate::machine::Machine;
 use crate::measure::contrast::Contrast;
 use crate::measure::{Acquisition, CODE_MOST, Plan, Precision, Standing, counts, require_room};
+use crate::random::mix;
 use crate::record::{Quantity, RunRecord, Serialized};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -126,10 +127,20 @@ impl RunStudy {
         self
     }
 
-    /// The same without the calls beside it: one of many runs, of which the cost is compared.
-    pub fn alone(mut self) -> RunStudy {
-        self.plan.beside = None;
-        self
+    /// The same within half the time: one of two passes, from 0, which have layouts of their own and, of a function, begin with
+    /// other addresses.
+    pub(super) fn half(&self, pass: usize) -> RunStudy {
+        let mut saved = self.plan.clone();
+        let Plan { budget, layouts, layouts_most, seed, .. } = &mut saved.plan;
+        *budget /= 2;
+        *layouts = layouts.div_ceil(2);
+        *layouts_most = layouts_most.div_ceil(2).max(*layouts);
+        if pass > 0 {
+            *seed = mix(*seed, pass as u64);
+            let subjects = [Some(&mut saved.subject), saved.versus.as_mut(), saved.beside.as_mut()];
+            subjects.into_iter().flatten().for_each(SavedSubject::begin_in_the_middle);
+        }
+        RunStudy::of(saved, closed())
     }
 
     /// The same where a function of this name runs before each call, as its snippets say.

@@ -100,6 +100,14 @@ impl SavedSubject {
         !self.empty_calls.is_empty()
     }
 
+    /// Lets the first layouts have the addresses that the last ones had.
+    pub(super) fn begin_in_the_middle(&mut self) {
+        for instances in [&mut self.instances, &mut self.empty_calls] {
+            let middle = instances.len() / 2;
+            instances.rotate_left(middle);
+        }
+    }
+
     pub(super) fn subject(&self) -> Result<Subject, ContainerError> {
         let restored = |saved: &[SavedSnippet]| {
             saved.iter().map(SavedSnippet::snippet).collect::<Result<Vec<Snippet>, _>>()

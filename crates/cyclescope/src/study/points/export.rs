@@ -10,6 +10,9 @@ const COLUMNS: [&str; 9] =
 /// Columns of a table of two variants.
 const VERSUS: [&str; 7] =
     ["versus_cycles", "versus_low", "versus_high", "ratio", "ratio_low", "ratio_high", "verdict"];
+/// Columns of a table of functions.
+const CALLS: [&str; 6] =
+    ["throughput", "throughput_low", "throughput_high", "latency", "latency_low", "latency_high"];
 
 /// Writes a line for each point: its value, in a column of the variable's name, or its name, and what it costs. Lists have a last
 /// column with the snippet.
@@ -21,11 +24,17 @@ pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone, out: impl Write) -> 
         Some(Label::Value { variable, .. }) => (variable.as_str(), false),
         _ => ("name", true),
     };
+    let called = rows.clone().any(|row| row.throughput.is_some() || row.latency.is_some());
+    let calls = if called { &CALLS[..] } else { &[] };
     let versus = if compared { &VERSUS[..] } else { &[] };
     let snippet = if listed { &["snippet"][..] } else { &[] };
-    writer.write_record([&[naming], &COLUMNS[..], versus, snippet].concat())?;
+    writer.write_record([&[naming], &COLUMNS[..], calls, versus, snippet].concat())?;
     for row in rows {
         let mut record = fields(row);
+        if called {
+            record
+                .extend([&row.throughput, &row.latency].into_iter().flat_map(|cost| figures(cost.as_ref())));
+        }
         if compared {
             record.extend(versus_fields(row));
         }

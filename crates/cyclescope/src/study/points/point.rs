@@ -54,6 +54,10 @@ pub struct Row {
     pub cost: Option<Quantity>,
     /// Time a copy.
     pub time: Option<Quantity>,
+    /// What a call of a function costs where calls overlap.
+    pub throughput: Option<Quantity>,
+    /// What a call of a function costs that waits for the last one.
+    pub latency: Option<Quantity>,
     /// Caveats of the result.
     #[serde(default)]
     pub caveats: Vec<Caveat>,

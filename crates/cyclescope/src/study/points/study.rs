@@ -1,10 +1,10 @@
 //! The study: runs that share an executor, each recorded when it is complete.
 
+use super::passes::{Orders, blocks, both};
 use super::point::{Label, Point, Row};
 use super::session::Session;
 use crate::error::{Error, RunError};
 use crate::executor::{Executor, LockState, Open, closed};
-use crate::random::Random;
 use crate::record::{ErrorRecord, RunRecord};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -47,6 +47,9 @@ pub struct PointsStudy {
 /// The run of a point, or the record of the failure for which there can be none here, such as an instruction that the CPU does
 /// not have.
 pub type Course = Result<Box<RunStudy>, Map<String, Value>>;
+
+/// What one pass says of a point: its result, or the record of a failure.
+type Half = Result<RunRecord, Map<String, Value>>;
 
 /// What a result file has of points that were interrupted.
 #[derive(Default)]
@@ -160,44 +163,81 @@ impl PointsStudy {
         own
     }
 
-    /// The numbers of the points that have no row yet, in random order.
-    fn open_points(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.points.len()).collect();
-        Random::new(self.session.seed).shuffle(&mut order);
-        order.retain(|number| self.rows[*number].is_none());
-        order
+    /// The points that have no row yet, in the orders of both passes.
+    fn open_points(&self) -> Vec<Orders> {
+        let mut blocks = blocks(self.points.len(), self.session.seed);
+        blocks.iter_mut().flatten().for_each(|order| order.retain(|number| self.rows[*number].is_none()));
+        blocks.retain(|[first, _]| !first.is_empty());
+        blocks
     }
 
-    /// Measures a point, and returns its line.
-    fn point(
+    /// Measures points in both passes, and takes and tells their lines.
+    fn block(
         &mut self,
+        [first, second]: &Orders,
+        mut executor: Option<&mut Box<dyn Executor>>,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<(), Stop> {
+        let mut halves: Vec<Option<Half>> = self.points.iter().map(|_| None).collect();
+        for number in first {
+            self.tell(*number, "first", follow)?;
+            halves[*number] = Some(self.pass(0, *number, executor.as_deref_mut(), answers)?);
+        }
+        for number in second {
+            self.tell(*number, "second", follow)?;
+            let record = match halves[*number].take().expect("the first pass has measured it") {
+                Ok(first) => match self.pass(1, *number, executor.as_deref_mut(), answers)? {
+                    Ok(second) => Ok(both([first, second])),
+                    failed => failed,
+                },
+                failed => failed,
+            };
+            let point = &self.points[*number].0;
+            let record = match record {
+                Ok(result) => Record::new(run::NAME, &PointLine { point, result: &result }),
+                Err(failed) => Record::new(ERROR, &PointLine { point, result: &failed }),
+            };
+            self.put(&record);
+            going(follow.record(record))?;
+        }
+        Ok(())
+    }
+
+    /// Tells which point is measured now.
+    fn tell(&self, number: usize, pass: &str, follow: &mut dyn Follow) -> Result<(), Stop> {
+        let (done, total) = (self.rows().count(), self.points.len());
+        let label = self.points[number].0.label.text();
+        let message = format!("{done} of {total} points, {label}, {pass} pass");
+        going(follow.progress(Progress { done: done as u64, total: total as u64, message }))
+    }
+
+    /// Measures a point in one of the passes.
+    fn pass(
+        &mut self,
+        pass: usize,
         number: usize,
         executor: Option<&mut Box<dyn Executor>>,
         answers: &Answers,
-    ) -> Result<Record, Stop> {
-        let (point, course) = &mut self.points[number];
-        let (study, executor) = match (course, executor) {
+    ) -> Result<Half, Stop> {
+        let (study, executor) = match (&self.points[number].1, executor) {
             (Ok(study), Some(executor)) => (study, executor.as_mut()),
-            (Err(refused), _) => return Ok(Record::new(ERROR, &PointLine { point, result: refused })),
+            (Err(refused), _) => return Ok(Err(refused.clone())),
             (Ok(_), None) => unreachable!("an executor is open where a point has a run"),
         };
-        let result = study.measured(executor, answers, &mut Quiet);
+        let mut half = study.half(pass);
+        let result = half.measured(executor, answers, &mut Quiet);
         self.lock = executor.lock_state().cloned();
-        // Its readings would be kept for all points together.
-        study.run = None;
         let error = match result {
-            Ok(record) => {
-                return Ok(Record::new(run::NAME, &PointLine::<RunRecord> { point, result: &record }));
-            }
+            Ok(record) => return Ok(Ok(record)),
             Err(error) if is_of_the_point(&error) => error,
             Err(error) => return Err(error.into()),
         };
         // It may name a function of a library, which only this process knows.
-        let told: Map<String, Value> = answers.get(|| {
-            let record = (self.explain)(study, error);
+        Ok(Err(answers.get(|| {
+            let record = (self.explain)(&half, error);
             fields(&record).map_err(|error| RunError::io("keeping a failure", &error))
-        })?;
-        Ok(Record::new(ERROR, &PointLine { point, result: &told }))
+        })?))
     }
 }
 
@@ -270,26 +310,18 @@ impl Study for PointsStudy {
             going(follow.record(Record::resumed("machine", head)))?;
         }
         self.known(follow)?;
-        let order = self.open_points();
-        if order.is_empty() {
+        let blocks = self.open_points();
+        if blocks.is_empty() {
             return Ok(());
         }
-        let runs = order.iter().any(|number| self.points[*number].1.is_ok());
+        let mut open = blocks.iter().flat_map(|[first, _]| first);
+        let runs = open.any(|number| self.points[*number].1.is_ok());
         let mut executor = runs.then(|| answers.executor(|| (self.open)())).transpose()?;
         if self.kept.head.is_none() {
             let head = MachineLine { machine: &self.machine, points: &self.session };
             going(follow.record(Record::new("machine", &head)))?;
         }
-        let total = self.points.len();
-        for (done, number) in order.iter().enumerate() {
-            let done = total - order.len() + done;
-            let message = format!("{done} of {total} points, {}", self.points[*number].0.label.text());
-            going(follow.progress(Progress { done: done as u64, total: total as u64, message }))?;
-            let record = self.point(*number, executor.as_mut(), answers)?;
-            self.put(&record);
-            going(follow.record(record))?;
-        }
-        Ok(())
+        blocks.iter().try_for_each(|orders| self.block(orders, executor.as_mut(), answers, follow))
     }
 
     fn lock_state(&self) -> Option<&LockState> {
