@@ -75,7 +75,12 @@ impl Analysis<'_> {
         for (latency, _, index) in &mut found {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
-            let of = |pass| Some(cycles(&self.latency(std::slice::from_ref(pass), *index, meaning)?.0));
+            // In the way that counts for all passes together: which is the quickest of one pass alone is chance.
+            let Some((counts, _)) = self.quickest(passes, *index, meaning) else { continue };
+            let of = |pass| {
+                let ways = self.ways(std::slice::from_ref(pass), *index, meaning);
+                ways.into_iter().find(|(way, _)| *way == counts).map(|(_, figure)| cycles(&figure.0))
+            };
             let costs = passes.iter().filter_map(of).collect();
             let links = self.links(meaning);
             if let Some(Disagreement { caveat, range }) = self.disagreement(costs, links, &what) {
@@ -120,7 +125,7 @@ impl Analysis<'_> {
     }
 
     /// The two latencies of an experiment's chain, where it has two.
-    fn regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<Regimes> {
+    pub(super) fn regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<Regimes> {
         let Meaning::Latency { links, .. } = &self.plan.experiments[index].meaning else { return None };
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
         // Where links are quicker too, nobody can tell whose the difference is.
@@ -228,6 +233,34 @@ mod tests {
         };
         assert_eq!(found(&quicker), Some(Way::Longer(8)));
         assert_eq!(found(&[]), None, "which pass has it is chance");
+    }
+
+    #[test]
+    fn a_chain_of_two_latencies_is_not_bounded_by_a_way_as_slow_as_its_instances() {
+        let plan = plan("VEX_Vphsubd_xmm_xmm_xmmm128 xmm, xmm, xmm");
+        let chain = |experiment: &Experiment| matches!(experiment.meaning, Meaning::Latency { .. });
+        let index = plan.experiments.iter().position(chain).unwrap();
+        // A CPU without AVX has nothing that can stand beside it.
+        if plan.again(index, Way::Beside(3)).is_none() {
+            return;
+        }
+        let gauge = Gauge::default();
+        let analysis = Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 };
+        let rates = |one: &Experiment| matches!(one.meaning, Meaning::Throughput { variant: None, .. });
+        let rate_at = plan.experiments.iter().position(rates).unwrap();
+        let way = |has_two: bool, rate: f64| {
+            let curve = |turns: f64| 18.0 + 2.2 * turns + 1.8 * (turns - 50.0).max(0.0);
+            let mut reading = super::super::regimes::tests::pass(&curve, 4.0);
+            reading.regimes = reading.regimes.filter(|_| has_two);
+            reading.again = vec![(Way::Beside(3), vec![2.0; 3])];
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            readings[index] = reading;
+            readings[rate_at].cycles = vec![rate; 3];
+            analysis.quickest(&[readings], index, &plan.experiments[index].meaning).unwrap().0
+        };
+        assert_eq!(way(true, 2.0), None);
+        assert_eq!(way(true, 0.5), Some(Way::Beside(3)));
+        assert_eq!(way(false, 2.0), Some(Way::Beside(3)));
     }
 
     #[test]

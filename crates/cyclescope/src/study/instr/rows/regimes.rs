@@ -151,13 +151,13 @@ fn is_quicker(fresh: Interval, saturated: Interval) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const TURNS: [u32; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
 
     /// A pass of a chain of this curve, each layout a little off.
-    fn pass(cycles: &dyn Fn(f64) -> f64, long: f64) -> ProgramReading {
+    pub(in super::super) fn pass(cycles: &dyn Fn(f64) -> f64, long: f64) -> ProgramReading {
         let layout = |number: u32| {
             let off = 0.1 * f64::from(number % 3) - 0.1;
             TURNS.iter().map(|turns| Some(cycles(f64::from(*turns)) + off)).collect()
