@@ -1,6 +1,6 @@
 //! From times to a row: what the experiments of a form say together.
 
-use super::row::{Bound, Row, Status};
+use super::row::{Bound, Row, Status, Throughput};
 use crate::caveat::{Caveat, Code};
 use crate::record::Quantity;
 use crate::study::instr::experiments::experiment::Meaning;
@@ -24,6 +24,27 @@ pub(super) struct Disagreement {
     pub caveat: Caveat,
     /// The least and the most, in core cycles.
     pub range: [f64; 2],
+}
+
+/// The range of a figure whose interval reaches too far, in words.
+fn wide(cost: &Quantity) -> Option<String> {
+    let Quantity { value: Some(value), low, high, .. } = *cost else { return None };
+    let Some((low, high)) = low.zip(high) else {
+        return Some(format!("{value:.3} core cycles in a single layout"));
+    };
+    ((high - low) / 2.0 > WIDE * value.abs()).then(|| format!("{low:.3} to {high:.3} core cycles"))
+}
+
+/// The caveat of rates that are known too badly for a number.
+fn wide_rates(throughput: &Throughput) -> Option<Caveat> {
+    let own = [("reciprocal throughput".to_string(), Some(&throughput.cost))];
+    let decoders = [("from the decoders".to_string(), throughput.decoders.as_ref())];
+    let variants = throughput.variants.iter().map(|one| (one.variant.clone(), Some(&one.cost)));
+    let rates = own.into_iter().chain(decoders).chain(variants);
+    let said: Vec<String> =
+        rates.filter_map(|(what, cost)| Some(format!("{what}: {}", wide(cost?)?))).collect();
+    let text = format!("{}, which is too wide for a number", said.join("; "));
+    (!said.is_empty()).then_some(Caveat { code: Code::IntervalNotReached, text })
 }
 
 /// What a form's row is made from.
@@ -109,18 +130,13 @@ impl Analysis<'_> {
         Some(Disagreement { caveat, range: [least, costs[costs.len() - 1]] })
     }
 
-    /// Says of latencies that are known too badly for an exact number that they are bounds.
+    /// Says of latencies that are known too badly for an exact number that they are bounds, and of rates how badly they are
+    /// known.
     fn widely(row: &mut Row) {
+        row.caveats.extend(row.throughput.as_ref().and_then(wide_rates));
         for latency in row.latency.iter_mut().filter(|latency| latency.bound == Bound::Exact) {
-            let Quantity { value: Some(value), low, high, .. } = latency.cost else { continue };
-            let reach = low.zip(high).map_or(f64::INFINITY, |(low, high)| (high - low) / 2.0);
-            if reach <= WIDE * value.abs() {
-                continue;
-            }
-            let range = match low.zip(high) {
-                Some((low, high)) => format!("{low:.3} to {high:.3} core cycles"),
-                None => format!("{value:.3} core cycles in a single layout"),
-            };
+            let Quantity { value: Some(value), high, .. } = latency.cost else { continue };
+            let Some(range) = wide(&latency.cost) else { continue };
             let (from, to) = (&latency.from, &latency.to);
             let text = format!("{from} to {to}: {range}, which is too wide for a number");
             row.caveats.push(Caveat { code: Code::IntervalNotReached, text });
@@ -139,8 +155,10 @@ impl Analysis<'_> {
 pub(super) mod tests {
     use super::*;
     use crate::machine::Machine;
+    use crate::statistics::Interval;
     use crate::study::instr::forms::operands::Anatomy;
     use crate::study::instr::selection::{Criteria, all};
+    use crate::unit::Unit;
 
     #[test]
     fn a_rate_is_the_best_that_is_sustained_and_a_chain_takes_what_it_usually_takes() {
@@ -159,6 +177,25 @@ pub(super) mod tests {
         let criteria = Criteria { filters: vec![name.to_string()], ..Criteria::default() };
         let wanted = criteria.select(all()).unwrap().remove(0);
         FormPlan::new(Anatomy::of(wanted.form).unwrap(), &Machine::detect().features, &wanted)
+    }
+
+    #[test]
+    fn rates_that_are_known_too_badly_are_marked() {
+        let quantity = |value: f64, reach: f64| {
+            Quantity::new(Interval { value, low: value - reach, high: value + reach }, Unit::CoreCycles)
+        };
+        let rates = |own: Quantity, decoders: Option<Quantity>| Throughput {
+            cost: own,
+            recipe: String::new(),
+            fraction: None,
+            decoders,
+            modes: Vec::new(),
+            variants: Vec::new(),
+        };
+        assert_eq!(wide_rates(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);
+        let text = wide_rates(&rates(quantity(1.0, 0.2), Some(quantity(2.0, f64::INFINITY)))).unwrap().text;
+        assert!(text.contains("reciprocal throughput: 0.800 to 1.200"), "{text}");
+        assert!(text.contains("from the decoders: 2.000 core cycles in a single layout"), "{text}");
     }
 
     #[test]
