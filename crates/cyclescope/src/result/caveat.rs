@@ -261,10 +261,10 @@ fn range(values: &[f64]) -> [f64; 2] {
 }
 
 fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
-    let Interval { value, low, high } = estimate.add_link;
-    if low <= 1.0 + RULER_SHARE && high >= 1.0 - RULER_SHARE && !rulers_refuse(estimate) {
+    if !rulers_refuse(estimate) {
         return None;
     }
+    let value = estimate.add_link.value;
     let text = format!(
         "an add takes {value:.4} cycles by the imul ruler and should take 1, so that the cost may be wrong by as \
          much: try the default clock, or run it again"
@@ -272,14 +272,15 @@ fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
     caveat(Code::RulersDisagree, text)
 }
 
-/// Whether the ruler's chains certainly disagree by more than the cost's interval covers, as shares: one of them is read
-/// wrongly then, and the cost with it.
+/// Whether the ruler's chains disagree by much, or certainly by more than the cost's interval covers, as shares: one of them is
+/// read wrongly then, and the cost with it.
 pub(crate) fn rulers_refuse(estimate: &Estimate) -> bool {
     let links: Vec<f64> = estimate.layouts.iter().map(|layout| layout.add_link).collect();
     let Some(link) = statistics::t_interval(&links, CERTAIN) else { return false };
     let certain = (link.low - 1.0).max(1.0 - link.high);
     let covered = (estimate.cost.half_width() / estimate.cost.value).abs();
-    certain > covered.max(RULER_LEAST)
+    let Interval { low, high, .. } = estimate.add_link;
+    low > 1.0 + RULER_SHARE || high < 1.0 - RULER_SHARE || certain > covered.max(RULER_LEAST)
 }
 
 fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
