@@ -334,8 +334,12 @@ fn a_short_function_has_a_throughput_and_a_latency() {
     // A chain that nothing of the next call waits for.
     let chain = "__asm__ volatile(\"imul %0, %0\" : \"+r\"(x));".repeat(64);
     let overlaps = format!("void f(void *p) {{ long x = 1; {chain} }}");
-    if let Some(([throughput, _], [latency, _], line)) = both_costs(&overlaps) {
-        assert!(latency > 1.3 * throughput, "{line}");
+    // How much of such chains this core overlaps, without calls.
+    let copy = format!("mov eax, 1; {}", "imul rax, rax; ".repeat(64));
+    let cost = |more: &str| number(&[&format!("{copy}{more}")]).map(|line| value(&line["cost"])[0]);
+    let share = cost("").zip(cost("lfence")).map(|(overlapped, alone)| overlapped / alone);
+    if let (Some(([throughput, _], [latency, _], line)), Some(share)) = (both_costs(&overlaps), share) {
+        assert!(throughput < (0.3 + 0.7 * share) * latency, "{share}: {line}");
     }
     // Fences at both ends leave nothing to overlap, and what they take is a part of both.
     let fence = "__asm__ volatile(\"lfence\");";
@@ -345,8 +349,15 @@ fn a_short_function_has_a_throughput_and_a_latency() {
         assert!((0.7..1.4).contains(&(latency / throughput)), "{line}");
     }
     let said = answer(cyclescope(&Source::new(&overlaps).arguments(&[])).env("NO_COLOR", "1"));
-    let named = ["\n  throughput ", "\n  latency "].map(|name| said.stdout.contains(name));
-    assert!(named == [true, true] && said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 80), "{said:?}");
+    // Without a number there is no throughput.
+    match said.code {
+        Some(0) => {
+            let named = ["\n  throughput ", "\n  latency "].map(|name| said.stdout.contains(name));
+            assert_eq!(named, [true, true], "{said:?}");
+        }
+        code => cyclescope_skipped::left_out(format_args!("ended with {code:?}: {said:?}")),
+    }
 }
 
 #[test]
