@@ -232,7 +232,7 @@ fn details(record: &RunRecord) -> Vec<String> {
     if let Some(Trained { calls, untrained }) = &record.trained {
         let untrained = plus_minus(untrained, "core cycles");
         lines.push(format!(
-            "after {calls} calls, which change the cost: branch predictors learn slowly, or the function keeps \
+            "after up to {calls} calls, which lower the cost: branch predictors learn slowly, or the function keeps \
              something; after some thousand a call takes {untrained}"
         ));
     }

@@ -116,16 +116,23 @@ fn a_function_that_training_does_not_change_is_not_trained() {
 }
 
 #[test]
+fn a_function_that_training_makes_slower_is_measured_without() {
+    let result = learnt(Some(Learning { repeats: 200_000.0, saving: -0.1 }), 3);
+    assert_eq!(result.acquisition.training, None);
+    assert!(result.untrained.is_none() && result.estimate.unwrap().cost.contains(2000.0));
+}
+
+#[test]
 fn a_function_that_fails_in_training_is_measured_without() {
     let error = RunError::Hung { deadline_ms: 7 };
-    let learning = Some(Learning { repeats: 20_000.0, saving: 0.2 });
-    let runs = (17..60).filter_map(|after| {
+    let learning = Some(Learning { repeats: 200_000.0, saving: 0.2 });
+    let runs = (17..100).filter_map(|after| {
         let fault = Some(Fault { after, error: error.clone() });
         learnt_on(Scenario { learning, fault, ..Scenario::default() }, 3).ok()
     });
-    // In the trial, which has eight batches, and in the layouts after it.
+    // In the trial, which has seventeen batches for each layout, and in the layouts after it.
     let failed: Vec<Measurement> = runs.filter(|run| run.untrainable.is_some()).collect();
-    assert!(failed.len() >= 20, "{}", failed.len());
+    assert!(failed.len() >= 30, "{}", failed.len());
     for run in failed {
         assert!(run.estimate.as_ref().is_some_and(|found| found.cost.contains(2000.0)));
         assert_eq!((&run.untrainable, run.acquisition.training), (&Some(error.clone()), None));

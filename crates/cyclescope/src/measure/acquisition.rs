@@ -28,7 +28,7 @@ pub struct Acquisition {
     pub progress: Option<CounterProgress>,
     /// Upper estimate of a round's duration in seconds.
     pub round_s: f64,
-    /// Calls of each function before the first round of a layout; `None` without training.
+    /// Calls of each function before the first round of a layout, at most; `None` without training.
     pub training: Option<u64>,
 }
 

@@ -8,8 +8,8 @@ use super::plan::Plan;
 use super::session::{CYCLES_PER_NS, MEMORY_ACCESSES, Part, Session};
 use super::standing::Standing;
 use super::training::{
-    MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, changed,
-    is_more_certain,
+    MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
+    is_more_certain, may_save, saves,
 };
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
@@ -67,6 +67,9 @@ const BETWEEN_SHARE: f64 = 0.003;
 /// The same in core cycles, of a function and of the empty one each: functions of 7, 21 and 26 cycles had standard deviations
 /// of 0.35, 0.32 and 0.34 from start to start (Zen 5).
 const BETWEEN_CYCLES: f64 = 0.24;
+/// The share of layouts below which a mode of a function is left out: a loop's exit that one layout in sixteen predicts, or a layout
+/// that another program disturbed.
+const FREQUENT_SHARE: f64 = 0.1;
 /// Untimed rounds for each timed one at most.
 const TIMED_SHARE: u32 = 4;
 /// Iterations of the loop around the copies in the pilot.
@@ -117,7 +120,9 @@ impl Session<'_> {
                 untrained = Some((found, replace(&mut acquisition, trained)));
             } else if full || found.iter().all(|found| self.reached(found)) {
                 return Ok(match untrained {
-                    Some((before, without)) if more_certain(&before, &found) => {
+                    Some((before, without))
+                        if !any_pair(&before, &found, saves) || more_certain(&before, &found) =>
+                    {
                         self.finished(before, without, None)
                     }
                     untrained => self.finished(found, acquisition, untrained.map(|(before, _)| before)),
@@ -170,28 +175,26 @@ impl Session<'_> {
         if !self.iterates() || self.plan.warm_up.is_some() || self.tried {
             return Ok(None);
         }
-        let trained = self.calls_in(TRAINED_SHARE * self.plan.budget.as_secs_f64());
+        let budget = self.plan.budget.as_secs_f64();
+        let trained = self.calls_in(TRIAL_SHARE * budget);
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
         let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
         if (trained as f64) < MORE_CALLS * calls {
             return Ok(None);
         }
-        (self.tried, self.training) = (true, Some(trained));
+        self.training = Some(trained);
         let mut trial = self.acquisition(acquisition.units.clone(), acquisition.warm_up);
-        if let Err(error) = self.layouts(&mut trial, TRIAL_LAYOUTS) {
+        let run = self.layouts(&mut trial, TRIAL_LAYOUTS);
+        self.tried = true;
+        if let Err(error) = run {
             self.not_trained(error)?;
             return Ok(None);
         }
-        let size = found.iter().filter_map(|found| found.estimate.as_ref()).map(|of| of.cost.value.abs());
-        let size = size.fold(0.0, f64::max);
-        let changed = found.iter().zip(self.question.costs()).any(|(found, cost)| {
-            let trained = self.judge(&trial, cost).estimate;
-            let both = found.estimate.as_ref().zip(trained.as_ref());
-            both.is_some_and(|(before, after)| changed(before, after, size))
-        });
-        self.budgets += if changed { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
-        self.training = self.training.filter(|_| changed);
-        Ok(changed.then_some(trial))
+        let trained: Vec<Found> = self.question.costs().iter().map(|cost| self.judge(&trial, cost)).collect();
+        let lowered = any_pair(found, &trained, may_save);
+        self.budgets += if lowered { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
+        self.training = lowered.then(|| self.calls_in(TRAINED_SHARE * budget));
+        Ok(lowered.then(|| self.acquisition(trial.units, trial.warm_up)))
     }
 
     fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
@@ -215,6 +218,14 @@ impl Session<'_> {
             Measurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, elapsed }
         };
         found.into_iter().zip(self.question.costs()).map(measurement).collect()
+    }
+
+    /// See [`Shape::pooled`].
+    fn pooled(&self) -> Option<f64> {
+        match self.is_cold() || self.question.is_summed() {
+            true => Some(0.0),
+            false => self.iterates().then_some(FREQUENT_SHARE),
+        }
     }
 
     /// Whether there is time to wait until a busy sibling is idle.
@@ -348,7 +359,7 @@ impl Session<'_> {
             imul_latency: self.imul_latency,
             step: self.plan.step,
             width,
-            pooled: self.is_cold() || self.question.is_summed(),
+            pooled: self.pooled(),
             trained: self.training.is_some(),
             between: if self.iterates() { BETWEEN_SHARE } else { 0.0 },
             between_cycles: if self.iterates() { BETWEEN_CYCLES } else { 0.0 },
@@ -396,6 +407,14 @@ impl Found {
     fn is_shared(&self) -> bool {
         self.estimate.as_ref().is_some_and(|estimate| estimate.shared)
     }
+}
+
+/// Whether this holds of a cost before training and after it, and of the largest cost.
+fn any_pair(untrained: &[Found], trained: &[Found], holds: fn(&Estimate, &Estimate, f64) -> bool) -> bool {
+    let sizes = untrained.iter().filter_map(|found| Some(found.estimate.as_ref()?.cost.value.abs()));
+    let size = sizes.fold(0.0, f64::max);
+    let mut pairs = untrained.iter().zip(trained).map(|(one, other)| (&one.estimate, &other.estimate));
+    pairs.any(|pair| matches!(pair, (Some(before), Some(after)) if holds(before, after, size)))
 }
 
 /// Whether each cost is known better without training.

@@ -46,7 +46,7 @@ impl Session<'_> {
         let (schedule, (copies, ruler_loops)) = self.schedule(acquisition, placements, warm_up, rounds)?;
         self.executor.renew();
         if let Some(calls) = acquisition.training {
-            self.train(&schedule, calls)?;
+            self.train(&schedule, calls, acquisition)?;
         }
         let before = self.executor.progress();
         let samples = schedule.run(self.executor)?;

@@ -53,6 +53,8 @@ pub(super) struct Session<'a> {
     pub(super) budgets: u32,
     /// Calls of each function before a layout is measured, where its predictors learn slowly.
     pub(super) training: Option<u64>,
+    /// The shortest round of all training, in those of the ruler beside it.
+    pub(super) fastest: f64,
     /// What ended the code in training.
     pub(super) untrainable: Option<RunError>,
     /// Whether it was tried if training changes a cost.
@@ -93,6 +95,7 @@ impl<'a> Session<'a> {
             pauses: 0,
             budgets: 1,
             training: None,
+            fastest: f64::INFINITY,
             untrainable: None,
             tried: false,
             started,

@@ -5,42 +5,43 @@
 //! where much other code ran in between, such as the start of a program (Zen 5). So the cost after a thousand calls and
 //! that after a million are two figures. A function in a loop of its own, which is what most people time, has the latter.
 
-use super::estimate::{Estimate, LayoutEstimate, call};
+use super::acquisition::Acquisition;
+use super::estimate::{Estimate, call};
 use super::schedule::{Pace, Schedule, Stage};
 use super::session::{CYCLES_PER_NS, Session};
 use crate::error::RunError;
 use crate::executor::Call;
-use crate::statistics::median;
+use crate::statistics::mean;
 use std::time::Duration;
 
 /// Trained layouts that show whether training changes a cost, and further ones at first where it does.
 pub(super) const TRIAL_LAYOUTS: usize = 3;
 pub(super) const TRAINED_LAYOUTS: usize = 6;
-/// The share of the budget for the training of a layout. With an eighth of it in four layouts, what predictors learn was not met
-/// in a third of the measurements of a loop of 200 iterations (Zen 5).
-pub(super) const TRAINED_SHARE: f64 = 0.4;
+/// Budgets for the training of a layout at most, in the trial and after it. After 0.4 of them half of the layouts of a radix sort had
+/// learnt, after 1.6 nearly all (Zen 5).
+pub(super) const TRIAL_SHARE: f64 = 0.8;
+pub(super) const TRAINED_SHARE: f64 = 1.6;
 /// Further budgets for the trial, and for all trained layouts.
-pub(super) const TRIAL_BUDGETS: u32 = 1;
-pub(super) const TRAINED_BUDGETS: u32 = 3;
+pub(super) const TRIAL_BUDGETS: u32 = 3;
+pub(super) const TRAINED_BUDGETS: u32 = 6;
 /// A trial makes this many times the calls that a layout without training makes, or it would show nothing.
 pub(super) const MORE_CALLS: f64 = 8.0;
-/// A smaller change of most layouts, as a share of the largest cost or in core cycles, is none, nor is a smaller saving of
-/// one: calls differ by a cycle for their addresses alone.
-const CHANGE: Threshold = Threshold { share: 0.005, cycles: 0.25 };
-const SAVING: Threshold = Threshold { share: 0.02, cycles: 1.0 };
-/// By so much a layout is below most others in which predictors have learnt before they were trained.
-const EARLY: Threshold = Threshold { share: 0.05, cycles: 2.0 };
-
-struct Threshold {
-    share: f64,
-    cycles: f64,
-}
-
-impl Threshold {
-    fn of(&self, cost: f64) -> f64 {
-        self.cycles.max(self.share * cost)
-    }
-}
+/// A layout is trained in as many steps at most, each of as many rounds: the shortest round of a step is one that no other program
+/// interrupted.
+const STEPS: u64 = 16;
+const ROUNDS: u32 = 32;
+/// A step this near to the fastest that was met, as a share, has learnt what it can. The core clock's frequency is taken out.
+const LEARNT: f64 = 0.04;
+/// What training saves at least, as a share of the largest cost or in core cycles: calls differ by a cycle for their addresses alone.
+const SAVING_SHARE: f64 = 0.01;
+const SAVING_CYCLES: f64 = 0.5;
+/// Where a layout of the trial is this share and so many cycles below all without training, others may learn what it did.
+const LOWEST_SHARE: f64 = 0.02;
+const LOWEST_CYCLES: f64 = 1.0;
+/// Where a layout without training is this share and so many cycles below the mean, its predictors may have learnt what others have
+/// not.
+const EARLY_SHARE: f64 = 0.05;
+const EARLY_CYCLES: f64 = 2.0;
 
 impl Session<'_> {
     /// Calls of every function of the question in this time, about.
@@ -49,25 +50,47 @@ impl Session<'_> {
         (CYCLES_PER_NS * 1e9 * seconds / cycles) as u64
     }
 
-    /// Calls each function of a layout in a loop, from the place and in the worker in which the layout is measured.
-    pub(super) fn train(&mut self, schedule: &Schedule, calls: u64) -> Result<(), RunError> {
+    /// Calls each function of a layout in a loop, from the place and in the worker in which the layout is measured: this number
+    /// of times, or until it is as fast as in the training of a layout before.
+    pub(super) fn train(
+        &mut self,
+        schedule: &Schedule,
+        calls: u64,
+        acquisition: &Acquisition,
+    ) -> Result<(), RunError> {
         let layout = &schedule.batch().layouts[0];
-        let order: Vec<usize> = (0..self.parts.len()).collect();
-        let of = |part: &usize| Call { place: call::RULERS + part, loop_count: calls };
+        let in_round = (calls / (STEPS * u64::from(ROUNDS))).max(1);
+        let ruler = Call { place: call::IMUL_LONG, loop_count: acquisition.ruler_loops };
+        let of = |part| Call { place: call::RULERS + part, loop_count: in_round };
+        let columns: Vec<Call> = std::iter::once(ruler).chain((0..self.parts.len()).map(of)).collect();
         let stage = Stage {
             code: layout.code.clone(),
-            calls: order.iter().map(of).collect(),
-            order,
+            order: (0..columns.len()).collect(),
+            calls: columns,
             data: layout.data.clone(),
             seed: layout.seed,
         };
         let pace = Pace {
             warm_up: 0,
+            rounds: ROUNDS,
             deadline: schedule.batch().deadline + 10 * Duration::from_secs_f64(self.seconds_of(calls)),
             memory: self.memory.clone(),
             ..Pace::default()
         };
-        Schedule::with(schedule.programs().to_vec(), pace, [stage]).run(self.executor)?;
+        let step = Schedule::with(schedule.programs().to_vec(), pace, [stage]);
+        let mut fastest = self.fastest;
+        for _ in 0..STEPS {
+            let samples = &step.measure(self.executor)?[0];
+            let shortest = |column: usize| samples.column(column).fold(f64::INFINITY, f64::min);
+            let spent: f64 = (1..=self.parts.len()).map(shortest).sum();
+            let spent = spent / shortest(0);
+            fastest = fastest.min(spent);
+            // The trial may not have met the fastest yet.
+            if self.tried && spent <= self.fastest * (1.0 + LEARNT) {
+                break;
+            }
+        }
+        self.fastest = fastest;
         Ok(())
     }
 
@@ -78,19 +101,25 @@ impl Session<'_> {
     }
 }
 
-/// Whether training lowered the cost of some replicate, or changed that of most, or whether predictors of some had learnt
-/// without it.
-pub(super) fn changed(before: &Estimate, after: &Estimate, size: f64) -> bool {
-    let mut untrained: Vec<f64> = before.layouts.iter().map(|layout| layout.cost).collect();
-    let usual = median(&mut untrained);
-    let mut savings: Vec<f64> = Vec::new();
-    for trained in &after.layouts {
-        let same = |layout: &&LayoutEstimate| layout.replicate == trained.replicate;
-        savings.extend(before.layouts.iter().find(same).map(|layout| layout.cost - trained.cost));
-    }
-    untrained.iter().any(|cost| usual - cost > EARLY.of(size))
-        || savings.iter().any(|saving| *saving > SAVING.of(size))
-        || !savings.is_empty() && median(&mut savings).abs() > CHANGE.of(size)
+/// Costs of all layouts, not only those of the mode that was chosen.
+fn costs(estimate: &Estimate) -> Vec<f64> {
+    estimate.layouts.iter().map(|layout| layout.cost).collect()
+}
+
+fn lowest(estimate: &Estimate) -> f64 {
+    costs(estimate).into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// Whether training lowered a cost.
+pub(super) fn saves(before: &Estimate, after: &Estimate, size: f64) -> bool {
+    mean(&costs(before)) - mean(&costs(after)) > SAVING_CYCLES.max(SAVING_SHARE * size)
+}
+
+/// Whether the layouts of a trial, or those before it, show that training may lower a cost.
+pub(super) fn may_save(before: &Estimate, trial: &Estimate, size: f64) -> bool {
+    saves(before, trial, size)
+        || lowest(before) - lowest(trial) > LOWEST_CYCLES.max(LOWEST_SHARE * size)
+        || mean(&costs(before)) - lowest(before) > EARLY_CYCLES.max(EARLY_SHARE * size)
 }
 
 /// Whether a measurement without training agrees with one after it and is more certain: what differs from address to

@@ -73,7 +73,7 @@ pub struct ModeRecord {
 /// The cost with and without training of the branch predictors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trained {
-    /// Calls before the first round of each layout.
+    /// Calls before the first round of each layout, at most.
     pub calls: u64,
     /// Core cycles a call without these, after some thousand calls.
     pub untrained: Quantity,

@@ -34,10 +34,11 @@ pub struct Shape {
     pub step: f64,
     /// Independent additions a cycle that the sentinel reads on an unshared core; `None` where that is unknown.
     pub width: Option<f64>,
-    /// Whether the mean over all layouts is the result even where their costs fall into clusters: the cost of a first run
-    /// depends on its offset in a cache line.
-    pub pooled: bool,
-    /// Whether predictors were trained: then the cheapest of several modes is the cost, in which they have learnt.
+    /// Where costs fall into clusters, the result is the mean over all clusters with this share of the layouts at least: `None`
+    /// means the largest cluster alone. The cost of a first run depends on its offset in a cache line, that of a function on its
+    /// address and on what predictors know of it, and which cluster is the largest one differs from measurement to measurement.
+    pub pooled: Option<f64>,
+    /// Whether predictors were trained: then the cheapest of several frequent modes is the cost, in which they have learnt.
     pub trained: bool,
     /// Standard deviation, as a share of each snippet's cost, of what is the same in all layouts of a measurement and differs
     /// from one measurement to the next.

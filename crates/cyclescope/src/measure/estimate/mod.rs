@@ -192,10 +192,11 @@ fn costs(layouts: &[LayoutEstimate], shape: &Shape, confidence: f64) -> (Interva
     let modes = groups.listed(|group| Some(of(group, &cost)));
     // Of two modes that may be equally frequent neither is the cost: another measurement would find the other one.
     let everything: Vec<usize> = (0..layouts.len()).collect();
+    let frequent = groups.frequent(shape.pooled.unwrap_or(0.0));
     let group = match groups.rivals().count() {
-        _ if shape.trained && !shape.pooled => groups.learnt().unwrap_or(&everything),
-        0 | 1 if !shape.pooled => groups.largest().expect("there is at least one layout"),
-        _ => &everything,
+        _ if shape.trained && shape.pooled != Some(0.0) => groups.learnt().unwrap_or(&everything),
+        0 | 1 if shape.pooled.is_none() => groups.largest().expect("there is at least one layout"),
+        _ => &frequent,
     };
     (of(group, &cost), of(group, &raw), modes)
 }

@@ -9,7 +9,7 @@ const SHAPE: Shape = Shape {
     imul_latency: 3.0,
     step: 1.0,
     width: Some(4.8),
-    pooled: false,
+    pooled: None,
     trained: false,
     between: 0.0,
     between_cycles: 0.0,
@@ -137,8 +137,11 @@ fn clusters_of_layouts_are_modes() {
     let estimate = estimate_of(&layouts).unwrap();
     assert_eq!(estimate.modes.len(), 2);
     assert!((estimate.cost.value - 5.0).abs() < 0.02 && estimate.modes[1].share == 0.125);
-    let pooled = estimate_in(&layouts, &Shape { pooled: true, ..SHAPE }).unwrap();
-    assert!((pooled.cost.value - 5.125).abs() < 0.02 && pooled.modes.len() == 2);
+    // Clusters of a quarter of the layouts at least, of a tenth, and all.
+    for (share, cost) in [(0.25, 5.0), (0.1, 5.125), (0.0, 5.125)] {
+        let pooled = estimate_in(&layouts, &Shape { pooled: Some(share), ..SHAPE }).unwrap();
+        assert!((pooled.cost.value - cost).abs() < 0.02 && pooled.modes.len() == 2, "{share}");
+    }
 }
 
 #[test]
