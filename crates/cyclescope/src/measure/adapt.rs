@@ -9,7 +9,7 @@ use super::session::{CYCLES_PER_NS, MEMORY_ACCESSES, Part, Session};
 use super::standing::Standing;
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
-    is_more_certain, may_save, saves,
+    is_more_certain, learnt_early, may_save, saves,
 };
 use crate::error::RunError;
 use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
@@ -191,7 +191,12 @@ impl Session<'_> {
             return Ok(None);
         }
         let trained: Vec<Found> = self.question.costs().iter().map(|cost| self.judge(&trial, cost)).collect();
-        let lowered = any_pair(found, &trained, may_save);
+        let shown = any_pair(found, &trained, may_save);
+        let lowered = shown || any_pair(found, &trained, learnt_early);
+        if !shown {
+            // No training has met what the function costs once it is learnt.
+            self.fastest = 0.0;
+        }
         self.budgets += if lowered { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
         self.training = lowered.then(|| self.calls_in(TRAINED_SHARE * budget));
         Ok(lowered.then(|| self.acquisition(trial.units, trial.warm_up)))

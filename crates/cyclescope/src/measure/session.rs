@@ -53,7 +53,7 @@ pub(super) struct Session<'a> {
     pub(super) budgets: u32,
     /// Calls of each function before a layout is measured, where its predictors learn slowly.
     pub(super) training: Option<u64>,
-    /// The shortest round of all training, in those of the ruler beside it.
+    /// The fastest calls of all training: one of each function, in iterations of the ruler beside it.
     pub(super) fastest: f64,
     /// What ended the code in training.
     pub(super) untrainable: Option<RunError>,

@@ -83,7 +83,8 @@ impl Session<'_> {
             let samples = &step.measure(self.executor)?[0];
             let shortest = |column: usize| samples.column(column).fold(f64::INFINITY, f64::min);
             let spent: f64 = (1..=self.parts.len()).map(shortest).sum();
-            let spent = spent / shortest(0);
+            // A call in iterations of the ruler.
+            let spent = spent / in_round as f64 * acquisition.ruler_loops as f64 / shortest(0);
             fastest = fastest.min(spent);
             // The trial may not have met the fastest yet.
             if self.tried && spent <= self.fastest * (1.0 + LEARNT) {
@@ -115,11 +116,14 @@ pub(super) fn saves(before: &Estimate, after: &Estimate, size: f64) -> bool {
     mean(&costs(before)) - mean(&costs(after)) > SAVING_CYCLES.max(SAVING_SHARE * size)
 }
 
-/// Whether the layouts of a trial, or those before it, show that training may lower a cost.
+/// Whether the layouts of a trial show that training may lower a cost.
 pub(super) fn may_save(before: &Estimate, trial: &Estimate, size: f64) -> bool {
-    saves(before, trial, size)
-        || lowest(before) - lowest(trial) > LOWEST_CYCLES.max(LOWEST_SHARE * size)
-        || mean(&costs(before)) - lowest(before) > EARLY_CYCLES.max(EARLY_SHARE * size)
+    saves(before, trial, size) || lowest(before) - lowest(trial) > LOWEST_CYCLES.max(LOWEST_SHARE * size)
+}
+
+/// Whether predictors learnt something in a few layouts before the trial, though in none of its own.
+pub(super) fn learnt_early(before: &Estimate, _: &Estimate, size: f64) -> bool {
+    mean(&costs(before)) - lowest(before) > EARLY_CYCLES.max(EARLY_SHARE * size)
 }
 
 /// Whether a measurement without training agrees with one after it and is more certain: what differs from address to
