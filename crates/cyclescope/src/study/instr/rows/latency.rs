@@ -2,7 +2,6 @@
 
 use super::analysis::{Analysis, Disagreement, LEAST, PASS_SHARE};
 use super::memory::{self, Standing, cycles};
-use super::regimes::regimes;
 use super::row::{Bound, Latency, Regimes, Row};
 use super::ways::{Figure, SAME_CYCLES, is_below};
 use crate::asm::Listing;
@@ -122,15 +121,6 @@ impl Analysis<'_> {
         };
         let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
         Some((least.0, least.1, raw))
-    }
-
-    /// The two latencies of an experiment's chain, where it has two.
-    pub(super) fn regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<Regimes> {
-        let Meaning::Latency { links, .. } = &self.plan.experiments[index].meaning else { return None };
-        let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
-        // Where links are quicker too, nobody can tell whose the difference is.
-        let less = self.gauge.sum(links).filter(|_| self.gauge.is_steady(links))?.cycles;
-        regimes(&readings, less, self.confidence)
     }
 
     /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.

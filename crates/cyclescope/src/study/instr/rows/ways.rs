@@ -2,7 +2,8 @@
 
 use super::analysis::{Analysis, PASS_SHARE};
 use super::memory::{self, cycles};
-use super::row::{Bound, Latency};
+use super::regimes::regimes;
+use super::row::{Bound, Latency, Regimes};
 use crate::asm::Listing;
 use crate::record::Quantity;
 use crate::statistics::Interval;
@@ -55,6 +56,15 @@ impl Analysis<'_> {
         });
         let once = |(_, (latency, ..)): &(Option<Way>, Figure)| latency.cost.high.is_none();
         all.into_iter().min_by(|a, b| once(a).cmp(&once(b)).then(cycles(&a.1.0).total_cmp(&cycles(&b.1.0))))
+    }
+
+    /// The two latencies of an experiment's chain, where it has two.
+    pub(super) fn regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<Regimes> {
+        let Meaning::Latency { links, .. } = &self.plan.experiments[index].meaning else { return None };
+        let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
+        // Where links are quicker too, nobody can tell whose the difference is.
+        let less = self.gauge.sum(links).filter(|_| self.gauge.is_steady(links))?.cycles;
+        regimes(&readings, less, self.confidence)
     }
 
     /// Whether a chain in some way came to a figure in half as many layouts as the one of the plan in the same passes.
