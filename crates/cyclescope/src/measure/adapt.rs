@@ -2,18 +2,18 @@
 
 use super::acquisition::{Acquisition, Measurement};
 use super::contrast::Contrast;
-use super::estimate::{Estimate, LayoutData, Shape, call, estimate};
+use super::estimate::{LayoutData, Shape, call};
+use super::judgement::{Found, any_pair};
 use super::layouts::SECONDS_A_CYCLE;
 use super::plan::Plan;
 use super::session::{CYCLES_PER_NS, MEMORY_ACCESSES, Part, Session};
 use super::standing::Standing;
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
-    is_more_certain, learnt_early, may_save, saves,
+    learnt_early, may_save, more_certain, saves,
 };
 use crate::error::RunError;
-use crate::ruler::{IMUL_SPAN, sentinel_width, shared_margin};
-use crate::statistics::{Interval, mean};
+use crate::ruler::{IMUL_SPAN, sentinel_width};
 use std::mem::replace;
 use std::rc::Rc;
 use std::time::Duration;
@@ -47,9 +47,6 @@ const LATENCY_ROUNDS: u32 = 24;
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
-/// A bend of the slope, or a trend of the cost, below this share or this many core cycles is accepted.
-const BEND_SHARE: f64 = 0.01;
-const BEND_CYCLES: f64 = 0.003;
 /// Pause on a shared core before the layouts are measured again, the number of pauses, and their limit in budgets: a
 /// busy sibling was active for tens of milliseconds to seconds at a time, and costs measured beside it were wrong by up
 /// to a third.
@@ -202,12 +199,6 @@ impl Session<'_> {
         Ok(lowered.then(|| self.acquisition(trial.units, trial.warm_up)))
     }
 
-    fn judge(&self, acquisition: &Acquisition, cost: &Contrast) -> Found {
-        let estimate = estimate(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
-        let (linear, settled) = verdict(&estimate);
-        Found { estimate, linear, settled }
-    }
-
     fn finished(
         &self,
         found: Vec<Found>,
@@ -236,23 +227,6 @@ impl Session<'_> {
     /// Whether there is time to wait until a busy sibling is idle.
     fn may_wait(&self) -> bool {
         self.pauses < PAUSES_MOST && self.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
-    }
-
-    fn reached(&self, found: &Found) -> bool {
-        found
-            .estimate
-            .as_ref()
-            .is_some_and(|result| !result.shared && self.plan.precision.met_by(&result.cost))
-    }
-
-    /// Whether the instrument's error takes too large a part of the precision: more layouts reduce only the error from
-    /// the spread between layouts, so only longer bodies help.
-    fn is_blurred(&self, found: &Found) -> bool {
-        let Some(estimate) = &found.estimate else { return false };
-        let errors: Vec<f64> = estimate.layouts.iter().map(|layout| layout.systematic).collect();
-        let margin = shared_margin(mean(&errors), self.plan.confidence);
-        let both = std::f64::consts::SQRT_2 * margin;
-        !self.plan.precision.met_by(&Interval::around(estimate.cost.value, both))
     }
 
     fn layouts_at_first(&self) -> usize {
@@ -399,49 +373,7 @@ impl Session<'_> {
     }
 }
 
-/// The judgement of one cost.
-struct Found {
-    estimate: Option<Estimate>,
-    /// Whether it is proportional to the number of repeats.
-    linear: bool,
-    /// Whether it has stopped changing.
-    settled: bool,
-}
-
-impl Found {
-    fn is_shared(&self) -> bool {
-        self.estimate.as_ref().is_some_and(|estimate| estimate.shared)
-    }
-}
-
-/// Whether this holds of a cost before training and after it, and of the largest cost.
-fn any_pair(untrained: &[Found], trained: &[Found], holds: fn(&Estimate, &Estimate, f64) -> bool) -> bool {
-    let sizes = untrained.iter().filter_map(|found| Some(found.estimate.as_ref()?.cost.value.abs()));
-    let size = sizes.fold(0.0, f64::max);
-    let mut pairs = untrained.iter().zip(trained).map(|(one, other)| (&one.estimate, &other.estimate));
-    pairs.any(|pair| matches!(pair, (Some(before), Some(after)) if holds(before, after, size)))
-}
-
-/// Whether each cost is known better without training.
-fn more_certain(untrained: &[Found], trained: &[Found]) -> bool {
-    let estimates = |found: &Found| found.estimate.clone();
-    let pairs = untrained.iter().map(estimates).zip(trained.iter().map(estimates));
-    pairs
-        .into_iter()
-        .all(|pair| matches!(pair, (Some(without), Some(with)) if is_more_certain(&without, &with)))
-}
-
 /// The smallest unit whose bodies hold `least` copies even when they are shortened by a quarter.
 fn with_spread(least: usize) -> usize {
     (4 * least).div_ceil(3)
-}
-
-/// Whether the cost is proportional to the number of copies, and whether it has stopped changing.
-fn verdict(estimate: &Option<Estimate>) -> (bool, bool) {
-    let Some(estimate) = estimate else { return (true, true) };
-    let tolerance = (BEND_SHARE * estimate.cost.value.abs()).max(BEND_CYCLES);
-    let small = |interval: &Interval| {
-        interval.value.abs() <= tolerance || (interval.low <= 0.0 && interval.high >= 0.0)
-    };
-    (small(&estimate.bend), small(&estimate.trend))
 }

@@ -9,6 +9,7 @@ mod adapt;
 pub mod contrast;
 mod counts;
 pub mod estimate;
+mod judgement;
 mod layouts;
 pub mod modes;
 mod plan;

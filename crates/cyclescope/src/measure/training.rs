@@ -7,6 +7,7 @@
 
 use super::acquisition::Acquisition;
 use super::estimate::{Estimate, call};
+use super::judgement::Found;
 use super::schedule::{Pace, Schedule, Stage};
 use super::session::{CYCLES_PER_NS, Session};
 use crate::error::RunError;
@@ -128,7 +129,13 @@ pub(super) fn learnt_early(before: &Estimate, _: &Estimate, size: f64) -> bool {
 
 /// Whether a measurement without training agrees with one after it and is more certain: what differs from address to
 /// address takes many layouts, and not training.
-pub(super) fn is_more_certain(untrained: &Estimate, trained: &Estimate) -> bool {
+fn is_more_certain(untrained: &Estimate, trained: &Estimate) -> bool {
     let (one, other) = (&untrained.cost, &trained.cost);
     trained.modes.is_empty() && one.contains(other.value) && one.half_width() < other.half_width()
+}
+
+/// Whether each cost is known better without training.
+pub(super) fn more_certain(untrained: &[Found], trained: &[Found]) -> bool {
+    let mut pairs = untrained.iter().zip(trained).map(|(one, other)| (&one.estimate, &other.estimate));
+    pairs.all(|pair| matches!(pair, (Some(without), Some(with)) if is_more_certain(without, with)))
 }
