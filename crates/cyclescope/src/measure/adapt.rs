@@ -116,14 +116,24 @@ impl Session<'_> {
             } else if let Some(trained) = self.trained(&acquisition, &found)? {
                 untrained = Some((found, replace(&mut acquisition, trained)));
             } else if full || found.iter().all(|found| self.reached(found)) {
-                return Ok(match untrained {
+                match untrained.take() {
                     Some((before, without))
                         if !any_pair(&before, &found, saves) || more_certain(&before, &found) =>
                     {
-                        self.finished(before, without, None)
+                        self.training = None;
+                        if before.iter().all(|found| self.reached(found)) {
+                            return Ok(self.finished(before, without, None));
+                        }
+                        // Further layouts are without training, in the time that a trial in vain has too.
+                        let spent = self.elapsed().as_secs_f64() / self.plan.budget.as_secs_f64();
+                        self.budgets = (spent as u32).saturating_add(TRIAL_BUDGETS);
+                        acquisition = without;
                     }
-                    untrained => self.finished(found, acquisition, untrained.map(|(before, _)| before)),
-                });
+                    untrained => {
+                        let before = untrained.map(|(before, _)| before);
+                        return Ok(self.finished(found, acquisition, before));
+                    }
+                }
             }
         }
     }
