@@ -59,13 +59,15 @@ pub fn library(
 /// What a library brings into memory, and its file where it can't be read as one. It says nothing of debug information, which names
 /// the folder of a compilation, nor of the linker's number for the whole file.
 pub fn loaded(library: &Path) -> Vec<u8> {
+    // One that can't be read is told of when it is loaded.
     let image = std::fs::read(library).unwrap_or_default();
     let Ok(file) = File::parse(&*image) else { return image };
     let allocated = file.sections().filter(|section| {
         let header = section.elf_section_header();
         header.sh_flags(file.endian()).contains(SHF_ALLOC) && header.sh_type(file.endian()) != SHT_NOTE
     });
-    allocated.flat_map(|section| section.data().unwrap_or_default().to_vec()).collect()
+    let contents: Option<Vec<&[u8]>> = allocated.map(|section| section.data().ok()).collect();
+    contents.map_or_else(|| image.clone(), |contents| contents.concat())
 }
 
 /// Links an object, or the members of an archive that these functions need. What it refers to itself stays inside, so that

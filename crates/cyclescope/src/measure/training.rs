@@ -36,11 +36,12 @@ const LEARNT: f64 = 0.04;
 /// What training saves at least, as a share of the largest cost or in core cycles: calls differ by a cycle for their addresses alone.
 const SAVING_SHARE: f64 = 0.01;
 const SAVING_CYCLES: f64 = 0.5;
-/// Where a layout of the trial is this share and so many cycles below all without training, others may learn what it did.
+/// A layout of the trial that costs less than every layout without training, by this share of the largest cost and by this many core
+/// cycles, has learnt something. Other layouts may learn it too.
 const LOWEST_SHARE: f64 = 0.02;
 const LOWEST_CYCLES: f64 = 1.0;
-/// Where a layout without training is this share and so many cycles below the mean, its predictors may have learnt what others have
-/// not.
+/// A layout without training that costs less than the mean, by this share of the largest cost and by this many core cycles, may have
+/// learnt something early. Training may teach it to the others.
 const EARLY_SHARE: f64 = 0.05;
 const EARLY_CYCLES: f64 = 2.0;
 
