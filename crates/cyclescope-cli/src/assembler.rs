@@ -4,6 +4,7 @@ use crate::args::Assembler;
 use crate::failure::Failure;
 use crate::interrupt::Scratch;
 use crate::tool;
+use cyclescope::input::{self, Kind};
 use object::{Object, ObjectSection};
 use std::path::Path;
 use std::process::Command;
@@ -19,8 +20,8 @@ pub fn assemble(assembler: Assembler, text: &str) -> Result<Vec<u8>, Failure> {
     let remedy = format!("install it (Debian: {}), or leave --assembler out", package(&name));
     tool::run(command, &format!("assembler {name}"), &remedy)
         .map_err(|failure| failure.renamed(&source.to_string_lossy(), "snippet"))?;
-    let bytes = std::fs::read(&object)
-        .map_err(|error| Failure::internal(format!("reading {name}'s output failed: {error}")))?;
+    let bytes = input::read(&object, Kind::Code)
+        .map_err(|bad| Failure::internal(format!("reading {name}'s output failed: {}", bad.why)))?;
     if matches!(assembler, Assembler::Nasm | Assembler::Yasm) {
         Ok(bytes)
     } else {

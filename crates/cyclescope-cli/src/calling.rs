@@ -1,9 +1,9 @@
 //! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
 
 use crate::args::{CallArgs, Contents, Value};
-use crate::compiler;
 use crate::failure::Failure;
 use cyclescope::context::Element;
+use cyclescope::input::{self, Kind};
 use cyclescope::program::memory::{Fill, Memory, STANDARD_BYTES, TOP_MOST};
 use cyclescope::record::Serialized;
 use cyclescope::snippet::Snippet;
@@ -89,11 +89,10 @@ impl Calling {
             Contents::Zero => Fill::Image(Vec::new()),
             Contents::Random => Fill::Random(seed),
             Contents::File(path) => {
-                compiler::readable(path)?;
-                let read = std::fs::read(path).map_err(|error| {
-                    Failure::usage(format!("opening {} failed: {error}", path.display()), None)
-                });
-                Fill::Image(read?)
+                let remedy = "name a regular file that you may read";
+                Fill::Image(
+                    input::read(path, Kind::Contents).map_err(|bad| Failure::input(&bad, remedy))?,
+                )
             }
         };
         let file = if let Fill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };

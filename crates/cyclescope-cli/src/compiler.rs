@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::tool;
+use cyclescope::input::{self, Kind};
 use std::path::Path;
 use std::process::Command;
 
@@ -43,6 +44,7 @@ impl Compiler {
         output: &Path,
         libraries: &[&str],
     ) -> Result<(), Failure> {
+        readable(source)?;
         let (name, first) = self.words.split_first().expect("a compiler has a name");
         let mut command = Command::new(name);
         command.args(first);
@@ -61,13 +63,8 @@ pub fn flags(first: &[&str], more: Option<&str>) -> Result<Vec<String>, Failure>
     Ok(first.iter().map(|flag| flag.to_string()).chain(more).collect())
 }
 
-/// Fails where there is no such file. It may be a pipe, which can be read but one time.
+/// Fails where a compiler could not read the file, or would read without end.
 pub fn readable(source: &Path) -> Result<(), Failure> {
-    let why = match std::fs::metadata(source) {
-        Ok(found) if !found.is_dir() => return Ok(()),
-        Ok(_) => "it is a directory".to_string(),
-        Err(error) => error.to_string(),
-    };
-    let remedy = "name a file that exists and that you may read";
-    Err(Failure::usage(format!("opening {} failed: {why}", source.display()), Some(remedy)))
+    let remedy = "name a regular file that exists and that you may read";
+    input::open(source, Kind::Source).map(drop).map_err(|bad| Failure::input(&bad, remedy))
 }

@@ -7,6 +7,7 @@
 use crate::compiler::{self, Compiler};
 use crate::failure::Failure;
 use cyclescope::error::Unavailable;
+use cyclescope::input::{self, Kind};
 use object::elf::{
     DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, SHF_ALLOC, SHT_NOTE,
     STT_FUNC,
@@ -29,9 +30,7 @@ pub fn library(
     words: Option<&str>,
     output: PathBuf,
 ) -> Result<PathBuf, Failure> {
-    compiler::readable(file)?;
-    let image = std::fs::read(file)
-        .map_err(|error| Failure::usage(format!("reading {} failed: {error}", file.display()), None))?;
+    let image = read(file)?;
     if image.starts_with(ARCHIVE) {
         return link(file, &image, functions, words, output);
     }
@@ -56,11 +55,18 @@ pub fn library(
     }
 }
 
+/// The bytes of a file of machine code.
+pub fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let remedy = "name an executable, an object file, an archive or a shared library that you may read; what is longer may \
+                  be stripped of its debug information";
+    input::read(file, Kind::Code).map_err(|bad| Failure::input(&bad, remedy))
+}
+
 /// What a library brings into memory, and its file where it can't be read as one. It says nothing of debug information, which names
 /// the folder of a compilation, nor of the linker's number for the whole file.
 pub fn loaded(library: &Path) -> Vec<u8> {
     // One that can't be read is told of when it is loaded.
-    let image = std::fs::read(library).unwrap_or_default();
+    let image = read(library).unwrap_or_default();
     let Ok(file) = File::parse(&*image) else { return image };
     let allocated = file.sections().filter(|section| {
         let header = section.elf_section_header();

@@ -2,6 +2,7 @@
 
 use crate::charset::spelt;
 use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
+use cyclescope::input::BadInput;
 use cyclescope::record::{ErrorRecord, Line, exit};
 use cyclescope::result::container::ContainerError;
 use cyclescope::study::instr::rows::table::BadFile;
@@ -132,7 +133,7 @@ impl From<ContainerError> for Failure {
     fn from(error: ContainerError) -> Failure {
         let remedy = "name a directory that a command with --evidence has finished writing";
         match error {
-            ContainerError::Unreadable { .. } => Failure::internal(error.to_string()),
+            ContainerError::Unreadable(ref bad) if !bad.is_usage() => Failure::internal(error.to_string()),
             ContainerError::Damaged { .. } => {
                 let remedy =
                     "a file was changed, or was cut when it was copied: take a whole copy, or measure again";
@@ -163,6 +164,14 @@ impl Failure {
 }
 
 impl Failure {
+    /// A file that is not read, and what to name instead.
+    pub fn input(bad: &BadInput, remedy: &str) -> Failure {
+        match bad.is_usage() {
+            true => Failure::usage(bad.to_string(), Some(remedy)),
+            false => Failure::internal(bad.to_string()),
+        }
+    }
+
     /// A file that can't be used.
     pub fn file(path: &str, error: BadFile) -> Failure {
         let text = match error.line {

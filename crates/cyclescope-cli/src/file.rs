@@ -5,12 +5,14 @@
 //! dropped when the file is resumed.
 
 use crate::failure::Failure;
+use cyclescope::input::{self, BadInput, Kind};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The start of a file's first line, by which a file that was cut there is known.
@@ -65,8 +67,9 @@ impl ResultFile {
         read: impl FnOnce(&[u8]) -> Result<T, Failure>,
     ) -> Result<(ResultFile, T), Failure> {
         let mut opened = ResultFile::open(path, command, false)?;
-        let mut content = Vec::new();
-        opened.file.read_to_end(&mut content).map_err(|error| opened.unreadable(&error))?;
+        let remedy = "name a file that --out wrote";
+        let content = input::drain(&mut opened.file, Kind::Results)
+            .map_err(|why| Failure::input(&BadInput { file: path.to_path_buf(), why }, remedy))?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let rest = &content[whole..];
         if whole == 0 && !(rest.starts_with(HEAD.as_bytes()) || HEAD.as_bytes().starts_with(rest)) {
@@ -82,12 +85,17 @@ impl ResultFile {
 
     fn open(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
         let mut options = File::options();
+        // What is resumed may be a pipe that nobody writes to; a new file may be one that is slowly read.
+        options.custom_flags(libc::O_NOCTTY | if create { 0 } else { libc::O_NONBLOCK });
         let opened = options.read(true).append(true).create(create).open(path);
         let file = opened.map_err(|error| {
             let remedy =
                 if create { "name a file where you may write" } else { "name a file that --out wrote" };
             Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
         })?;
+        if !create && !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Err(foreign(path, command));
+        }
         // Any other error means that the file system has no locks: then two writers can't be detected.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             let text = format!("another cyclescope writes to {}", path.display());
@@ -130,7 +138,7 @@ impl ResultFile {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
             let path = self.journal_path();
-            let file = File::create(&path).map_err(|error| self.unwritten(&error))?;
+            let file = input::replace(&path).map_err(|error| self.unwritten(&error))?;
             bytes = line(&JournalHead { session: self.session.clone() });
             self.journal = Some(file);
         }
@@ -142,20 +150,23 @@ impl ResultFile {
     /// The parts that were kept before an interruption. The journal of another study and lines that are cut are
     /// passed over: what they contain is measured again.
     pub fn journal(&mut self) -> Result<Vec<Value>, Failure> {
-        let content = match std::fs::read(self.journal_path()) {
-            Ok(content) => content,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.unreadable(&error)),
+        let path = self.journal_path();
+        let remedy = "remove it: what it contains is measured again";
+        let mut journal = match input::extend(&path, Kind::Journal) {
+            Ok(journal) => journal,
+            Err(bad) if bad.is_missing() => return Ok(Vec::new()),
+            Err(bad) => return Err(Failure::input(&bad, remedy)),
         };
+        let content = input::drain(&mut journal, Kind::Journal)
+            .map_err(|why| Failure::input(&BadInput { file: path, why }, remedy))?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut lines = content[..whole].split(|byte| *byte == b'\n');
         let head: Option<JournalHead> = lines.next().and_then(|line| serde_json::from_slice(line).ok());
         if head.is_none_or(|head| head.session != self.session) {
             return Ok(Vec::new());
         }
-        let opened = File::options().append(true).open(self.journal_path());
-        let opened = opened.and_then(|journal| journal.set_len(whole as u64).map(|()| journal));
-        self.journal = Some(opened.map_err(|error| self.unwritten(&error))?);
+        journal.set_len(whole as u64).map_err(|error| self.unwritten(&error))?;
+        self.journal = Some(journal);
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
@@ -185,10 +196,6 @@ impl ResultFile {
         let mut name = self.path.clone().into_os_string();
         name.push(".journal");
         PathBuf::from(name)
-    }
-
-    fn unreadable(&self, error: &io::Error) -> Failure {
-        Failure::internal(format!("reading {} failed: {error}", self.path.display()))
     }
 
     fn unwritten(&self, error: &io::Error) -> Failure {

@@ -154,8 +154,8 @@ fn addresses(
     source: &Path,
     names: [Option<&str>; 2],
 ) -> Result<Vec<[Option<u64>; 2]>, Failure> {
-    let image = std::fs::read(library).ok();
-    let hidden = |name: &str| image.as_ref().map_or(Ok(None), |image| elf::hidden(image, name));
+    let image = elf::read(library)?;
+    let hidden = |name: &str| elf::hidden(&image, name);
     let [function, setup] = names.map(|name| name.map(hidden).transpose());
     let hidden = [function?.flatten(), setup?.flatten()];
     let all = |library: &Path| {
@@ -164,9 +164,8 @@ fn addresses(
         Ok::<_, Failure>([at(0)?, at(1)?])
     };
     let mut addresses = vec![all(library)?];
-    let Some(image) = &image else { return Ok(addresses) };
     while addresses.len() < INSTANCES {
-        let Some(file) = MemoryFile::new(image) else { break };
+        let Some(file) = MemoryFile::new(&image) else { break };
         // A system without /proc, or one that runs no code from memory: the functions stand at one address.
         let Ok(copy) = all(&file.path()) else { break };
         addresses.push(copy);

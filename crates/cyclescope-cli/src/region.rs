@@ -7,6 +7,7 @@
 //! to the stack, above the function's frame: code has `[rip+x]`, the copy `[rbp+x]`, which is as long.
 
 use crate::failure::Failure;
+use cyclescope::input::{self, Kind};
 use cyclescope::snippet::Snippet;
 use iced_x86::{
     Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
@@ -313,8 +314,8 @@ fn writes(instruction: &Instruction, register: Register) -> bool {
 }
 
 fn read(library: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(library)
-        .map_err(|error| Failure::internal(format!("reading the compiler's output failed: {error}")))
+    input::read(library, Kind::Code)
+        .map_err(|bad| Failure::internal(format!("reading the compiler's output failed: {}", bad.why)))
 }
 
 fn unreadable(error: object::Error) -> Failure {

@@ -6,11 +6,11 @@ use crate::failure::Failure;
 use crate::template;
 use cyclescope::asm::{self, Listing};
 use cyclescope::error::Unavailable;
+use cyclescope::input::{self, Kind, Why};
 use cyclescope::machine::Machine;
 use cyclescope::record::ErrorRecord;
 use cyclescope::snippet::Snippet;
 use iced_x86::{Decoder, DecoderError, DecoderOptions};
-use std::io::Read;
 use std::path::Path;
 
 /// More than this is no snippet, and would not fit the arena.
@@ -28,9 +28,9 @@ pub struct Text {
 pub fn read(args: &RunArgs) -> Result<Option<Text>, Failure> {
     let from_stdin = args.source.snippet.as_deref() == Some("-");
     let text = match (&args.source.snippet, &args.source.file) {
-        _ if from_stdin => read_all("standard input", std::io::stdin())?,
+        _ if from_stdin => text_of("standard input", input::drain(std::io::stdin(), Kind::Snippet))?,
         (Some(text), _) => text.clone(),
-        (None, Some(path)) => read_file(path)?,
+        (None, Some(path)) => read_file(path, Kind::Snippet)?,
         (None, None) => return Ok(None),
     };
     Ok(Some(Text { text, from_stdin }))
@@ -59,7 +59,7 @@ pub fn snippet(
 pub fn versus(args: &RunArgs, versus: &str, machine: &Machine) -> Result<Snippet, Failure> {
     let (code, text) = match (&args.source.hex, &args.source.file) {
         (Some(_), _) => machine_code(versus)?,
-        (None, Some(_)) => assembled(args, read_file(Path::new(versus))?)?,
+        (None, Some(_)) => assembled(args, read_file(Path::new(versus), Kind::Snippet)?)?,
         (None, None) => assembled(args, versus.to_string())?,
     };
     Ok(finish(args, code, &text, || Ok(machine.clone()))?.0)
@@ -208,32 +208,21 @@ fn one_line(text: &str) -> String {
     statements.join("; ")
 }
 
-/// The text of a file.
-pub fn read_file(path: &Path) -> Result<String, Failure> {
-    let name = path.display().to_string();
-    match std::fs::File::open(path) {
-        Ok(file) => read_all(&name, file),
-        Err(error) => {
-            let remedy = "name a file that exists and that you may read; assembly itself needs no --file";
-            Err(Failure::usage(format!("opening {name} failed: {error}"), Some(remedy)))
-        }
+/// The text of a file that holds a snippet, or a list of them.
+pub fn read_file(path: &Path, kind: Kind) -> Result<String, Failure> {
+    let remedy = "name a regular file that exists and that you may read; assembly itself needs no --file";
+    match input::read(path, kind) {
+        Ok(bytes) => text_of(&path.display().to_string(), Ok(bytes)),
+        Err(bad) => Err(Failure::input(&bad, remedy)),
     }
 }
 
-fn read_all(name: &str, stream: impl Read) -> Result<String, Failure> {
-    let mut text = String::new();
-    // One byte more than a snippet can have as text shows that there is too much.
-    let most = 64 * MOST_BYTES as u64;
-    match stream.take(most + 1).read_to_string(&mut text) {
-        Ok(read) if read as u64 > most => {
-            Err(Failure::usage(format!("{name} is too long for a snippet"), None))
-        }
-        // A byte order mark, which editors of other systems put first.
-        Ok(_) => Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_string()),
-        Err(error) => {
-            let is_text = error.kind() != std::io::ErrorKind::InvalidData;
-            let remedy = (!is_text).then_some("save it as text in UTF-8; machine code goes to --hex");
-            Err(Failure::usage(format!("reading {name} failed: {error}"), remedy))
-        }
-    }
+fn text_of(name: &str, read: Result<Vec<u8>, Why>) -> Result<String, Failure> {
+    let bytes = read.map_err(|why| Failure::usage(format!("{name} can't be read: {why}"), None))?;
+    // A byte order mark, which editors of other systems put first.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    String::from_utf8(bytes.to_vec()).map_err(|error| {
+        let remedy = "save it as text in UTF-8; machine code goes to --hex";
+        Failure::usage(format!("{name} can't be read: {error}"), Some(remedy))
+    })
 }

@@ -32,6 +32,7 @@ pub mod context;
 pub mod doctor;
 pub mod error;
 pub mod executor;
+pub mod input;
 pub mod machine;
 pub mod measure;
 pub mod placement;

@@ -1,10 +1,10 @@
 //! A file to compare: results, or a published table.
 
 use crate::failure::{Failure, warn};
+use cyclescope::input::{self, Kind};
 use cyclescope::study::instr::rows::table::Table;
 use cyclescope::study::instr::tables::compare::runs;
 use cyclescope::study::instr::tables::reference::Reference;
-use std::io;
 use std::path::Path;
 
 /// One of the two files.
@@ -22,7 +22,8 @@ pub(super) enum Content {
 impl Input {
     pub(super) fn read(path: &Path) -> Result<Input, Failure> {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| unreadable(&name, &error))?;
+        let remedy = "name a file that `cyclescope instr --out` wrote, or a CSV file";
+        let bytes = input::read(path, Kind::Results).map_err(|bad| Failure::input(&bad, remedy))?;
         // A byte order mark, which editors of other systems put first.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
         // Results are objects; the first line of a CSV file is names.
@@ -72,19 +73,5 @@ impl Input {
             Content::Results(table) => table.processor(),
             Content::Reference(_) => None,
         }
-    }
-}
-
-fn unreadable(path: &str, error: &io::Error) -> Failure {
-    let text = format!("{path} can't be read: {error}");
-    match error.kind() {
-        io::ErrorKind::NotFound
-        | io::ErrorKind::NotADirectory
-        | io::ErrorKind::IsADirectory
-        | io::ErrorKind::PermissionDenied => {
-            let remedy = "name a file that `cyclescope instr --out` wrote, or a CSV file";
-            Failure::usage(text, Some(remedy))
-        }
-        _ => Failure::internal(text),
     }
 }

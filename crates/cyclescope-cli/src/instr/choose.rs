@@ -2,6 +2,7 @@
 
 use crate::args::InstrArgs;
 use crate::failure::Failure;
+use cyclescope::input::{self, Kind};
 use cyclescope::random::mix;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::list;
@@ -37,10 +38,8 @@ pub fn names_nothing(args: &InstrArgs) -> bool {
 
 fn listed(path: &Path) -> Result<Vec<WantedForm>, Failure> {
     let name = path.display().to_string();
-    let content = std::fs::read(path).map_err(|error| {
-        let remedy = "name a CSV file with a column `instruction`";
-        Failure::usage(format!("{name} can't be read: {error}"), Some(remedy))
-    })?;
+    let content = input::read(path, Kind::List)
+        .map_err(|bad| Failure::input(&bad, "name a CSV file with a column `instruction`"))?;
     list::read(&content).map_err(|error| Failure::file(&name, error))
 }
 

@@ -138,10 +138,6 @@ fn user_loop(around: Around, machine: &Machine) -> Result<Loop, Failure> {
     match around {
         Around::File(file) => {
             compiler::readable(file)?;
-            if !file.is_file() {
-                let text = format!("{} can be read only once", file.display());
-                return Err(Failure::usage(text, Some("save it as a regular file")));
-            }
             let path = std::path::absolute(file).map_err(|error| {
                 Failure::usage(format!("opening {} failed: {error}", file.display()), None)
             })?;

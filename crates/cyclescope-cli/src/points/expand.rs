@@ -6,6 +6,7 @@ use crate::grammar::grammar;
 use crate::source;
 use crate::template::Value;
 use clap::FromArgMatches;
+use cyclescope::input::Kind;
 use cyclescope::record::ErrorRecord;
 use cyclescope::study::points::{Label, Listed, read};
 use std::ffi::OsString;
@@ -95,7 +96,7 @@ impl Texts {
         let is_read = from_file || args.source.snippet.as_deref() == Some("-");
         let snippet = if is_read { source::read(args)?.map(|text| text.text) } else { None };
         let versus = args.versus.as_ref().filter(|_| from_file);
-        let versus = versus.map(|path| source::read_file(Path::new(path))).transpose()?;
+        let versus = versus.map(|path| source::read_file(Path::new(path), Kind::Snippet)).transpose()?;
         Ok(Texts { snippet, versus })
     }
 
@@ -117,7 +118,7 @@ impl Texts {
 
 fn listed(path: &Path, args: &RunArgs) -> Result<Vec<Asked>, Failure> {
     let file = path.display().to_string();
-    let content = source::read_file(path)?;
+    let content = source::read_file(path, Kind::List)?;
     let all = read(&content).map_err(|error| Failure::file(&file, error))?;
     let asked = |listed: Listed| {
         let Listed { line, name, snippet, hex, init } = listed;

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 
 /// The library's rooms from the bottom up; those of one line stand on the same floor.
 const ORDER: &[&[&str]] = &[
-    &["unit", "error", "random", "statistics", "context", "plot"],
+    &["unit", "error", "input", "random", "statistics", "context", "plot"],
     &["machine"],
     &["asm"],
     &["clock"],

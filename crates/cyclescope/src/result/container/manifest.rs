@@ -2,11 +2,12 @@
 
 use super::checksum::Checksum;
 use super::{ContainerError, FILES, MANIFEST};
+use crate::input::{self, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// The schema of a container.
@@ -14,10 +15,6 @@ pub const SCHEMA: &str = "cyclescope-evidence/3";
 
 /// File name of a manifest until it is complete.
 pub(super) const NEW_MANIFEST: &str = "manifest.json.new";
-
-/// Bytes of a manifest at most: machine facts take 5 kB, the largest study's facts, those of all instruction forms, 2
-/// MB.
-const BYTES_MOST: u64 = 64 << 20;
 
 /// Origin of evidence, known before anything is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,23 +87,17 @@ impl Manifest {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
         let text = self.text().map_err(io::Error::other)?;
         let new = directory.join(NEW_MANIFEST);
-        fs::write(&new, text).map_err(named)?;
+        input::replace(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)?;
         fs::rename(new, directory.join(MANIFEST)).map_err(named)
     }
 
     /// Reads it from a directory.
     pub(crate) fn read(directory: &Path) -> Result<Manifest, ContainerError> {
         let path = directory.join(MANIFEST);
-        let failed = |error| ContainerError::of_file(path.clone(), error);
         if !path.exists() && EARLIER.iter().any(|name| directory.join(name).exists()) {
             return Err(ContainerError::Foreign);
         }
-        let file = File::open(&path).map_err(failed)?;
-        let mut text = Vec::new();
-        file.take(BYTES_MOST + 1).read_to_end(&mut text).map_err(failed)?;
-        if text.len() as u64 > BYTES_MOST {
-            return Err(ContainerError::damaged(MANIFEST, "length", "it is longer than any manifest"));
-        }
+        let text = input::read(&path, Kind::Manifest)?;
         let damaged = |field: &str, how: String| ContainerError::damaged(MANIFEST, field, how);
         let value: Value =
             serde_json::from_slice(&text).map_err(|error| damaged("text", error.to_string()))?;

@@ -37,12 +37,13 @@ pub use writer::{Evidence, Writer, plain, remove_unfinished};
 
 use crate::error::RunError;
 use crate::executor::{Batch, CounterProgress};
+use crate::input::{BadInput, Why};
 use crate::machine::fact::Fact;
 use crate::program::memory::Memory;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// The manifest's name.
@@ -145,19 +146,9 @@ pub struct After {
 #[derive(Debug)]
 pub enum ContainerError {
     /// There is no such file.
-    Missing {
-        /// The file.
-        file: PathBuf,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The system could not read a file.
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// What it said.
-        error: io::Error,
-    },
+    Missing(BadInput),
+    /// A file is not read.
+    Unreadable(BadInput),
     /// A file has invalid contents.
     Damaged {
         /// The file's name.
@@ -188,23 +179,22 @@ impl ContainerError {
         ContainerError::damaged(MANIFEST, format!("facts.{field}"), how)
     }
 
-    fn of_file(file: PathBuf, error: io::Error) -> ContainerError {
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ContainerError::Missing { file, error },
-            _ => ContainerError::Unreadable { file, error },
-        }
+    fn failed(path: &Path, error: io::Error) -> ContainerError {
+        BadInput { file: path.to_path_buf(), why: Why::System(error) }.into()
+    }
+}
+
+impl From<BadInput> for ContainerError {
+    fn from(bad: BadInput) -> ContainerError {
+        if bad.is_missing() { ContainerError::Missing(bad) } else { ContainerError::Unreadable(bad) }
     }
 }
 
 impl fmt::Display for ContainerError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            ContainerError::Missing { file, error } => {
-                write!(f, "there is no evidence: {}: {error}", file.display())
-            }
-            ContainerError::Unreadable { file, error } => {
-                write!(f, "reading evidence failed: {}: {error}", file.display())
-            }
+            ContainerError::Missing(bad) => write!(f, "there is no evidence: {bad}"),
+            ContainerError::Unreadable(bad) => write!(f, "the evidence is not read: {bad}"),
             ContainerError::Damaged { file, field, how } => {
                 write!(f, "the evidence is damaged: {file}: {field}: {how}")
             }

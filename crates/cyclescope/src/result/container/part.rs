@@ -3,8 +3,9 @@
 use super::checksum::Checksum;
 use super::manifest::PartFacts;
 use super::{ContainerError, Part};
+use crate::input::{self, Kind};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
@@ -31,6 +32,12 @@ struct Summed {
 
 impl Write for Summed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // What can't be read again is not written.
+        let most = Kind::Evidence.most();
+        if self.bytes + bytes.len() as u64 > most {
+            let text = format!("a file of evidence has at most {} MiB", most >> 20);
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         let written = self.file.write(bytes)?;
         self.checksum.add(&bytes[..written]);
         self.bytes += written as u64;
@@ -101,11 +108,10 @@ pub(crate) fn open(
     finished: bool,
 ) -> Result<PartReader, ContainerError> {
     let path = directory.join(part.file());
-    let failed = |error| ContainerError::of_file(path.clone(), error);
-    let file = File::open(&path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    let length = metadata.len();
-    if !metadata.is_file() || length < facts.bytes || (finished && length > facts.bytes) {
+    let failed = |error| ContainerError::failed(&path, error);
+    let mut file = input::open(&path, Kind::Evidence)?;
+    let length = file.metadata().map_err(failed)?.len();
+    if length < facts.bytes || (finished && length > facts.bytes) {
         let how = format!("the file has {length} bytes, the manifest says {}", facts.bytes);
         return Err(ContainerError::damaged(part.file(), "length", how));
     }
@@ -121,8 +127,9 @@ pub(crate) fn open(
     if checksum.text() != facts.checksum {
         return Err(ContainerError::damaged(part.file(), "checksum", "the manifest has another"));
     }
-    let file = File::open(&path).map_err(failed)?.take(facts.bytes);
-    let mut decoder = Decoder::new(file).map_err(failed)?;
+    // The same file again: by its name another one might be there now.
+    file.rewind().map_err(failed)?;
+    let mut decoder = Decoder::new(file.take(facts.bytes)).map_err(failed)?;
     decoder.window_log_max(WINDOW_LOG_MOST).map_err(failed)?;
     Ok(BufReader::with_capacity(1 << 16, decoder.take(facts.raw_bytes)))
 }

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of an event's head at most: some hundred kilobytes for a batch of 100 000 programs.
 const HEAD_MOST: u64 = 16 << 20;
-/// Bytes of a line at most: the record of a method or marker with its assembly takes some hundred kilobytes, a program
-/// of the longest body two for each byte.
-const LINE_MOST: u64 = 256 << 20;
-/// Readings of an event at most, 4 GiB of them: the largest batches hold some million.
-const SAMPLES_MOST: u64 = 1 << 28;
+/// Bytes of a line at most: the record of a method or marker with its assembly takes some hundred kilobytes.
+const LINE_MOST: u64 = 16 << 20;
+/// Bytes of a program's line at most: the longest body takes two for each byte.
+const PROGRAM_MOST: u64 = 2 * (64 << 20) + (1 << 20);
+/// Readings of an event at most, 512 MiB of them: the largest batches hold some million.
+pub(super) const SAMPLES_MOST: u64 = 1 << 25;
 
 /// A container whose files match the manifest.
 #[derive(Debug)]
@@ -108,7 +109,8 @@ impl Iterator for Lines {
         let left = std::mem::take(&mut self.numbers);
         let damaged = |how: String| ContainerError::damaged(self.part.file(), format!("line {number}"), how);
         let mut line = Vec::new();
-        let read = (&mut self.reader).take(LINE_MOST).read_until(b'\n', &mut line);
+        let most = if self.part == Part::Programs { PROGRAM_MOST } else { LINE_MOST };
+        let read = (&mut self.reader).take(most).read_until(b'\n', &mut line);
         let line = read
             .map_err(|error| damaged(error.to_string()))
             .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string())));

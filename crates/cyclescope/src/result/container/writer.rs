@@ -4,6 +4,7 @@ use super::checksum::Checksum;
 use super::columns::{put, put_samples};
 use super::manifest::{Manifest, NEW_MANIFEST, Origin, PartFacts};
 use super::part::PartWriter;
+use super::reader::SAMPLES_MOST;
 use super::{Event, FILES, How, MANIFEST, Part};
 use crate::executor::{Batch, Layout, Sample};
 use crate::program::Program;
@@ -91,6 +92,10 @@ impl Writer {
 
     /// Adds an event with its readings.
     pub fn event(&mut self, event: &Event, samples: &[Sample]) -> io::Result<()> {
+        if samples.len() as u64 > SAMPLES_MOST {
+            let text = format!("an event of evidence has at most {SAMPLES_MOST} readings");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+        }
         let head = serde_json::to_vec(event)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
