@@ -35,8 +35,8 @@ pub fn warn_of_neighbours(lock: &LockState, cpu: u32) {
         LockState::Taken => {}
         LockState::Busy => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
         LockState::Missing(why) => warn(&format!(
-            "nothing keeps other runs off CPU {cpu}, since no file in /tmp or $XDG_RUNTIME_DIR can be \
-             locked: {why}"
+            "nothing keeps other runs off CPU {cpu}, since no file in /run/cyclescope, /tmp or \
+             $XDG_RUNTIME_DIR can be locked: {why}"
         )),
     }
 }
