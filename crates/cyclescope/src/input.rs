@@ -76,10 +76,17 @@ impl BadInput {
     pub fn is_usage(&self) -> bool {
         use io::ErrorKind::*;
         match &self.why {
-            Why::System(error) => matches!(
-                error.kind(),
-                NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidInput | InvalidFilename
-            ) || matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO | libc::ENODEV)),
+            Why::System(error) => {
+                matches!(
+                    error.kind(),
+                    NotFound
+                        | NotADirectory
+                        | IsADirectory
+                        | PermissionDenied
+                        | InvalidInput
+                        | InvalidFilename
+                ) || matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO | libc::ENODEV))
+            }
             Why::Other(_) | Why::TooLong(_) => true,
         }
     }

@@ -6,7 +6,7 @@ use crate::executor::{Call, Layout, Placed, Sample};
 use crate::program::{Program, Recipe};
 use proptest::prelude::*;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A directory of one test, gone at its end.
 struct Folder(PathBuf);

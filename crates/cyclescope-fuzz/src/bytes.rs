@@ -1,0 +1,79 @@
+//! Changed bytes.
+
+use crate::Random;
+
+/// Pieces of text that mean something to one reader or another.
+const WORDS: [&[u8]; 26] = [
+    b"-1",
+    b"0",
+    b"1e308",
+    b"-1e-308",
+    b"18446744073709551615",
+    b"18446744073709551616",
+    b"9223372036854775808",
+    b"1152921504606846976",
+    b"NaN",
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b"\"\"",
+    b"\"",
+    b",",
+    b"\n",
+    b"\r\n",
+    b"#",
+    b";",
+    b"\0",
+    b"\xff",
+    b"\x1b[2J",
+    b"{",
+    b"*",
+    b"%",
+];
+/// Bytes of an input at most.
+const MOST: usize = 1 << 16;
+
+/// A copy with one or some changes; pieces come from itself and from another input.
+pub(crate) fn changed(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = seed.to_vec();
+    for _ in 0..1 + random.below(4) {
+        change(&mut bytes, other, random);
+    }
+    bytes.truncate(MOST.max(seed.len()));
+    bytes
+}
+
+fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    let at = random.below(bytes.len() + 1);
+    let most = if random.below(4) == 0 { 400 } else { 8 };
+    let length = 1 + random.below(most);
+    let end = (at + length).min(bytes.len());
+    match random.below(9) {
+        0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+        1 if at < bytes.len() => bytes[at] = random.bits() as u8,
+        2 => drop(bytes.drain(at..end)),
+        3 => bytes.truncate(at),
+        4 => drop(bytes.splice(at..end, random.of(&WORDS).iter().copied())),
+        5 => drop(bytes.splice(at..at, random.of(&WORDS).iter().copied())),
+        6 => {
+            let piece = bytes[at..end].to_vec();
+            let to = random.below(bytes.len() + 1);
+            bytes.splice(to..to, piece);
+        }
+        7 if !other.is_empty() => {
+            let from = random.below(other.len());
+            let piece = other[from..(from + length).min(other.len())].to_vec();
+            bytes.splice(at..end, piece);
+        }
+        _ => {
+            // A number of another length in binary files.
+            let number = *random.of(&[0u64, 1, 0x7f, 0xff, 0xffff, 1 << 31, u64::MAX, 1 << 60]);
+            let number = number.to_le_bytes();
+            let length = *random.of(&[1, 2, 4, 8]);
+            for (byte, new) in bytes.iter_mut().skip(at).zip(&number[..length]) {
+                *byte = *new;
+            }
+        }
+    }
+}

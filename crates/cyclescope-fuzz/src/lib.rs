@@ -1,0 +1,147 @@
+//! Changed inputs for readers of files: random ones from a seed, on any toolchain.
+//!
+//! A reader is fed with changed copies of good inputs. Whatever it gets, it has to answer: a value or an error. A panic and an
+//! input that takes too long are findings, whose bytes are written to a file; memory without bound shows in what is printed.
+//!
+//! By default a run is short, so that it is part of every test run. `CYCLESCOPE_FUZZ_INPUTS=1000000` sets the number of inputs of
+//! each reader, and lifts the limit of time. `CYCLESCOPE_FUZZ_CORPUS=DIR` writes the good inputs to a folder for each reader,
+//! where the targets of `fuzz/` begin.
+
+mod bytes;
+mod json;
+mod random;
+
+pub use random::Random;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What the inputs of a reader are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Any bytes: single ones change, pieces go, come twice, or come from another input.
+    Bytes,
+    /// A JSON value: fields change, go, come twice, or become what another field is; half of the inputs change as bytes do.
+    Json,
+    /// Lines, each of which is JSON. They change as values do, and as bytes.
+    JsonLines,
+    /// A JSON value that is read as one by who made it, so that it is never cut.
+    WholeJson,
+}
+
+/// Inputs of a short run at most.
+const SHORT: u64 = 3_000;
+/// Time of a short run at most.
+const SHORT_TIME: Duration = Duration::from_millis(1_500);
+/// Seconds after which an input counts as one that hangs its reader.
+const HANG: Duration = Duration::from_secs(20);
+
+/// Feeds a reader with changed copies of these inputs; the first inputs are these themselves.
+///
+/// # Panics
+///
+/// At the first finding, with the file that has the input.
+pub fn fuzz(name: &str, shape: Shape, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
+    write_corpus(name, seeds);
+    let asked = std::env::var("CYCLESCOPE_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok());
+    let first = std::env::var("CYCLESCOPE_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let (inputs, time) = asked.map_or((SHORT, SHORT_TIME), |inputs| (inputs, Duration::MAX));
+    let begun = Instant::now();
+    let (mut longest, mut number) = (Duration::ZERO, 0);
+    while number < inputs && begun.elapsed() < time {
+        let input = input(shape, seeds, first, number);
+        let started = Instant::now();
+        let answer = catch_unwind(AssertUnwindSafe(|| read(&input)));
+        let took = started.elapsed();
+        longest = longest.max(took);
+        let why = if answer.is_err() { "a panic" } else { "it takes long" };
+        assert!(
+            answer.is_ok() && took < HANG,
+            "{name}, input {number} of seed {first}: {why}; see {}",
+            finding(name, number, &input).display()
+        );
+        number += 1;
+    }
+    println!(
+        "fuzz: {name}: {number} inputs in {:.1} s, the longest took {:.1} ms, memory up to {} MiB",
+        begun.elapsed().as_secs_f64(),
+        longest.as_secs_f64() * 1e3,
+        memory_mib()
+    );
+}
+
+/// The input of this number.
+fn input(shape: Shape, seeds: &[Vec<u8>], first: u64, number: u64) -> Vec<u8> {
+    if let Some(seed) = seeds.get(number as usize) {
+        return seed.clone();
+    }
+    let random = &mut Random::new(first, number);
+    let seed = random.of(seeds);
+    let other = random.of(seeds);
+    match shape {
+        Shape::Bytes => bytes::changed(seed, other, random),
+        Shape::Json if random.below(2) == 0 => bytes::changed(seed, other, random),
+        Shape::Json | Shape::WholeJson => json::changed(seed, other, random),
+        Shape::JsonLines if random.below(2) == 0 => bytes::changed(seed, other, random),
+        Shape::JsonLines => json::changed_lines(seed, other, random),
+    }
+}
+
+fn write_corpus(name: &str, seeds: &[Vec<u8>]) {
+    let Some(folder) = std::env::var_os("CYCLESCOPE_FUZZ_CORPUS") else { return };
+    let folder = PathBuf::from(folder).join(name);
+    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    for (number, seed) in seeds.iter().enumerate() {
+        std::fs::write(folder.join(format!("seed-{number}")), seed).expect("the folder has room");
+    }
+}
+
+/// Writes an input that is a finding to a file.
+fn finding(name: &str, number: u64, input: &[u8]) -> PathBuf {
+    let path =
+        std::env::temp_dir().join(format!("cyclescope-finding-{name}-{number}-{}", std::process::id()));
+    // Its number says the same.
+    let _ = std::fs::write(&path, input);
+    path
+}
+
+/// The most memory that this process had.
+fn memory_mib() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: fills the structure, which lives through the call.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_maxrss as u64 >> 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn inputs_are_the_same_again_and_mostly_others() {
+        let seed = br#"{"a": [1, 2.5, "x"], "b": {"c": null}}"#.to_vec();
+        for shape in [Shape::Bytes, Shape::Json, Shape::JsonLines, Shape::WholeJson] {
+            let all: Vec<Vec<u8>> =
+                (0..500).map(|number| input(shape, std::slice::from_ref(&seed), 1, number)).collect();
+            assert_eq!(all[0], seed);
+            let again = (0..500).map(|number| input(shape, std::slice::from_ref(&seed), 1, number));
+            assert!(again.eq(all.iter().cloned()));
+            let others: std::collections::BTreeSet<_> = all.iter().collect();
+            assert!(others.len() > 150, "{shape:?} {}", others.len());
+            let is_json = |input: &Vec<u8>| serde_json::from_slice::<Value>(input).is_ok();
+            assert!(shape != Shape::WholeJson || all.iter().all(is_json));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a panic")]
+    fn a_reader_that_panics_is_found() {
+        let read = |input: &[u8]| assert!(input.len() != 2);
+        fuzz("planted", Shape::Bytes, &[vec![1, 2, 3]], read);
+    }
+}

@@ -1,0 +1,150 @@
+//! Evidence as one JSON value, so that it can be changed as a value and written with checksums that are right.
+
+use cyclescope::executor::Sample;
+use cyclescope::result::container::{Container, Event, Manifest, Origin, PartFacts, SCHEMA, Writer};
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file of results.
+pub const RESULTS: &str = include_str!("results.jsonl");
+
+/// The first line of a file of results.
+pub fn session() -> Value {
+    let line = RESULTS.lines().next().expect("a line");
+    serde_json::from_str(line).expect("JSON")
+}
+
+/// What is in a container.
+pub fn of(container: &Container) -> Value {
+    let Manifest { origin, facts, .. } = &container.manifest;
+    let mut events = container.events().expect("events");
+    let mut all = Vec::new();
+    while let Some((event, samples)) = events.take(usize::MAX).expect("an event") {
+        let samples: Vec<[u64; 2]> = samples.iter().map(|sample| [sample.start, sample.end]).collect();
+        all.push(json!([event, samples]));
+    }
+    let records: Vec<Value> =
+        container.records().expect("records").map(|line| line.expect("a record")).collect();
+    json!({ "study": origin.study, "repro": origin.repro, "facts": facts, "events": all, "records": records })
+}
+
+/// A directory in memory where there is one, and gone at the end.
+pub struct Directory(pub PathBuf);
+
+impl Directory {
+    /// One that does not exist yet.
+    pub fn new() -> Directory {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let memory = Path::new("/dev/shm");
+        let below = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Directory(below.join(format!("cyclescope-hostile-{}-{number}", std::process::id())))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes a value as evidence, as far as it is any.
+fn write(dossier: &Value, directory: &Path) -> io::Result<()> {
+    let text = |name: &str| dossier[name].as_str().unwrap_or_default().to_string();
+    let origin = Origin { study: text("study"), repro: text("repro"), machine: json!({ "cpu": {} }) };
+    let mut writer = Writer::create(directory, origin)?;
+    writer.set_facts(&dossier["facts"])?;
+    for event in dossier["events"].as_array().into_iter().flatten() {
+        let Ok((event, samples)) = serde_json::from_value::<(Event, Vec<[u64; 2]>)>(event.clone()) else {
+            continue;
+        };
+        let samples: Vec<Sample> = samples.into_iter().map(|[start, end]| Sample { start, end }).collect();
+        writer.event(&event, &samples)?;
+    }
+    for record in dossier["records"].as_array().into_iter().flatten() {
+        writer.line_of_result(&record.to_string())?;
+    }
+    writer.finish()
+}
+
+/// Reads evidence and computes its result again.
+fn replay(directory: &Path) {
+    if let Ok(container) = Container::open(directory) {
+        let _ = cyclescope::study::replay(&container);
+        let _ = container.records().map(|lines| lines.count());
+    }
+}
+
+/// Evidence whose checksums are right, whatever it says.
+pub fn replayed(bytes: &[u8]) {
+    let Ok(dossier) = serde_json::from_slice::<Value>(bytes) else { return };
+    let directory = Directory::new();
+    write(&dossier, &directory.0).expect("there is room");
+    replay(&directory.0);
+}
+
+thread_local! {
+    /// Good evidence, of which one file is replaced.
+    static GOOD: RefCell<Option<(Directory, Manifest)>> = const { RefCell::new(None) };
+}
+
+/// Makes evidence the one of which [`manifest`] and [`readings`] replace a file.
+pub fn set_good(dossier: &Value) {
+    let directory = Directory::new();
+    write(dossier, &directory.0).expect("there is room");
+    let manifest = Container::open(&directory.0).expect("good evidence").manifest;
+    GOOD.set(Some((directory, manifest)));
+}
+
+/// The bytes of a file of the good evidence, decompressed where it is compressed.
+pub fn good(name: &str) -> Vec<u8> {
+    GOOD.with_borrow(|good| {
+        let (directory, _) = good.as_ref().expect("it was set");
+        let bytes = std::fs::read(directory.0.join(name)).expect("a file");
+        if name.ends_with(".zst") { zstd::decode_all(&bytes[..]).expect("whole") } else { bytes }
+    })
+}
+
+/// Evidence with these bytes in place of the manifest.
+pub fn manifest(bytes: &[u8]) {
+    GOOD.with_borrow(|good| {
+        let Some((directory, manifest)) = good else { return };
+        std::fs::write(directory.0.join("manifest.json"), bytes).expect("there is room");
+        replay(&directory.0);
+        // With a checksum that is right.
+        if let Ok(forged) = serde_json::from_slice::<Manifest>(bytes) {
+            forged.write(&directory.0).expect("there is room");
+            replay(&directory.0);
+        }
+        manifest.write(&directory.0).expect("there is room");
+    });
+}
+
+/// Evidence with these bytes in place of the readings, compressed, with a checksum that is right.
+pub fn readings(bytes: &[u8]) {
+    const FILE: &str = "readings.zst";
+    GOOD.with_borrow(|good| {
+        let Some((directory, manifest)) = good else { return };
+        let packed = zstd::encode_all(bytes, 1).expect("memory");
+        std::fs::write(directory.0.join(FILE), &packed).expect("there is room");
+        let sum = packed.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        let facts = PartFacts {
+            bytes: packed.len() as u64,
+            raw_bytes: bytes.len() as u64,
+            checksum: format!("{sum:016x}"),
+            ..manifest.files[FILE].clone()
+        };
+        let files: BTreeMap<String, PartFacts> =
+            manifest.files.iter().map(|(name, own)| (name.clone(), own.clone())).collect();
+        let files = files.into_iter().chain([(FILE.to_string(), facts)]).collect();
+        let forged = Manifest { schema: SCHEMA.to_string(), files, ..manifest.clone() };
+        forged.write(&directory.0).expect("there is room");
+        replay(&directory.0);
+    });
+}

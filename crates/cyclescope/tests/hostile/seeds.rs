@@ -1,0 +1,230 @@
+//! Good inputs: small evidence of each study, lists, tables and snippets.
+
+use crate::dossier::{self, Directory};
+use cyclescope::clock::Clock;
+use cyclescope::error::Error;
+use cyclescope::executor::mock::{CoreModel, Scenario, Simulated, SimulatedCore};
+use cyclescope::executor::user::UserOptions;
+use cyclescope::executor::{DEFAULT, Executor, Open, OpenOptions};
+use cyclescope::machine::Machine;
+use cyclescope::measure::{Plan, Precision};
+use cyclescope::record::ErrorRecord;
+use cyclescope::result::answers::Answers;
+use cyclescope::result::container::{Container, Evidence, Origin, plain};
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::evaluate::plan::{EvaluatePlan, Times, candidates};
+use cyclescope::study::evaluate::{Evaluate, reader::Size};
+use cyclescope::study::instr::plan::{How, InstrPlan};
+use cyclescope::study::instr::{InstrStudy, Kept, experiments::effort::Effort};
+use cyclescope::study::marker::bench::Selected;
+use cyclescope::study::marker::compiled::Compiled;
+use cyclescope::study::marker::user::UserBench;
+use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
+use cyclescope::study::points::{self, Label, PointsStudy};
+use cyclescope::study::run::RunStudy;
+use cyclescope::study::{Stop, Study};
+use serde_json::{Value, json};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// The good inputs of a reader.
+pub fn of(name: &str) -> Vec<Vec<u8>> {
+    let texts: &[&str] = match name {
+        "assembly" => &ASSEMBLY,
+        "forms" => &FORMS,
+        "published" => &PUBLISHED,
+        "results" => &[dossier::RESULTS],
+        "snippets" => &SNIPPETS,
+        "session" => return vec![dossier::session().to_string().into_bytes()],
+        "evidence_evaluate" => return evaluate().iter().map(bytes).collect(),
+        "evidence_instr" => return vec![bytes(&instr())],
+        "evidence_marker" => return marker().iter().map(bytes).collect(),
+        "evidence_points" => return vec![bytes(&points())],
+        "evidence_run" => return vec![bytes(&run())],
+        _ => {
+            dossier::set_good(&run());
+            let file = if name == "manifest" { "manifest.json" } else { "readings.zst" };
+            return vec![dossier::good(file)];
+        }
+    };
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+const ASSEMBLY: [&str; 5] = [
+    "mulsd xmm0, xmm1; add rax, [rbx + 8*rcx - 0x10]\n1: dec ecx; jnz 1b",
+    "vaddps zmm1{k1}{z}, zmm2, zmm3, {rn-sae}; vpgatherdd xmm0{k1}, [rax + xmm1*4]",
+    "addl $1, 8(%rax,%rbx,2); movq %rax, %xmm0; lock xaddq %rcx, (%rdi)",
+    ".byte 0x0f, 0x0b; mov rax, 0x1122334455667788; lea r8, [rip + 1f]; 1: nop",
+    "48 0f af c0 c5 f8 77 62 f1 7c 48 58 c1",
+];
+const FORMS: [&str; 2] = [
+    "instruction,operands,measure,init,size,isa,immediate,sequence\nadd,\"r64, r64\",both,,,,,\nvpaddd,*,latency,,256,,,\n\
+     shl,\"r64, imm8\",,,,,1 5 0x1f,\n,,,\"xor eax, eax\",,,,\"imul rax, rax; add rax, 1\"\n",
+    "Instruction\nimul\n# a comment\nvaddps\n",
+];
+const PUBLISHED: [&str; 2] = [
+    "mnemonic,operands,rthroughput_cycles,latency_cycles,from,to\nadd,\"r64, r64\",0.25,1,op1,op1\nnop,,<=0.2,,,\n\
+     div,r64,14-18,3.5,,\n",
+    "mnemonic,operands,encoding,code,latency_cycles\nadd,\"r64, r64\",legacy,,1\n",
+];
+const SNIPPETS: [&str; 2] = [
+    "# three\nadd rax, rbx\n\n  imul rax, rax; nop\n",
+    "name,snippet,init,hex\nsum,\"add rax, rbx\",\"mov ebx, 1\",\n# none\n,,,90\n",
+];
+
+fn bytes(dossier: &Value) -> Vec<u8> {
+    dossier.to_string().into_bytes()
+}
+
+/// Measures, and takes the evidence of it. None where this machine can't.
+fn recorded(study: &mut dyn Study) -> Option<Value> {
+    let directory = Directory::new();
+    let origin = Origin {
+        study: study.name().to_string(),
+        repro: "cyclescope".to_string(),
+        machine: json!({ "cpu": {} }),
+    };
+    let evidence = Rc::new(Evidence::create(&directory.0, origin).expect("there is room"));
+    let plan = study.plan().expect("plain data");
+    evidence.keep(|writer| writer.set_facts(&plan));
+    let mut told = Vec::new();
+    match study.measure(&Answers::kept(evidence.clone()), &mut told) {
+        Ok(()) => {}
+        Err(Stop::Failed(why)) => {
+            cyclescope_skipped::left_out(format_args!("evidence of {}: {why}", study.name()));
+            return None;
+        }
+        Err(Stop::Asked) => unreachable!("nobody asked"),
+    }
+    for record in &told {
+        evidence.keep(|writer| writer.line_of_result(&record.line));
+    }
+    evidence.finish().expect("there is room");
+    let container = Container::open(&directory.0).expect("whole evidence");
+    cyclescope::study::replay(&container).expect("it is the same again");
+    Some(dossier::of(&container))
+}
+
+fn plan() -> Plan {
+    Plan {
+        clock: Clock::named("rdtscp-lfence").expect("a timing method"),
+        step: 1.0,
+        imul_latency: None,
+        adders: None,
+        avx: false,
+        unit: None,
+        loop_count: None,
+        lengthen: Default::default(),
+        memory: None,
+        cold: Default::default(),
+        warm_up: None,
+        rounds: 4,
+        rounds_least: 4,
+        layouts: 2,
+        layouts_most: 4,
+        precision: Precision { cycles: 1.0, share: 1.0, cap: None },
+        confidence: 0.95,
+        budget: Duration::from_millis(1),
+        seed: 3,
+    }
+}
+
+fn simulated() -> Open {
+    Box::new(|| Ok::<Box<dyn Executor>, Error>(Box::new(Simulated::new(Scenario::default(), 11))))
+}
+
+fn run_study() -> RunStudy {
+    let snippet = Snippet::new(vec![0x48, 0x0f, 0xaf, 0xc0], vec![0x31, 0xc0], "imul rax, rax");
+    let (plan, asked) = (plan(), Precision { cycles: 1.0, share: 1.0, cap: None });
+    RunStudy::new(&snippet.into(), plan, asked, &Machine::detect(), "cyclescope run".to_string(), simulated())
+}
+
+fn run() -> Value {
+    recorded(&mut run_study()).expect("a simulated machine measures")
+}
+
+fn points() -> Value {
+    let session: points::Session = serde_json::from_value(json!({
+        "version": "0", "command": ["cyclescope", "run", "--sweep", "N=1,2", "nop"], "seed": 3, "points": 2, "identity": "0",
+    }))
+    .expect("a session");
+    let label = |value| Label::Value { variable: "N".to_string(), value };
+    let courses = vec![(label(1), Ok(Box::new(run_study()))), (label(2), Err(serde_json::Map::new()))];
+    let explain = |_: &RunStudy, error: Error| ErrorRecord::from(&error);
+    let kept = points::Kept::default();
+    let mut study = PointsStudy::new(session, courses, json!({ "cpu": {} }), simulated(), explain, kept);
+    recorded(&mut study).expect("a simulated machine measures")
+}
+
+/// What a form takes with little effort.
+const EFFORT: Effort = Effort {
+    passes: 1,
+    layouts: 2,
+    rounds: 1,
+    recipes: 2,
+    cycles: 300.0,
+    decoders: false,
+    regimes: false,
+    constants: false,
+};
+
+fn instr() -> Value {
+    let session = serde_json::from_value(dossier::session()["survey"].clone()).expect("a session");
+    let list = b"instruction,operands,measure\nadd,\"r64, r64\",throughput\n";
+    let forms = cyclescope::study::instr::list::read(list).expect("a list");
+    let how = How { plan: plan(), effort: EFFORT, repro_options: String::new() };
+    let plan = InstrPlan::new(how, session, &Machine::detect(), &forms);
+    let open: Open = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::random(1), 1))));
+    let machine = json!({ "cpu": {} });
+    let mut study =
+        InstrStudy::new(plan, forms, machine, "cyclescope instr".to_string(), open, Kept::default());
+    recorded(&mut study).expect("a simulated machine measures")
+}
+
+fn evaluate() -> Option<Value> {
+    let machine = Machine::detect();
+    let clock = [Clock::named("rdtscp-lfence").expect("a timing method")];
+    let (candidates, not_run) = candidates(clock, &machine, &[(DEFAULT.capabilities)(&machine)]);
+    let ms = Duration::from_millis;
+    let times =
+        Times { contamination: ms(5), resolution: ms(20), watch: ms(5), synchrony: ms(5), ..Times::QUICK };
+    let plan = EvaluatePlan {
+        candidates,
+        not_run,
+        size: Size { ensembles: 3, samples: 200 },
+        budget: Duration::from_secs(3),
+        slow: None,
+        times,
+        resolution_samples: None,
+        seed: 1,
+        series: true,
+    };
+    recorded(&mut Evaluate::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string()))
+}
+
+fn marker() -> Option<Value> {
+    let machine = Machine::detect();
+    let request = Request { quick: true, seed: 8, ..Request::default() };
+    let plan = request.plan(&(DEFAULT.capabilities)(&machine), &machine).ok()?;
+    let mut designs = Compiled::built();
+    designs.retain(|compiled| compiled.design.name == "flag");
+    let options = UserOptions { cpu: machine.target_cpu() as usize, ..UserOptions::default() };
+    let caches = &machine.topology.caches;
+    let made = UserBench::new(&options, plan.clock, plan.step, &designs, &["empty"], caches, plan.seed);
+    let (bench, _) = made.map_err(|why| cyclescope_skipped::left_out(format_args!("markers: {why}"))).ok()?;
+    let bench = Box::new(Selected::new(bench, |case| case.context == "empty"));
+    let open = DEFAULT.opening(&machine, OpenOptions::default());
+    let plan = MarkerPlan {
+        executor: "user".to_string(),
+        plan,
+        quick: true,
+        contexts: 1,
+        emulated: false,
+        cpu: 0,
+        cpu_model: "a processor".to_string(),
+        skipped: Vec::new(),
+    };
+    let facts = plain(&machine).expect("plain data");
+    recorded(&mut MarkerStudy::new(plan, facts, "cyclescope marker".to_string(), bench, open))
+}
