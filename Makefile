@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test check test-kernel test-kernel-newer module dkms-tree bench install clean
+.PHONY: all build run test fuzz check test-kernel test-kernel-newer module dkms-tree bench install clean
 
 all: build
 
@@ -20,6 +20,14 @@ test: check
 	$(CARGO) test --workspace --release
 	kernel/test/judge-test
 	kernel/test/run stable || test $$? = 77
+
+# A million changed inputs of each reader of files; READER names one, INPUTS another number.
+INPUTS ?= 1000000
+fuzz:
+	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) CARGO_TARGET_DIR=$(TARGET)/fuzz \
+		$(CARGO) test --release -p cyclescope --test hostile -- --nocapture --test-threads 1 $(READER)
+	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) CARGO_TARGET_DIR=$(TARGET)/fuzz \
+		$(CARGO) test --release -p cyclescope-cli --bins any_ -- --nocapture --test-threads 1 $(READER)
 
 # In the kernel that the distribution installs, and in the newest that it has. Needs no root: packages are unpacked, not
 # installed. ARGS names suites.

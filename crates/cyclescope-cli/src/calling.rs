@@ -90,9 +90,7 @@ impl Calling {
             Contents::Random => Fill::Random(seed),
             Contents::File(path) => {
                 let remedy = "name a regular file that you may read";
-                Fill::Image(
-                    input::read(path, Kind::Contents).map_err(|bad| Failure::input(&bad, remedy))?,
-                )
+                Fill::Image(input::read(path, Kind::Contents).map_err(|bad| Failure::input(&bad, remedy))?)
             }
         };
         let file = if let Fill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };

@@ -32,8 +32,10 @@ impl Compiler {
     /// Whether it is clang, by what it says of itself.
     pub fn is_clang(&self) -> bool {
         let (name, first) = self.words.split_first().expect("a compiler has a name");
-        let said = Command::new(name).args(first).arg("--version").output();
-        said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("clang"))
+        let mut command = Command::new(name);
+        command.args(first).arg("--version");
+        let said = tool::run(command, &format!("compiler {name}"), "");
+        said.is_ok_and(|said| String::from_utf8_lossy(&said).contains("clang"))
     }
 
     /// Compiles a file; libraries are named behind it. An error is what the compiler said, or why it could not run.
@@ -52,7 +54,7 @@ impl Compiler {
         let source = if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) };
         command.args(flags).arg("-o").arg(output).arg(source).args(libraries);
         let remedy = format!("install gcc or clang, or name a compiler in ${}", self.variable);
-        tool::run(command, &format!("compiler {name}"), &remedy)
+        tool::run(command, &format!("compiler {name}"), &remedy).map(drop)
     }
 }
 

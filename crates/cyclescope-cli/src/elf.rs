@@ -66,7 +66,10 @@ pub fn read(file: &Path) -> Result<Vec<u8>, Failure> {
 /// the folder of a compilation, nor of the linker's number for the whole file.
 pub fn loaded(library: &Path) -> Vec<u8> {
     // One that can't be read is told of when it is loaded.
-    let image = read(library).unwrap_or_default();
+    memory(read(library).unwrap_or_default())
+}
+
+fn memory(image: Vec<u8>) -> Vec<u8> {
     let Ok(file) = File::parse(&*image) else { return image };
     let allocated = file.sections().filter(|section| {
         let header = section.elf_section_header();
@@ -160,5 +163,39 @@ pub fn hidden(image: &[u8], name: &str) -> Result<Option<u64>, Failure> {
             let text = format!("{} functions in it are named `{name}`", several.len());
             Err(Failure::usage(text, Some("give the one to be measured a name of its own")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_fuzz::{Shape, fuzz};
+    use std::process::Command;
+
+    #[test]
+    fn any_file_is_answered() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let source = folder.path().join("f.c");
+        std::fs::write(&source, "static int f(void) { return 1; }\nint main(void) { return f(); }\n")
+            .expect("a file");
+        let made = |words: &[&str], name: &str| {
+            let output = folder.path().join(name);
+            let status = Command::new("cc").args(words).arg("-o").arg(&output).arg(&source).status();
+            status.is_ok_and(|status| status.success()).then(|| std::fs::read(output).expect("a file"))
+        };
+        let seeds =
+            [made(&["-fPIE", "-pie"], "pie"), made(&["-fPIC", "-shared", "-O0"], "so"), made(&["-c"], "o")];
+        let seeds: Vec<Vec<u8>> = seeds.into_iter().flatten().collect();
+        if seeds.is_empty() {
+            return cyclescope_skipped::skipped("no compiler makes a file here");
+        }
+        let output = folder.path().join("copy");
+        fuzz("machine_code", Shape::Bytes, &seeds, |bytes| {
+            let _ = hidden(bytes, "f");
+            let _ = memory(bytes.to_vec());
+            if let Ok(parsed) = File::parse(bytes) {
+                let _ = loadable(Path::new("f"), &parsed, bytes, output.clone());
+            }
+        });
     }
 }

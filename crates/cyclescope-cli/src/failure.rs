@@ -1,6 +1,6 @@
 //! Failures of a command: what is printed, and the exit code.
 
-use crate::charset::spelt;
+use crate::terminal::{self, harmless};
 use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
 use cyclescope::input::BadInput;
 use cyclescope::record::{ErrorRecord, Line, exit};
@@ -69,7 +69,7 @@ impl Failure {
         if json {
             let line = serde_json::to_string(&Line::new("error", record)).expect("records are plain data");
             // Nothing is left to be done when this fails too.
-            let _ = writeln!(io::stdout(), "{line}");
+            let _ = writeln!(io::stdout(), "{}", terminal::json(&line));
         } else {
             let _ = io::stderr().write_all(harmless(&words(record)).as_bytes());
         }
@@ -81,15 +81,6 @@ impl Failure {
 pub fn warn(text: &str) {
     // Nothing is left to be done when this fails.
     let _ = writeln!(io::stderr(), "warning: {}", harmless(text));
-}
-
-/// A text without control characters, which could command the terminal that shows it, in the characters of the user's
-/// locale; lines stay.
-pub fn harmless(text: &str) -> String {
-    spelt(text)
-        .chars()
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
-        .collect()
 }
 
 fn words(record: &ErrorRecord) -> String {

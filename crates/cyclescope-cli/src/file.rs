@@ -34,6 +34,8 @@ pub struct ResultFile {
     announced: bool,
     /// Whether the command can resume it.
     resumes: bool,
+    /// The command that resumes it, where its name and the file are not enough.
+    command_line: Option<String>,
 }
 
 /// The first line of a journal.
@@ -113,12 +115,23 @@ impl ResultFile {
             session: Value::Null,
             announced: false,
             resumes: true,
+            command_line: None,
         })
     }
 
     /// Names the study: parts of another one in the journal are passed over.
     pub fn belongs_to(&mut self, session: Value) {
         self.session = session;
+    }
+
+    /// Sets the options without which the file is not resumed: these words, in which `--resume` stands behind the command's
+    /// name.
+    pub fn resumes_with(&mut self, words: &[&str]) {
+        let path = self.path.display().to_string();
+        let mut words = words.to_vec();
+        let behind = words.iter().position(|word| *word == self.command).map_or(words.len(), |at| at + 1);
+        words.splice(behind..behind, ["--resume", &path]);
+        self.command_line = shlex::try_join(words).ok();
     }
 
     /// Adds a line; what was written before stays good where that fails.
@@ -189,7 +202,8 @@ impl ResultFile {
 
     /// The command that resumes the file.
     fn resume_command(&self) -> String {
-        format!("cyclescope {} --resume {}", self.command, quoted(&self.path))
+        let short = || format!("cyclescope {} --resume {}", self.command, quoted(&self.path));
+        self.command_line.clone().unwrap_or_else(short)
     }
 
     fn journal_path(&self) -> PathBuf {
@@ -237,6 +251,7 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_fuzz::{Shape, fuzz};
     use serde_json::json;
 
     fn created(path: &Path) -> Result<ResultFile, Failure> {
@@ -283,6 +298,56 @@ mod tests {
         let journal = file.journal_path();
         file.finish();
         assert!(!journal.exists());
+    }
+
+    #[test]
+    fn a_journal_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, theirs) = (folder.path().join("a.jsonl"), folder.path().join("theirs"));
+        let whole = "{\"session\":null}\n{\"form\":1}\n{\"cut";
+        std::fs::write(&theirs, whole).unwrap();
+        let mut file = created(&path).unwrap();
+        std::os::unix::fs::symlink(&theirs, file.journal_path()).unwrap();
+        assert!(file.journal().is_err());
+        file.keep("{}").unwrap();
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), whole);
+        assert!(!file.journal_path().is_symlink());
+    }
+
+    #[test]
+    fn the_command_that_resumes_has_what_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b");
+        let mut file = created(&path).unwrap();
+        assert_eq!(file.resume_command(), format!("cyclescope instr --resume '{}'", path.display()));
+        file.resumes_with(&["cyclescope", "instr", "--executor", "kernel", "--", "x"]);
+        let expected = format!("cyclescope instr --resume '{}' --executor kernel -- x", path.display());
+        assert_eq!(file.resume_command(), expected);
+    }
+
+    #[test]
+    fn any_file_is_resumed_or_refused() {
+        use crate::instr::resumed_file;
+        use crate::points::resumed_points;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let results = include_bytes!("../../cyclescope/tests/hostile/results.jsonl");
+        let journal = b"{\"session\":null}\n{\"form\":1,\"pass\":0}\n{\"form\":2}\n{\"cut".to_vec();
+        let both = [&results[..], b"\0", &journal].concat();
+        fuzz("resumed", Shape::JsonLines, &[both], |bytes| {
+            let mut parts = bytes.splitn(2, |byte| *byte == 0);
+            let (content, journal) = (parts.next().unwrap(), parts.next().unwrap_or_default());
+            std::fs::write(&path, content).unwrap();
+            let instr = ResultFile::resume(&path, "instr", |content| resumed_file(&path, content));
+            drop(instr);
+            let Ok((mut file, _)) =
+                ResultFile::resume(&path, "run", |content| resumed_points(&path, content))
+            else {
+                return;
+            };
+            std::fs::write(file.journal_path(), journal).unwrap();
+            file.journal().unwrap();
+        });
     }
 
     #[test]

@@ -1,15 +1,20 @@
 //! Signals that end the program, and the temporary files that must not outlive it.
 
 use crate::failure::Failure;
+use crate::stale;
+use crate::terminal::harmless;
 use std::ffi::CString;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use tempfile::TempDir;
 
-/// The process group that the handler ends; 0 where there is none.
+/// The leader of the process group that the handler ends; 0 where there is none.
 static GROUP: AtomicI32 = AtomicI32::new(0);
+/// Whether its leader ends in good order by itself: then the others are not disturbed before.
+static ORDERLY: AtomicBool = AtomicBool::new(false);
 
 /// Whether a progress line is being drawn on standard error, so that the prompt would follow it.
 static DRAWING: AtomicBool = AtomicBool::new(false);
@@ -25,18 +30,32 @@ static FAREWELL: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 /// Sets the text that is printed when the program is interrupted; `None` prints nothing.
 pub fn farewell(text: Option<String>) {
     // Leaked, for the handler may be reading it when it is replaced: some hundred bytes each.
-    let text = text.map_or(ptr::null_mut(), |text| Box::into_raw(Box::new(format!("{text}\n"))));
+    let text = text.map_or(ptr::null_mut(), |text| Box::into_raw(Box::new(format!("{}\n", harmless(&text)))));
     FAREWELL.store(text, Ordering::Release);
 }
 
 /// Processes that end with this one. One group at a time.
-pub struct Group;
+pub struct Group(i32);
 
 impl Group {
     /// The group of the process that leads it.
     pub fn of(leader: u32) -> Group {
+        ORDERLY.store(false, Ordering::Release);
         GROUP.store(leader as i32, Ordering::Release);
-        Group
+        Group(leader as i32)
+    }
+
+    /// The group of a copy of this process, which ends in good order when it gets a signal.
+    pub fn of_copy(leader: i32) -> Group {
+        ORDERLY.store(true, Ordering::Release);
+        GROUP.store(leader, Ordering::Release);
+        Group(leader)
+    }
+
+    /// Kills all of them. The leader must not have been reaped.
+    pub fn kill(&self) {
+        // SAFETY: takes no pointers.
+        unsafe { libc::kill(-self.0, libc::SIGKILL) };
     }
 }
 
@@ -74,8 +93,8 @@ pub fn handle() {
 
 extern "C" fn end(signal: libc::c_int) {
     let (doomed, group) = (DOOMED.load(Ordering::Acquire), GROUP.load(Ordering::Acquire));
-    // SAFETY: what is stored there is never freed; `write`, `kill`, `unlink`, `rmdir`, `_exit`, `signal` and
-    // `raise` are async-signal-safe.
+    // SAFETY: what is stored there is never freed; `write`, `kill`, `waitid`, `nanosleep`, `unlink`, `rmdir`, `_exit`, `signal`
+    // and `raise` are async-signal-safe.
     unsafe {
         if DRAWING.load(Ordering::Acquire) {
             libc::write(libc::STDERR_FILENO, c"\n".as_ptr().cast(), 1);
@@ -84,7 +103,12 @@ extern "C" fn end(signal: libc::c_int) {
             libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
         }
         if group > 0 {
-            libc::kill(-group, libc::SIGTERM);
+            match ORDERLY.load(Ordering::Acquire) {
+                true => libc::kill(group, signal),
+                false => libc::kill(-group, libc::SIGTERM),
+            };
+            await_end(group);
+            libc::kill(-group, libc::SIGKILL);
         }
         let mut next = doomed.cast_const();
         while let Some(doomed) = next.as_ref() {
@@ -104,16 +128,41 @@ extern "C" fn end(signal: libc::c_int) {
     }
 }
 
+/// Waits until a child has ended, for a second at most. Calls nothing but async-signal-safe functions.
+fn await_end(child: libc::pid_t) {
+    const TRIES: u32 = 200;
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+    for _ in 0..TRIES {
+        // SAFETY: the structures live through the calls. The child is not reaped, so that its number stays its own.
+        let over = unsafe {
+            let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            let failed = libc::waitid(libc::P_PID, child as libc::id_t, info.as_mut_ptr(), options) != 0;
+            failed || info.assume_init().si_pid() != 0
+        };
+        if over {
+            return;
+        }
+        // SAFETY: the time lives through the call.
+        unsafe { libc::nanosleep(&pause, ptr::null_mut()) };
+    }
+}
+
 /// A temporary folder for certain files.
 pub struct Scratch {
     folder: TempDir,
     doomed: &'static Doomed,
+    /// By which others know that it is used.
+    _held: File,
 }
 
 impl Scratch {
     /// Makes a folder, in which these files may be made.
     pub fn new(files: &[&str]) -> Result<Scratch, Failure> {
-        let folder = tempfile::tempdir().map_err(|error| {
+        stale::remove(&std::env::temp_dir());
+        let made = tempfile::Builder::new().prefix(stale::PREFIX).tempdir();
+        let made = made.and_then(|folder| Ok((stale::hold(folder.path())?, folder)));
+        let (held, folder) = made.map_err(|error| {
             let remedy = "name a folder that can be written to in $TMPDIR";
             Failure::internal(format!("making a temporary folder failed: {error}")).with_remedy(remedy)
         })?;
@@ -130,7 +179,7 @@ impl Scratch {
         }));
         DOOMED.store(doomed, Ordering::Release);
         // SAFETY: it is never freed, and changes only in its atomic field.
-        Ok(Scratch { folder, doomed: unsafe { &*doomed } })
+        Ok(Scratch { folder, doomed: unsafe { &*doomed }, _held: held })
     }
 
     /// The path of a file in the folder.

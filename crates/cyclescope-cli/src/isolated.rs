@@ -2,9 +2,14 @@
 //!
 //! The library's constructors run when it is loaded, and may do anything. So it is loaded and measured in a
 //! separate process, which reports its progress to this one over a pipe.
+//!
+//! The process has a session of its own, and neither this program's input nor its terminal. While libraries are loaded, time,
+//! CPU time, memory and the length of files are limited. At its end, however it comes, everything of its group is killed: the
+//! processes that a constructor has started too, unless they left the group. All that is against accidents: a library has the
+//! user's rights.
 
 use crate::failure::Failure;
-use crate::interrupt::Scratch;
+use crate::interrupt::{Group, Scratch};
 use cyclescope::executor::user::signal_name;
 use cyclescope::record::{ErrorRecord, exit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -33,12 +38,16 @@ pub fn isolated<Loaded>(
             // SAFETY: takes no pointers; the child must not outlive this process, not even one that has just
             // ended.
             unsafe {
+                libc::setsid();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() != parent {
                     libc::_exit(1);
                 }
             }
+            without_input();
+            let limits = Limited::new(patience);
             let loaded = load();
+            drop(limits);
             tell(&writer, LOADED);
             let code = loaded.and_then(|loaded| work(&loaded)).unwrap_or_else(report);
             tell(&writer, code);
@@ -47,15 +56,19 @@ pub fn isolated<Loaded>(
         }
         child => {
             drop(writer);
+            let group = Group::of_copy(child);
             let loaded = hear(&reader, Some(patience));
             // The compiled files are no longer needed.
             drop(folders);
             let has_loaded = loaded == Heard::Byte(LOADED);
             let code = if has_loaded { hear(&reader, None) } else { loaded };
             if code == Heard::Nothing {
-                // SAFETY: takes no pointers; the child is this process's own and not yet reaped.
-                unsafe { libc::kill(child, libc::SIGKILL) };
+                group.kill();
             }
+            await_end(child)?;
+            // While it is not reaped, its number, and so that of its group, is nobody else's.
+            group.kill();
+            drop(group);
             let status = wait(child)?;
             match code {
                 Heard::Byte(code) => Ok(code),
@@ -111,6 +124,72 @@ fn hear(reader: &OwnedFd, patience: Option<Duration>) -> Heard {
             _ => Heard::End,
         }
     }
+}
+
+/// Gives this process /dev/null as its input: what a library reads is not the user's.
+fn without_input() {
+    // SAFETY: takes and makes file descriptors of this process. Where there is no /dev/null, the input stays.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if null >= 0 {
+            libc::dup2(null, libc::STDIN_FILENO);
+            libc::close(null);
+        }
+    }
+}
+
+/// Limits of this process until it is dropped. They are the soft ones: the measurement after them needs more.
+struct Limited([(libc::__rlimit_resource_t, libc::rlimit); 3]);
+
+/// Bytes of memory that libraries may fill while they are loaded, all copies together.
+const MEMORY: u64 = 8 << 30;
+/// Bytes of a file that they may write.
+const FILE: u64 = 256 << 20;
+
+impl Limited {
+    /// CPU time of this length from now on, memory and files.
+    fn new(cpu: Duration) -> Limited {
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime).tv_sec as u64;
+        let most = [
+            (libc::RLIMIT_CPU, used + cpu.as_secs() + 1),
+            (libc::RLIMIT_DATA, MEMORY),
+            (libc::RLIMIT_FSIZE, FILE),
+        ];
+        Limited(most.map(|(what, most)| {
+            let mut before = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+            // SAFETY: both limits live through their calls. What can't be limited is not.
+            unsafe {
+                if libc::getrlimit(what, &mut before) == 0 {
+                    let soft = most.min(before.rlim_cur);
+                    libc::setrlimit(what, &libc::rlimit { rlim_cur: soft, ..before });
+                }
+            }
+            (what, before)
+        }))
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        for (what, before) in &self.0 {
+            // SAFETY: the limit lives through the call, and is what it was.
+            unsafe { libc::setrlimit(*what, before) };
+        }
+    }
+}
+
+/// Waits until a child has ended, and does not reap it.
+fn await_end(child: libc::pid_t) -> Result<(), Failure> {
+    let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+    let options = libc::WEXITED | libc::WNOWAIT;
+    // SAFETY: fills the structure, which lives through the call.
+    while unsafe { libc::waitid(libc::P_PID, child as libc::id_t, info.as_mut_ptr(), options) } == -1 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(Failure::internal(format!("waiting for the library's process failed: {error}")));
+        }
+    }
+    Ok(())
 }
 
 fn wait(child: libc::pid_t) -> Result<libc::c_int, Failure> {

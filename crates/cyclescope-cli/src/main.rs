@@ -39,8 +39,10 @@ mod repro;
 mod returned;
 mod run;
 mod source;
+mod stale;
 mod table_file;
 mod template;
+mod terminal;
 mod tool;
 mod wanted;
 

@@ -1,7 +1,7 @@
 //! Standard output: JSON lines, or text with colours where a person reads it.
 
-use crate::charset::spelt;
 use crate::failure::Failure;
+use crate::terminal;
 use cyclescope::record::Line;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
@@ -61,32 +61,32 @@ impl Output {
 
     /// Writes a line that is JSON already, at once.
     pub fn json(&mut self, line: &str) -> Result<(), Failure> {
-        writeln!(self.stream, "{line}")?;
+        writeln!(self.stream, "{}", terminal::json(line))?;
         Ok(self.stream.flush()?)
     }
 
     /// Writes a line of text.
     pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
-        Ok(writeln!(self.stream, "{}", spelt(text.as_ref()))?)
+        Ok(writeln!(self.stream, "{}", terminal::line(text.as_ref(), self.colours))?)
     }
 
     /// Bold text where colours are on.
     pub fn bold(&self, text: &str) -> String {
-        self.painted("1", text)
+        self.painted(terminal::BOLD, text)
     }
 
     /// Faint text where colours are on.
     pub fn faint(&self, text: &str) -> String {
-        self.painted("2", text)
+        self.painted(terminal::FAINT, text)
     }
 
     /// Text as a warning where colours are on.
     pub fn yellow(&self, text: &str) -> String {
-        self.painted("33", text)
+        self.painted(terminal::YELLOW, text)
     }
 
-    fn painted(&self, code: &str, text: &str) -> String {
-        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    fn painted(&self, style: char, text: &str) -> String {
+        if self.colours { terminal::painted(style, text) } else { terminal::harmless(text) }
     }
 
     /// Writes what is still buffered.

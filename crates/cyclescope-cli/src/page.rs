@@ -1,7 +1,8 @@
 //! Labels and values in two columns, and tables, that fit 80 characters.
 
-use crate::failure::{Failure, harmless};
+use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
+use crate::terminal::harmless;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use cyclescope::machine::fact::Fact;
 
@@ -30,7 +31,7 @@ impl Page<'_> {
             self.output.line("")?;
         }
         self.begun = true;
-        let title = self.output.bold(&harmless(title));
+        let title = self.output.bold(title);
         self.output.line(title)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::charset::spelt;
 use crate::interrupt;
+use crate::terminal::harmless;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::Cell;
 
@@ -31,7 +32,7 @@ impl Progress {
 
     /// Shows the work that is done.
     pub fn tell(&self, done: u64, total: u64, message: String) {
-        self.bar.set_message(message);
+        self.bar.set_message(harmless(&message).replace('\n', " "));
         self.bar.set_length(total);
         self.bar.set_position(done);
         // Before anything is done, and where the work begins anew, nothing is known of the time.

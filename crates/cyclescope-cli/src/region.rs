@@ -53,15 +53,21 @@ struct Image<'a> {
 
 /// Whether a library has a region.
 pub fn is_in(library: &Path) -> Result<bool, Failure> {
-    let bytes = read(library)?;
-    let image = Image { file: ElfFile64::parse(&*bytes).map_err(unreadable)? };
+    has_region(&read(library)?)
+}
+
+fn has_region(bytes: &[u8]) -> Result<bool, Failure> {
+    let image = Image { file: ElfFile64::parse(bytes).map_err(unreadable)? };
     Ok(image.label("cyclescope_begin").is_some())
 }
 
 /// The region in the function of this name, as a snippet.
 pub fn find(library: &Path, source: &Path, name: &str) -> Result<Snippet, Failure> {
-    let bytes = read(library)?;
-    let image = Image { file: ElfFile64::parse(&*bytes).map_err(unreadable)? };
+    region(&read(library)?, source, name)
+}
+
+fn region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Failure> {
+    let image = Image { file: ElfFile64::parse(bytes).map_err(unreadable)? };
     let label =
         |label: &str| image.label(label).ok_or_else(|| refused("its end is lost", "compile it with gcc"));
     let (begin, end) = (label("cyclescope_begin")?, label("cyclescope_end")?);
@@ -329,6 +335,30 @@ fn refused(why: &str, remedy: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_fuzz::{Shape, fuzz};
+    use std::process::Command;
+
+    #[test]
+    fn any_library_is_answered() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [header, source, library] = ["h.h", "f.c", "f.so"].map(|name| folder.path().join(name));
+        std::fs::write(&header, HEADER.concat()).expect("a file");
+        let text = "static const double A[4] = {1, 2, 3, 4};\n\
+                    void f(double *p) { double x = p[1]; CYCLESCOPE_BODY({ x = x * A[1] + p[2]; CYCLESCOPE_KEEP(x); }) }\n";
+        std::fs::write(&source, text).expect("a file");
+        let mut command = Command::new("cc");
+        command.args(["-O2", "-fPIC", "-shared", "-include"]).arg(&header).args(flags(false));
+        if !command.arg("-o").arg(&library).arg(&source).status().is_ok_and(|status| status.success()) {
+            return cyclescope_skipped::skipped("no compiler makes a library here");
+        }
+        let image = std::fs::read(&library).expect("a file");
+        assert!(has_region(&image).expect("a library") && region(&image, &source, "f").is_ok());
+        fuzz("regions", Shape::Bytes, &[image], |bytes| {
+            let _ = has_region(bytes);
+            let _ = region(bytes, Path::new("f.c"), "f");
+            let _ = crate::returned::answer(bytes);
+        });
+    }
 
     #[test]
     fn a_frame_is_at_the_entry_or_lost() {

@@ -1,7 +1,8 @@
 //! A result as text, in lines of at most 80 characters.
 
-use crate::failure::{Failure, harmless};
+use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
+use crate::terminal::harmless;
 use cyclescope::executor::Offer;
 use cyclescope::measure::{Count, Counted, Counts};
 use cyclescope::record::{Quantity, RunRecord, Serialized, Trained};

@@ -210,7 +210,10 @@ fn one_line(text: &str) -> String {
 
 /// The text of a file that holds a snippet, or a list of them.
 pub fn read_file(path: &Path, kind: Kind) -> Result<String, Failure> {
-    let remedy = "name a regular file that exists and that you may read; assembly itself needs no --file";
+    let remedy = match kind {
+        Kind::List => "name a regular file with a snippet a line, or with the columns of a list",
+        _ => "name a regular file that exists and that you may read; assembly itself needs no --file",
+    };
     match input::read(path, kind) {
         Ok(bytes) => text_of(&path.display().to_string(), Ok(bytes)),
         Err(bad) => Err(Failure::input(&bad, remedy)),

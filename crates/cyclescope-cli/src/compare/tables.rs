@@ -1,9 +1,10 @@
 //! A comparison as tables.
 
 use super::input::{Content, Input};
-use crate::failure::{Failure, harmless};
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::page::{Page, note, print, table};
+use crate::terminal::harmless;
 use comfy_table::CellAlignment;
 use cyclescope::executor::Offer;
 use cyclescope::study::instr::rows::row::Bound;

@@ -48,7 +48,8 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
         let text = format!("{} has no complete first line, so it names no forms", path.display());
         return Err(Failure::usage(text, Some("name the forms again, or begin a new file with --out")));
     }
-    let adopted = resumed.session.as_ref().map(|session| session::adopt(session, common, args));
+    let adopt = |(session, path)| session::adopt(session, common, args, path);
+    let adopted = resumed.session.as_ref().zip(args.resume.as_deref()).map(adopt).transpose()?;
     let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
     let forms = choose::forms(args)?;
     if args.list {
@@ -195,6 +196,9 @@ impl<'a> Bench<'a> {
         }
         if let Some(file) = &mut file {
             file.belongs_to(plain(&plan.session).map_err(crate::evidence::unwritten)?);
+            if !common.offer().is_default() {
+                file.resumes_with(&["cyclescope", NAME, "--executor", common.offer().name]);
+            }
             if resumed.session.is_some() && resumed.kept.rows.len() < forms.len() {
                 resumed.kept.parts = file.journal()?;
             }
@@ -206,4 +210,16 @@ impl<'a> Bench<'a> {
         let order = Order { file, ..Order::new(common, self.machine, &repro)? };
         drive(&front, &mut study, order, output)
     }
+}
+
+/// What a file to resume says, and the options that it stands for.
+#[cfg(test)]
+pub fn resumed_file(path: &std::path::Path, content: &[u8]) -> Result<(), Failure> {
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+    let found = session::resumed(path, content)?;
+    let cli = Cli::try_parse_from(["cyclescope", "instr", "nop"]).expect("a command");
+    let Some(Command::Instr(args)) = cli.command else { unreachable!("it is that of instr") };
+    let Some(session) = &found.session else { return Ok(()) };
+    session::adopt(session, &cli.common, &args, path).map(drop)
 }

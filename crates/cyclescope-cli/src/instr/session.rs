@@ -70,11 +70,29 @@ pub fn resumed(path: &Path, content: &[u8]) -> Result<Resumed, Failure> {
 }
 
 /// The options with what was not given taken from a session.
-pub fn adopt(session: &Session, common: &Common, args: &InstrArgs) -> (Common, InstrArgs) {
+///
+/// # Errors
+///
+/// Where the session was in ring 0 and the options don't say so: a file alone must not take code there.
+pub fn adopt(
+    session: &Session,
+    common: &Common,
+    args: &InstrArgs,
+    path: &Path,
+) -> Result<(Common, InstrArgs), Failure> {
     let (mut common, mut args) = (common.clone(), args.clone());
+    let kept = Offer::named(&session.executor);
+    if common.executor.is_none() && !kept.is_some_and(Offer::is_default) {
+        let text = format!("{} says that its code runs in `{}`", path.display(), session.executor);
+        let remedy = format!(
+            "add --executor {} if you trust the file, or begin a new one with --out",
+            session.executor
+        );
+        let unknown = "begin a new file with --out";
+        return Err(Failure::usage(text, Some(if kept.is_some() { &remedy } else { unknown })));
+    }
     common.seed = common.seed.or(Some(session.seed));
     common.quick |= session.quick;
-    common.executor = common.executor.or(Offer::named(&session.executor));
     common.cpu = common.cpu.or(Some(session.cpu));
     if common.clock.is_empty() {
         common.clock = vec![session.clock.clone()];
@@ -86,7 +104,7 @@ pub fn adopt(session: &Session, common: &Common, args: &InstrArgs) -> (Common, I
             args.isa = session.isa.clone();
         }
     }
-    (common, args)
+    Ok((common, args))
 }
 
 /// Fails where the session of a file does not match the request and this machine.

@@ -68,6 +68,9 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
     if let Some(path) = &args.points.out {
         file = Some(ResultFile::create(path, run::NAME, true)?);
     }
+    if let (Some(file), Some(_)) = (&mut file, session::beyond_sandbox(&(common.clone(), args.clone()))) {
+        file.resumes_with(&session.command.iter().map(String::as_str).collect::<Vec<_>>());
+    }
     let repro = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
     let order = Order { file, plots: args.points.plots.as_deref(), ..Order::new(common, &machine, &repro)? };
     let kept = resumed.kept;
@@ -137,4 +140,14 @@ impl Front for Points {
 /// Computes points again from their evidence.
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
     again::again(&Points::default(), container, output)
+}
+
+/// What a file to resume says, and the command that it stands for.
+#[cfg(test)]
+pub fn resumed_points(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let found = session::resumed(path, content)?;
+    let words: Vec<OsString> = ["cyclescope", "run"].map(OsString::from).into();
+    let (common, args) = expand::parsed(words.clone())?;
+    let Some(session) = &found.session else { return Ok(()) };
+    session::adopt(session, &common, &args, &words).map(drop)
 }

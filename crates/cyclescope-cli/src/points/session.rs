@@ -95,7 +95,10 @@ pub fn adopt(
         return Err(Failure::usage("--resume reads the command from the file", Some(remedy)));
     }
     let words = match is_alone {
-        true => kept.clone(),
+        true => {
+            require_sandbox(session, &parsed(with_first_value(kept.clone())?)?)?;
+            kept
+        }
         false => {
             let (then, _) = parsed(with_first_value(kept)?)?;
             let cpu = common.cpu.or(then.cpu).unwrap_or_default();
@@ -108,6 +111,28 @@ pub fn adopt(
     let points = PointsArgs { sweep, from, ..args.points.clone() };
     let common = Common { json: common.json, ..then };
     Ok((common, RunArgs { points, ..asked }, without_results(&words)))
+}
+
+/// The first option of a command that takes code out of the sandbox, or runs another program on it.
+pub fn beyond_sandbox((common, args): &(Common, RunArgs)) -> Option<&'static str> {
+    let source = &args.source;
+    let given = [
+        ("--executor", !common.offer().is_default()),
+        ("--c", source.c.is_some()),
+        ("--lib", source.lib.is_some()),
+        ("--elf", source.elf.is_some()),
+        ("--assembler", args.assembler.is_some()),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
+/// Fails where the command of a file would do more than a file alone may decide.
+fn require_sandbox(session: &Session, kept: &(Common, RunArgs)) -> Result<(), Failure> {
+    let Some(option) = beyond_sandbox(kept) else { return Ok(()) };
+    let command = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
+    let text = format!("the file's command has {option}, whose code runs outside of the sandbox: {command}");
+    let remedy = "if you trust it, give the whole command, and --resume FILE behind it";
+    Err(Failure::usage(text, Some(remedy)))
 }
 
 /// Fails where the session of a file does not match the request and this machine.

@@ -12,6 +12,7 @@ mod evaluate;
 mod evidence;
 mod fields;
 mod functions;
+mod hostile;
 mod instr;
 mod json;
 mod marker;

@@ -1,0 +1,318 @@
+//! Files that somebody else made, and libraries that do more than compute: a clear refusal, in time, and nothing left behind.
+
+use crate::evidence::keep;
+use crate::support::{Answer, answer, cyclescope, folder, forged, has};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Things that are no regular file, or one that is too long, by names in a folder.
+fn no_files(folder: &Path) -> Vec<(String, &'static str)> {
+    let path = |name: &str| folder.join(name);
+    let made = Command::new("mkfifo").arg(path("pipe")).status().expect("it is installed");
+    assert!(made.success());
+    fs::create_dir(path("directory")).expect("a new directory");
+    std::os::unix::fs::symlink("/dev/zero", path("zero")).expect("a link");
+    std::os::unix::fs::symlink(path("loop"), path("loop")).expect("a link");
+    File::create(path("long")).and_then(|file| file.set_len(1 << 30)).expect("a hole");
+    let expected = [
+        ("pipe", "a pipe"),
+        ("directory", "a directory"),
+        ("zero", "a device"),
+        ("loop", "symbolic link"),
+        ("long", "longer than"),
+        ("none", "No such file"),
+    ];
+    expected.map(|(name, says)| (path(name).to_str().expect("text").to_string(), says)).into()
+}
+
+#[test]
+fn every_reader_refuses_what_is_no_file_of_its_kind() {
+    let folder = folder();
+    let code = folder.path().join("code.c").to_str().expect("text").to_string();
+    fs::write(&code, "void f(void *p) {}\n").expect("a file");
+    let table = folder.path().join("table.csv").to_str().expect("text").to_string();
+    fs::write(&table, "mnemonic,operands,rthroughput_cycles\nnop,,0.2\n").expect("a file");
+    for (file, says) in no_files(folder.path()) {
+        let file = file.as_str();
+        let commands: [&[&str]; 11] = [
+            &["compare", file, &table],
+            &["instr", "--from", file],
+            &["instr", "--resume", file],
+            &["run", "--from", file],
+            &["run", "--resume", file],
+            &["run", "--file", file],
+            &["run", "--c", file],
+            &["run", "--lib", file, "--call", "f"],
+            &["run", "--elf", file, "--call", "f"],
+            &["marker", "--around", file],
+            &["run", "--c", &code, "--contents", file],
+        ];
+        for command in commands {
+            let begun = Instant::now();
+            let answer = answer(&mut cyclescope(command));
+            assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
+            assert!(begun.elapsed() < Duration::from_secs(20), "{command:?}");
+            // What is resumed is opened to be written, too.
+            let is_said = answer.stderr.contains(says) || command[1] == "--resume";
+            assert!(is_said && answer.stderr.contains("help: "), "{command:?}: {answer:?}");
+        }
+    }
+}
+
+#[test]
+fn evidence_may_lead_anywhere_and_is_refused() {
+    let folder = folder();
+    let directory = folder.path().join("evidence");
+    let text = directory.to_str().expect("text");
+    keep(text, &["nop"]);
+    for name in ["manifest.json", "readings.zst", "records.jsonl.zst"] {
+        let (file, aside) = (directory.join(name), folder.path().join("aside"));
+        fs::rename(&file, &aside).expect("a file");
+        for (what, says) in no_files(folder.path()) {
+            let _ = fs::remove_file(&file);
+            std::os::unix::fs::symlink(what, &file).expect("a link");
+            let answer = answer(&mut cyclescope(&["replay", text]));
+            assert!(answer.code == Some(2) && answer.stderr.contains(says), "{name} {says}: {answer:?}");
+        }
+        fs::remove_file(&file).and_then(|()| fs::rename(&aside, &file)).expect("a file");
+        for name in ["pipe", "zero", "loop", "long"] {
+            fs::remove_file(folder.path().join(name)).expect("a file");
+        }
+        fs::remove_dir(folder.path().join("directory")).expect("a directory");
+    }
+    fs::write(directory.join("manifest.json"), r#"{"schema": "cyclescope-evidence/2"}"#).expect("a file");
+    let old = answer(&mut cyclescope(&["replay", text]));
+    assert!(old.code == Some(2) && old.stderr.contains("another version"), "{old:?}");
+}
+
+/// What would clear the screen, set the title and turn the direction of writing.
+const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\u{202e}evil\r";
+
+#[test]
+fn no_text_of_a_file_commands_the_terminal() {
+    let folder = folder();
+    let directory = folder.path().join("evidence");
+    let text = directory.to_str().expect("text");
+    keep(text, &["imul rax, rax"]);
+    let evil = |value: &mut Value| each_text(value, &|text| text.push_str(EVIL));
+    let facts = |facts: &mut Value| {
+        for pointer in ["/cpu_model", "/repro", "/subject/instances/0/text"] {
+            evil(facts.pointer_mut(pointer).expect("a place"));
+        }
+    };
+    forged(&directory, facts, |_, _| (), |_| ());
+    for json in [&[][..], &["--json"]] {
+        let answer = answer(&mut cyclescope(&[&["replay", text], json].concat()));
+        assert!(
+            answer.stdout.contains("evil") && (json.len() == 1 || answer.stderr.contains("evil")),
+            "{answer:?}"
+        );
+        for said in [&answer.stdout, &answer.stderr] {
+            let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!said.contains(obeyed), "{said:?}");
+        }
+    }
+}
+
+/// Changes each text in a value.
+fn each_text(value: &mut Value, change: &dyn Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| each_text(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| each_text(field, change)),
+        _ => {}
+    }
+}
+
+/// Changes the first line of a result file.
+fn with_head(path: &str, change: impl FnOnce(&mut Value)) {
+    let whole = fs::read_to_string(path).expect("a file");
+    let (head, rest) = whole.split_once('\n').expect("a line");
+    let mut head: Value = serde_json::from_str(head).expect("JSON");
+    change(&mut head);
+    fs::write(path, format!("{head}\n{rest}")).expect("a file");
+}
+
+fn said(arguments: &[&str]) -> Answer {
+    answer(&mut cyclescope(arguments))
+}
+
+#[test]
+fn a_file_alone_takes_no_code_to_ring_0() {
+    let folder = folder();
+    let path = folder.path().join("out").to_str().expect("text").to_string();
+    assert_eq!(said(&["instr", "nop", "--quick", "--out", &path]).code, Some(0));
+    for name in ["kernel", "moon"] {
+        with_head(&path, |head| head["survey"]["executor"] = name.into());
+        let answer = said(&["instr", "--resume", &path]);
+        assert!(answer.code == Some(2) && answer.stderr.contains(name), "{answer:?}");
+        assert_eq!(answer.stderr.contains("add --executor kernel"), name == "kernel", "{answer:?}");
+    }
+    // Asked for, the file is compared with what is asked: ring 0 there, and here the sandbox.
+    let answer = said(&["instr", "--resume", &path, "--executor", "user"]);
+    assert!(answer.code == Some(2) && answer.stderr.contains("can't be resumed"), "{answer:?}");
+}
+
+#[test]
+fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let (out, proof) = (path("out"), path("proof"));
+    let evil = format!(
+        "#include <stdlib.h>\n__attribute__((constructor)) static void c(void) {{ system(\"touch {proof}\"); }}\n\
+         void f(void *p) {{}}\n"
+    );
+    fs::write(path("evil.c"), evil).expect("a file");
+    assert!(matches!(
+        said(&["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code,
+        Some(0 | 5)
+    ));
+    let commands: [&[&str]; 4] = [
+        &["--c", &path("evil.c")],
+        &["--lib", &path("evil.so"), "--call", "f"],
+        &["--executor", "kernel", "nop"],
+        &["--assembler", "as", "nop"],
+    ];
+    for words in commands {
+        let command = [&["cyclescope", "run", "--sweep", "N=1,2"], words].concat();
+        with_head(&out, |head| head["points"]["command"] = command.clone().into());
+        let answer = said(&["run", "--resume", &out]);
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        assert!(answer.stderr.contains(words[0]) && answer.stderr.contains("whole command"), "{answer:?}");
+    }
+    for command in
+        [&[][..], &["cyclescope"], &["cyclescope", "doctor"], &["", "run", "--resume", &out], &["\u{0}"]]
+    {
+        with_head(&out, |head| head["points"]["command"] = command.into());
+        let answer = said(&["run", "--resume", &out]);
+        assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
+    }
+    assert!(!Path::new(&proof).exists());
+}
+
+/// A C file whose constructor leaves a process behind and writes its number to a file, and then does this.
+fn leaving(folder: &Path, then: &str) -> (String, String) {
+    let [source, number] =
+        ["leaving.c", "number"].map(|name| folder.join(name).to_str().expect("text").to_string());
+    let text = format!(
+        "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>\n\
+         __attribute__((constructor)) static void begin(void) {{\n\
+           if (access(\"{number}\", F_OK) == 0) return;\n\
+           int child = fork();\n\
+           if (!child) {{ signal(SIGTERM, SIG_IGN); signal(SIGINT, SIG_IGN); for (;;) sleep(1000); }}\n\
+           FILE *file = fopen(\"{number}.new\", \"w\"); fprintf(file, \"%d\", child); fclose(file);\n\
+           rename(\"{number}.new\", \"{number}\");\n\
+           {then}\n\
+         }}\nvoid f(void *p) {{}}\n"
+    );
+    fs::write(&source, text).expect("a file");
+    (source, number)
+}
+
+/// What is found within 20 s.
+fn within<T>(mut found: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < until, "not within 20 s");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn gone(number: &str) {
+    let process = fs::read_to_string(number).expect("a number");
+    within(|| {
+        let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
+    });
+}
+
+#[test]
+fn what_a_constructor_started_ends_with_the_run() {
+    if !has("cc") {
+        return;
+    }
+    for (then, codes) in
+        [("", &[0, 5][..]), ("_exit(3);", &[4]), ("for (;;) sleep(1);", &[4]), ("for (;;) ;", &[4])]
+    {
+        let folder = folder();
+        let (source, number) = leaving(folder.path(), then);
+        let answer = said(&["run", "--quick", "--c", &source]);
+        assert!(answer.code.is_some_and(|code| codes.contains(&code)), "{then}: {answer:?}");
+        gone(&number);
+    }
+}
+
+#[test]
+fn what_a_constructor_started_ends_with_an_interrupt() {
+    if !has("cc") {
+        return;
+    }
+    use std::os::unix::process::ExitStatusExt;
+    for (signal, then) in [(libc::SIGINT, "for (;;) sleep(1);"), (libc::SIGTERM, "")] {
+        let folder = folder();
+        let (source, number) = leaving(folder.path(), then);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+        command.args(["run", "--samples", "4", "--layouts", "1000", "--warm-up", "100000", "--c", &source]);
+        let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+        within(|| Path::new(&number).exists().then_some(()));
+        // SAFETY: takes no pointers; the process is a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(running.id() as i32, signal) }, 0);
+        let status = within(|| running.try_wait().expect("a child"));
+        let expected = if signal == libc::SIGINT { (Some(130), None) } else { (None, Some(signal)) };
+        assert_eq!((status.code(), status.signal()), expected);
+        gone(&number);
+    }
+}
+
+#[test]
+fn a_constructor_has_limits_and_no_input() {
+    if !has("cc") {
+        return;
+    }
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    let text = "#include <stdlib.h>\n#include <unistd.h>\n#include <sys/resource.h>\n\
+         __attribute__((constructor)) static void begin(void) {\n\
+           struct rlimit cpu, data, file; char byte;\n\
+           getrlimit(RLIMIT_CPU, &cpu); getrlimit(RLIMIT_DATA, &data); getrlimit(RLIMIT_FSIZE, &file);\n\
+           if (cpu.rlim_cur > 60 || data.rlim_cur > 8ull << 30 || file.rlim_cur > 256 << 20) _exit(40);\n\
+           if (read(0, &byte, 1) != 0) _exit(41);\n\
+           if (getsid(0) != getpid()) _exit(42);\n\
+         }\nvoid f(void *p) {}\n";
+    fs::write(path("limits.c"), text).expect("a file");
+    let answer = answer(cyclescope(&["run", "--quick", "--c", &path("limits.c")]).write_stdin("input"));
+    assert!(matches!(answer.code, Some(0 | 5)), "{answer:?}");
+}
+
+#[test]
+fn a_compiler_that_does_not_behave_is_ended() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
+    fs::write(path("code.c"), "void f(void *p) {}\n").expect("a file");
+    let flood = answer(cyclescope(&["run", "--c", &path("code.c")]).env("CC", "sh -c 'exec yes' --"));
+    assert!(flood.code == Some(2) && flood.stderr.contains("said more than"), "{flood:?}");
+    let script = format!("sleep 1000 & echo $! > {}; exit 1", path("number"));
+    let left = answer(cyclescope(&["run", "--c", &path("code.c")]).env("CC", format!("sh -c '{script}' --")));
+    assert!(left.code == Some(2) && left.stderr.contains("sh failed"), "{left:?}");
+    let number = fs::read_to_string(path("number")).expect("a number");
+    fs::write(path("number"), number.trim()).expect("a file");
+    gone(&path("number"));
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    let answer = said(&["instr", "nop", "--quick", "--out", "/dev/full"]);
+    assert!(answer.code == Some(1) && answer.stderr.contains("No space left"), "{answer:?}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    let full = File::options().write(true).open("/dev/full").expect("a device");
+    let output = command.args(["run", "--quick", "nop"]).stdout(full).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("No space left"), "{said}");
+}
