@@ -12,15 +12,28 @@ pub fn capabilities(common: &Common, machine: &Machine) -> Capabilities {
     (common.offer().capabilities)(machine)
 }
 
-/// A function that opens the requested executor. `counter`: whether programs read the core-cycles counter.
-pub fn opening(common: &Common, machine: &Machine, counter: bool) -> Open {
-    common.offer().opening(machine, OpenOptions { counter, force: common.force, ..OpenOptions::default() })
+/// Whose code an executor runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// Snippets of the user's.
+    Snippets,
+    /// Calls of functions of the user's, which may get memory from the system.
+    Functions,
+    /// What this program makes itself.
+    Own,
 }
 
-/// The same for functions, which may get memory from the system.
-pub fn opening_with_heap(common: &Common, machine: &Machine, counter: bool) -> Open {
-    let heap = Some(calling::HEAP);
-    let options = OpenOptions { counter, force: common.force, heap, ..OpenOptions::default() };
+/// A function that opens the requested executor. `counter`: whether programs read the core-cycles counter.
+pub fn opening(common: &Common, machine: &Machine, counter: bool, code: Code) -> Open {
+    let functions = code == Code::Functions;
+    let options = OpenOptions {
+        counter,
+        force: common.force,
+        functions,
+        own_code: code == Code::Own,
+        heap: functions.then_some(calling::HEAP),
+        ..OpenOptions::default()
+    };
     common.offer().opening(machine, options)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::args::Common;
 use crate::driver::{Front, Order, drive};
-use crate::executor;
+use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::file::ResultFile;
 use crate::output::Output;
@@ -86,7 +86,7 @@ pub fn plain(
     let machine = run::machine(common)?;
     machine.tsc.require()?;
     let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
-    let open = executor::opening(common, &machine, plan.clock.reads_counter());
+    let open = executor::opening(common, &machine, plan.clock.reads_counter(), Code::Own);
     let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
     let study = (plain.select)(Selected { subjects, plan, open });
     let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name, false)).transpose()?;

@@ -3,7 +3,7 @@
 use crate::args::{self, Common, RunArgs};
 use crate::calling::Calling;
 use crate::driver::{Front, Order, drive};
-use crate::executor;
+use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::function;
 use crate::output::Output;
@@ -157,8 +157,8 @@ pub fn study(
     });
     let request = called.as_ref().unwrap_or(request);
     let plan = request.plan(&executor::capabilities(common, machine), machine)?;
-    let opening = if plan.memory.is_some() { executor::opening_with_heap } else { executor::opening };
-    let open = opening(common, machine, plan.clock.reads_counter());
+    let code = if call.is_some() { Code::Functions } else { Code::Snippets };
+    let open = executor::opening(common, machine, plan.clock.reads_counter(), code);
     let subjects = wanted.subjects(loaded);
     let study = RunStudy::new(&subjects[0], plan, request.asked(), machine, repro.to_string(), open);
     let serialized = call.and_then(|with| with.serialized);

@@ -4,54 +4,14 @@
 //! and is reached RIP-relative, so that the same program bytes run wherever an executor puts them, in user
 //! mode or in ring 0. The layout is an interface between this library and every executor.
 
+pub use cyclescope_worker::context::{CONSTANT_PART, Context, EVICTION_PAGES};
+
 /// Registers that an executor points into the middle of the snippet's memory areas, by encoding number, in
 /// the order of the areas: R14, RDI, RSI, RSP, RBP.
 pub const AREA_REGISTERS: [usize; 5] = [14, 7, 6, 4, 5];
 
-/// Pages that programs with a cold start read through: more than any second-level translation buffer holds
-/// (Zen 5 data TLB: 4 096 entries, AMD document 58455).
-pub const EVICTION_PAGES: usize = 8192;
-
 /// The power-on value of MXCSR: all exceptions masked, round to nearest (Intel SDM vol. 1, 10.2.3).
 pub const MXCSR_DEFAULT: u32 = 0x1f80;
-
-/// One block of memory, read and written by every program.
-#[repr(C, align(64))]
-#[derive(Clone)]
-pub struct Context {
-    /// The clock's raw reading before the body.
-    pub start: u64,
-    /// The clock's raw reading after the body.
-    pub end: u64,
-    /// Iterations of a looped body: R15 at its entry.
-    pub loop_count: u64,
-    /// The caller's stack pointer, kept here while RSP belongs to the snippet.
-    pub return_rsp: u64,
-    /// Registers of the snippet while a clock uses them.
-    pub spill: [u64; 10],
-    /// MXCSR at the snippet's entry.
-    pub mxcsr: u32,
-    /// Index of the hardware counter for clocks that read one with RDPMC.
-    pub counter_index: u32,
-    /// Address of the system's `clock_gettime`, for the clock that calls it.
-    pub clock_gettime: u64,
-    /// Address of the pages that programs with a cold start read through.
-    pub eviction: u64,
-    /// Room for the `timespec` of that call.
-    pub timespec: [u64; 2],
-    /// General purpose registers at the snippet's entry, by encoding number.
-    pub gpr: [u64; 16],
-    /// Mask registers at the snippet's entry.
-    pub mask: [u64; 8],
-    /// Vector registers at the snippet's entry.
-    pub vector: [[u64; 8]; 32],
-}
-
-/// The part of a context that no program writes. Behind it is padding.
-pub(crate) const CONSTANT_PART: std::ops::Range<usize> = {
-    use std::mem::offset_of;
-    offset_of!(Context, gpr)..offset_of!(Context, vector) + size_of::<[[u64; 8]; 32]>()
-};
 
 /// The element type of the floating point numbers that registers and memory areas hold at first.
 ///
@@ -111,37 +71,34 @@ impl Element {
     }
 }
 
-impl Context {
-    /// The snippet's world but for the registers that point to memory areas, which an executor sets.
-    ///
-    /// RDX is below every other register, so that `div` by any of them does not overflow; all are odd, so
-    /// that products do not drift to zero.
-    pub fn new(element: Element) -> Context {
-        let mut gpr = [0; 16];
-        for (number, value) in gpr.iter_mut().enumerate() {
-            *value = 0x1_0001 + 2 * number as u64;
-        }
-        gpr[0] = 0x1_0001;
-        gpr[1] = 3;
-        gpr[2] = 1;
-        Context {
-            start: 0,
-            end: 0,
-            loop_count: 1,
-            return_rsp: 0,
-            spill: [0; 10],
-            mxcsr: MXCSR_DEFAULT,
-            counter_index: 0,
-            clock_gettime: 0,
-            eviction: 0,
-            timespec: [0; 2],
-            gpr,
-            mask: [u64::MAX; 8],
-            vector: std::array::from_fn(|number| [element.of_register(number as u64); 8]),
-        }
+/// The snippet's world but for the registers that point to memory areas, which an executor sets.
+///
+/// RDX is below every other register, so that `div` by any of them does not overflow; all are odd, so
+/// that products do not drift to zero.
+pub fn fresh(element: Element) -> Context {
+    let mut gpr = [0; 16];
+    for (number, value) in gpr.iter_mut().enumerate() {
+        *value = 0x1_0001 + 2 * number as u64;
+    }
+    gpr[0] = 0x1_0001;
+    gpr[1] = 3;
+    gpr[2] = 1;
+    Context {
+        start: 0,
+        end: 0,
+        loop_count: 1,
+        return_rsp: 0,
+        spill: [0; 10],
+        mxcsr: MXCSR_DEFAULT,
+        counter_index: 0,
+        clock_gettime: 0,
+        eviction: 0,
+        timespec: [0; 2],
+        gpr,
+        mask: [u64::MAX; 8],
+        vector: std::array::from_fn(|number| [element.of_register(number as u64); 8]),
     }
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,7 +124,7 @@ mod tests {
 
     #[test]
     fn no_register_is_zero_and_division_cannot_overflow() {
-        let context = Context::new(Element::F64);
+        let context = fresh(Element::F64);
         for (number, value) in context.gpr.iter().enumerate() {
             assert_ne!(*value, 0);
             assert!(number == 2 || *value > context.gpr[2]);

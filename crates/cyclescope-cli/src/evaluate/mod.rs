@@ -43,7 +43,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     [DEFAULT, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
     let plan = plan(common, args, candidates, not_run);
     let repro = repro::evaluate(common, args, plan.seed);
-    let options = OpenOptions { force: common.force, ..OpenOptions::default() };
+    let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
     let mut study = Evaluate::new(machine.clone(), plan, options, repro.clone());
     let plots = args.plots.as_deref();
     let order = Order { plots, ..Order::new(common, &machine, &repro)? };

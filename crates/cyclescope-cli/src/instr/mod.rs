@@ -8,12 +8,13 @@ pub mod tables;
 
 use crate::args::{Common, InstrArgs};
 use crate::driver::{Front, Order, drive};
-use crate::executor;
+use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::file::ResultFile;
 use crate::output::Output;
 use crate::table_file::{export_to, writable};
 use crate::{repro, run};
+use cyclescope::executor::Open;
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::record::exit;
@@ -162,7 +163,7 @@ impl<'a> Bench<'a> {
             let remedy = format!("name at most {}, such as {}", explain::MOST, some.join(", "));
             return Err(Failure::usage(text, Some(&remedy)));
         }
-        let mut executor = executor::opening(self.common, self.machine, self.plan.clock.reads_counter())()?;
+        let mut executor = self.opening()()?;
         let plan = self.plan(&forms);
         let survey = plan.begin(executor.as_mut(), &self.machine.features, forms)?;
         let repro = |row: &Row| {
@@ -179,6 +180,10 @@ impl<'a> Bench<'a> {
             executor::warn_of_neighbours(lock, self.machine.target_cpu());
         }
         Ok(exit::DONE)
+    }
+
+    fn opening(&self) -> Open {
+        executor::opening(self.common, self.machine, self.plan.clock.reads_counter(), Code::Own)
     }
 
     fn survey(
@@ -204,7 +209,7 @@ impl<'a> Bench<'a> {
             }
         }
         let repro = repro::instr(common, args, self.plan.seed);
-        let open = executor::opening(common, self.machine, self.plan.clock.reads_counter());
+        let open = self.opening();
         let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, resumed.kept);
         let front = Instr { csv: args.csv.clone(), markdown: args.markdown.clone() };
         let order = Order { file, ..Order::new(common, self.machine, &repro)? };

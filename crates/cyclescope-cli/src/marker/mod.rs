@@ -14,12 +14,13 @@ mod tables;
 use crate::args::{Common, MarkerArgs};
 use crate::driver::{Front, Order, drive};
 use crate::evidence::unwritten;
+use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::isolated::isolated;
 use crate::output::Output;
 use crate::page::Page;
 use crate::plots::Plots;
-use crate::{executor, repro, run};
+use crate::{repro, run};
 use around::{Around, Libraries, Loaded};
 use bench::{Chosen, Wanted};
 use choose::Choice;
@@ -117,7 +118,7 @@ impl Ask<'_> {
         let Chosen { bench, skipped, contexts } =
             bench::choose(Wanted { choice, machine, plan: &plan, loaded })?;
         let skipped = skipped.into_iter().map(SkippedRecord::from);
-        let open = executor::opening(common, machine, plan.clock.reads_counter());
+        let open = executor::opening(common, machine, plan.clock.reads_counter(), Code::Own);
         let plan = MarkerPlan {
             executor: choice.catalog.executor.to_string(),
             plan,

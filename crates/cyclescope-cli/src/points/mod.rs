@@ -9,7 +9,7 @@ mod words;
 
 use crate::args::{Common, RunArgs};
 use crate::driver::{Front, Order, drive};
-use crate::executor;
+use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::file::ResultFile;
 use crate::output::Output;
@@ -78,9 +78,9 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
         let points = prepared.iter().map(|point| point.course(common, &machine, loaded));
         let points = points.collect::<Result<Vec<_>, Failure>>()?;
         let plans = || points.iter().filter_map(|(_, course)| Some(course.as_ref().ok()?.how()));
-        let has_memory = plans().any(|plan| plan.memory.is_some());
-        let opening = if has_memory { executor::opening_with_heap } else { executor::opening };
-        let open = opening(common, &machine, plans().any(|plan| plan.clock.reads_counter()));
+        let calls = plans().any(|plan| plan.memory.is_some());
+        let code = if calls { Code::Functions } else { Code::Snippets };
+        let open = executor::opening(common, &machine, plans().any(|plan| plan.clock.reads_counter()), code);
         let mut study = PointsStudy::new(session, points, facts, open, explained, kept);
         drive(&front, &mut study, order, output)
     })

@@ -33,6 +33,11 @@ impl Batch {
     pub fn calls(&self) -> usize {
         self.layouts.first().map_or(0, |layout| layout.round.len())
     }
+
+    /// Whether a clock of any program calls a function of the C library.
+    pub fn calls_library(&self) -> bool {
+        self.programs.iter().any(Program::calls_library)
+    }
 }
 
 /// One sample: the raw readings before and after a body.

@@ -38,13 +38,24 @@ pub struct OpenOptions {
     pub patience: Duration,
     /// Whether code that may not end runs although there is no second CPU to end it.
     pub force: bool,
+    /// Whether code calls functions of this process, where there is one: it runs in a copy of it then.
+    pub functions: bool,
+    /// Whether all code comes from this program itself: no snippet and no function of the user's.
+    pub own_code: bool,
     /// Bytes of memory that called functions may get from the system, where there is one; `None` refuses them any.
     pub heap: Option<u64>,
 }
 
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
-        OpenOptions { counter: false, patience: Duration::from_secs(30), force: false, heap: None }
+        OpenOptions {
+            counter: false,
+            patience: Duration::from_secs(30),
+            force: false,
+            functions: false,
+            own_code: false,
+            heap: None,
+        }
     }
 }
 

@@ -54,6 +54,7 @@ pub struct Program {
     copies: usize,
     looped: bool,
     following: Vec<u8>,
+    library: bool,
 }
 
 /// Registers that a System V function must preserve.
@@ -138,6 +139,7 @@ impl Recipe<'_> {
             looped: self.looped,
             cold: self.cold,
             following: self.following.to_vec(),
+            library: self.clock.calls(),
         }
     }
 
@@ -195,6 +197,7 @@ pub struct Frame {
     looped: bool,
     cold: Cold,
     following: Vec<u8>,
+    library: bool,
 }
 
 impl Frame {
@@ -228,6 +231,7 @@ impl Frame {
             copies,
             looped: self.looped,
             following: self.following.clone(),
+            library: self.library,
         }
     }
 }
@@ -301,6 +305,19 @@ impl Program {
     /// The code before it is placed: references to the context are not filled in.
     pub fn code(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Whether its clock calls a function of the C library.
+    pub fn calls_library(&self) -> bool {
+        self.library
+    }
+
+    /// All of its code that it was given, as one value: two programs that differ in it may do different things.
+    pub(crate) fn foreign_code(&self) -> Vec<u8> {
+        let parts = [&self.init, &self.snippet, &self.following];
+        let length = |part: &&Vec<u8>| part.len().to_le_bytes();
+        let lengths = parts.iter().flat_map(length);
+        lengths.chain(parts.iter().copied().flatten().copied()).collect()
     }
 
     /// The init code that it was made with.

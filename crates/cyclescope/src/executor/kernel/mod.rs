@@ -23,7 +23,7 @@ use super::{
     Batch, Capabilities, CounterProgress, CycleCounter, Executor, FaultReport, Lack, Layout, Offer,
     OpenOptions, PlacedArea, Ring, Room, Sample, Timing,
 };
-use crate::context::{AREA_REGISTERS, CONSTANT_PART, Context};
+use crate::context::{self, AREA_REGISTERS, CONSTANT_PART, Context};
 use crate::error::{RunError, Unavailable};
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
@@ -257,7 +257,7 @@ impl Kernel {
 
     fn context(&self, batch: &Batch, layout: &Layout) -> Context {
         let info = &self.module.info;
-        let mut context = Context::new(batch.memory.vectors);
+        let mut context = context::fresh(batch.memory.vectors);
         context.eviction = info.eviction;
         for (register, value) in batch.memory.registers(&self.areas.addresses(), &layout.data) {
             context.gpr[register] = value;

@@ -1,12 +1,13 @@
 //! From a batch to commands: layouts whose code does not overlap go in one command together.
 
 use super::areas::Areas;
-use super::command::{FENCED_AT, LAYOUTS_AT, PlacedCall, PlacedLayout, SAMPLES_FENCE};
-use super::regions::{ARENA, COMMAND, Regions, SAMPLES, view};
-use crate::context::Context;
+use super::regions::Regions;
+use crate::context::{self, Context};
 use crate::error::{RunError, Unavailable};
 use crate::executor::placement::{Code, check, placed_code};
 use crate::executor::{Batch, Layout, Sample};
+use cyclescope_worker::command::{FENCED_AT, LAYOUTS_AT, PlacedCall, PlacedLayout, SAMPLES_FENCE};
+use cyclescope_worker::view::{self, ARENA, COMMAND, SAMPLES};
 use std::mem::size_of;
 use std::ops::Range;
 use std::ptr;
@@ -78,7 +79,7 @@ impl Chunk {
         }
         let placed = regions.command_bytes(LAYOUTS_AT).cast::<PlacedLayout>();
         let calls = placed.wrapping_add(layouts.len()).cast::<PlacedCall>();
-        let mut context = Context::new(batch.memory.vectors);
+        let mut context = context::fresh(batch.memory.vectors);
         context.eviction = regions.in_worker(view::EVICTION_AT);
         context.clock_gettime = libc::clock_gettime as *const () as u64;
         let addresses = areas.addresses();

@@ -1,71 +1,11 @@
-//! Faults: reported by the worker's signal handler, named by the caller.
-//!
-//! A worker that faulted ends. Its registers could be restored, but not the memory that the snippet may have
-//! overwritten, and a new worker takes well under a millisecond.
+//! Faults that a worker has reported, named.
 
-use super::command::{Status, outcome};
-use super::ending;
 use crate::error::Cause;
 use crate::executor::Layout;
 use crate::executor::fault::{FaultReport, Saved, describe, find};
 use crate::program::Program;
+use cyclescope_worker::command::Answer;
 use iced_x86::{Decoder, DecoderOptions};
-use std::arch::naked_asm;
-use std::ptr;
-
-/// Where a signal handler starts. The kernel leaves AC set: the first misaligned access would fault again,
-/// for ever.
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn signal_entry() {
-    naked_asm!(
-        "push 0x202",
-        "popfq",
-        "sub rsp, 8",
-        "call {handler}",
-        "ud2",
-        handler = sym report,
-    )
-}
-
-/// Runs on the signal stack, after [`signal_entry`].
-pub(super) unsafe extern "C" fn report(
-    signal: i32,
-    info: *const libc::siginfo_t,
-    ucontext: *const libc::ucontext_t,
-) -> ! {
-    // SAFETY: the kernel passes both structures on the signal stack.
-    let (code, address, rip, vector) = unsafe {
-        let address = match signal {
-            libc::SIGSYS => (*info.cast::<SigsysInfo>()).number as u64,
-            _ => (*info).si_addr() as u64,
-        };
-        let registers = &(*ucontext).uc_mcontext.gregs;
-        let vector = registers[libc::REG_TRAPNO as usize];
-        ((*info).si_code, address, registers[libc::REG_RIP as usize] as u64, vector as u32)
-    };
-    // SAFETY: handlers are installed after the shared memory was mapped.
-    unsafe {
-        ending::give_up(outcome::FAULT, |status| {
-            ptr::addr_of_mut!((*status).signal).write_volatile(signal);
-            ptr::addr_of_mut!((*status).code).write_volatile(code);
-            ptr::addr_of_mut!((*status).address).write_volatile(address);
-            ptr::addr_of_mut!((*status).rip).write_volatile(rip);
-            ptr::addr_of_mut!((*status).vector).write_volatile(vector);
-        })
-    }
-}
-
-/// The start of `siginfo_t` for SIGSYS.
-#[repr(C)]
-struct SigsysInfo {
-    signal: i32,
-    errno: i32,
-    code: i32,
-    padding: i32,
-    call_address: u64,
-    number: i32,
-    arch: u32,
-}
 
 /// `si_code` of a signal that the kernel raised without an address of its own.
 const SI_KERNEL: i32 = 0x80;
@@ -89,9 +29,9 @@ fn saved(signal: i32, code: i32, vector: u32) -> Saved {
 }
 
 /// Names a fault. Programs of the layouts do not overlap; `arena` is the arena's address in the worker.
-pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
-    let Status { signal, code, rip, .. } = *status;
-    let saved = saved(signal, code, status.vector);
+pub(super) fn name(answer: &Answer, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
+    let Answer { signal, code, rip, .. } = *answer;
+    let saved = saved(signal, code, answer.vector);
     let place = rip.checked_sub(arena).and_then(|at| find(at as usize, saved, programs, layouts));
     let start = place.map_or(rip, |(_, _, start)| arena + start as u64);
     let own_address = match signal {
@@ -99,7 +39,7 @@ pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &
         libc::SIGBUS => code != SI_KERNEL && code != BUS_ADRALN,
         _ => false,
     };
-    let system_call = (signal == libc::SIGSYS).then_some(status.address as i32);
+    let system_call = (signal == libc::SIGSYS).then_some(answer.address as i32);
     let (program, offset, instruction) = match place {
         Some((program, code_at, at)) => {
             let offset = at - code_at as usize;
@@ -112,7 +52,7 @@ pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &
     FaultReport {
         signal: signal_name(signal),
         code,
-        address: if own_address { status.address } else { start },
+        address: if own_address { answer.address } else { start },
         rip,
         system_call,
         program,
@@ -122,12 +62,12 @@ pub(super) fn name(status: &Status, arena: u64, programs: &[Program], layouts: &
 }
 
 /// Why the instruction of a report was not completed.
-pub(super) fn cause(status: &Status, report: &FaultReport, programs: &[Program]) -> Cause {
-    let cause = match (status.signal, status.code) {
+pub(super) fn cause(answer: &Answer, report: &FaultReport, programs: &[Program]) -> Cause {
+    let cause = match (answer.signal, answer.code) {
         (libc::SIGTRAP, _) => Cause::Trap,
-        (libc::SIGSEGV, _) if status.vector == OVERFLOW => Cause::Trap,
+        (libc::SIGSEGV, _) if answer.vector == OVERFLOW => Cause::Trap,
         (libc::SIGSEGV, SI_KERNEL) => Cause::Protection,
-        (libc::SIGSEGV, _) if status.address == status.rip => Cause::Fetch,
+        (libc::SIGSEGV, _) if answer.address == answer.rip => Cause::Fetch,
         (libc::SIGSEGV, _) => Cause::Access,
         (libc::SIGBUS, BUS_ADRALN) => Cause::Alignment,
         // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM vol. 3A, 6.15).

@@ -1,11 +1,12 @@
 //! The filter of the worker's system calls.
 //!
-//! It allows three system calls, and those only from one instruction of the harness; `clock_gettime` alone may come from
+//! It allows three system calls, and those only from one instruction of the harness: to wait for a word of memory and to
+//! wake who waits (`futex`), to drop pages (`madvise`), and to end. In a copy of this process `clock_gettime` may come from
 //! anywhere, for the vDSO falls back to it. Where functions may allocate, private anonymous memory too may be mapped,
 //! moved and unmapped from anywhere, at addresses of the kernel's choice and without code. Everything else is refused,
 //! 32-bit and x32 calls too.
 
-use super::stub;
+use cyclescope_worker::view::CALL_AT;
 use libc::sock_filter;
 
 const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
@@ -13,6 +14,7 @@ const AUDIT_ARCH_X86_64: u32 = 0xc000_003e;
 const NUMBER: u32 = 0;
 const ARCH: u32 = 4;
 const ADDRESS: u32 = 8;
+const SECOND_ARGUMENT: u32 = 24;
 const THIRD_ARGUMENT: u32 = 32;
 const FOURTH_ARGUMENT: u32 = 40;
 
@@ -23,6 +25,10 @@ enum To {
     On,
     Trap,
     Allow,
+    /// The check of how a word is used.
+    Waiting,
+    /// The check of what pages are advised.
+    Advising,
     /// The check of what is mapped.
     Mapping,
     /// The check of what is moved.
@@ -46,16 +52,14 @@ fn call(number: i64, to: To) -> Step {
     Step(EQUAL, number as u32, [to, To::On])
 }
 
-/// The filter; with `heap` functions may allocate.
-pub(super) fn filter(heap: bool) -> Vec<sock_filter> {
+/// The filter: for a `copy` of this process with its libraries, in which with `heap` functions may allocate.
+pub(super) fn filter(copy: bool, heap: bool) -> Vec<sock_filter> {
     // A SYSCALL instruction has two bytes.
-    let allowed = stub::syscall_instruction as *const () as u64 + 2;
-    let mut steps = vec![
-        load(ARCH),
-        Step(EQUAL, AUDIT_ARCH_X86_64, [To::On, To::Trap]),
-        load(NUMBER),
-        call(libc::SYS_clock_gettime, To::Allow),
-    ];
+    let allowed = CALL_AT + 2;
+    let mut steps = vec![load(ARCH), Step(EQUAL, AUDIT_ARCH_X86_64, [To::On, To::Trap]), load(NUMBER)];
+    if copy {
+        steps.push(call(libc::SYS_clock_gettime, To::Allow));
+    }
     if heap {
         steps.extend([
             call(libc::SYS_mmap, To::Mapping),
@@ -72,10 +76,18 @@ pub(super) fn filter(heap: bool) -> Vec<sock_filter> {
         load(ADDRESS + 4),
         Step(EQUAL, (allowed >> 32) as u32, [To::On, To::Trap]),
         load(NUMBER),
-        call(libc::SYS_futex, To::Allow),
+        call(libc::SYS_futex, To::Waiting),
         call(libc::SYS_exit_group, To::Allow),
-        Step(EQUAL, libc::SYS_madvise as u32, [To::Allow, To::Trap]),
+        Step(EQUAL, libc::SYS_madvise as u32, [To::Advising, To::Trap]),
     ]);
+    let waiting = steps.len();
+    steps.extend([
+        load(SECOND_ARGUMENT),
+        Step(EQUAL, libc::FUTEX_WAIT as u32, [To::Allow, To::On]),
+        Step(EQUAL, libc::FUTEX_WAKE as u32, [To::Allow, To::Trap]),
+    ]);
+    let advising = steps.len();
+    steps.extend([load(THIRD_ARGUMENT), Step(EQUAL, libc::MADV_DONTNEED as u32, [To::Allow, To::Trap])]);
     let kind = libc::MAP_TYPE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
     let wanted = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     let mapping = steps.len();
@@ -95,6 +107,8 @@ pub(super) fn filter(heap: bool) -> Vec<sock_filter> {
         To::On => at + 1,
         To::Trap => trap,
         To::Allow => trap + 1,
+        To::Waiting => waiting,
+        To::Advising => advising,
         To::Mapping => mapping,
         To::Moving => moving,
     };

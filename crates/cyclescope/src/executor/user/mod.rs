@@ -1,40 +1,36 @@
 //! The user-mode executor: snippets run in a pinned child process behind a sandbox.
 //!
-//! The child is a worker. It is forked from the calling program, maps memory of its own at fixed addresses,
-//! gives up its files, signals and system calls, and then runs commands: all layouts of a batch in one
-//! round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
+//! The child is a worker, with an executable of its own (`cyclescope_worker`). It maps shared memory at addresses that
+//! the caller chose, gives up its rights, files, signals and system calls, and then runs commands: all layouts of a batch in
+//! one round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
 //!
-//! Libraries that are loaded when a worker is made are in the worker too, at the same addresses, and their
-//! functions can be called, as long as they make no system calls but, where that is allowed, those that get memory. Make the executor early: forking a program
-//! that uses much memory takes long (about 10 ms per GiB in small pages).
+//! Where code calls functions, and where the system runs no executable from memory, the worker's executable is mapped
+//! into a copy of the calling program instead. Libraries that are loaded when such a worker is made are in it too, at the
+//! same addresses, and their functions can be called, as long as they make no system calls but, where that is allowed,
+//! those that get memory. Make such an executor early: copying a program that uses much memory takes long (about 10 ms per
+//! GiB in small pages).
 //!
 //! A fault, a hang or a damaged fence ends the worker and is reported as a typed error; the next batch gets a
-//! new worker. This guards against random and careless code: stray stores, wild jumps, any instruction, any
-//! system call. It does not confine an attacker: VMCALL and VMMCALL reach the hypervisor unnoticed, and code that looks
-//! for the harness's own memory in its process will find it.
+//! new worker. So does a batch without the code of the last one, which may have changed its worker: what a snippet does
+//! reaches no other. This guards against stray stores, wild jumps, any instruction, any system call. It does not guard
+//! against an attacker who measures himself, for code can write the readings that it is judged by, and VMCALL and VMMCALL
+//! reach the hypervisor unnoticed.
 
 mod areas;
 mod batch;
-mod command;
-mod counter;
-mod ending;
 mod faults;
 mod filter;
 mod options;
-mod orders;
 mod patience;
 mod process;
 mod regions;
-mod sandbox;
 mod setup;
-mod stub;
-mod worker;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
 pub use faults::signal_name;
-pub(crate) use options::MAX_CPUS;
 pub use options::UserOptions;
 
 use super::lock::{CpuLock, LockState};
@@ -46,13 +42,17 @@ use crate::context::{AREA_REGISTERS, Element};
 use crate::error::RunError;
 use crate::machine::Machine;
 use crate::machine::fact::Fact;
+use crate::program::Program;
 use crate::program::memory::{Memory, STANDARD_BYTES};
 use areas::Areas;
 use batch::Chunk;
-use command::{Command, FENCE_COUNTER, FENCES, Status, outcome};
+use cyclescope_worker::command::{Answer, Command, FENCE_COUNTER, FENCES, Status, outcome};
+use cyclescope_worker::{sandbox, view};
 use patience::{Overtime, Patience};
-use process::{Waited, Worker};
+use process::{End, NotStarted, Waited, Worker};
 use regions::Regions;
+use setup::Origin;
+use std::collections::BTreeSet;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -72,8 +72,9 @@ pub(crate) const OFFER: Offer = Offer {
     // The sandbox survives any code.
     judge: |_, _| Ok(()),
     open: |machine, options| {
-        let OpenOptions { counter, patience, heap, .. } = *options;
-        let options = UserOptions { cpu: machine.target_cpu() as usize, counter, patience, heap };
+        let OpenOptions { counter, patience, functions, own_code, heap, .. } = *options;
+        let cpu = machine.target_cpu() as usize;
+        let options = UserOptions { cpu, counter, patience, functions, own_code, heap };
         Ok(Box::new(User::spawn_on(machine.clone(), &options)?))
     },
 };
@@ -92,7 +93,7 @@ pub fn capabilities(machine: &Machine) -> Capabilities {
         cycle_counter: CycleCounter::AskSystem,
         aperf: Fact::Known(false),
         room: Fact::Known(Room {
-            arena: regions::ARENA,
+            arena: view::ARENA,
             areas: vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()],
         }),
     }
@@ -106,8 +107,12 @@ pub struct User {
     regions: Regions,
     areas: Areas,
     worker: Option<Worker>,
-    /// A worker that ends by itself, and is reaped when the next one runs.
-    retired: Option<Worker>,
+    /// What the worker was made in.
+    origin: Origin,
+    /// Why the system does not run the worker's executable, where it doesn't.
+    not_executed: Option<i32>,
+    /// The code that the worker may have run.
+    ran: BTreeSet<Vec<u8>>,
     sequence: u32,
     fault: Option<FaultReport>,
     lock: CpuLock,
@@ -125,7 +130,7 @@ impl User {
     pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<User, RunError> {
         if options.cpu >= MAX_CPUS {
             let why = format!("there is no CPU {}", options.cpu);
-            return Err(RunError::machinery(sandbox::STEPS[1], why, "see --cpu"));
+            return Err(RunError::machinery(sandbox::STEPS[sandbox::PIN as usize], why, "see --cpu"));
         }
         let regions = Regions::new()?;
         let mut areas = Areas::default();
@@ -138,7 +143,9 @@ impl User {
             regions,
             areas,
             worker: None,
-            retired: None,
+            origin: if options.functions { Origin::Copy } else { Origin::Own },
+            not_executed: None,
+            ran: BTreeSet::new(),
             sequence: 0,
             fault: None,
             lock: CpuLock::open(options.cpu, options.patience),
@@ -152,9 +159,20 @@ impl User {
         self.worker.as_ref().map(Worker::pid)
     }
 
-    fn status(&self) -> &Status {
-        // SAFETY: mapped as long as `self`; read after `done` says that the worker has written it.
-        unsafe { &*self.regions.shared().status() }
+    fn status(&self) -> *mut Status {
+        self.regions.shared().status()
+    }
+
+    /// The last answer, as it is now: code that the worker runs may write it at any time.
+    fn answer(&self) -> Answer {
+        // SAFETY: mapped as long as `self`; all fields are numbers.
+        unsafe { ptr::addr_of!((*self.status()).answer).read_volatile() }
+    }
+
+    /// Waits until the worker has come to the end of a command.
+    fn wait(&self, worker: &Worker, sequence: u32, spin: bool, until: Instant) -> Waited {
+        // SAFETY: mapped as long as `self`, and accessed atomically on both sides.
+        worker.wait(unsafe { &(*self.status()).done }, sequence, spin, until)
     }
 
     /// Whether the worker runs on another CPU than this thread does now.
@@ -168,20 +186,53 @@ impl User {
         if self.worker.as_ref().is_some_and(|worker| worker.made_by == here && !worker.has_ended()) {
             return Ok(());
         }
+        // The kernel chooses where a new process has its stack: where our addresses are in one case of many thousands.
+        const TRIES: u32 = 8;
+        let mut last = None;
+        for _ in 0..TRIES {
+            match self.make_worker() {
+                Err(RunError::System { errno: libc::EEXIST, doing }) => last = Some(doing),
+                made => return made,
+            }
+        }
+        let doing = last.unwrap_or_default();
+        let why = format!("something is at its addresses, {TRIES} times");
+        Err(RunError::machinery(doing, why, "choose other addresses, or none, for the memory areas"))
+    }
+
+    fn make_worker(&mut self) -> Result<(), RunError> {
         self.worker = None;
-        let status = self.regions.shared().status();
+        self.ran.clear();
         // SAFETY: mapped, and no worker is running.
-        unsafe { (*status).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
-        let mut worker = Worker::start(&self.regions, &self.areas, &self.options, self.sequence)?;
-        match worker.wait(self.status(), self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
-            Waited::Done if self.status().outcome == outcome::DONE => {}
+        unsafe { (*self.status()).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
+        let mut start =
+            |origin| Worker::start(&mut self.regions, &self.areas, &self.options, origin, self.sequence);
+        let started = match start(self.origin) {
+            Err(NotStarted::NotExecuted(errno)) => {
+                log::info!(
+                    "the worker's executable is not run: {}",
+                    std::io::Error::from_raw_os_error(errno)
+                );
+                self.not_executed = Some(errno);
+                self.origin = Origin::Copy;
+                start(self.origin)
+            }
+            started => started,
+        };
+        let mut worker = match started {
+            Ok(worker) => worker,
+            Err(NotStarted::Failed(error)) => return Err(error),
+            Err(NotStarted::NotExecuted(errno)) => return Err(End::Exited(errno).of_setup()),
+        };
+        match self.wait(&worker, self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
+            Waited::Done if self.answer().outcome == outcome::DONE => {}
             Waited::Done => {
-                let status = self.status();
-                let step = sandbox::STEPS.get(status.detail as usize);
+                let answer = self.answer();
+                let step = sandbox::STEPS.get(answer.detail as usize);
                 let doing = step.copied().unwrap_or("setting the worker up");
-                return Err(match sandbox::call_name(status.address as i64) {
-                    Some(name) => RunError::call(doing, name, status.errno),
-                    None => RunError::System { doing, errno: status.errno },
+                return Err(match setup::call_name(answer.address as i64) {
+                    Some(name) => RunError::call(doing, name, answer.errno),
+                    None => RunError::System { doing, errno: answer.errno },
                 });
             }
             Waited::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIME.as_millis() as u64 }),
@@ -189,25 +240,41 @@ impl User {
         }
         self.check_areas()?;
         self.worker = Some(worker);
-        self.retired = None;
+        Ok(())
+    }
+
+    /// Sees to it that the next batch finds a worker that can run it, and that no code of other batches has changed.
+    fn suit(&mut self, batch: &Batch) -> Result<(), RunError> {
+        if self.areas.adopt(&batch.memory).inspect_err(|_| self.worker = None)? {
+            self.worker = None;
+        }
+        let copy = self.options.functions || self.not_executed.is_some() || batch.calls_library();
+        let origin = if copy { Origin::Copy } else { Origin::Own };
+        let codes: BTreeSet<Vec<u8>> = batch.programs.iter().map(Program::foreign_code).collect();
+        if origin != self.origin || !self.options.own_code && !self.ran.is_subset(&codes) {
+            self.worker = None;
+        }
+        self.origin = origin;
+        self.ensure_worker()?;
+        self.ran = codes;
         Ok(())
     }
 
     /// Records the kinds of pages that the worker's areas got; an error where they are not the requested ones.
     fn check_areas(&mut self) -> Result<(), RunError> {
-        let length = (self.status().address as usize).min(regions::SAMPLES);
+        let length = (self.answer().address as usize).min(view::SAMPLES);
         // SAFETY: mapped as long as `self`; the worker has written this number of entries and waits.
         let text = unsafe { std::slice::from_raw_parts(self.regions.shared().samples, length) };
         self.areas.mapped(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
     }
 
-    /// Runs some layouts of a batch, within the time limit. The samples stay until the next command.
+    /// Runs some layouts of a batch, within the time limit.
     fn run_chunk(
         &mut self,
         batch: &Batch,
         chunk: &Chunk,
         patience: &mut Patience,
-    ) -> Result<&[Sample], RunError> {
+    ) -> Result<Vec<Sample>, RunError> {
         let canary = random()?;
         let samples = chunk.write(batch, &mut self.regions, &self.areas, canary);
         let spin = self.elsewhere();
@@ -217,7 +284,7 @@ impl User {
         // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new sequence number.
         let word = unsafe {
             ptr::addr_of_mut!((*command).spin).write(spin as u32);
-            (*self.regions.shared().status()).outcome = outcome::RUNNING;
+            ptr::addr_of_mut!((*self.status()).answer.outcome).write_volatile(outcome::RUNNING);
             &(*command).sequence
         };
         word.store(sequence, Ordering::Release);
@@ -226,7 +293,7 @@ impl User {
             return Err(RunError::WorkerLost { how: "there is none".to_owned() });
         };
         loop {
-            match worker.wait(self.status(), sequence, spin, patience.until()) {
+            match self.wait(&worker, sequence, spin, patience.until()) {
                 Waited::Done => break,
                 Waited::Late => match patience.over() {
                     Overtime::Busy => {}
@@ -242,43 +309,38 @@ impl User {
                 Waited::Ended => return Err(worker.end().error()),
             }
         }
-        if let Err(error) = self.check(batch, chunk, samples, canary) {
-            if matches!(error, RunError::Fault { .. }) {
-                self.retired = Some(worker);
-            }
-            return Err(error);
-        }
+        let readings = self.regions.samples(samples);
+        self.check(batch, chunk, samples, canary)?;
         self.worker = Some(worker);
         self.areas.began();
-        // SAFETY: mapped as long as `self`; the worker has written this number of samples and waits.
-        Ok(unsafe { std::slice::from_raw_parts(self.regions.shared().first_sample(), samples) })
+        Ok(readings)
     }
 
     /// Turns the worker's answer into an error, if it is one.
     fn check(&mut self, batch: &Batch, chunk: &Chunk, samples: usize, canary: u64) -> Result<(), RunError> {
-        let status = self.status();
-        if status.outcome == outcome::FAULT {
-            let arena = self.regions.in_worker(regions::view::ARENA_AT);
-            let fault = faults::name(status, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
-            let cause = faults::cause(status, &fault, &batch.programs);
+        let answer = self.answer();
+        if answer.outcome == outcome::FAULT {
+            let arena = self.regions.in_worker(view::ARENA_AT);
+            let fault = faults::name(&answer, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
+            let cause = faults::cause(&answer, &fault, &batch.programs);
             let (signal, address, instruction) = (fault.signal, fault.address, fault.instruction.clone());
             self.fault = Some(fault);
             return Err(RunError::Fault { signal, address, instruction, cause });
         }
-        if status.outcome == outcome::FENCE && status.detail == FENCE_COUNTER {
+        if answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
             let why = "something took it away while the code ran";
             let remedy = "another run uses it; wait until that has ended";
             return Err(RunError::machinery("keeping the core-cycles counter", why, remedy));
         }
-        if status.outcome == outcome::FENCE {
-            let fence = FENCES.get(status.detail as usize).copied().unwrap_or("the status block");
+        if answer.outcome == outcome::FENCE {
+            let fence = FENCES.get(answer.detail as usize).copied().unwrap_or("the status block");
             return Err(RunError::DirtyCanary { fence });
         }
         // SAFETY: mapped as long as `self`.
         let damaged = unsafe { self.regions.shared().damaged_fence(samples, canary) };
         match damaged {
             Some(fence) => Err(RunError::DirtyCanary { fence: FENCES[fence as usize] }),
-            None if status.outcome != outcome::DONE => {
+            None if answer.outcome != outcome::DONE => {
                 Err(RunError::DirtyCanary { fence: "the status block" })
             }
             None => Ok(()),
@@ -307,15 +369,13 @@ impl Executor for User {
         self.fault = None;
         batch.memory.check().map_err(RunError::BadBatch)?;
         let chunks = batch::split(batch)?;
-        if self.areas.adopt(&batch.memory).inspect_err(|_| self.worker = None)? {
-            self.worker = None;
-        }
-        self.ensure_worker()?;
+        self.suit(batch)?;
         self.lock.begin();
         let pid = self.worker.as_ref().map_or(0, Worker::pid);
         let mut patience = Patience::new(pid, batch.deadline);
-        let result =
-            chunks.iter().try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(&mut *take));
+        let result = chunks
+            .iter()
+            .try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(|samples| take(&samples)));
         self.lock.release();
         result
     }

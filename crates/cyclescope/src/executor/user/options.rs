@@ -2,9 +2,6 @@
 
 use std::time::Duration;
 
-/// Number of CPUs that a set can hold.
-pub(crate) const MAX_CPUS: usize = 1024;
-
 /// Options of an executor in user mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserOptions {
@@ -14,12 +11,25 @@ pub struct UserOptions {
     pub counter: bool,
     /// Time that batches wait for another run on that CPU before they run beside it.
     pub patience: Duration,
+    /// Whether code calls functions of this process: workers are copies of it then, with its libraries and all of its
+    /// memory. Otherwise they have nothing of it.
+    pub functions: bool,
+    /// Whether all code comes from this program itself. Otherwise no worker runs code after code of another batch that
+    /// could have changed it.
+    pub own_code: bool,
     /// Bytes of memory that functions may get from the system; `None` refuses them any.
     pub heap: Option<u64>,
 }
 
 impl Default for UserOptions {
     fn default() -> UserOptions {
-        UserOptions { cpu: 0, counter: false, patience: Duration::from_secs(30), heap: None }
+        UserOptions {
+            cpu: 0,
+            counter: false,
+            patience: Duration::from_secs(30),
+            functions: false,
+            own_code: false,
+            heap: None,
+        }
     }
 }

@@ -1,16 +1,18 @@
 //! The worker as its caller sees it: a child process, started, waited for and ended.
 
 use super::areas::Areas;
-use super::command::Status;
+use super::faults;
 use super::options::UserOptions;
-use super::regions::{Regions, view};
-use super::setup::Setup;
-use super::worker;
-use super::{counter, faults, filter};
-use crate::error::{RunError, Unavailable};
+use super::regions::Regions;
+use super::setup::{self, Origin};
+use crate::error::RunError;
+use cyclescope_worker::area::Backing;
+use cyclescope_worker::image::{self, SEGMENTS};
 use rustix::io::Errno;
 use rustix::process::Signal;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -34,56 +36,31 @@ pub(super) enum Waited {
 impl Worker {
     /// Makes a worker. Its first answer says whether it could be set up.
     pub(super) fn start(
-        regions: &Regions,
+        regions: &mut Regions,
         areas: &Areas,
         options: &UserOptions,
+        origin: Origin,
         sequence: u32,
-    ) -> Result<Worker, RunError> {
-        // The C library's own function takes no error into account.
-        // SAFETY: takes no pointers.
-        let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
-        if caller < 0 {
-            return Err(RunError::call(STARTING, "getpid", last_errno()));
-        }
-        let setup = Setup {
-            view: regions.in_worker(0),
-            pieces: regions.pieces(),
-            areas: areas.setups().to_vec(),
-            cpu: options.cpu,
-            counter: options.counter.then(counter::attributes),
-            caller,
-            filter: filter::filter(options.heap.is_some()),
-            data_limit: options.heap.map(|heap| data_limit(areas, heap)),
-            files: files_limit(),
-            foreign: foreign_mappings()?,
-            avx: std::is_x86_feature_detected!("avx"),
-            fsgsbase: has_fsgsbase(),
-            sequence,
-        };
-        let mut pidfd: i32 = -1;
+    ) -> Result<Worker, NotStarted> {
+        setup::write(regions, areas, options, origin, sequence).map_err(NotStarted::Failed)?;
         let blocked = BlockedSignals::all();
-        // No exit signal: the host program's SIGCHLD handler and its `wait` do not see the worker.
-        // SAFETY: without CLONE_VM the child is a copy of this process, with a copy of this stack.
-        let pid =
-            unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD, 0, &mut pidfd as *mut i32, 0, 0) };
-        if pid == 0 {
-            // SAFETY: this is the child, which has one thread.
-            unsafe { worker::start(&setup) }
-        }
-        let errno = last_errno();
+        let made = match origin {
+            Origin::Own => own(regions, areas),
+            Origin::Copy => copy(regions),
+        };
         drop(blocked);
-        if pid < 0 {
-            return Err(RunError::call(STARTING, "clone", errno));
-        }
+        let (pid, pidfd) = made?;
         if pidfd < 0 {
             // SAFETY: takes no pointers; the child is this process's own.
-            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+            unsafe { libc::kill(pid, libc::SIGKILL) };
             let why = "the kernel gave it no process descriptor";
-            return Err(RunError::machinery(STARTING, why, "Linux 5.4 or later is needed"));
+            let error = RunError::machinery(STARTING, why, "Linux 5.4 or later is needed");
+            return Err(NotStarted::Failed(error));
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        Ok(Worker { pid: pid as i32, pidfd, made_by: std::thread::current().id(), reaped: false })
+        let worker = Worker { pid, pidfd, made_by: std::thread::current().id(), reaped: false };
+        Ok(worker)
     }
 
     /// The worker's process number.
@@ -91,9 +68,8 @@ impl Worker {
         self.pid
     }
 
-    /// Waits until the status is that of a command.
-    pub(super) fn wait(&self, status: &Status, sequence: u32, spin: bool, until: Instant) -> Waited {
-        let done = &status.done;
+    /// Waits until this word is a command's number.
+    pub(super) fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> Waited {
         if spin {
             for _ in 0..SPINS {
                 if done.load(Ordering::Acquire) == sequence {
@@ -241,6 +217,146 @@ pub(super) fn futex_wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1, 0, 0, 0) };
 }
 
+/// Why there is no worker.
+pub(super) enum NotStarted {
+    /// The system runs no executable from memory, with this error.
+    NotExecuted(i32),
+    /// Anything else.
+    Failed(RunError),
+}
+
+/// Process number and descriptor; the descriptor is -1 where the kernel gave none.
+type Made = Result<(i32, i32), NotStarted>;
+
+fn not_cloned() -> NotStarted {
+    NotStarted::Failed(RunError::call(STARTING, "clone", last_errno()))
+}
+
+/// The worker's arguments: a name for lists of processes, and the number of the shared file's descriptor.
+fn arguments(regions: &Regions) -> [CString; 2] {
+    let shared = regions.files()[0].to_string();
+    [c"cyclescope-worker".to_owned(), CString::new(shared).expect("digits")]
+}
+
+/// What the child of [`own`] needs, in memory that it shares with the thread that made it, which waits.
+struct Launch<'a> {
+    image: i32,
+    files: &'a [i32],
+    arguments: [*const libc::c_char; 3],
+    /// Why the executable was not run.
+    errno: i32,
+}
+
+/// A process that runs the worker's executable and has the shared files open. It is made in the same time whatever memory
+/// this process uses.
+fn own(regions: &Regions, areas: &Areas) -> Made {
+    let mut files = regions.files().to_vec();
+    for area in areas.setups() {
+        files.push(area.source);
+        if let Backing::Repeated { fd, .. } = area.backing {
+            files.push(fd);
+        }
+    }
+    let [name, shared] = arguments(regions);
+    let arguments = [name.as_ptr(), shared.as_ptr(), ptr::null()];
+    let mut launch = Launch { image: regions.image(), files: &files, arguments, errno: 0 };
+    let mut stack = vec![0u128; 4096];
+    let mut pidfd: i32 = -1;
+    // No exit signal: the host program's SIGCHLD handler and its `wait` do not see the worker.
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
+    // SAFETY: this thread waits until the child has run the executable or ended, so that the child may use this
+    // thread's memory, on a stack of its own.
+    let pid = unsafe {
+        let top = stack.as_mut_ptr().add(stack.len()).cast();
+        libc::clone(run_executable, top, flags, ptr::from_mut(&mut launch).cast(), &raw mut pidfd)
+    };
+    if pid < 0 {
+        return Err(not_cloned());
+    }
+    if launch.errno != 0 {
+        // SAFETY: takes no pointers but one that may be null; the child has ended.
+        unsafe {
+            libc::waitpid(pid, ptr::null_mut(), libc::__WALL);
+            libc::close(pidfd);
+        }
+        return Err(NotStarted::NotExecuted(launch.errno));
+    }
+    Ok((pid, pidfd))
+}
+
+/// The child of [`own`]. It must not do anything that its parent would notice: no allocation, no lock.
+extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
+    let environment: [*const libc::c_char; 1] = [ptr::null()];
+    // SAFETY: the parent's structure, which it does not use now. Descriptors are those of this process alone.
+    unsafe {
+        let launch = &mut *launch.cast::<Launch>();
+        for file in launch.files {
+            libc::syscall(libc::SYS_fcntl, *file, libc::F_SETFD, 0);
+        }
+        let name: &CStr = c"";
+        let arguments = launch.arguments.as_ptr();
+        let whole = libc::AT_EMPTY_PATH;
+        libc::syscall(
+            libc::SYS_execveat,
+            launch.image,
+            name.as_ptr(),
+            arguments,
+            environment.as_ptr(),
+            whole,
+        );
+        launch.errno = last_errno();
+        libc::_exit(1)
+    }
+}
+
+/// A copy of this process that maps the worker's executable and goes on there.
+fn copy(regions: &Regions) -> Made {
+    let [name, shared] = arguments(regions);
+    let segments = image::segments();
+    let stack = [2, name.as_ptr() as usize, shared.as_ptr() as usize, 0, 0];
+    let mut pidfd: i32 = -1;
+    // No exit signal, as in `own`.
+    // SAFETY: without CLONE_VM the child is a copy of this process, with a copy of this stack and one thread.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD, 0, &raw mut pidfd, 0, 0) } as i32;
+    match pid {
+        // SAFETY: this is the child.
+        0 => unsafe { become_worker(regions.image(), &segments, &stack) },
+        ..0 => Err(not_cloned()),
+        _ => Ok((pid, pidfd)),
+    }
+}
+
+/// The child of [`copy`]: any lock may be held in it.
+unsafe fn become_worker(file: i32, segments: &[image::Segment; SEGMENTS], stack: &[usize; 5]) -> ! {
+    let read = libc::PROT_READ;
+    for segment in segments {
+        let (protection, kind, fd) = match segment.in_file {
+            true => (read | libc::PROT_EXEC, libc::MAP_PRIVATE, file),
+            false => (read | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+        };
+        let (address, bytes, offset) = (segment.address, segment.bytes, segment.offset);
+        // SAFETY: replaces nothing. The process ends where something is there: a worker that ends so is reported.
+        unsafe {
+            let flags = kind | libc::MAP_FIXED_NOREPLACE;
+            let answer = libc::syscall(libc::SYS_mmap, address, bytes, protection, flags, fd, offset);
+            if answer as u64 != address {
+                libc::_exit(if answer < 0 { last_errno() } else { libc::EEXIST })
+            }
+        }
+    }
+    // SAFETY: the executable begins as if the kernel had made this process, with these arguments on the stack.
+    unsafe {
+        std::arch::asm!(
+            "mov rsp, {stack}",
+            "xor ebp, ebp",
+            "jmp {entry}",
+            stack = in(reg) stack.as_ptr(),
+            entry = in(reg) image::entry(),
+            options(noreturn),
+        )
+    }
+}
+
 /// All signals blocked, so that no handler of the host program runs in a new worker.
 struct BlockedSignals(libc::sigset_t);
 
@@ -262,55 +378,4 @@ impl Drop for BlockedSignals {
         // SAFETY: restores the mask that was saved.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
     }
-}
-
-/// Bytes of memory of its own (`RLIMIT_DATA`) that a worker may have, with a heap of this size: a copy of what this process
-/// has, and the areas.
-fn data_limit(areas: &Areas, heap: u64) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let here = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
-    let areas: u64 = areas.setups().iter().map(|area| (area.bytes + area.source_bytes) as u64).sum();
-    1024 * here.unwrap_or(0u64) + areas + view::LEN as u64 + heap
-}
-
-/// A number above those of all open files.
-fn files_limit() -> usize {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes to the structure alone. rustix panics where the call is refused.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    let limit = if known { usize::try_from(limit.rlim_cur).unwrap_or(MOST_FILES) } else { MOST_FILES };
-    limit.min(MOST_FILES)
-}
-
-/// Closing files one by one takes 0.1 µs for each number.
-const MOST_FILES: usize = 1 << 16;
-
-/// Whether user code may execute RDFSBASE and its kin: bit 1 of AT_HWCAP2 (Linux, x86 `hwcap2.h`).
-pub(super) fn has_fsgsbase() -> bool {
-    // SAFETY: reads a number from the auxiliary vector.
-    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
-}
-
-/// The host program's shared mappings, which a wild store in the worker would reach.
-fn foreign_mappings() -> Result<Vec<(usize, usize)>, RunError> {
-    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| {
-        RunError::Unavailable(Unavailable {
-            what: "a sandboxed process".to_string(),
-            why: format!("reading /proc/self/maps failed: {error}"),
-            remedy: "mount the proc file system: `mount -t proc proc /proc`; containers have it unless told otherwise"
-                .to_string(),
-        })
-    })?;
-    let shared = |line: &str| {
-        let (range, rest) = line.split_once(' ')?;
-        if rest.as_bytes().get(3) != Some(&b's') {
-            return None;
-        }
-        let (start, end) = range.split_once('-')?;
-        let start = usize::from_str_radix(start, 16).ok()?;
-        Some((start, usize::from_str_radix(end, 16).ok()? - start))
-    };
-    Ok(maps.lines().filter_map(shared).collect())
 }

@@ -1,70 +1,21 @@
-//! Where the harness's own memory lies in the worker, and the caller's view of what it shares.
+//! The memory that an executor shares with its workers, and the addresses that it keeps for them.
 //!
 //! The caller reserves one stretch of addresses that it never touches itself; the worker maps everything
-//! into it. So the caller knows each address in the worker, and a worker that replaces another finds the
-//! same ones. The memory areas of programs have stretches of their own, see `areas`.
+//! into it (`cyclescope_worker::view`). The memory areas of programs have stretches of their own, see `areas`.
 
-use super::command::{Command, FENCED_PAGE, Shared};
 use crate::error::RunError;
+use crate::executor::Sample;
+use cyclescope_worker::command::{Command, FENCED_PAGE, Shared};
+use cyclescope_worker::image;
+use cyclescope_worker::setup::{PIECES, Piece, Setup};
+use cyclescope_worker::view::{
+    self, ARENA, COMMAND, EVICTION, SAMPLES, SETUP, SIGNAL_STACK, STACK, THREAD, file,
+};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
-
-/// Bytes that nothing is mapped to around each region.
-pub(super) const GUARD: usize = 64 << 10;
-/// Bytes of the code arena.
-pub(super) const ARENA: usize = 4 << 20;
-/// Bytes of the command region.
-pub(super) const COMMAND: usize = 1 << 20;
-/// Bytes of the samples region; pages exist only where samples were written.
-pub(super) const SAMPLES: usize = 64 << 20;
-const STACK: usize = 128 << 10;
-/// Bytes of the signal stack: an AVX-512 frame takes 4 KiB, an AMX frame 12 KiB.
-pub(super) const SIGNAL_STACK: usize = 64 << 10;
-/// Bytes of the region that cold programs read through, a page at a time.
-const EVICTION: usize = crate::context::EVICTION_PAGES * 4096;
-/// Offsets in the worker's view.
-pub(super) mod view {
-    use super::*;
-    pub(in super::super) const ARENA_AT: usize = GUARD;
-    pub(in super::super) const COMMAND_AT: usize = ARENA_AT + ARENA + GUARD;
-    pub(in super::super) const CONTEXT_AT: usize = COMMAND_AT + COMMAND + GUARD;
-    pub(in super::super) const STATUS_AT: usize = CONTEXT_AT + FENCED_PAGE + GUARD;
-    pub(in super::super) const SAMPLES_AT: usize = STATUS_AT + FENCED_PAGE + GUARD;
-    pub(in super::super) const STACK_AT: usize = SAMPLES_AT + SAMPLES + GUARD;
-    pub(in super::super) const STACK_TOP: usize = STACK_AT + STACK;
-    pub(in super::super) const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD;
-    /// Where the region starts that cold programs read through.
-    pub(in super::super) const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK + GUARD;
-    /// The page in which the kernel reports the number of the core-cycles counter.
-    pub(in super::super) const COUNTER_AT: usize = EVICTION_AT + EVICTION + GUARD;
-    pub(in super::super) const LEN: usize = COUNTER_AT + GUARD;
-}
-
-/// Offsets in the shared file.
-mod file {
-    use super::*;
-    pub(super) const CONTEXT_AT: usize = COMMAND;
-    pub(super) const STATUS_AT: usize = CONTEXT_AT + FENCED_PAGE;
-    pub(super) const SAMPLES_AT: usize = STATUS_AT + FENCED_PAGE;
-    pub(super) const LEN: usize = SAMPLES_AT + SAMPLES;
-}
-
-/// Pieces of the worker's view.
-pub(super) const PIECES: usize = 8;
-
-/// A piece of the worker's view.
-#[derive(Clone, Copy)]
-pub(super) struct Piece {
-    pub(super) at: usize,
-    pub(super) bytes: usize,
-    pub(super) protection: i32,
-    pub(super) flags: i32,
-    pub(super) fd: i32,
-    pub(super) offset: usize,
-}
 
 /// One mapping of the caller, unmapped in the end.
 pub(super) struct Mapping {
@@ -102,6 +53,8 @@ impl Drop for Mapping {
 
 /// The harness's memory of one executor. It outlives its workers.
 pub(super) struct Regions {
+    /// The worker's executable.
+    image: OwnedFd,
     code_file: OwnedFd,
     shared_file: OwnedFd,
     reservation: Mapping,
@@ -115,13 +68,29 @@ pub(super) fn failed(doing: &'static str, call: &'static str) -> impl Fn(Errno) 
 }
 
 pub(super) fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
-    let doing = "creating shared memory";
-    // Kernels before 6.3 do not know the flag and do not need it.
-    let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::NOEXEC_SEAL)
-        .or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC))
-        .map_err(failed(doing, "memfd_create"))?;
-    rustix::fs::ftruncate(&fd, bytes as u64).map_err(failed(doing, "ftruncate"))?;
+    let fd = nameless(name, MemfdFlags::NOEXEC_SEAL)?;
+    rustix::fs::ftruncate(&fd, bytes as u64).map_err(failed(CREATING, "ftruncate"))?;
     Ok(fd)
+}
+
+/// A file with the worker's executable.
+fn image_file() -> Result<OwnedFd, RunError> {
+    let fd = nameless("cyclescope-worker", MemfdFlags::EXEC)?;
+    let mut left = image::IMAGE;
+    while !left.is_empty() {
+        let written = rustix::io::write(&fd, left).map_err(failed(CREATING, "write"))?;
+        left = &left[written..];
+    }
+    Ok(fd)
+}
+
+const CREATING: &str = "creating shared memory";
+
+/// A file in memory. Kernels before 6.3 do not know the flag and do not need it.
+fn nameless(name: &str, flag: MemfdFlags) -> Result<OwnedFd, RunError> {
+    rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | flag)
+        .or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC))
+        .map_err(failed(CREATING, "memfd_create"))
 }
 
 /// Reserves addresses that nothing is mapped to: at a place of the kernel's choice, or at one where nothing may be yet.
@@ -159,7 +128,7 @@ impl Regions {
         let shared = map_shared(&shared_file, file::LEN)?;
         let reservation =
             reserve(None, view::LEN).map_err(failed("reserving addresses for the worker", "mmap"))?;
-        Ok(Regions { code_file, shared_file, reservation, arena, shared })
+        Ok(Regions { image: image_file()?, code_file, shared_file, reservation, arena, shared })
     }
 
     /// The address in the worker of an offset in its view.
@@ -167,10 +136,24 @@ impl Regions {
         self.reservation.start as u64 + offset as u64
     }
 
+    /// The worker's executable.
+    pub(super) fn image(&self) -> i32 {
+        self.image.as_raw_fd()
+    }
+
+    /// The file that both sides write, and the one with the code.
+    pub(super) fn files(&self) -> [i32; 2] {
+        [self.shared_file.as_raw_fd(), self.code_file.as_raw_fd()]
+    }
+
+    /// Where the next worker finds its setup. No worker may be running.
+    pub(super) fn setup(&mut self) -> *mut Setup {
+        self.shared.start.wrapping_add(file::SETUP_AT).cast()
+    }
+
     /// The mappings that the worker makes.
     pub(super) fn pieces(&self) -> [Piece; PIECES] {
         use libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE};
-        use std::os::fd::AsRawFd;
         let write = PROT_READ | PROT_WRITE;
         let shared = |at, bytes, protection, offset| {
             let fd = self.shared_file.as_raw_fd();
@@ -200,6 +183,8 @@ impl Regions {
             anonymous(view::STACK_AT, STACK),
             anonymous(view::SIGNAL_STACK_AT, SIGNAL_STACK),
             Piece { protection: PROT_READ, ..anonymous(view::EVICTION_AT, EVICTION) },
+            anonymous(view::THREAD_AT, THREAD),
+            shared(view::SETUP_AT, SETUP, PROT_READ, file::SETUP_AT),
         ]
     }
 
@@ -207,6 +192,17 @@ impl Regions {
     pub(super) fn arena(&mut self) -> &mut [u8] {
         // SAFETY: mapped for writing, and borrowed from `self` as a whole; the worker never writes to it.
         unsafe { std::slice::from_raw_parts_mut(self.arena.start, self.arena.bytes) }
+    }
+
+    /// A copy of the samples, each reading as it is now: code that the worker runs may write them at any time.
+    pub(super) fn samples(&self, count: usize) -> Vec<Sample> {
+        let first = self.shared().first_sample();
+        let sample = |number: usize| {
+            // SAFETY: mapped for all samples of a command.
+            let pair = unsafe { first.add(number).read_volatile() };
+            Sample { start: pair.start, end: pair.end }
+        };
+        (0..count).map(sample).collect()
     }
 
     pub(super) fn command(&self) -> *mut Command {

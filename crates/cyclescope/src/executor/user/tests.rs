@@ -1,7 +1,5 @@
 //! Snippets that know where the harness keeps its own things, and what the caller must notice.
 
-use super::command::{FENCED_AT, FENCES};
-use super::regions::view;
 use super::{User, UserOptions, batch};
 use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
@@ -10,13 +8,25 @@ use crate::executor::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
 use crate::machine::Machine;
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
+use cyclescope_worker::command::{FENCED_AT, FENCES};
+use cyclescope_worker::view;
 use std::mem::offset_of;
 use std::time::Duration;
 
 pub(super) fn spawn() -> User {
+    spawn_with(UserOptions::default())
+}
+
+/// With these options, on some CPU.
+fn spawn_with(options: UserOptions) -> User {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker")
+    User::spawn(&UserOptions { cpu, ..options }).expect("a worker")
+}
+
+/// An executor that runs code of any batch in one worker, in a process of its own or in a copy of this one.
+pub(super) fn one_worker(functions: bool) -> User {
+    spawn_with(UserOptions { functions, own_code: true, ..UserOptions::default() })
 }
 
 pub(super) fn once(snippet: &[u8]) -> Program {
@@ -83,7 +93,7 @@ fn a_store_to_each_fence_is_noticed() {
 
 /// Runs one snippet, then another in the same worker.
 fn run_after(first: &[u8], second: &[u8]) -> Result<Vec<Sample>, RunError> {
-    let mut user = spawn();
+    let mut user = one_worker(false);
     run(&mut user, first).expect("the first snippet ends");
     run(&mut user, second)
 }
@@ -109,7 +119,7 @@ fn flags_do_not_outlive_a_call() {
 
 #[test]
 fn segment_bases_do_not_outlive_a_call() {
-    if !super::process::has_fsgsbase() {
+    if !super::setup::has_fsgsbase() {
         cyclescope_skipped::skipped("user code cannot set segment bases here");
         return;
     }
@@ -171,8 +181,13 @@ fn code_runs_on_the_cpu_that_was_asked_for() {
 
 #[test]
 fn a_worker_keeps_no_files_and_ignores_ctrl_c() {
+    keeps_no_files(false);
+    keeps_no_files(true);
+}
+
+fn keeps_no_files(functions: bool) {
     let (read, write) = rustix::pipe::pipe().expect("a pipe");
-    let user = spawn();
+    let user = one_worker(functions);
     drop(write);
     let mut end = [0];
     rustix::io::ioctl_fionbio(&read, true).expect("a read that does not wait");
@@ -233,31 +248,57 @@ fn a_smashed_stack_of_the_harness_is_a_fault() {
     assert_still_runs(&mut user);
 }
 
-#[test]
-fn memory_of_the_host_program_is_out_of_reach() {
-    let mut user = spawn();
-    let map = |flags| {
-        // SAFETY: a new mapping touches no other memory.
-        let page = unsafe {
-            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
-        };
-        assert_ne!(page, libc::MAP_FAILED);
-        page as u64
+/// A page of this process, with `unmap` for its end.
+fn page(flags: i32) -> u64 {
+    // SAFETY: a new mapping touches no other memory.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
     };
-    let shared = map(libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    let private = map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    assert_ne!(page, libc::MAP_FAILED);
+    page as u64
+}
+
+/// Ends a page, in which nothing may have been written.
+fn unmap(page: u64) {
+    // SAFETY: mapped by `page`, and unmapped once.
+    unsafe {
+        assert_eq!((page as *const u64).read_volatile(), 0);
+        libc::munmap(page as *mut libc::c_void, 4096);
+    }
+}
+
+#[test]
+fn a_worker_has_no_memory_of_the_host_program() {
+    let mut user = spawn();
+    for flags in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
+        let page = page(flags);
+        user.renew();
+        // mov rax, page; mov rax, [rax]
+        let load = [&[0x48, 0xb8][..], &page.to_le_bytes(), &[0x48, 0x8b, 0x00]].concat();
+        let result = run(&mut user, &load);
+        assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == page), "{result:?}");
+        unmap(page);
+    }
+}
+
+#[test]
+fn a_copy_of_the_host_program_shares_no_memory_with_it() {
+    let mut user = one_worker(true);
+    let (shared, private) = (page(libc::MAP_SHARED), page(libc::MAP_PRIVATE));
     // The worker was there before the mappings; the next one is made after them.
-    user.worker = None;
+    user.renew();
     let result = run(&mut user, &store_to(shared));
     assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == shared), "{result:?}");
     assert!(run(&mut user, &store_to(private)).is_ok());
-    for page in [shared, private] {
-        // SAFETY: mapped above, and unmapped once.
-        unsafe {
-            assert_eq!((page as *const u64).read_volatile(), 0);
-            libc::munmap(page as *mut libc::c_void, 4096);
-        }
-    }
+    unmap(shared);
+    unmap(private);
 }
 
 #[test]
@@ -271,7 +312,7 @@ fn functions_of_the_host_program_can_be_called() {
         &[0x31, 0xf6, 0xba, 99, 0, 0, 0, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08],
     ]
     .concat();
-    assert_eq!(run(&mut spawn(), &snippet).map(|samples| samples.len()), Ok(1));
+    assert_eq!(run(&mut one_worker(true), &snippet).map(|samples| samples.len()), Ok(1));
 }
 
 #[test]
@@ -314,9 +355,9 @@ fn area_registers_point_to_lines_that_do_not_alias() {
     // Each register's address decides which instruction faults: the snippet checks nothing, the test does.
     let chunk = &batch::split(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
     chunk.write(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
-    let placed = user.regions.command_bytes(super::command::LAYOUTS_AT);
+    let placed = user.regions.command_bytes(cyclescope_worker::command::LAYOUTS_AT);
     // SAFETY: a placed layout has just been written there.
-    let placed = unsafe { *placed.cast::<super::command::PlacedLayout>() };
+    let placed = unsafe { *placed.cast::<cyclescope_worker::command::PlacedLayout>() };
     let addresses = AREA_REGISTERS.map(|register| placed.gpr[register]);
     for (index, address) in addresses.iter().enumerate() {
         assert_eq!(address % 64, 0);
@@ -334,7 +375,7 @@ fn layouts_that_overlap_go_in_commands_of_their_own() {
     batch.layouts[1].code[0].offset = batch.layouts[0].code[0].offset + 1;
     assert_eq!(parts(&batch), Ok(2));
     assert_eq!(spawn().run(&batch).map(|samples| samples.len()), Ok(3));
-    batch.layouts[1].code[0].offset = super::regions::ARENA as u32 - 1;
+    batch.layouts[1].code[0].offset = cyclescope_worker::view::ARENA as u32 - 1;
     assert!(parts(&batch).is_err());
 }
 
@@ -376,4 +417,137 @@ fn a_stopped_worker_is_told_from_an_endless_loop() {
     let message = result.expect_err("it does not end").to_string();
     assert!(message.contains("no processor time"), "{message}");
     assert_still_runs(&mut user);
+}
+
+/// A field of the worker's `/proc/PID/status`.
+fn status_of(user: &User, field: &str) -> String {
+    let pid = user.worker_pid().expect("there is one");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("/proc");
+    let value = |line: &str| Some(line.strip_prefix(field)?.strip_prefix(':')?.trim().to_string());
+    status.lines().find_map(value).unwrap_or_else(|| panic!("no {field} in {status}"))
+}
+
+#[test]
+fn a_worker_has_no_rights() {
+    for functions in [false, true] {
+        let user = one_worker(functions);
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(u64::from_str_radix(&status_of(&user, set), 16), Ok(0), "{set}");
+        }
+        assert_eq!(status_of(&user, "NoNewPrivs"), "1");
+        assert_eq!(status_of(&user, "Seccomp"), "2");
+        // SAFETY: takes no pointers.
+        let root = unsafe { libc::geteuid() } == 0;
+        let maps = std::fs::read_to_string("/proc/self/uid_map").expect("/proc");
+        let everyone = maps.split_whitespace().nth(2).is_some_and(|count| count == "4294967295");
+        if root && everyone {
+            assert_eq!(status_of(&user, "Uid"), "65534\t65534\t65534\t65534");
+            assert_eq!(status_of(&user, "Gid"), "65534\t65534\t65534\t65534");
+            assert_eq!(status_of(&user, "Groups"), "");
+        }
+    }
+}
+
+/// `mov eax, number; mov rdi, …; mov rsi, …; mov rdx, …; mov rcx, CALL_AT; call rcx`
+fn system_call(number: i64, arguments: [u64; 3]) -> Vec<u8> {
+    let load = |prefix: [u8; 2], value: u64| [&prefix[..], &value.to_le_bytes()].concat();
+    let [first, second, third] = arguments;
+    [
+        load([0x48, 0xb8], number as u64),
+        load([0x48, 0xbf], first),
+        load([0x48, 0xbe], second),
+        load([0x48, 0xba], third),
+        load([0x48, 0xb9], view::CALL_AT),
+        vec![0xff, 0xd1],
+    ]
+    .concat()
+}
+
+#[test]
+fn only_what_the_harness_needs_of_system_calls_is_let_through() {
+    const HWPOISON: i32 = 100;
+    let mut user = spawn();
+    let page = user.regions.in_worker(view::THREAD_AT);
+    let word = user.regions.in_worker(view::STATUS_AT + 64);
+    let wake = system_call(libc::SYS_futex, [word, libc::FUTEX_WAKE as u64, 1]);
+    let drop = system_call(libc::SYS_madvise, [page, 4096, libc::MADV_DONTNEED as u64]);
+    for call in [wake, drop] {
+        assert_eq!(run(&mut user, &call).map(|samples| samples.len()), Ok(1));
+    }
+    let futex = |operation: i32| system_call(libc::SYS_futex, [word, operation as u64, 1]);
+    let advice = |advice: i32| system_call(libc::SYS_madvise, [page, 4096, advice as u64]);
+    let refused = [
+        futex(libc::FUTEX_LOCK_PI),
+        futex(libc::FUTEX_REQUEUE),
+        futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG),
+        advice(HWPOISON),
+        advice(HWPOISON + 1),
+        advice(libc::MADV_REMOVE),
+        advice(libc::MADV_DOFORK),
+        system_call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as u64, page, 0]),
+        system_call(libc::SYS_mmap, [0, 4096, libc::PROT_READ as u64]),
+    ];
+    for call in refused {
+        let result = run(&mut user, &call);
+        assert!(matches!(result, Err(RunError::Fault { signal: "SIGSYS", .. })), "{result:?}");
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
+fn code_finds_what_compilers_expect_at_fs() {
+    // mov rax, fs:[0]; mov rcx, fs:[rip-free 0x28]; cmp [rax], rax; je +2; ud2
+    let guard = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x28, 0, 0, 0];
+    let own = [0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+    let snippet = [&guard[..], &own, &[0x48, 0x39, 0x00, 0x74, 0x02, 0x0f, 0x0b]].concat();
+    for functions in [false, true] {
+        assert_eq!(run(&mut one_worker(functions), &snippet).map(|samples| samples.len()), Ok(1));
+    }
+}
+
+/// Writes an answer and readings of its own choice, as often as it can.
+fn forger(user: &User) -> Vec<u8> {
+    let status = user.regions.in_worker(view::STATUS_AT + FENCED_AT);
+    let command = user.regions.in_worker(view::COMMAND_AT);
+    // mov rax, status; mov rcx, command; mov dword [rax+4], DONE; again: mov edx, [rcx]; mov [rax], edx; jmp again
+    [
+        &[0x48, 0xb8][..],
+        &status.to_le_bytes(),
+        &[0x48, 0xb9],
+        &command.to_le_bytes(),
+        &[0xc7, 0x40, 0x04, 1, 0, 0, 0, 0x8b, 0x11, 0x89, 0x10, 0xeb, 0xfa],
+    ]
+    .concat()
+}
+
+#[test]
+fn what_forges_its_own_result_reaches_no_other() {
+    let mut user = spawn();
+    let forger = forger(&user);
+    for _ in 0..20 {
+        let result = run(&mut user, &forger);
+        assert!(!matches!(result, Err(RunError::Hung { .. })), "it has answered: {result:?}");
+        // It still runs, and would answer for whatever comes next: such as code that faults.
+        let result = run(&mut user, &[0x0f, 0x0b]);
+        assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
+fn code_shares_a_worker_with_code_of_its_own_batch_only() {
+    let mut user = spawn();
+    let mut worker_after = |snippet: &[u8]| {
+        run(&mut user, snippet).expect("it runs");
+        user.worker_pid()
+    };
+    let first = worker_after(&[0x90]);
+    assert_eq!(worker_after(&[0x90]), first, "the same code again");
+    assert_ne!(worker_after(&[0x0f, 0x1f, 0x00]), first, "other code");
+    let mut own = one_worker(false);
+    let mut worker_after = |snippet: &[u8]| {
+        run(&mut own, snippet).expect("it runs");
+        own.worker_pid()
+    };
+    assert_eq!(worker_after(&[0x90]), worker_after(&[0x0f, 0x1f, 0x00]), "code of this program's own");
 }

@@ -136,12 +136,14 @@ impl UserBench {
         let probes = Probe::ALL.into_iter().zip(copied).collect();
         let regions = copies.close()?;
         listener::prepare();
+        // Probes are functions of this process, and loops are copied from it.
+        let options = UserOptions { functions: true, own_code: true, ..options.clone() };
         let mut bench = UserBench {
             regions,
             places,
             tracers: HashMap::new(),
-            executors: BTreeMap::from([(0, User::spawn(options)?)]),
-            options: options.clone(),
+            executors: BTreeMap::from([(0, User::spawn(&options)?)]),
+            options,
             clock,
             step,
             ruler,

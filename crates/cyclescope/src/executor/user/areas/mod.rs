@@ -8,16 +8,14 @@
 //!
 //! The caller reserves the addresses: so it knows whether a fixed address is free, and a new worker has the same ones.
 
-mod mapping;
 mod pages;
 
-pub(super) use mapping::{map, prepare};
-
-use super::orders::{AreaSetup, Backing, NO_REGISTER, Orders};
-use super::regions::{GUARD, Mapping, failed, map_shared, memory_file, reserve};
+use super::regions::{Mapping, failed, map_shared, memory_file, reserve};
 use crate::error::{RunError, Unavailable};
 use crate::executor::{ObtainedPages, PlacedArea};
 use crate::program::memory::{Address, Area, Frames, HUGE_PAGE, Lifetime, Memory, PAGE, Pages, Present};
+use cyclescope_worker::area::{AreaSetup, Backing, NO_REGISTER, Orders};
+use cyclescope_worker::view::GUARD;
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 

@@ -1,12 +1,12 @@
 //! Areas of every kind as programs see them.
 
-use super::super::regions::view;
-use super::super::tests::{batch_of, once, spawn};
+use super::super::tests::{batch_of, once, one_worker, spawn};
 use super::super::{Executor, User};
 use super::*;
 use crate::context::Element;
 use crate::executor::{Batch, Sample};
 use crate::program::memory::{At, Fill, Order, Pointer, Ring};
+use cyclescope_worker::view;
 
 /// RSI and RDI, by their encoding numbers.
 const RSI: u8 = 6;
@@ -201,7 +201,7 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
     for kind in kinds {
         let fresh = pointed(kind, RSI);
         let kept = Area { lifetime: Lifetime::Kept, ..fresh.clone() };
-        let mut user = spawn();
+        let mut user = one_worker(false);
         let mut run =
             |text: &str, area: &Area, layouts| run(&mut user, text, std::slice::from_ref(area), layouts);
         run(count, &kept, 3).expect("it counts");
@@ -220,7 +220,7 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
 
 #[test]
 fn a_memory_that_holds_something_else_keeps_its_worker() {
-    let mut user = spawn();
+    let mut user = one_worker(false);
     let area = |word: u8| pointed(Area::new(1 << 16, Fill::Bytes(vec![word])), RDI);
     let look = |word: u8| format!("cmp byte ptr [rdi + 0x8000], {word}");
     assert_holds(&mut user, &look(1), &[area(1)]);

@@ -2,30 +2,41 @@
 //!
 //! Nothing here allocates, locks or panics, as everywhere in the worker.
 
-use crate::executor::user::command::PlacedLayout;
-use crate::executor::user::orders::{AreaSetup, Backing, Orders};
-use crate::executor::user::regions::{SAMPLES, view};
-use crate::executor::user::setup::Setup;
-use crate::executor::user::stub;
-use crate::program::memory::HUGE_PAGE;
-use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering};
+use super::area::{AreaSetup, Backing, Orders};
+use super::command::PlacedLayout;
+use super::kernel::*;
+use super::setup::Setup;
+use super::stub;
+use super::view::{self, SAMPLES};
+use core::ptr;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Huge pages of the pool (Linux, `mman.h`): 2 to the power of 21 bytes.
-const POOLED: i32 = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
+const POOLED: usize = MAP_HUGETLB | MAP_HUGE_2MB;
+const HUGE_PAGE: usize = 2 << 20;
 
 /// One mapping. The error is an error number.
 ///
 /// # Safety
 ///
 /// The addresses are reserved for this mapping, and nothing else uses them.
-unsafe fn map_at(address: u64, bytes: usize, protection: i32, flags: i32, fd: i32) -> Result<(), i32> {
-    let flags = (flags | libc::MAP_FIXED) as usize;
-    // SAFETY: the caller has reserved the addresses, so that no other memory is replaced.
-    let answer = unsafe {
-        stub::syscall(libc::SYS_mmap, address as usize, bytes, protection as usize, flags, fd as usize, 0)
-    };
-    if answer == address as isize { Ok(()) } else { Err(-answer as i32) }
+unsafe fn map_at(
+    setup: &Setup,
+    address: u64,
+    bytes: usize,
+    protection: usize,
+    flags: usize,
+    fd: i32,
+) -> Result<(), i32> {
+    let (flags, fd) = (flags | setup.placing(), fd as usize);
+    // SAFETY: the caller vouches for the addresses.
+    let answer = unsafe { stub::syscall(call::MMAP, address as usize, bytes, protection, flags, fd, 0) };
+    match answer {
+        _ if answer == address as isize => Ok(()),
+        ..0 => Err(-answer as i32),
+        // Kernels before 4.17 take the address for a hint.
+        _ => Err(EEXIST),
+    }
 }
 
 /// Advice to the kernel on the pages of a mapping; it may decline.
@@ -33,9 +44,9 @@ unsafe fn map_at(address: u64, bytes: usize, protection: i32, flags: i32, fd: i3
 /// # Safety
 ///
 /// The addresses are an area's, which only programs use: its pages may be dropped.
-unsafe fn advise(address: u64, bytes: usize, advice: i32) {
+unsafe fn advise(address: u64, bytes: usize, advice: usize) {
     // SAFETY: changes how the area's pages are made, or drops them.
-    unsafe { stub::syscall(libc::SYS_madvise, address as usize, bytes, advice as usize, 0, 0, 0) };
+    unsafe { stub::syscall(call::MADVISE, address as usize, bytes, advice, 0, 0, 0) };
 }
 
 /// Maps all areas; returns the length of the text about them that is in place of the samples. The error is an error
@@ -44,11 +55,11 @@ unsafe fn advise(address: u64, bytes: usize, advice: i32) {
 /// # Safety
 ///
 /// Only in the worker, before its sandbox is closed.
-pub(in crate::executor::user) unsafe fn map(setup: &Setup) -> Result<usize, i32> {
+pub unsafe fn map(setup: &Setup) -> Result<usize, i32> {
     let mut huge = false;
-    for area in &setup.areas {
+    for area in setup.areas() {
         // SAFETY: the caller has reserved the addresses.
-        unsafe { map_area(area)? };
+        unsafe { map_area(setup, area)? };
         huge |= area.huge;
     }
     if !huge {
@@ -58,38 +69,38 @@ pub(in crate::executor::user) unsafe fn map(setup: &Setup) -> Result<usize, i32>
     unsafe { read_smaps(setup) }
 }
 
-unsafe fn map_area(area: &AreaSetup) -> Result<(), i32> {
-    let write = libc::PROT_READ | libc::PROT_WRITE;
-    let own = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+unsafe fn map_area(setup: &Setup, area: &AreaSetup) -> Result<(), i32> {
+    let write = PROT_READ | PROT_WRITE;
+    let own = MAP_PRIVATE | MAP_ANONYMOUS;
     // SAFETY: the addresses are reserved for this area and its source; the files are as long.
     unsafe {
         match area.backing {
             Backing::Template => {
-                return map_at(area.address, area.bytes, write, libc::MAP_PRIVATE, area.source);
+                return map_at(setup, area.address, area.bytes, write, MAP_PRIVATE, area.source);
             }
             Backing::Copied if area.huge => {
-                if map_at(area.address, area.bytes, write, own | POOLED, -1).is_err() {
-                    map_at(area.address, area.bytes, write, own, -1)?;
-                    advise(area.address, area.bytes, libc::MADV_HUGEPAGE);
+                if map_at(setup, area.address, area.bytes, write, own | POOLED, -1).is_err() {
+                    map_at(setup, area.address, area.bytes, write, own, -1)?;
+                    advise(area.address, area.bytes, MADV_HUGEPAGE);
                 }
-                for offset in (0..area.bytes).step_by(HUGE_PAGE as usize) {
+                for offset in (0..area.bytes).step_by(HUGE_PAGE) {
                     (area.address as *mut u8).add(offset).write_volatile(0);
                 }
             }
             Backing::Copied => {
-                map_at(area.address, area.bytes, write, own, -1)?;
+                map_at(setup, area.address, area.bytes, write, own, -1)?;
                 // Where the system makes huge pages of everything, small ones have to be asked for.
-                advise(area.address, area.bytes, libc::MADV_NOHUGEPAGE);
+                advise(area.address, area.bytes, MADV_NOHUGEPAGE);
             }
             Backing::Repeated { fd, bytes } => {
                 for offset in (0..area.bytes).step_by(bytes) {
                     let part = bytes.min(area.bytes - offset);
-                    map_at(area.address + offset as u64, part, write, libc::MAP_SHARED, fd)?;
+                    map_at(setup, area.address + offset as u64, part, write, MAP_SHARED, fd)?;
                 }
-                advise(area.address, area.bytes, libc::MADV_NOHUGEPAGE);
+                advise(area.address, area.bytes, MADV_NOHUGEPAGE);
             }
         }
-        map_at(area.source_at, area.source_bytes, libc::PROT_READ, libc::MAP_SHARED, area.source)
+        map_at(setup, area.source_at, area.source_bytes, PROT_READ, MAP_SHARED, area.source)
     }
 }
 
@@ -97,20 +108,20 @@ unsafe fn map_area(area: &AreaSetup) -> Result<(), i32> {
 unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
     let into = setup.at(view::SAMPLES_AT);
     let name = c"/proc/self/smaps".as_ptr() as usize;
-    let directory = libc::AT_FDCWD as isize as usize;
+    let directory = AT_FDCWD;
     let mut length = 0;
     // SAFETY: the name outlives the calls; what is read stays within the region. The file is closed with all others.
     unsafe {
-        let file = stub::syscall(libc::SYS_openat, directory, name, libc::O_RDONLY as usize, 0, 0, 0);
+        let file = stub::syscall(call::OPENAT, directory, name, O_RDONLY, 0, 0, 0);
         if file < 0 {
             return Err(-file as i32);
         }
         loop {
             let room = SAMPLES - length;
             let at = into.add(length) as usize;
-            match stub::syscall(libc::SYS_read, file as usize, at, room, 0, 0, 0) {
+            match stub::syscall(call::READ, file as usize, at, room, 0, 0, 0) {
                 // No room is left, and the text may go on.
-                0 if room == 0 => return Err(libc::EFBIG),
+                0 if room == 0 => return Err(EFBIG),
                 0 => return Ok(length),
                 error @ ..0 => return Err(-error as i32),
                 read => length += read as usize,
@@ -124,14 +135,9 @@ unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
 /// # Safety
 ///
 /// Only in the worker, after [`map`].
-pub(in crate::executor::user) unsafe fn prepare(
-    setup: &Setup,
-    orders: Orders,
-    first: bool,
-    layout: &PlacedLayout,
-) {
+pub unsafe fn prepare(setup: &Setup, orders: Orders, first: bool, layout: &PlacedLayout) {
     let fresh = orders.refresh | if first { orders.begin } else { 0 };
-    for (number, area) in setup.areas.iter().enumerate() {
+    for (number, area) in setup.areas().iter().enumerate() {
         // SAFETY: the area is mapped, and only programs use it.
         unsafe {
             if fresh >> number & 1 != 0 {
@@ -147,7 +153,7 @@ pub(in crate::executor::user) unsafe fn prepare(
 unsafe fn refresh(area: &AreaSetup) {
     let length = match area.backing {
         // SAFETY: drops the area's own pages.
-        Backing::Template => return unsafe { advise(area.address, area.bytes, libc::MADV_DONTNEED) },
+        Backing::Template => return unsafe { advise(area.address, area.bytes, MADV_DONTNEED) },
         Backing::Copied => area.bytes,
         Backing::Repeated { bytes, .. } => bytes,
     };
@@ -171,6 +177,6 @@ unsafe fn touch(area: &AreaSetup, layout: &PlacedLayout) {
         // SAFETY: the byte lies in the area. An atomic OR keeps the byte's value, and gives the page a copy of its
         // own before the rounds begin; a read first would fault twice. LLVM makes a mere read of it where it sees
         // the zero.
-        unsafe { AtomicU8::from_ptr(byte as *mut u8).fetch_or(std::hint::black_box(0), Ordering::Relaxed) };
+        unsafe { AtomicU8::from_ptr(byte as *mut u8).fetch_or(core::hint::black_box(0), Ordering::Relaxed) };
     }
 }

@@ -1,9 +1,10 @@
 //! How a worker publishes the result of a command, and how it ends.
 
 use super::command::{Command, Shared, Status};
+use super::kernel::{FUTEX_WAKE, call};
 use super::stub;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 /// Where the fault handler of this process writes to.
 pub(super) static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -16,10 +17,10 @@ pub(super) static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_
 /// # Safety
 ///
 /// Only in the worker.
-pub(super) unsafe fn exit(status: usize) -> ! {
+pub unsafe fn exit(status: usize) -> ! {
     loop {
         // SAFETY: does not return.
-        unsafe { stub::syscall(libc::SYS_exit_group, status, 0, 0, 0, 0, 0) };
+        unsafe { stub::syscall(call::EXIT_GROUP, status, 0, 0, 0, 0, 0) };
     }
 }
 
@@ -27,17 +28,18 @@ pub(super) unsafe fn exit(status: usize) -> ! {
 ///
 /// # Safety
 ///
-/// Only in the worker, after [`start`](super::worker::start) has mapped its memory.
-pub(super) unsafe fn finish(sequence: u32) {
+/// Only in the worker, after its memory was mapped.
+pub unsafe fn finish(sequence: u32) {
     let status = status();
     // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both sides.
     let done = unsafe { &(*status).done };
     done.store(sequence, Ordering::Release);
     let address = ptr::from_ref(done) as usize;
     // SAFETY: wakes at most one waiter on a word of the shared memory.
-    unsafe { stub::syscall(libc::SYS_futex, address, libc::FUTEX_WAKE as usize, 1, 0, 0, 0) };
+    unsafe { stub::syscall(call::FUTEX, address, FUTEX_WAKE, 1, 0, 0, 0) };
 }
 
+/// The worker's answer.
 pub(super) fn status() -> *mut Status {
     let page = SHARED_STATUS.load(Ordering::Relaxed);
     Shared { context_page: page, status_page: page, samples: page }.status()
@@ -48,12 +50,12 @@ pub(super) fn status() -> *mut Status {
 /// # Safety
 ///
 /// As for [`finish`].
-pub(super) unsafe fn give_up(what: u32, fill: impl FnOnce(*mut Status)) -> ! {
+pub unsafe fn give_up(what: u32, fill: impl FnOnce(*mut Status)) -> ! {
     let status = status();
     fill(status);
     // SAFETY: mapped for as long as the worker lives; the caller reads after `done` has changed.
     unsafe {
-        ptr::addr_of_mut!((*status).outcome).write_volatile(what);
+        ptr::addr_of_mut!((*status).answer.outcome).write_volatile(what);
         let command = SHARED_COMMAND.load(Ordering::Relaxed);
         finish((*command).sequence.load(Ordering::Acquire));
         exit(0)

@@ -1,82 +1,106 @@
 //! The protocol of caller and worker: a command that the worker can only read, and the worker's answer.
 
-use super::orders::Orders;
-use crate::context::Context;
-use std::mem::size_of;
-use std::sync::atomic::AtomicU32;
+use super::area::Orders;
+use super::context::Context;
+use core::mem::size_of;
+use core::sync::atomic::AtomicU32;
 
 /// A command, at the start of the command region; placed layouts and calls follow.
 #[repr(C)]
-pub(super) struct Command {
+pub struct Command {
     /// Counts commands; the worker waits for it to change.
-    pub(super) sequence: AtomicU32,
+    pub sequence: AtomicU32,
     /// Whether the caller runs on another CPU, so that waiting actively takes nothing from it.
-    pub(super) spin: u32,
+    pub spin: u32,
     /// The value of every canary word, new for each command.
-    pub(super) canary: u64,
-    pub(super) layouts: u32,
-    pub(super) calls: u32,
-    pub(super) warm_up: u32,
-    pub(super) rounds: u32,
+    pub canary: u64,
+    /// Number of layouts.
+    pub layouts: u32,
+    /// Number of calls in a round.
+    pub calls: u32,
+    /// Number of rounds before those whose samples are kept.
+    pub warm_up: u32,
+    /// Number of rounds whose samples are kept.
+    pub rounds: u32,
     /// Largest number of iterations of the delay before each call.
-    pub(super) delay: u32,
+    pub delay: u32,
     /// Which memory areas are prepared before a layout.
-    pub(super) orders: Orders,
+    pub orders: Orders,
     /// The context of every call but for the general purpose registers.
-    pub(super) context: Context,
+    pub context: Context,
 }
 
 /// One layout with its addresses, as the worker sees them.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct PlacedLayout {
+pub struct PlacedLayout {
     /// General purpose registers at the entry of every call.
-    pub(super) gpr: [u64; 16],
-    pub(super) seed: u64,
+    pub gpr: [u64; 16],
+    /// Of the random delays.
+    pub seed: u64,
 }
 
 /// One call of one layout.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct PlacedCall {
-    pub(super) entry: u64,
-    pub(super) loop_count: u64,
+pub struct PlacedCall {
+    /// The program's address.
+    pub entry: u64,
+    /// Iterations of its loop.
+    pub loop_count: u64,
 }
 
 /// Where placed layouts start in the command region.
-pub(super) const LAYOUTS_AT: usize = 4096;
+pub const LAYOUTS_AT: usize = 4096;
 const _: () = assert!(size_of::<Command>() <= LAYOUTS_AT);
 
 /// Values of [`Status::outcome`].
-pub(super) mod outcome {
-    pub(in super::super) const RUNNING: u32 = 0;
-    pub(in super::super) const DONE: u32 = 1;
-    pub(in super::super) const FAULT: u32 = 2;
+pub mod outcome {
+    /// A command runs.
+    pub const RUNNING: u32 = 0;
+    /// It has run.
+    pub const DONE: u32 = 1;
+    /// Code raised a signal.
+    pub const FAULT: u32 = 2;
     /// A fence is damaged; the detail is its index.
-    pub(in super::super) const FENCE: u32 = 3;
+    pub const FENCE: u32 = 3;
     /// The worker could not be set up; the detail is the step's index.
-    pub(in super::super) const SETUP: u32 = 4;
+    pub const SETUP: u32 = 4;
+}
+
+/// What the worker writes when a command has come to an end.
+#[repr(C)]
+pub struct Status {
+    /// The sequence number of the last command that came to an end, whichever.
+    pub done: AtomicU32,
+    /// How it ended.
+    pub answer: Answer,
 }
 
 /// The worker's answer.
+#[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(super) struct Status {
-    /// The sequence number of the last command that came to an end, whichever.
-    pub(super) done: AtomicU32,
-    pub(super) outcome: u32,
-    pub(super) detail: u32,
-    pub(super) errno: i32,
-    pub(super) signal: i32,
-    pub(super) code: i32,
+pub struct Answer {
+    /// How it ended, see [`outcome`].
+    pub outcome: u32,
+    /// Index of a step or a fence, see [`outcome`].
+    pub detail: u32,
+    /// The system's error, of a set-up.
+    pub errno: i32,
+    /// The signal of a fault.
+    pub signal: i32,
+    /// Its `si_code`.
+    pub code: i32,
     /// `si_addr`; with SIGSYS the number of the system call.
-    pub(super) address: u64,
-    pub(super) rip: u64,
+    pub address: u64,
+    /// Where it was.
+    pub rip: u64,
     /// The processor's exception; of no meaning with SIGSYS.
-    pub(super) vector: u32,
+    pub vector: u32,
 }
 
 /// Fences that hold canaries or constants, by index.
-pub(super) const FENCES: [&str; 5] = [
+pub const FENCES: [&str; 5] = [
     "the context's fence",
     "the status block's fence",
     "the samples' fence",
@@ -84,39 +108,54 @@ pub(super) const FENCES: [&str; 5] = [
     "a clock reading, skipped or overwritten,",
 ];
 /// Index in [`FENCES`] of constants of the context.
-pub(super) const FENCE_CONTEXT: u32 = 3;
+pub const FENCE_CONTEXT: u32 = 3;
 /// Index in [`FENCES`] of a reading that no clock wrote.
-pub(super) const FENCE_READING: u32 = 4;
+pub const FENCE_READING: u32 = 4;
 /// Not a fence: the core-cycles counter was on no hardware counter.
-pub(super) const FENCE_COUNTER: u32 = 5;
+pub const FENCE_COUNTER: u32 = 5;
 
 /// Bytes of the page that holds the context, and of the one that holds the status.
-pub(super) const FENCED_PAGE: usize = 4096;
+pub const FENCED_PAGE: usize = 4096;
 /// Offset of the context and of the status in their pages; canaries fill the rest.
-pub(super) const FENCED_AT: usize = 512;
+pub const FENCED_AT: usize = 512;
 /// Bytes of canary before and after the samples.
-pub(super) const SAMPLES_FENCE: usize = 64;
+pub const SAMPLES_FENCE: usize = 64;
 const _: () = assert!(FENCED_AT + size_of::<Context>() + 64 <= FENCED_PAGE);
 
 /// One side's pointers to the memory that both can write.
 #[derive(Clone, Copy)]
-pub(super) struct Shared {
-    pub(super) context_page: *mut u8,
-    pub(super) status_page: *mut u8,
-    pub(super) samples: *mut u8,
+pub struct Shared {
+    /// The page with the context.
+    pub context_page: *mut u8,
+    /// The page with the status.
+    pub status_page: *mut u8,
+    /// The samples, with a fence before and behind them.
+    pub samples: *mut u8,
+}
+
+/// Two raw readings: before and after a body.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Pair {
+    /// The one before.
+    pub start: u64,
+    /// The one after.
+    pub end: u64,
 }
 
 impl Shared {
-    pub(super) fn context(&self) -> *mut Context {
+    /// The context.
+    pub fn context(&self) -> *mut Context {
         self.context_page.wrapping_add(FENCED_AT).cast()
     }
 
-    pub(super) fn status(&self) -> *mut Status {
+    /// What the worker writes when a command has ended.
+    pub fn status(&self) -> *mut Status {
         self.status_page.wrapping_add(FENCED_AT).cast()
     }
 
     /// The first sample.
-    pub(super) fn first_sample(&self) -> *mut super::Sample {
+    pub fn first_sample(&self) -> *mut Pair {
         self.samples.wrapping_add(SAMPLES_FENCE).cast()
     }
 
@@ -125,7 +164,7 @@ impl Shared {
         let after = |object: usize| FENCED_AT + object.next_multiple_of(8);
         let context = after(size_of::<Context>());
         let status = after(size_of::<Status>());
-        let last = SAMPLES_FENCE + samples * size_of::<super::Sample>();
+        let last = SAMPLES_FENCE + samples * size_of::<Pair>();
         [
             (0, self.context_page, FENCED_AT),
             (0, self.context_page.wrapping_add(context), FENCED_PAGE - context),
@@ -141,7 +180,7 @@ impl Shared {
     /// # Safety
     ///
     /// The pointers are mapped for writing, that of the samples for this number of samples and two fences.
-    pub(super) unsafe fn set_fences(&self, samples: usize, canary: u64) {
+    pub unsafe fn set_fences(&self, samples: usize, canary: u64) {
         for (_, start, bytes) in self.fences(samples) {
             for word in 0..bytes / 8 {
                 // SAFETY: inside the mappings that the caller vouches for; all starts are multiples of 8.
@@ -155,7 +194,7 @@ impl Shared {
     /// # Safety
     ///
     /// As for [`Shared::set_fences`].
-    pub(super) unsafe fn damaged_fence(&self, samples: usize, canary: u64) -> Option<u32> {
+    pub unsafe fn damaged_fence(&self, samples: usize, canary: u64) -> Option<u32> {
         for (fence, start, bytes) in self.fences(samples) {
             for word in 0..bytes / 8 {
                 // SAFETY: inside the mappings that the caller vouches for; all starts are multiples of 8.

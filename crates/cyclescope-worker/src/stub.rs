@@ -1,14 +1,18 @@
 //! The few functions that must be written in assembly.
 
-use std::arch::naked_asm;
+use core::arch::naked_asm;
 
 /// What [`call_program`] restores after each call.
 #[repr(C)]
-pub(super) struct Restored {
-    pub(super) fs_base: u64,
-    pub(super) gs_base: u64,
-    pub(super) avx: u8,
-    pub(super) fsgsbase: u8,
+pub struct Restored {
+    /// Base of FS.
+    pub fs_base: u64,
+    /// Base of GS.
+    pub gs_base: u64,
+    /// Whether there is AVX.
+    pub avx: bool,
+    /// Whether the bases are restored.
+    pub fsgsbase: bool,
 }
 
 /// Waits for `delay` (at least 1) iterations of a short loop, calls a program, and restores the processor state
@@ -16,8 +20,12 @@ pub(super) struct Restored {
 ///
 /// MXCSR and the x87 state are not restored: the harness does not compute with floating point, and each program
 /// sets what it uses.
+///
+/// # Safety
+///
+/// At `entry` lies a program whose context is ready.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const Restored) {
+pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const Restored) {
     naked_asm!(
         "push rdx",
         "2:",
@@ -55,15 +63,24 @@ pub(super) unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *
     )
 }
 
-/// The one system call instruction that the sandbox lets through. It allows the address behind it.
+/// The one system call instruction that the sandbox lets through, at [`CALL_AT`](super::view::CALL_AT).
+///
+/// # Safety
+///
+/// As for [`syscall`].
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn syscall_instruction() {
+#[unsafe(link_section = ".text.cyclescope_call")]
+pub unsafe extern "C" fn syscall_instruction() {
     naked_asm!("syscall", "ret")
 }
 
 /// A system call in the worker. It touches no thread-local storage, and returns the kernel's answer.
+///
+/// # Safety
+///
+/// That of the system call.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn syscall(
+pub unsafe extern "C" fn syscall(
     number: i64,
     a: usize,
     b: usize,
@@ -86,8 +103,12 @@ pub(super) unsafe extern "C" fn syscall(
 }
 
 /// Leaves the current stack for another, for good.
+///
+/// # Safety
+///
+/// `top` is the end of a stack.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn enter_on_stack(
+pub unsafe extern "C" fn enter_on_stack(
     top: u64,
     argument: *const super::setup::Setup,
     function: unsafe extern "C" fn(*const super::setup::Setup) -> !,
@@ -99,8 +120,12 @@ pub(super) unsafe extern "C" fn enter_on_stack(
 ///
 /// IRETQ is a serialising instruction in user mode too (Intel SDM vol. 3A, 9.3); CPUID would leave the
 /// guest in a virtual machine.
+///
+/// # Safety
+///
+/// None but room on the stack.
 #[unsafe(naked)]
-pub(super) unsafe extern "C" fn serialise() {
+pub unsafe extern "C" fn serialise() {
     naked_asm!(
         "mov rdx, rsp",
         "mov eax, ss",

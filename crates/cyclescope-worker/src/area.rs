@@ -1,43 +1,55 @@
-//! Orders to the worker about memory areas: how to make each, and which to make fresh.
+//! Memory areas of programs: how the worker makes each, and which it makes fresh.
 
 /// Value of [`AreaSetup::register`] where no register points into the area.
-pub(super) const NO_REGISTER: usize = usize::MAX;
+pub const NO_REGISTER: usize = usize::MAX;
 
 /// How a worker makes an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Backing {
+#[repr(C, u32)]
+pub enum Backing {
     /// A private mapping of its source.
     Template,
     /// Memory of the worker alone, into which the source is copied.
     Copied,
     /// A file's pages over and over, into which the source is copied.
-    Repeated { fd: i32, bytes: usize },
+    Repeated {
+        /// The file.
+        fd: i32,
+        /// Its length.
+        bytes: usize,
+    },
 }
 
 /// An area as a worker makes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AreaSetup {
-    pub(super) address: u64,
-    pub(super) bytes: usize,
-    pub(super) huge: bool,
-    pub(super) backing: Backing,
+#[repr(C)]
+pub struct AreaSetup {
+    /// Address of its first byte.
+    pub address: u64,
+    /// Its length.
+    pub bytes: usize,
+    /// Whether it is made of pages of 2 MiB.
+    pub huge: bool,
+    /// How it is made.
+    pub backing: Backing,
     /// File with the area's initial contents.
-    pub(super) source: i32,
+    pub source: i32,
     /// Address at which the worker maps the file to copy from.
-    pub(super) source_at: u64,
+    pub source_at: u64,
     /// Bytes of the initial contents, repeated where the area is larger.
-    pub(super) source_bytes: usize,
-    pub(super) register: usize,
+    pub source_bytes: usize,
+    /// Number of the register that points into it, or [`NO_REGISTER`].
+    pub register: usize,
 }
 
 /// Which areas the worker prepares, by bits of their numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Orders {
+pub struct Orders {
     /// Areas that are made fresh before each layout.
-    pub(super) refresh: u32,
+    pub refresh: u32,
     /// Areas that are made fresh before the first layout of the command.
-    pub(super) begin: u32,
+    pub begin: u32,
     /// Areas whose pages at the pointer are made present before each layout.
-    pub(super) touch: u32,
+    pub touch: u32,
 }

@@ -1,44 +1,73 @@
 //! The worker's life: set itself up, then run commands until it is killed.
 //!
-//! It starts as a copy of a process that may have had other threads, which may have held any lock. So
-//! nothing here allocates, locks, panics or touches thread-local storage.
+//! In a copy of a process that may have had other threads, any lock may be held, and thread-local storage is that
+//! process's. So nothing here allocates, locks, panics or touches thread-local storage.
 
-use super::areas;
 use super::command::{
-    Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, PlacedCall, PlacedLayout, Shared,
+    Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, Pair, PlacedCall, PlacedLayout, Shared,
     outcome,
 };
-use super::counter;
+use super::context::{CONSTANT_PART, Context};
 use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit, finish, give_up, status};
-use super::regions::view;
+use super::kernel::{EEXIST, EINVAL, FUTEX_WAIT, MAP_SHARED, PROT_READ, call};
 use super::sandbox::{self, Failed};
 use super::setup::Setup;
 use super::stub::{self, Restored};
-use crate::context::{CONSTANT_PART, Context};
-use crate::executor::Sample;
-use std::mem::size_of;
-use std::ptr;
-use std::sync::atomic::Ordering;
+use super::view::{self, file};
+use super::{counter, memory};
+use core::mem::size_of;
+use core::ptr;
+use core::sync::atomic::Ordering;
 
-/// The first function of the worker. Never returns to the code that made it.
+/// Where the worker begins. The arguments are those of a new process: their number, then their addresses. The second one
+/// is the number of the shared file's descriptor, in decimal digits.
 ///
 /// # Safety
 ///
-/// This process is a fresh copy whose only thread this is.
-pub(super) unsafe fn start(setup: &Setup) -> ! {
+/// Only in a worker, whose only thread this is.
+pub unsafe fn begin(arguments: *const usize) -> ! {
+    // SAFETY: see above; the setup lies in the file.
+    unsafe {
+        if *arguments != 2 {
+            exit(EINVAL as usize);
+        }
+        let mut digit = *arguments.add(2) as *const u8;
+        let mut fd = 0;
+        while *digit != 0 {
+            fd = 10 * fd + usize::from(*digit - b'0');
+            digit = digit.add(1);
+        }
+        let setup = stub::syscall(call::MMAP, 0, view::SETUP, PROT_READ, MAP_SHARED, fd, file::SETUP_AT);
+        if setup < 0 {
+            exit(-setup as usize);
+        }
+        start(&*(setup as *const Setup))
+    }
+}
+
+/// Maps the view and goes on there.
+unsafe fn start(setup: &Setup) -> ! {
     for piece in &setup.pieces {
         let address = setup.at(piece.at) as usize;
-        let flags = (piece.flags | libc::MAP_FIXED) as usize;
+        let flags = piece.flags as usize | setup.placing();
         let (protection, fd) = (piece.protection as usize, piece.fd as usize);
-        // SAFETY: replaces a part of the reservation that was made for it, and no other memory.
-        let answer = unsafe {
-            stub::syscall(libc::SYS_mmap, address, piece.bytes, protection, flags, fd, piece.offset)
-        };
+        // SAFETY: replaces a part of the reservation that was made for it, or nothing.
+        let answer =
+            unsafe { stub::syscall(call::MMAP, address, piece.bytes, protection, flags, fd, piece.offset) };
         if answer != address as isize {
+            // Kernels before 4.17 take the address for a hint.
+            let errno = if answer < 0 { -answer as usize } else { EEXIST as usize };
             // SAFETY: ends the process. The status is all that the caller hears before its memory is mapped.
-            unsafe { exit(-answer as usize) };
+            unsafe { exit(errno) };
         }
     }
+    // This one may lie where a mapping that is to be removed was in the caller.
+    let (here, setup) = (ptr::from_ref(setup) as usize, setup.at(view::SETUP_AT).cast::<Setup>());
+    // SAFETY: both are mapped, and the second is as long.
+    let setup = unsafe {
+        stub::syscall(call::MUNMAP, here, view::SETUP, 0, 0, 0, 0);
+        &*setup
+    };
     SHARED_STATUS.store(setup.at(view::STATUS_AT), Ordering::Relaxed);
     SHARED_COMMAND.store(setup.at(view::COMMAND_AT).cast(), Ordering::Relaxed);
     let top = setup.view + view::STACK_TOP as u64;
@@ -52,9 +81,9 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
     // SAFETY: this process is the worker, set up once; counter and areas come before the sandbox.
     let ready = unsafe {
         counter::open(setup)
-            .map_err(|errno| Failed { step: sandbox::STEP_COUNTER, call: libc::SYS_perf_event_open, errno })
+            .map_err(|errno| Failed { step: sandbox::COUNTER, call: call::PERF_EVENT_OPEN, errno })
             .and_then(|()| {
-                areas::map(setup).map_err(|errno| Failed { step: sandbox::STEP_AREAS, call: -1, errno })
+                memory::map(setup).map_err(|errno| Failed { step: sandbox::AREAS, call: -1, errno })
             })
             .and_then(|smaps| sandbox::close(setup).map(|()| smaps))
     };
@@ -63,27 +92,26 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
         // SAFETY: the shared memory is mapped.
         Err(Failed { step, call, errno }) => unsafe {
             give_up(outcome::SETUP, |status| {
-                ptr::addr_of_mut!((*status).detail).write_volatile(step);
-                ptr::addr_of_mut!((*status).errno).write_volatile(errno);
-                ptr::addr_of_mut!((*status).address).write_volatile(call as u64);
+                ptr::addr_of_mut!((*status).answer.detail).write_volatile(step);
+                ptr::addr_of_mut!((*status).answer.errno).write_volatile(errno);
+                ptr::addr_of_mut!((*status).answer.address).write_volatile(call as u64);
             })
         },
     };
-    let mut restored =
-        Restored { fs_base: 0, gs_base: 0, avx: setup.avx as u8, fsgsbase: setup.fsgsbase as u8 };
+    let mut restored = Restored { fs_base: 0, gs_base: 0, avx: setup.avx, fsgsbase: setup.fsgsbase };
     if setup.fsgsbase {
         // SAFETY: the kernel says that these instructions are enabled.
         unsafe {
-            std::arch::asm!("rdfsbase {}", out(reg) restored.fs_base, options(nomem, nostack));
-            std::arch::asm!("rdgsbase {}", out(reg) restored.gs_base, options(nomem, nostack));
+            core::arch::asm!("rdfsbase {}", out(reg) restored.fs_base, options(nomem, nostack));
+            core::arch::asm!("rdgsbase {}", out(reg) restored.gs_base, options(nomem, nostack));
         }
     }
     let command: *const Command = setup.at(view::COMMAND_AT).cast();
     let mut last = setup.sequence;
     // SAFETY: the shared memory is mapped, and the caller writes no command while one is running.
     unsafe {
-        ptr::addr_of_mut!((*status()).outcome).write_volatile(outcome::DONE);
-        ptr::addr_of_mut!((*status()).address).write_volatile(smaps as u64);
+        ptr::addr_of_mut!((*status()).answer.outcome).write_volatile(outcome::DONE);
+        ptr::addr_of_mut!((*status()).answer.address).write_volatile(smaps as u64);
         finish(last);
         loop {
             last = wait_for_command(command, last);
@@ -92,8 +120,8 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
                 Ok(()) => (outcome::DONE, 0),
                 Err(fence) => (outcome::FENCE, fence),
             };
-            ptr::addr_of_mut!((*status()).detail).write_volatile(detail);
-            ptr::addr_of_mut!((*status()).outcome).write_volatile(result);
+            ptr::addr_of_mut!((*status()).answer.detail).write_volatile(detail);
+            ptr::addr_of_mut!((*status()).answer.outcome).write_volatile(result);
             finish(last);
         }
     }
@@ -112,7 +140,7 @@ unsafe fn wait_for_command(command: *const Command, last: u32) -> u32 {
             if now != last {
                 return now;
             }
-            std::hint::spin_loop();
+            core::hint::spin_loop();
         }
     }
     loop {
@@ -122,7 +150,7 @@ unsafe fn wait_for_command(command: *const Command, last: u32) -> u32 {
         }
         let address = ptr::from_ref(sequence) as usize;
         // SAFETY: waits on a word of the shared memory for as long as it has its old value.
-        unsafe { stub::syscall(libc::SYS_futex, address, libc::FUTEX_WAIT as usize, last as usize, 0, 0, 0) };
+        unsafe { stub::syscall(call::FUTEX, address, FUTEX_WAIT, last as usize, 0, 0, 0) };
     }
 }
 
@@ -144,7 +172,7 @@ unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Re
             let layout = &*layouts.add(index);
             let calls = calls.add(index * command.calls as usize);
             let samples = shared.first_sample().add(index * per_layout);
-            areas::prepare(setup, command.orders, index == 0, layout);
+            memory::prepare(setup, command.orders, index == 0, layout);
             prepare(setup, command, layout, calls, samples);
             run_layout(setup, command, layout.seed, calls, samples, restored)?;
             check_context(&shared, command, layout)?;
@@ -164,7 +192,7 @@ unsafe fn prepare(
     command: &Command,
     layout: &PlacedLayout,
     calls: *const PlacedCall,
-    samples: *mut Sample,
+    samples: *mut Pair,
 ) {
     let context = setup.shared().context();
     // SAFETY: the context page is mapped for writing and holds nothing else there.
@@ -172,7 +200,7 @@ unsafe fn prepare(
         ptr::copy_nonoverlapping(&command.context, context, 1);
         ptr::addr_of_mut!((*context).gpr).write(layout.gpr);
     }
-    let bytes = command.calls as usize * command.rounds as usize * size_of::<Sample>();
+    let bytes = command.calls as usize * command.rounds as usize * size_of::<Pair>();
     for offset in (0..bytes).step_by(4096) {
         // SAFETY: the samples of this layout lie in the mapped region and are written below.
         unsafe { samples.cast::<u8>().add(offset).write_volatile(0) };
@@ -188,7 +216,7 @@ unsafe fn run_layout(
     command: &Command,
     seed: u64,
     calls: *const PlacedCall,
-    mut samples: *mut Sample,
+    mut samples: *mut Pair,
     restored: &Restored,
 ) -> Result<(), u32> {
     let context = setup.shared().context();
@@ -205,7 +233,7 @@ unsafe fn run_layout(
             // program is a function that preserves what the calling convention asks for.
             unsafe {
                 let call = &*calls.add(call);
-                if setup.counter.is_some() {
+                if setup.counts {
                     let index = counter::index(setup).ok_or(FENCE_COUNTER)?;
                     ptr::addr_of_mut!((*context).counter_index).write_volatile(index);
                 }
@@ -220,7 +248,7 @@ unsafe fn run_layout(
                     return Err(FENCE_READING);
                 }
                 if round >= warm_up {
-                    samples.write_volatile(Sample { start, end });
+                    samples.write_volatile(Pair { start, end });
                     samples = samples.add(1);
                 }
             }

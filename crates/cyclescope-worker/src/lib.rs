@@ -1,0 +1,28 @@
+//! The process in which measured code runs: its protocol, its own code and its executable.
+//!
+//! A worker gives up its rights, then runs commands that it finds in shared memory until it is killed. It is an
+//! executable of its own, a few kilobytes without a C library ([`image`]), so that measured code finds nothing of the
+//! program that measures it. Where code calls functions of that program's libraries, the same executable is mapped into a
+//! copy of that program.
+//!
+//! This crate is compiled twice: as a library of the measuring program, which uses the protocol, and by its build script
+//! as the executable.
+
+#![no_std]
+
+pub mod area;
+pub mod command;
+pub mod context;
+pub mod counter;
+pub mod ending;
+pub mod faults;
+#[cfg(not(image))]
+pub mod image;
+pub mod kernel;
+pub mod memory;
+pub mod rights;
+pub mod sandbox;
+pub mod serve;
+pub mod setup;
+pub mod stub;
+pub mod view;

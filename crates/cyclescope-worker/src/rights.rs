@@ -1,0 +1,173 @@
+//! The rights that the worker gives up for good before it runs foreign code.
+
+use super::kernel::{EINVAL, EPERM, PR_SET_NO_NEW_PRIVS, call};
+use super::stub;
+use core::ptr;
+
+/// The user and group of those who own nothing (Linux, `highuid.h`).
+const NOBODY: usize = 65534;
+/// Bits of capabilities (Linux, `capability.h`): to send signals to other users' processes, to become another group, to
+/// become another user.
+const CAP_KILL: u32 = 1 << 5;
+const CAP_SETGID: u32 = 1 << 6;
+const CAP_SETUID: u32 = 1 << 7;
+/// `_LINUX_CAPABILITY_VERSION_3`
+const CAPABILITIES: u32 = 0x2008_0522;
+
+/// `struct __user_cap_header_struct`
+#[repr(C)]
+struct Header {
+    version: u32,
+    pid: i32,
+}
+
+/// `struct __user_cap_data_struct`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Data {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// The number of a system call that failed, and the error's.
+pub(super) type Refused = (i64, i32);
+
+/// A system call, its arguments padded with zeros.
+unsafe fn ask(number: i64, arguments: [usize; 4]) -> Result<isize, Refused> {
+    let [a, b, c, d] = arguments;
+    // SAFETY: the callers below pass what the system call asks for.
+    match unsafe { stub::syscall(number, a, b, c, d, 0, 0) } {
+        answer @ -4095..=-1 => Err((number, -answer as i32)),
+        answer => Ok(answer),
+    }
+}
+
+/// No program that this process starts may gain rights; a process without rights can't set a filter otherwise.
+pub(super) unsafe fn gain_none() -> Result<(), Refused> {
+    // SAFETY: takes no pointers.
+    unsafe { ask(call::PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0]) }.map(drop)
+}
+
+/// Becomes nobody where this process may, and gives up all capabilities.
+///
+/// A user namespace without that user refuses it, which leaves a process of its user without a capability. So does a
+/// process that could not end one of another user.
+pub(super) unsafe fn drop_all() -> Result<(), Refused> {
+    let header = Header { version: CAPABILITIES, pid: 0 };
+    let none = Data { effective: 0, permitted: 0, inheritable: 0 };
+    let mut data = [none; 2];
+    let head = ptr::from_ref(&header) as usize;
+    // SAFETY: the structures live through the calls.
+    unsafe {
+        ask(call::CAPGET, [head, data.as_mut_ptr() as usize, 0, 0])?;
+        let wanted = CAP_KILL | CAP_SETGID | CAP_SETUID;
+        if data[0].effective & wanted == wanted {
+            tolerate(ask(call::SETGROUPS, [0; 4]))?;
+            tolerate(ask(call::SETRESGID, [NOBODY, NOBODY, NOBODY, 0]))?;
+            tolerate(ask(call::SETRESUID, [NOBODY, NOBODY, NOBODY, 0]))?;
+        }
+        data = [none; 2];
+        ask(call::CAPSET, [head, data.as_ptr() as usize, 0, 0]).map(drop)
+    }
+}
+
+/// What user namespaces answer where they have no such user, or let nobody change groups.
+fn tolerate(answer: Result<isize, Refused>) -> Result<(), Refused> {
+    match answer {
+        Ok(_) | Err((_, EPERM | EINVAL)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Bits of `handled_access_fs` that each version of Landlock knows, from the first one on (Linux, `landlock.h`).
+const FILE_RIGHTS: [u32; 5] = [13, 14, 15, 15, 16];
+/// The version that knows the two bits of `handled_access_net`, and the one that knows the two of `scoped`.
+const NETWORK: usize = 4;
+const SCOPES: usize = 6;
+
+/// `struct landlock_ruleset_attr`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ruleset {
+    files: u64,
+    network: u64,
+    scoped: u64,
+}
+
+impl Ruleset {
+    /// All that this version can forbid.
+    fn of(version: usize) -> Ruleset {
+        let last = FILE_RIGHTS.len() - 1;
+        let index = if version > last { last } else { version - 1 };
+        let two = |since| if version >= since { 3 } else { 0 };
+        // SAFETY: at most the last index, see above.
+        let bits = unsafe { *FILE_RIGHTS.get_unchecked(index) };
+        Ruleset { files: (1 << bits) - 1, network: two(NETWORK), scoped: two(SCOPES) }
+    }
+
+    /// Bytes of the structure that this version knows.
+    fn bytes(version: usize) -> usize {
+        8 * match version {
+            ..NETWORK => 1,
+            ..SCOPES => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// Forbids all files, connections and signals to others by Landlock, where the kernel has it. The filter forbids the
+/// system calls that would need them; this is a second lock.
+pub(super) unsafe fn landlock() {
+    const ASK_VERSION: usize = 1;
+    // SAFETY: the structure lives through the call; descriptors are closed later with all others.
+    unsafe {
+        let Ok(version @ 1..) = ask(call::LANDLOCK_CREATE_RULESET, [0, 0, ASK_VERSION, 0]) else { return };
+        let version = version as usize;
+        let rules = Ruleset::of(version);
+        let address = ptr::from_ref(&rules) as usize;
+        let made = ask(call::LANDLOCK_CREATE_RULESET, [address, Ruleset::bytes(version), 0, 0]);
+        if let Ok(rules) = made {
+            // A container may refuse it.
+            let _ = ask(call::LANDLOCK_RESTRICT_SELF, [rules as usize, 0, 0, 0]);
+        }
+    }
+}
+
+/// Takes back what a C library has registered with rseq(2): the kernel would go on writing there.
+pub(super) unsafe fn unregister_rseq(address: usize) {
+    const UNREGISTER: usize = 1;
+    /// The bytes that C libraries register, and their signature on x86 (glibc, `sys/rseq.h`).
+    const BYTES: usize = 32;
+    const SIGNATURE: usize = 0x5305_3053;
+    if address != 0 {
+        // SAFETY: changes what the kernel does for this thread. It refuses an address that is not registered.
+        let _ = unsafe { ask(call::RSEQ, [address, BYTES, UNREGISTER, SIGNATURE]) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_of_landlock_is_asked_for_what_it_knows() {
+        let bits = |version| {
+            let Ruleset { files, network, scoped } = Ruleset::of(version);
+            (files.count_ones(), network, scoped, Ruleset::bytes(version))
+        };
+        assert_eq!(bits(1), (13, 0, 0, 8));
+        assert_eq!(bits(3), (15, 0, 0, 8));
+        assert_eq!(bits(4), (15, 3, 0, 16));
+        assert_eq!(bits(5), (16, 3, 0, 16));
+        assert_eq!(bits(6), (16, 3, 3, 24));
+        assert_eq!(bits(9), bits(6), "later versions know all of it");
+    }
+
+    #[test]
+    fn what_a_namespace_refuses_is_tolerated() {
+        assert_eq!(tolerate(Err((1, EPERM))), Ok(()));
+        assert_eq!(tolerate(Err((1, EINVAL))), Ok(()));
+        assert_eq!(tolerate(Err((1, 11))), Err((1, 11)));
+    }
+}
