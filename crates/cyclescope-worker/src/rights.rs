@@ -165,6 +165,27 @@ mod tests {
     }
 
     #[test]
+    fn landlock_keeps_a_process_from_every_file() {
+        // SAFETY: the child does nothing but system calls, and ends.
+        unsafe {
+            if ask(call::LANDLOCK_CREATE_RULESET, [0, 0, 1, 0]).is_err() {
+                // A kernel without it: there is nothing to see.
+                return;
+            }
+            let child = libc::fork();
+            if child == 0 {
+                let before = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) >= 0;
+                let locked = gain_none().is_ok();
+                landlock();
+                let after = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) >= 0;
+                libc::_exit(if before && locked && !after { 0 } else { 1 });
+            }
+            let mut status = 0;
+            assert!(child > 0 && libc::waitpid(child, &raw mut status, 0) == child && status == 0);
+        }
+    }
+
+    #[test]
     fn what_a_namespace_refuses_is_tolerated() {
         assert_eq!(tolerate(Err((1, EPERM))), Ok(()));
         assert_eq!(tolerate(Err((1, EINVAL))), Ok(()));

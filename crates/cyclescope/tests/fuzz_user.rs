@@ -1,4 +1,8 @@
-//! Random bytes and random instructions as snippets: each is a result or a typed error, and the calling process loses nothing.
+//! Random bytes, random instructions and forgers of results as snippets: each is a result or a typed error, and the calling
+//! process loses nothing.
+//!
+//! A forger writes what a worker answers with, and readings, again and again, whether it is asked or not. Whatever it gets
+//! for itself, the next snippet's result must be its own.
 //!
 //! `CYCLESCOPE_FUZZ_SNIPPETS` sets how many, `CYCLESCOPE_FUZZ_SEED` which. VMCALL and VMMCALL are left out:
 //! they reach the hypervisor, and no filter of this system sees them.
@@ -7,8 +11,11 @@
 mod support;
 
 use cyclescope::error::RunError;
+use cyclescope::executor::user::User;
+use cyclescope_worker::command::{FENCED_AT, SAMPLES_FENCE};
+use cyclescope_worker::view;
 use iced_x86::{Decoder, DecoderOptions};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -30,6 +37,62 @@ fn random(state: &mut u64) -> u64 {
 
 fn bytes(state: &mut u64, length: u64) -> Vec<u8> {
     (0..length).map(|_| random(state) as u8).collect()
+}
+
+/// Where `run_once` puts a program in the arena.
+const PROGRAM_AT: usize = 4096;
+/// Bytes of the first instruction of a forger.
+const LEA: usize = 7;
+
+/// Code that writes over what it shares with its caller.
+fn forger(state: &mut u64) -> Vec<u8> {
+    let body = once(&[0x90]).body().start;
+    // From the end of the first instruction.
+    let distance = |offset: usize| {
+        let here = view::ARENA_AT + PROGRAM_AT + body + LEA;
+        (offset as i32 - here as i32).to_le_bytes()
+    };
+    // lea rax, [status]; lea rcx, [command]; lea rdx, [samples]
+    let mut code = [&[0x48, 0x8d, 0x05][..], &distance(view::STATUS_AT + FENCED_AT)].concat();
+    code.extend([&[0x48, 0x8d, 0x88][..], &offset(view::STATUS_AT + FENCED_AT, view::COMMAND_AT)].concat());
+    let samples = view::SAMPLES_AT + SAMPLES_FENCE;
+    code.extend([&[0x48, 0x8d, 0x90][..], &offset(view::STATUS_AT + FENCED_AT, samples)].concat());
+    let again = code.len();
+    // mov ebx, [rcx] (the number of the command; or the next one); mov [rdx], rsp; mov qword [rdx + 8], random
+    code.extend([0x8b, 0x19]);
+    if random(state) & 1 == 0 {
+        // inc ebx
+        code.extend([0xff, 0xc3]);
+    }
+    code.extend([0x48, 0x89, 0x22, 0x48, 0xc7, 0x42, 0x08]);
+    code.extend(&random(state).to_le_bytes()[..4]);
+    for field in 1..=7 {
+        // mov dword [rax + 4 * field], value
+        let value = if random(state) & 1 == 0 { random(state) % 6 } else { random(state) } as u32;
+        code.extend([0xc7, 0x40, 4 * field]);
+        code.extend(value.to_le_bytes());
+    }
+    // mov [rax], ebx; and for ever, or once
+    code.extend([0x89, 0x18]);
+    if random(state) & 3 != 0 {
+        code.extend([0xe9]);
+        code.extend((again as i32 - code.len() as i32 - 4).to_le_bytes());
+    }
+    code
+}
+
+fn offset(from: usize, to: usize) -> [u8; 4] {
+    (to as i32 - from as i32).to_le_bytes()
+}
+
+/// Asserts that code that can't end reports so, and that its readings are not those of a forger.
+fn assert_own_result(user: &mut User, after: &[u8]) {
+    let result = run_once(user, &[0x0f, 0x0b], Duration::from_millis(200));
+    assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?} after {after:02x?}");
+    let samples = run_once(user, &[0x90], Duration::from_millis(200)).expect("a nop runs");
+    // A number of a forger's is a stack pointer, or as far from it as it gets.
+    let plausible = |sample: &cyclescope::executor::Sample| sample.end.wrapping_sub(sample.start) < 1 << 40;
+    assert!(samples.len() == 1 && samples.iter().all(plausible), "{samples:?} after {after:02x?}");
 }
 
 /// Bytes as they come, or a few instructions found among them, which get further before they fault.
@@ -93,9 +156,11 @@ fn random_bytes_do_no_harm() {
     let before = (open_files(), children());
     let mut user = spawn();
     let mut outcomes: BTreeMap<String, (u64, Duration)> = BTreeMap::new();
+    let mut forged = BTreeSet::new();
     let start = Instant::now();
     for number in 0..count {
-        let bytes = snippet(&mut state);
+        let forges = number % 16 == 0;
+        let bytes = if forges { forger(&mut state) } else { snippet(&mut state) };
         if HYPERVISOR_CALLS.iter().any(|call| bytes.windows(3).any(|window| window == *call)) {
             continue;
         }
@@ -104,6 +169,10 @@ fn random_bytes_do_no_harm() {
         let outcome = outcomes.entry(kind(&result)).or_default();
         outcome.0 += 1;
         outcome.1 += one.elapsed();
+        if forges {
+            forged.insert(kind(&result));
+            assert_own_result(&mut user, &bytes);
+        }
         if number % 2_000 == 1_999 {
             assert_measures(&mut user, &format!("snippet {number}: {bytes:02x?}"));
         }
@@ -112,6 +181,11 @@ fn random_bytes_do_no_harm() {
     for (outcome, (count, time)) in &outcomes {
         println!("{count:8} {outcome}, {:.0} µs each", time.as_micros() as f64 / *count as f64);
     }
+    println!(
+        "forgers got: {}",
+        Vec::from_iter(&forged).iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+    );
+    assert!(forged.len() > 3, "forgers write answers of all kinds: {forged:?}");
     drop(user);
     assert_eq!((open_files(), children()), before, "open files and children");
     assert!(outcomes.contains_key("ended") && outcomes.contains_key("SIGSEGV"), "{outcomes:?}");

@@ -118,6 +118,8 @@ pub struct Diagnosis {
     pub siblings: Fact<SiblingStudy>,
     /// Whether other runs of cyclescope kept off the CPU.
     pub exclusive: Fact<bool>,
+    /// Whether measured code runs in a process that has nothing of this one.
+    pub own_process: Fact<bool>,
     /// The noise at the end.
     pub noise: Noise,
     /// Disturbances during the examination.
@@ -154,6 +156,7 @@ pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
         phases: code.phases,
         siblings: code.siblings,
         exclusive: code.exclusive,
+        own_process: code.own_process,
         between: noise.since(&before),
         noise,
         runnable,
@@ -174,6 +177,7 @@ impl Diagnosis {
             phases: self.phases.known(),
             siblings: self.siblings.known(),
             exclusive: self.exclusive.known().copied(),
+            own_process: self.own_process.known().copied(),
             noise: Some(&self.noise),
             between: Some((&self.between, self.seconds)),
             runnable: self.runnable.known().copied(),
@@ -201,6 +205,7 @@ struct Experiments {
     phases: Fact<Phases>,
     siblings: Fact<SiblingStudy>,
     exclusive: Fact<bool>,
+    own_process: Fact<bool>,
 }
 
 impl Experiments {
@@ -212,6 +217,7 @@ impl Experiments {
             phases: Fact::unknown(why),
             siblings: Fact::unknown(why),
             exclusive: Fact::unknown(why),
+            own_process: Fact::unknown(why),
         }
     }
 
@@ -258,8 +264,8 @@ impl Experiments {
                 Fact::Known(study)
             }
         };
-        let exclusive = target.executor.exclusive();
-        Experiments { clock: chosen, core, phases, siblings, exclusive }
+        let (exclusive, own_process) = (target.executor.exclusive(), target.executor.own_process());
+        Experiments { clock: chosen, core, phases, siblings, exclusive, own_process }
     }
 }
 

@@ -65,6 +65,13 @@ pub trait Executor {
         self.lock_state().map_or_else(unknown, LockState::exclusive)
     }
 
+    /// Whether code runs in a process that has nothing of this one: neither its memory nor its libraries. False where the
+    /// system does not run the executable for that, so that a copy of this process is used; unknown where the executor
+    /// uses no process.
+    fn own_process(&self) -> Fact<bool> {
+        Fact::unknown("this executor runs code in no process")
+    }
+
     /// Increments of TSC, APERF and MPERF over all batches; `None` where they are not read.
     fn progress(&self) -> Option<CounterProgress> {
         None

@@ -47,6 +47,7 @@ const CHECKS: &[Check] = &[
     surroundings::load,
     surroundings::neighbours,
     core::exclusive,
+    surroundings::own_process,
 ];
 
 /// All findings that the evidence supports.

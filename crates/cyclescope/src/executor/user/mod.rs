@@ -327,7 +327,8 @@ impl User {
             self.fault = Some(fault);
             return Err(RunError::Fault { signal, address, instruction, cause });
         }
-        if answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
+        // Only a forged answer says so where there is no counter.
+        if self.options.counter && answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
             let why = "something took it away while the code ran";
             let remedy = "another run uses it; wait until that has ended";
             return Err(RunError::machinery("keeping the core-cycles counter", why, remedy));
@@ -390,6 +391,10 @@ impl Executor for User {
 
     fn last_fault(&self) -> Option<&FaultReport> {
         self.fault.as_ref()
+    }
+
+    fn own_process(&self) -> Fact<bool> {
+        Fact::Known(!self.options.functions && self.not_executed.is_none())
     }
 
     fn lock_state(&self) -> Option<&LockState> {

@@ -126,17 +126,26 @@ const _: () =
 
 /// Address of what this thread's C library has registered with rseq(2); 0 where it has not, or does not say.
 fn rseq() -> usize {
-    // SAFETY: the name is NUL-terminated; the C library's variable is a number that never changes (glibc, `sys/rseq.h`),
-    // counted from the thread pointer, which lies at the address that it points to.
-    unsafe {
-        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+    rseq_offset().map_or(0, |offset| {
         let thread: *const u8;
-        if offset.is_null() {
-            return 0;
+        // SAFETY: the thread pointer lies at the address that it points to (System V ABI, x86-64, thread-local storage).
+        unsafe {
+            std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags));
         }
-        std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags));
-        thread.wrapping_offset(*offset) as usize
-    }
+        thread.wrapping_offset(offset) as usize
+    })
+}
+
+/// Its distance from the thread pointer.
+pub(super) fn rseq_offset() -> Option<isize> {
+    // SAFETY: the names are NUL-terminated; the C library's variables are numbers that never change (glibc, `sys/rseq.h`).
+    let (offset, size) = unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        (offset.as_ref()?, size.as_ref()?)
+    };
+    // No bytes are registered where the kernel has refused it, or the user has asked for that.
+    (*size != 0).then_some(*offset)
 }
 
 /// Bytes of memory of its own (`RLIMIT_DATA`) that a worker may have, with a heap of this size: a copy of what this process

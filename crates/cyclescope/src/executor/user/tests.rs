@@ -1,6 +1,6 @@
 //! Snippets that know where the harness keeps its own things, and what the caller must notice.
 
-use super::{User, UserOptions, batch};
+use super::{User, UserOptions, batch, setup};
 use crate::clock::Clock;
 use crate::context::{AREA_REGISTERS, Context, Element};
 use crate::error::RunError;
@@ -503,6 +503,17 @@ fn code_finds_what_compilers_expect_at_fs() {
     for functions in [false, true] {
         assert_eq!(run(&mut one_worker(functions), &snippet).map(|samples| samples.len()), Ok(1));
     }
+}
+
+#[test]
+fn the_kernel_writes_nothing_for_the_c_library_in_a_copy() {
+    let Some(offset) = setup::rseq_offset() else {
+        return cyclescope_skipped::skipped("the C library registers nothing with rseq");
+    };
+    // mov eax, fs:[offset + 4] (`cpu_id`, which is the CPU's number while it is registered); inc eax; jz +2; ud2
+    let at = (offset as i32 + 4).to_le_bytes();
+    let snippet = [&[0x64, 0x8b, 0x04, 0x25][..], &at, &[0xff, 0xc0, 0x74, 0x02, 0x0f, 0x0b]].concat();
+    assert_eq!(run(&mut one_worker(true), &snippet).map(|samples| samples.len()), Ok(1));
 }
 
 /// Writes an answer and readings of its own choice, as often as it can.

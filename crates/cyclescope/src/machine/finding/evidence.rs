@@ -27,6 +27,8 @@ pub(crate) struct Evidence<'a> {
     pub siblings: Option<&'a SiblingStudy>,
     /// Whether other runs of cyclescope kept off the CPU.
     pub exclusive: Option<bool>,
+    /// Whether measured code runs in a process that has nothing of this one.
+    pub own_process: Option<bool>,
     /// The noise on the target CPU now.
     pub noise: Option<&'a Noise>,
     /// What happened there over a while, and how long that was in seconds.
@@ -48,6 +50,7 @@ impl<'a> Evidence<'a> {
             phases: None,
             siblings: None,
             exclusive: None,
+            own_process: None,
             noise: None,
             between: None,
             runnable: None,

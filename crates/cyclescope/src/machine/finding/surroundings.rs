@@ -164,3 +164,14 @@ pub(super) fn neighbours(evidence: &Evidence) -> Option<Finding> {
         count => Finding::advice("neighbours", format!("{count} other tasks want CPU {cpu} now")),
     })
 }
+
+pub(super) fn own_process(evidence: &Evidence) -> Option<Finding> {
+    Some(match evidence.own_process? {
+        true => Finding::ok("sandbox", "snippets run in a process that has nothing of this program"),
+        false => Finding::advice(
+            "sandbox",
+            "snippets run in a copy of this program, for the system runs no executable from memory; allow \
+             execveat(2) of a memfd (vm.memfd_noexec below 2, no security module that forbids it)",
+        ),
+    })
+}

@@ -86,7 +86,8 @@ fn copy(code: &Code, enabling: Enabling) -> u64 {
 fn spawn() -> User {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    User::spawn(&UserOptions { cpu, functions: true, ..UserOptions::default() }).expect("a worker")
+    User::spawn(&UserOptions { cpu, functions: true, own_code: true, ..UserOptions::default() })
+        .expect("a worker")
 }
 
 #[test]
