@@ -108,11 +108,7 @@ impl Ruleset {
 
     /// Bytes of the structure that this version knows.
     fn bytes(version: usize) -> usize {
-        8 * match version {
-            ..NETWORK => 1,
-            ..SCOPES => 2,
-            _ => 3,
-        }
+        8 * (1 + usize::from(version >= NETWORK) + usize::from(version >= SCOPES))
     }
 }
 

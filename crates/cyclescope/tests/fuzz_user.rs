@@ -159,7 +159,7 @@ fn random_bytes_do_no_harm() {
     let mut forged = BTreeSet::new();
     let start = Instant::now();
     for number in 0..count {
-        let forges = number % 16 == 0;
+        let forges = number % 64 == 0;
         let bytes = if forges { forger(&mut state) } else { snippet(&mut state) };
         if HYPERVISOR_CALLS.iter().any(|call| bytes.windows(3).any(|window| window == *call)) {
             continue;
