@@ -47,7 +47,6 @@ CHECK_AT(capsule_control, cr2, CONTROL_CR2);
 CHECK_AT(capsule_control, left_gs, CONTROL_LEFT_GS);
 CHECK_AT(capsule_control, left_cr4, CONTROL_LEFT_CR4);
 CHECK_AT(capsule_progress, round, PROGRESS_ROUND);
-CHECK_AT(capsule_progress, sample, PROGRESS_SAMPLE);
 CHECK_AT(capsule_progress, random, PROGRESS_RANDOM);
 CHECK_AT(capsule_progress, pending, PROGRESS_PENDING);
 CHECK_AT(capsule_progress, selectors, PROGRESS_SELECTORS);
@@ -138,7 +137,7 @@ static int map_eviction(struct capsule *capsule)
 
 static int map_all(struct capsule *capsule)
 {
-	u64 inside = capsule_places.inside;
+	u64 inside = (u64)capsule_enter + capsule_places.inside, end = (u64)capsule_enter + capsule_places.end;
 	int stack, bad;
 
 	bad = map(capsule, ARENA_AT, capsule->arena, ARENA_BYTES, ENTRY_EXECUTE) ?:
@@ -148,7 +147,7 @@ static int map_all(struct capsule *capsule)
 	      map(capsule, PROGRESS_AT, capsule->progress, PAGE_SIZE, ENTRY_WRITE) ?:
 	      map(capsule, SAMPLES_AT, capsule->samples, SAMPLES_BYTES, ENTRY_WRITE) ?:
 	      map(capsule, STACK_AT, capsule->stack, STACK_BYTES, ENTRY_WRITE) ?:
-	      map(capsule, inside, (void *)inside, capsule_places.end - inside, ENTRY_EXECUTE) ?:
+	      map(capsule, inside, (void *)inside, end - inside, ENTRY_EXECUTE) ?:
 	      map_eviction(capsule);
 	/* Every second page: an overflow of one stack must not reach the next. */
 	for (stack = 0; !bad && stack < 4; stack++)
@@ -167,7 +166,7 @@ static void fill_tables(struct capsule *capsule)
 		tss->ist[vector - 1] = EVENTS_AT + (2 * vector - 1) * PAGE_SIZE;
 	tss->io_map = sizeof(*tss);
 	for (vector = 0; vector < 256; vector++) {
-		u64 gate = capsule_places.gates + 16 * vector;
+		u64 gate = (u64)capsule_enter + capsule_places.gates + 16 * vector;
 		u8 stack = vector == 2 ? STACK_FOR_NMI : vector == 18 ? STACK_FOR_MACHINE_CHECK : STACK_FOR_ALL;
 
 		gates[vector] = (gate_desc){
@@ -307,38 +306,73 @@ static bool overlap(u64 a, u64 b)
 	return (a ^ b) < PAGE_SIZE;
 }
 
-int capsule_adopt_cpu(struct capsule *capsule)
-{
+/* The tables of the CPU that this runs on. */
+struct own_tables {
 	struct desc_ptr gdt, idt;
-	struct ldttss_desc *tss;
 	u16 task;
-	u64 tss_at;
+};
 
-	/* The caller is pinned; if it was moved all the same, the run fails before it starts. */
+static void find_tables(struct own_tables *own)
+{
+	native_store_gdt(&own->gdt);
+	store_idt(&own->idt);
+	asm volatile("str %0" : "=r"(own->task));
+}
+
+/* Copies the GDT, if this is the CPU that was asked for and its tables are as Linux makes them: a page each, of which a
+ * VM exit may have left larger limits (Intel SDM vol. 3C, 28.5.2). */
+static int copy_gdt(struct capsule *capsule, u32 cpu, struct own_tables *own)
+{
+	size_t bytes;
+	int bad = -ESTALE;
+
 	preempt_disable();
-	native_store_gdt(&gdt);
-	store_idt(&idt);
-	asm volatile("str %0" : "=r"(task));
-	if (gdt.size >= PAGE_SIZE || idt.size != PAGE_SIZE - 1 || offset_in_page(gdt.address) ||
-	    offset_in_page(idt.address) || (task & ~7) + sizeof(*tss) > gdt.size + 1) {
-		preempt_enable();
-		return -ENXIO;
+	if (smp_processor_id() == cpu) {
+		find_tables(own);
+		bytes = min(own->gdt.size + 1ul, PAGE_SIZE);
+		bad = -ENXIO;
+		if (own->idt.size >= PAGE_SIZE - 1 && !offset_in_page(own->gdt.address) &&
+		    !offset_in_page(own->idt.address) && (own->task & ~7) + sizeof(struct ldttss_desc) <= bytes) {
+			memset(capsule->gdt, 0, PAGE_SIZE);
+			memcpy(capsule->gdt, (void *)own->gdt.address, bytes);
+			bad = 0;
+		}
 	}
-	memcpy(capsule->gdt, (void *)gdt.address, gdt.size + 1);
 	preempt_enable();
-	tss = capsule->gdt + (task & ~7);
+	return bad;
+}
+
+int capsule_adopt_cpu(struct capsule *capsule, u32 cpu)
+{
+	struct own_tables own;
+	struct ldttss_desc *tss;
+	u64 tss_at;
+	int bad = copy_gdt(capsule, cpu, &own);
+
+	if (bad)
+		return bad;
+	tss = capsule->gdt + (own.task & ~7);
 	tss_at = tss->base0 | tss->base1 << 16 | (u64)tss->base2 << 24 | (u64)tss->base3 << 32;
-	if (offset_in_page(tss_at) || overlap(tss_at, gdt.address) || overlap(tss_at, idt.address) ||
-	    overlap(gdt.address, idt.address))
+	if (offset_in_page(tss_at) || overlap(tss_at, own.gdt.address) || overlap(tss_at, own.idt.address) ||
+	    overlap(own.gdt.address, own.idt.address))
 		return -ENXIO;
-	if (capsule->idt_at == idt.address && capsule->gdt_at == gdt.address && capsule->tss_at == tss_at)
+	capsule->task = own.task;
+	if (capsule->idt_at == own.idt.address && capsule->gdt_at == own.gdt.address && capsule->tss_at == tss_at)
 		return 0;
-	if (map(capsule, idt.address, capsule->idt, PAGE_SIZE, ENTRY_READ) ||
-	    map(capsule, gdt.address, capsule->gdt, PAGE_SIZE, ENTRY_READ) ||
+	if (map(capsule, own.idt.address, capsule->idt, PAGE_SIZE, ENTRY_READ) ||
+	    map(capsule, own.gdt.address, capsule->gdt, PAGE_SIZE, ENTRY_READ) ||
 	    map(capsule, tss_at, capsule->tss, PAGE_SIZE, ENTRY_READ))
 		return -ENOMEM;
-	capsule->idt_at = idt.address;
-	capsule->gdt_at = gdt.address;
+	capsule->idt_at = own.idt.address;
+	capsule->gdt_at = own.gdt.address;
 	capsule->tss_at = tss_at;
 	return 0;
+}
+
+bool capsule_fits_cpu(const struct capsule *capsule)
+{
+	struct own_tables own;
+
+	find_tables(&own);
+	return own.idt.address == capsule->idt_at && own.gdt.address == capsule->gdt_at && own.task == capsule->task;
 }

@@ -57,10 +57,9 @@
 
 /* struct capsule_progress: writable in the capsule. */
 #define PROGRESS_ROUND		0
-#define PROGRESS_SAMPLE		8
-#define PROGRESS_RANDOM		16
-#define PROGRESS_PENDING	24
-#define PROGRESS_SELECTORS	32
+#define PROGRESS_RANDOM		8
+#define PROGRESS_PENDING	16
+#define PROGRESS_SELECTORS	24
 
 /* The part of a program's context that the driver writes and reads, from its start. */
 #define PROGRAM_CONTEXT		(CONTEXT_AT + 512)

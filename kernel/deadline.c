@@ -6,15 +6,19 @@
  * capsule. One run is watched at a time.
  */
 #include <linux/cpumask.h>
-#include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/kprobes.h>
 #include <linux/ktime.h>
+#include <linux/minmax.h>
 #include <linux/smp.h>
 #include <linux/version.h>
-#include <asm/apic.h>
-#include <asm/irq_vectors.h>
-#include <asm/nmi.h>
 #include "module.h"
+
+/* The watcher's timer: a slice ends late by one period at most. */
+#define PERIODS_PER_DEADLINE	8
+#define SHORTEST_PERIOD_NS	500000ull
+/* Far longer than an NMI takes to the CPU that it is sent to. */
+#define PATIENCE_US		10000
 
 static struct {
 	struct hrtimer timer;
@@ -23,11 +27,14 @@ static struct {
 	u64 nanoseconds;
 	/* When the slice began; 0 outside of slices. */
 	u64 began;
-	/* The NMI was sent and no handler has taken it yet. */
-	bool sent;
 	/* The slice that runs, or ran last, is over time. */
 	bool over;
 } watch;
+
+static ktime_t period(void)
+{
+	return ns_to_ktime(max(watch.nanoseconds / PERIODS_PER_DEADLINE, SHORTEST_PERIOD_NS));
+}
 
 static enum hrtimer_restart cyclescope_watch_slice(struct hrtimer *timer)
 {
@@ -35,32 +42,18 @@ static enum hrtimer_restart cyclescope_watch_slice(struct hrtimer *timer)
 
 	if (began && ktime_get_mono_fast_ns() - began > watch.nanoseconds) {
 		WRITE_ONCE(watch.over, true);
-		/* One at a time: a second that no handler expects would be an unknown NMI to the kernel. */
-		if (!READ_ONCE(watch.sent)) {
-			WRITE_ONCE(watch.sent, true);
-			apic->send_IPI(watch.cpu, NMI_VECTOR);
-		}
+		nmis_send();
 	}
-	hrtimer_forward_now(timer, ns_to_ktime(watch.nanoseconds / 2));
+	hrtimer_forward_now(timer, period());
 	return HRTIMER_RESTART;
 }
 
 static void cyclescope_start_watch(void *unused)
 {
-	hrtimer_start(&watch.timer, ns_to_ktime(watch.nanoseconds / 2), HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_start(&watch.timer, period(), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-/* Receives this module's NMIs, those that ended a slice and late ones; NMIs of others must not be claimed. */
-static int cyclescope_handle_nmi(unsigned int type, struct pt_regs *regs)
-{
-	if (smp_processor_id() == READ_ONCE(watch.cpu) && READ_ONCE(watch.sent)) {
-		WRITE_ONCE(watch.sent, false);
-		return NMI_HANDLED;
-	}
-	return NMI_DONE;
-}
-
-int deadline_init(void)
+void deadline_init(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(&watch.timer, cyclescope_watch_slice, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
@@ -68,23 +61,18 @@ int deadline_init(void)
 	hrtimer_init(&watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	watch.timer.function = cyclescope_watch_slice;
 #endif
-	return register_nmi_handler(NMI_LOCAL, cyclescope_handle_nmi, 0, "cyclescope");
-}
-
-void deadline_exit(void)
-{
-	unregister_nmi_handler(NMI_LOCAL, "cyclescope");
 }
 
 bool deadline_possible(void)
 {
-	return num_online_cpus() > 1;
+	return nmis_works() && num_online_cpus() > 1;
 }
 
 int deadline_arm(unsigned int cpu, u32 microseconds)
 {
+	nmis_aim(cpu);
 	watch.cpu = cpu;
-	watch.watcher = cpumask_any_but(cpu_online_mask, cpu);
+	watch.watcher = deadline_possible() ? cpumask_any_but(cpu_online_mask, cpu) : nr_cpu_ids;
 	watch.nanoseconds = microseconds * 1000ull;
 	WRITE_ONCE(watch.began, 0);
 	if (watch.watcher >= nr_cpu_ids)
@@ -103,23 +91,22 @@ int deadline_keep(void)
 
 void deadline_disarm(void)
 {
-	int patience = 1000;
-
 	hrtimer_cancel(&watch.timer);
 	/* A pending NMI must meet the run that expects it, not the next run's record or an unloaded module. */
-	while (READ_ONCE(watch.sent) && patience--)
-		udelay(10);
-	WRITE_ONCE(watch.sent, false);
+	nmis_settle(PATIENCE_US);
+	nmis_aim(watch.cpu);
 }
 
-void deadline_slice_begins(void)
+notrace void deadline_slice_begins(void)
 {
 	WRITE_ONCE(watch.over, false);
 	WRITE_ONCE(watch.began, ktime_get_mono_fast_ns());
 }
+NOKPROBE_SYMBOL(deadline_slice_begins);
 
-bool deadline_slice_ends(void)
+notrace bool deadline_slice_ends(void)
 {
 	WRITE_ONCE(watch.began, 0);
 	return READ_ONCE(watch.over);
 }
+NOKPROBE_SYMBOL(deadline_slice_ends);

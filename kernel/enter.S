@@ -10,25 +10,11 @@
  * enters again.
  */
 #include <linux/linkage.h>
-#include <linux/version.h>
 #include <asm/asm.h>
 #include <asm/segment.h>
 #include <asm/nospec-branch.h>
+#include "assembly.h"
 #include "capsule.h"
-
-/* Kernels without IBT know no annotations of it. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
-#include <linux/objtool.h>
-#include <asm/ibt.h>
-#else
-#define ENDBR
-#define ANNOTATE_NOENDBR
-#endif
-
-/* Kernels without return thunks. */
-#ifndef RET
-#define RET	ret
-#endif
 
 /* objtool can't follow a function that has two address spaces and several stacks. */
 #define NO_STACK_CHECK(name) \
@@ -69,13 +55,12 @@ SYM_FUNC_START(capsule_enter)
 	movq	%rax, %cr3
 
 SYM_INNER_LABEL(capsule_inside, SYM_L_LOCAL)
-	ANNOTATE_NOENDBR
 	movabsq	$DRIVER_STACK_TOP, %rsp
 	movabsq	$CONTROL_AT, %rbx
 	movabsq	$PROGRESS_AT, %rbp
 	movabsq	$PROGRAM_CONTEXT, %r12
 	movq	PROGRESS_ROUND(%rbp), %r13
-	movq	PROGRESS_SAMPLE(%rbp), %r14
+	movabsq	$SAMPLES_AT, %r14
 
 .Lround:
 	cmpq	CONTROL_ROUNDS(%rbx), %r13
@@ -144,14 +129,13 @@ SYM_INNER_LABEL(capsule_inside, SYM_L_LOCAL)
 	cmpq	CONTROL_CALLS_END(%rbx), %r15
 	jb	.Lcall
 	incq	%r13
+	/* By one store, so that no NMI finds half of it: where the samples end follows from it. */
 	movq	%r13, PROGRESS_ROUND(%rbp)
-	movq	%r14, PROGRESS_SAMPLE(%rbp)
 	jmp	.Lround
 
 	/* From here to the end NMIs and machine checks only leave a note: a second exit would overwrite the reason of the
 	 * first. */
 SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
-	ANNOTATE_NOENDBR
 .Ldone:
 	movl	$LEFT_DONE, %edi
 	jmp	.Lleave
@@ -176,10 +160,31 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	movabsq	$PROGRESS_AT, %rax
 	movq	16(%rsp), %rcx
 	btsq	%rcx, PROGRESS_PENDING(%rax)
+	cmpl	$2, %ecx
+	jne	.Lback_without_iretq
 	popq	%rcx
 	popq	%rax
 	addq	$8, %rsp
 	iretq
+
+	/* A machine check may have come in the middle of an NMI's steps above, where IRETQ would let in a second NMI on the
+	 * stack of the first. So RAX, flags and RIP go below what was interrupted, which keeps nothing there. */
+.Lback_without_iretq:
+	movq	48(%rsp), %rax		/* RSP */
+	movq	24(%rsp), %rcx		/* RIP */
+	movq	%rcx, -8(%rax)
+	movq	40(%rsp), %rcx		/* RFLAGS */
+	movq	%rcx, -16(%rax)
+	movq	8(%rsp), %rcx		/* RAX */
+	movq	%rcx, -24(%rax)
+	popq	%rcx
+	leaq	-24(%rax), %rsp
+	popq	%rax
+	popfq
+	leaq	8(%rsp), %rsp
+	ANNOTATE_RETPOLINE_SAFE
+	jmp	*-8(%rsp)
+
 5:	addq	$16, %rsp
 
 	/* Registers hold values of the measured code, which are no longer needed. */
@@ -254,7 +259,6 @@ SYM_INNER_LABEL(capsule_leaving, SYM_L_LOCAL)
 	/* One gate each: 16 bytes, so that the C side can find them by number. */
 	.balign 16
 SYM_INNER_LABEL(capsule_gates, SYM_L_LOCAL)
-	ANNOTATE_NOENDBR
 	.set	vector, 0
 	.rept	256
 	.balign 16, 0xcc
@@ -267,10 +271,11 @@ SYM_INNER_LABEL(capsule_gates, SYM_L_LOCAL)
 	.set	vector, vector + 1
 	.endr
 SYM_INNER_LABEL(capsule_end, SYM_L_LOCAL)
-	ANNOTATE_NOENDBR
 	int3
 SYM_FUNC_END(capsule_enter)
 NO_STACK_CHECK(capsule_enter)
+/* A probe's INT3 in the capsule would end the slice, and the copy that it steps through is not mapped there. */
+_ASM_NOKPROBE(capsule_enter)
 	.balign 4096, 0xcc
 
 /*
@@ -298,10 +303,11 @@ SYM_FUNC_START(capsule_hand_on)
 	.endr
 SYM_FUNC_END(capsule_hand_on)
 NO_STACK_CHECK(capsule_hand_on)
+_ASM_NOKPROBE(capsule_hand_on)
 
-	/* For the C side. */
+	/* For the C side: distances, since objtool takes an address for the target of an indirect branch. */
 	.section .rodata
-	.balign 8
+	.balign 4
 SYM_DATA_START(capsule_places)
-	.quad	capsule_inside, capsule_gates, capsule_end
+	.long	capsule_inside - capsule_enter, capsule_gates - capsule_enter, capsule_end - capsule_enter
 SYM_DATA_END(capsule_places)

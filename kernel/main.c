@@ -13,7 +13,11 @@
 #include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#if __has_include(<linux/panic.h>)
+#include <linux/panic.h>
+#endif
 #include <asm/cpufeature.h>
+#include <asm/msr-index.h>
 #include <asm/processor-flags.h>
 #include <asm/special_insns.h>
 #include <asm/tsc.h>
@@ -43,6 +47,8 @@ static_assert(offsetof(struct cyclescope_run, outcome) == 112);
 #define MOST_OPENED	8
 
 #define CR4_FRED	(1ul << 32)
+#define MSR_SUPERVISOR_CET	0x6a2
+#define SHADOW_STACK_ENABLED	1
 #define LEAF_TDX	0x21
 #define LEAF_SEV	0x8000001f
 #define LEAF_SEV_BIT	2
@@ -54,7 +60,12 @@ static atomic_t opened = ATOMIC_INIT(0);
 
 static char *refused = "";
 module_param(refused, charp, 0444);
-MODULE_PARM_DESC(refused, "why nothing can be run here (read only; empty where it can)");
+MODULE_PARM_DESC(refused, "why code can't be run here (read only; empty where it can)");
+static bool markers_only;
+module_param(markers_only, bool, 0444);
+MODULE_PARM_DESC(markers_only, "take no code to run, only the numbers of markers");
+/* The reason is one against markers too. */
+static bool closed;
 
 /* Not the kernel's: its header moves from version to version. */
 static void query_cpuid(u32 leaf, u32 answer[4])
@@ -90,26 +101,46 @@ static bool is_encrypted_guest(void)
 	return answer[0] & LEAF_SEV_BIT && get_msr(SEV_STATUS) & SEV_STATUS_ES;
 }
 
-static char *reason_to_refuse(void)
+/* The capsule's way out returns with IRETQ, which would need a token on such a stack. */
+static bool has_supervisor_shadow_stack(void)
+{
+	return __read_cr4() & CR4_CET && get_msr(MSR_SUPERVISOR_CET) & SHADOW_STACK_ENABLED;
+}
+
+static char *reason_against_all(void)
 {
 	if (boot_cpu_has(X86_FEATURE_XENPV))
 		return "a Xen PV guest does not own its descriptor tables";
-	if (__read_cr4() & CR4_FRED)
-		return "with FRED, exceptions do not go through the IDT; boot with fred=off";
 	if (is_encrypted_guest())
 		return "in an SEV-ES, SEV-SNP or TDX guest ordinary instructions raise exceptions for the guest's kernel";
 	if (!boot_cpu_has(X86_FEATURE_NX) || !boot_cpu_has(X86_FEATURE_XMM2))
 		return "the processor has no NX or no SSE2";
+	if (!tsc_khz)
+		return "the kernel does not know the rate of the time stamp counter";
+	return "";
+}
+
+static char *reason_against_code(void)
+{
+	if (markers_only)
+		return "the module was loaded for markers only (markers_only=1)";
+	if (__read_cr4() & CR4_FRED)
+		return "with FRED, exceptions do not go through the IDT: markers alone can run; boot with fred=off";
+	if (has_supervisor_shadow_stack())
+		return "the kernel uses a shadow stack of its own";
+	if (!registers_cr4_works())
+		return "a hypervisor forbids the change of CR4 around measured code";
 	return "";
 }
 
 static int device_open(struct inode *inode, struct file *file)
 {
-	if (!capable(CAP_SYS_RAWIO))
+	/* What is given to the device runs as a module does. */
+	if (!capable(CAP_SYS_RAWIO) || !capable(CAP_SYS_MODULE))
 		return -EPERM;
 	if (security_locked_down(LOCKDOWN_DEV_MEM))
 		return -EACCES;
-	if (*refused)
+	if (closed)
 		return -ENODEV;
 	if (atomic_inc_return(&opened) > MOST_OPENED) {
 		atomic_dec(&opened);
@@ -133,7 +164,9 @@ static void fill_info(struct cyclescope_info *info)
 	memset(info, 0, sizeof(*info));
 	info->size = sizeof(*info);
 	info->version = CYCLESCOPE_VERSION;
-	if (boot_cpu_has(X86_FEATURE_APERFMPERF))
+	if (!*refused)
+		info->flags |= CYCLESCOPE_INFO_RUN;
+	if (registers.aperf)
 		info->flags |= CYCLESCOPE_INFO_APERF;
 	if (deadline_possible())
 		info->flags |= CYCLESCOPE_INFO_DEADLINE;
@@ -171,12 +204,24 @@ static struct capsule *capsule_of(struct file *file)
 	return file->private_data;
 }
 
+/* Asked for each run, since a kernel can be locked down at any time. */
+static int may_run(void)
+{
+	if (*refused)
+		return -ENODEV;
+	if (security_locked_down(LOCKDOWN_DEV_MEM))
+		return -EACCES;
+	return 0;
+}
+
 static long run(struct file *file, void __user *user)
 {
 	struct cyclescope_run run;
 	struct capsule *capsule;
-	long answer;
+	long answer = may_run();
 
+	if (answer)
+		return answer;
 	if (copy_from_user(&run, user, 2 * sizeof(u32)))
 		return -EFAULT;
 	if (run.size != sizeof(run) || run.version != CYCLESCOPE_VERSION)
@@ -189,6 +234,8 @@ static long run(struct file *file, void __user *user)
 	if (mutex_lock_interruptible(&one_run))
 		return -ERESTARTSYS;
 	capsule = capsule_of(file);
+	/* Whatever goes wrong from here on, the kernel's report says that root has run code of its own in it. */
+	add_taint(TAINT_USER, LOCKDEP_STILL_OK);
 	answer = capsule ? run_layout(capsule, &run) : -ENOMEM;
 	mutex_unlock(&one_run);
 	if (!answer && copy_to_user(user, &run, sizeof(run)))
@@ -237,6 +284,8 @@ static long set_areas(struct file *file, void __user *user)
 		return -EFAULT;
 	if (wanted.size != sizeof(wanted) || wanted.version != CYCLESCOPE_VERSION || wanted.flags)
 		return -EINVAL;
+	if (*refused)
+		return -ENODEV;
 	if (wanted.areas > MOST_AREAS)
 		return -ENOSPC;
 	list = u64_to_user_ptr(wanted.area_list);
@@ -285,22 +334,32 @@ static int __init module_begin(void)
 {
 	int bad;
 
-	refused = reason_to_refuse();
+	refused = reason_against_all();
+	closed = *refused;
+	if (!closed)
+		refused = reason_against_code();
 	if (*refused)
 		pr_warn("refused: %s\n", refused);
-	bad = deadline_init();
+	bad = nmis_init();
 	if (bad)
 		return bad;
+	if (!*refused) {
+		registers_init();
+		nmis_test();
+		if (!nmis_works() && num_online_cpus() > 1)
+			pr_warn("an NMI did not arrive: nothing can end code that runs too long\n");
+	}
+	deadline_init();
 	bad = misc_register(&device);
 	if (bad)
-		deadline_exit();
+		nmis_exit();
 	return bad;
 }
 
 static void __exit module_end(void)
 {
 	misc_deregister(&device);
-	deadline_exit();
+	nmis_exit();
 }
 
 module_init(module_begin);

@@ -6,8 +6,13 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
+#include <linux/version.h>
 #include <cyclescope.h>
 #include "capsule.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 10, 0)
+#error "cyclescope needs Linux 5.10 or newer"
+#endif
 
 #define MOST_PIECES		1024
 #define MOST_AREAS		16
@@ -15,9 +20,9 @@
 #define MOST_AREA_BYTES		(64ull << 20)
 #define MOST_CALLS		(CALLS_BYTES / 16)
 #define LONGEST_SLICE_US	100000
-/* Half of it is the period of another CPU's timer. */
 #define SHORTEST_DEADLINE_US	1000
-#define LONGEST_DEADLINE_US	5000000
+/* Interrupts are off for an eighth more: the kernel's watchdogs allow 10 s, and every other CPU may wait for this one. */
+#define LONGEST_DEADLINE_US	1000000
 
 /* Read-only in the capsule; enter.S knows it by the numbers in capsule.h. */
 struct capsule_control {
@@ -51,7 +56,6 @@ struct capsule_control {
 /* Writable in the capsule: the driver's progress, to be checked before use. */
 struct capsule_progress {
 	u64 round;
-	u64 sample;
 	u64 random;
 	u64 pending;
 	/* DS, ES and GS as the code left them. */
@@ -93,6 +97,8 @@ struct capsule {
 	u64 idt_at;
 	u64 gdt_at;
 	u64 tss_at;
+	/* Its task register. */
+	u16 task;
 	struct capsule_area areas[MOST_AREAS];
 	u32 area_count;
 	/* The part of the arena that holds code. */
@@ -102,8 +108,10 @@ struct capsule {
 
 struct capsule *capsule_new(void);
 void capsule_free(struct capsule *capsule);
-/* Puts the descriptor tables where this CPU looks for its own. May sleep. */
-int capsule_adopt_cpu(struct capsule *capsule);
+/* Puts the descriptor tables where this CPU looks for its own; ESTALE on any other than `cpu`. May sleep. */
+int capsule_adopt_cpu(struct capsule *capsule, u32 cpu);
+/* Whether they are where the CPU that this runs on looks for its own. */
+bool capsule_fits_cpu(const struct capsule *capsule);
 
 /* Replaces the areas by some of these sizes, which the caller has checked; there are none after an error. */
 int capsule_set_areas(struct capsule *capsule, const struct cyclescope_area *areas, u32 count);
@@ -113,11 +121,12 @@ int capsule_fill(struct capsule *capsule, u32 number, const struct cyclescope_fi
 /* enter.S */
 void capsule_enter(struct capsule_control *control);
 void capsule_hand_on(unsigned int vector);
+/* Distances from capsule_enter. */
 extern const struct capsule_places {
 	/* The page that the kernel's tables and the capsule's both map, and where its code ends. */
-	u64 inside;
-	u64 gates;
-	u64 end;
+	u32 inside;
+	u32 gates;
+	u32 end;
 } capsule_places;
 
 /* All that measured code can change and no page table protects. */
@@ -125,15 +134,16 @@ struct cpu_state {
 	u64 cr0, cr2, cr4, cr8;
 	u64 debug[4], dr6, dr7;
 	u64 fs_base, gs_base, kernel_gs_base, tsc_aux, xcr0, lbr_control;
-	/* The CPU's own records that were on. */
-	u64 pebs, branch_traces;
 	u32 pkru;
 	u16 ds, es, fs, gs, ldt, task;
 	struct { u16 limit; u64 base; } __packed gdt, idt;
 };
 
+/* CET would want an ENDBR64 at every place that measured code or the driver calls indirectly. */
+#define CR4_CET			(1ul << 23)
+
 /* The kernel's own accessors change their names from version to version. */
-static inline u64 get_msr(u32 number)
+static __always_inline u64 get_msr(u32 number)
 {
 	u32 low, high;
 
@@ -141,13 +151,49 @@ static inline u64 get_msr(u32 number)
 	return low | (u64)high << 32;
 }
 
+static __always_inline void set_msr(u32 number, u64 value)
+{
+	asm volatile("wrmsr" : : "c"(number), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
+}
+
+/* Model-specific registers that this machine has, that are read and written as the module will. */
+extern struct registers {
+	bool tsc_aux, aperf, pebs, branch_traces, lbr, xfd_error, machine_check;
+} registers;
+void registers_init(void);
+/* Whether CR4 can be written on every CPU as a slice does it. */
+bool registers_cr4_works(void);
+
 void cpu_state_save(struct cpu_state *state);
 /* Restores state that differs and returns it as bits CYCLESCOPE_CHANGED_. */
 u32 cpu_state_restore(const struct cpu_state *state);
 
+/* Records that the CPU writes by itself, on this CPU, with interrupts off: all stop; and those that were on begin again,
+ * unless perf has switched them meanwhile. */
+void records_stop(void);
+void records_restore(void);
+/* At the end of an NMI, in which perf may have switched them on. */
+void records_after_nmi(void);
+
+/* NMIs that this module sends, one at a time, all to one CPU. */
+int nmis_init(void);
+void nmis_exit(void);
+/* Sends one from each CPU's neighbour; whether all arrived. Afterwards nmis_works says so. May sleep. */
+void nmis_test(void);
+bool nmis_works(void);
+/* The CPU that the next ones go to. */
+void nmis_aim(unsigned int cpu);
+/* Unless one is on its way. */
+void nmis_send(void);
+/* Waits until the last one is taken. */
+bool nmis_settle(unsigned int microseconds);
+/* A number that grows with each NMI that the kernel takes on that CPU. */
+unsigned int nmis_taken(void);
+/* Raises for the kernel, on this CPU, the NMI that ended a slice; nmis_taken was `before` when the slice began. */
+void nmis_raise_again(unsigned int before);
+
 /* The NMI that ends a slice. */
-int deadline_init(void);
-void deadline_exit(void);
+void deadline_init(void);
 bool deadline_possible(void);
 /* Watches this CPU from another one until deadline_disarm. May sleep; no CPU comes or goes meanwhile. */
 int deadline_arm(unsigned int cpu, u32 microseconds);

@@ -5,19 +5,8 @@
  *
  *	void ruler_…(u32 loops);
  */
-#include <linux/linkage.h>
-#include <linux/version.h>
 #include <asm/asm.h>
-
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
-#include <asm/ibt.h>
-#else
-#define ENDBR
-#endif
-
-#ifndef RET
-#define RET	ret
-#endif
+#include "assembly.h"
 
 	.text
 
@@ -32,8 +21,7 @@
 
 .macro RULER name copies body:vararg
 	.balign	64
-SYM_FUNC_START(\name)
-	ENDBR
+SYM_TYPED_FUNC_START(\name)
 	pushq	%rbx
 	pushq	%rbp
 	pushq	%r15

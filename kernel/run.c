@@ -6,7 +6,9 @@
  * NMI, or an interrupt where the code has set IF) ends it; the kernel gets it, and the round runs again.
  */
 #include <linux/cpu.h>
+#include <linux/cpumask.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/nmi.h>
 #include <linux/sched.h>
@@ -30,7 +32,7 @@
 #define FIRST_INTERRUPT		32
 #define LAST_INTERRUPT		255
 #define NMI			2
-#define CR4_CET			(1ul << 23)
+#define NO_DEVICE		7
 #define SELECTOR_OF_LDT		4
 #define PAGE_FAULT		14
 #define MACHINE_CHECK		18
@@ -44,6 +46,8 @@ struct slice {
 	bool over;
 	/* Something other than the measured code ended it. */
 	bool interrupted;
+	/* nmis_taken before it. */
+	unsigned int nmis;
 	u64 tsc, aperf, mperf;
 };
 
@@ -137,15 +141,17 @@ static int check(const struct capsule *capsule, const struct cyclescope_run *run
 		return -EINVAL;
 	if (has_ldt_selector())
 		return -EINVAL;
-	return 0;
+	/* Only such a CPU may be looked up in masks and tables. */
+	return run->cpu < nr_cpu_ids && cpu_online(run->cpu) ? 0 : -ESTALE;
 }
 
-static u64 frequency_msr(u32 number)
+static __always_inline u64 frequency_msr(u32 number)
 {
-	return boot_cpu_has(X86_FEATURE_APERFMPERF) ? get_msr(number) : 0;
+	return registers.aperf ? get_msr(number) : 0;
 }
 
-static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
+/* Neither traced nor probed: between saving and restoring, the CPU's state is not what the kernel relies on. */
+static notrace void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 {
 	struct capsule_control *control = capsule->control;
 	u64 tsc, aperf, mperf;
@@ -153,11 +159,12 @@ static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 	cpu_state_save(&slice->before);
 	control->kernel_cr3 = __native_read_cr3();
 	control->kernel_cr4 = slice->before.cr4;
-	/* CET would want an ENDBR64 at every place that measured code or the driver calls indirectly. */
 	control->capsule_cr4 = slice->before.cr4 & ~(X86_CR4_PGE | CR4_CET);
 	control->kernel_gs = slice->before.gs_base;
 	control->selectors = slice->before.ds | (u64)slice->before.es << 16 | (u64)slice->before.gs << 32;
 	deadline_slice_begins();
+	slice->nmis = nmis_taken();
+	records_stop();
 	aperf = frequency_msr(MSR_IA32_APERF);
 	mperf = frequency_msr(MSR_IA32_MPERF);
 	tsc = rdtsc_ordered();
@@ -166,8 +173,13 @@ static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 	slice->tsc += rdtsc_ordered() - tsc;
 	slice->mperf += frequency_msr(MSR_IA32_MPERF) - mperf;
 	slice->aperf += frequency_msr(MSR_IA32_APERF) - aperf;
-	slice->over = deadline_slice_ends();
 	slice->changed |= cpu_state_restore(&slice->before);
+	records_restore();
+	slice->over = deadline_slice_ends();
+	/* Left by an instruction whose state is disabled; the kernel would take it for its next #NM's (Intel SDM vol. 1,
+	 * 13.14). */
+	if (registers.xfd_error && control->vector == NO_DEVICE)
+		set_msr(MSR_IA32_XFD_ERR, 0);
 	if (control->left_gs != control->kernel_gs)
 		slice->changed |= CYCLESCOPE_CHANGED_BASES;
 	if (memcmp(capsule->progress->selectors, &control->selectors, 3 * sizeof(u16)))
@@ -175,6 +187,7 @@ static void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 	if (control->left_cr4 != control->capsule_cr4)
 		slice->changed |= CYCLESCOPE_CHANGED_CR4;
 }
+NOKPROBE_SYMBOL(enter);
 
 /* Whether the measured code raised the vector itself: INT n leaves its address behind the instruction. */
 static bool by_instruction(const struct capsule *capsule, u64 vector)
@@ -193,7 +206,7 @@ static bool in_service(u64 vector)
 /* Whether the CPU reports a machine check in progress; otherwise the code raised the vector itself. */
 static bool is_machine_check(void)
 {
-	return boot_cpu_has(X86_FEATURE_MCE) && get_msr(MSR_IA32_MCG_STATUS) & MCG_STATUS_MCIP;
+	return registers.machine_check && get_msr(MSR_IA32_MCG_STATUS) & MCG_STATUS_MCIP;
 }
 
 /* An interrupt comes where IF is set. In doubt the APIC knows: one that is not handed on would keep its line busy for
@@ -207,7 +220,7 @@ static bool is_interrupt(const struct capsule *capsule, u64 vector)
 }
 
 /* Passes an event in the capsule on to the kernel. True where the event, and not the measured code, ended the slice. */
-static bool hand_on(struct capsule *capsule)
+static bool hand_on(struct capsule *capsule, const struct slice *slice)
 {
 	u64 vector = capsule->control->vector;
 	u64 pending = capsule->progress->pending;
@@ -222,10 +235,9 @@ static bool hand_on(struct capsule *capsule)
 		came = true;
 		capsule_hand_on(vector);
 	}
-	/* A real NMI, since INT 2 would not block another one during the kernel's first steps. The NMI's sender finds its
-	 * reason unchanged. */
+	/* The NMI's sender finds its reason unchanged. */
 	if (vector == NMI || pending & (1ull << NMI))
-		apic->send_IPI(smp_processor_id(), NMI_VECTOR);
+		nmis_raise_again(slice->nmis);
 	return came;
 }
 
@@ -243,12 +255,12 @@ static int run_slice(struct capsule *capsule, const struct cyclescope_run *run, 
 	}
 	kernel_fpu_begin();
 	local_irq_save(flags);
-	if (smp_processor_id() != run->cpu) {
+	if (smp_processor_id() != run->cpu || !capsule_fits_cpu(capsule)) {
 		bad = -ESTALE;
 	} else {
 		sync_core();
 		enter(capsule, slice, run->slice_us);
-		slice->interrupted = hand_on(capsule);
+		slice->interrupted = hand_on(capsule, slice);
 	}
 	local_irq_restore(flags);
 	kernel_fpu_end();
@@ -263,7 +275,7 @@ static u64 kept(const struct cyclescope_run *run, u64 round)
 	return round > run->warm_up ? round - run->warm_up : 0;
 }
 
-/* Copies out the samples of the rounds since `from`, if the driver's progress is consistent. */
+/* Copies out the samples of the rounds since `from`, if the driver's progress is possible. */
 static int take_samples(struct capsule *capsule, struct cyclescope_run *run, u64 from, bool *astray)
 {
 	u64 round = capsule->progress->round;
@@ -273,7 +285,7 @@ static int take_samples(struct capsule *capsule, struct cyclescope_run *run, u64
 	if (*astray)
 		return 0;
 	bytes = kept(run, round) * run->calls * SAMPLE_BYTES - before;
-	*astray = bytes > SAMPLES_BYTES || capsule->progress->sample != SAMPLES_AT + bytes;
+	*astray = bytes > SAMPLES_BYTES;
 	if (*astray)
 		return 0;
 	if (copy_to_user(u64_to_user_ptr(run->samples) + before, capsule->samples, bytes))
@@ -333,7 +345,6 @@ static int run_rounds(struct capsule *capsule, struct cyclescope_run *run)
 
 	while (!over) {
 		progress->round = round;
-		progress->sample = SAMPLES_AT;
 		progress->pending = 0;
 		bad = run_slice(capsule, run, &slice) ?: take_samples(capsule, run, round, &astray);
 		if (bad)
@@ -386,7 +397,7 @@ long run_layout(struct capsule *capsule, struct cyclescope_run *run)
 	int bad;
 
 	bad = check(capsule, run) ?: put_code(capsule, run) ?: put_calls(capsule, run) ?: put_fills(capsule, run) ?:
-	      capsule_adopt_cpu(capsule);
+	      capsule_adopt_cpu(capsule, run->cpu);
 	if (bad)
 		return bad;
 	if (copy_from_user(capsule->context, u64_to_user_ptr(run->context), CYCLESCOPE_CONTEXT_BYTES))

@@ -4,6 +4,7 @@
  *
  * Raw instructions throughout: the kernel's own accessors keep shadows, which must not learn of what is only lent.
  */
+#include <linux/kprobes.h>
 #include <linux/string.h>
 #include <asm/cpufeature.h>
 #include <asm/msr.h>
@@ -15,13 +16,13 @@
 #define DR7_NONE	0x400
 
 #define REGISTER(name) \
-	static u64 get_##name(void) \
+	static __always_inline u64 get_##name(void) \
 	{ \
 		u64 value; \
 		asm volatile("mov %%" #name ", %0" : "=r"(value) : : "memory"); \
 		return value; \
 	} \
-	static void set_##name(u64 value) \
+	static __always_inline void set_##name(u64 value) \
 	{ \
 		asm volatile("mov %0, %%" #name : : "r"(value) : "memory"); \
 	}
@@ -35,7 +36,7 @@ REGISTER(db3)
 REGISTER(db6)
 REGISTER(db7)
 
-static u64 get_cr4(void)
+static __always_inline u64 get_cr4(void)
 {
 	u64 value;
 
@@ -43,12 +44,7 @@ static u64 get_cr4(void)
 	return value;
 }
 
-static void set_msr(u32 number, u64 value)
-{
-	asm volatile("wrmsr" : : "c"(number), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
-}
-
-static u64 get_xcr0(void)
+static __always_inline u64 get_xcr0(void)
 {
 	u32 low, high;
 
@@ -56,12 +52,12 @@ static u64 get_xcr0(void)
 	return low | (u64)high << 32;
 }
 
-static void set_xcr0(u64 value)
+static __always_inline void set_xcr0(u64 value)
 {
 	asm volatile("xsetbv" : : "c"(0), "a"((u32)value), "d"((u32)(value >> 32)) : "memory");
 }
 
-static u32 get_pkru(void)
+static __always_inline u32 get_pkru(void)
 {
 	u32 value, high;
 
@@ -69,37 +65,12 @@ static u32 get_pkru(void)
 	return value;
 }
 
-static void set_pkru(u32 value)
+static __always_inline void set_pkru(u32 value)
 {
 	asm volatile("wrpkru" : : "a"(value), "c"(0), "d"(0) : "memory");
 }
 
-/* Records that the CPU writes by itself go to memory that the capsule does not map. */
-static u64 stop_pebs(void)
-{
-	u64 enabled = boot_cpu_has(X86_FEATURE_PEBS) ? get_msr(MSR_IA32_PEBS_ENABLE) : 0;
-
-	if (enabled)
-		set_msr(MSR_IA32_PEBS_ENABLE, 0);
-	return enabled;
-}
-
-static u64 stop_branch_traces(void)
-{
-	u64 control = boot_cpu_has(X86_FEATURE_BTS) ? get_msr(MSR_IA32_DEBUGCTLMSR) : 0;
-	u64 traces = control & (DEBUGCTLMSR_TR | DEBUGCTLMSR_BTS);
-
-	if (traces)
-		set_msr(MSR_IA32_DEBUGCTLMSR, control & ~traces);
-	return traces;
-}
-
-static bool has_tsc_aux(void)
-{
-	return boot_cpu_has(X86_FEATURE_RDTSCP) || boot_cpu_has(X86_FEATURE_RDPID);
-}
-
-static void cyclescope_read_cpu_state(struct cpu_state *state)
+static notrace void cyclescope_read_cpu_state(struct cpu_state *state)
 {
 	memset(state, 0, sizeof(*state));
 	state->cr0 = get_cr0();
@@ -115,10 +86,9 @@ static void cyclescope_read_cpu_state(struct cpu_state *state)
 	state->fs_base = get_msr(MSR_FS_BASE);
 	state->gs_base = get_msr(MSR_GS_BASE);
 	state->kernel_gs_base = get_msr(MSR_KERNEL_GS_BASE);
-	if (has_tsc_aux())
+	if (registers.tsc_aux)
 		state->tsc_aux = get_msr(MSR_TSC_AUX);
-	/* XSAVES turns recording off when it saves the records (Intel SDM vol. 1, 13.11). */
-	if (boot_cpu_has(X86_FEATURE_ARCH_LBR))
+	if (registers.lbr)
 		state->lbr_control = get_msr(MSR_ARCH_LBR_CTL);
 	if (boot_cpu_has(X86_FEATURE_OSXSAVE))
 		state->xcr0 = get_xcr0();
@@ -133,18 +103,24 @@ static void cyclescope_read_cpu_state(struct cpu_state *state)
 	asm volatile("sgdt %0" : "=m"(state->gdt));
 	asm volatile("sidt %0" : "=m"(state->idt));
 }
+NOKPROBE_SYMBOL(cyclescope_read_cpu_state);
 
-void cpu_state_save(struct cpu_state *state)
+notrace void cpu_state_save(struct cpu_state *state)
 {
 	cyclescope_read_cpu_state(state);
 	/* A debugger's breakpoint must not fire in the capsule, which has no handler for it. */
 	set_db7(DR7_NONE);
-	state->pebs = stop_pebs();
-	state->branch_traces = stop_branch_traces();
+}
+NOKPROBE_SYMBOL(cpu_state_save);
+
+/* XSAVES turns recording off when it saves the records (Intel SDM vol. 1, 13.11). Whatever else differs is perf's. */
+static __always_inline bool xsaves_stopped_lbr(const struct cpu_state *now, const struct cpu_state *before)
+{
+	return before->lbr_control & ARCH_LBR_CTL_LBREN && now->lbr_control == (before->lbr_control & ~ARCH_LBR_CTL_LBREN);
 }
 
 /* Only what differs is written: some of these writes take hundreds of cycles, or an exit from a virtual machine. */
-u32 cpu_state_restore(const struct cpu_state *state)
+notrace u32 cpu_state_restore(const struct cpu_state *state)
 {
 	struct cpu_state now;
 	u32 changed = 0;
@@ -189,12 +165,8 @@ u32 cpu_state_restore(const struct cpu_state *state)
 		set_msr(MSR_TSC_AUX, state->tsc_aux);
 		changed |= CYCLESCOPE_CHANGED_TSC_AUX;
 	}
-	if (now.lbr_control != state->lbr_control)
+	if (xsaves_stopped_lbr(&now, state))
 		set_msr(MSR_ARCH_LBR_CTL, state->lbr_control);
-	if (state->branch_traces)
-		set_msr(MSR_IA32_DEBUGCTLMSR, get_msr(MSR_IA32_DEBUGCTLMSR) | state->branch_traces);
-	if (state->pebs)
-		set_msr(MSR_IA32_PEBS_ENABLE, state->pebs);
 	if (now.xcr0 != state->xcr0) {
 		set_xcr0(state->xcr0);
 		changed |= CYCLESCOPE_CHANGED_XCR0;
@@ -217,3 +189,4 @@ u32 cpu_state_restore(const struct cpu_state *state)
 		changed |= CYCLESCOPE_CHANGED_TABLES;
 	return changed;
 }
+NOKPROBE_SYMBOL(cpu_state_restore);

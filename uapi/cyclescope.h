@@ -12,7 +12,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define CYCLESCOPE_VERSION 2
+#define CYCLESCOPE_VERSION 3
 
 /* Bytes of the page that holds a program's context. */
 #define CYCLESCOPE_CONTEXT_BYTES 4096
@@ -22,8 +22,10 @@
 /* Features of the machine (cyclescope_info.flags). */
 /* APERF and MPERF are read around each slice. */
 #define CYCLESCOPE_INFO_APERF (1u << 0)
-/* There is a second CPU, whose NMI ends code that runs too long. */
+/* There is a second CPU, whose NMI ends code that runs too long; it arrived when the module was loaded. */
 #define CYCLESCOPE_INFO_DEADLINE (1u << 1)
+/* Code can be run here: RUN and SET_AREAS are ENODEV without it. Markers can be either way. */
+#define CYCLESCOPE_INFO_RUN (1u << 2)
 
 /* Where a program finds itself in ring 0, and what bounds a run. All addresses are those of the private address
  * space in which measured code runs; they are the same for as long as the module is loaded. */
@@ -112,7 +114,7 @@ struct cyclescope_sample {
 };
 
 /* cyclescope_run.flags */
-/* Run although no second CPU could end an endless loop: without it a run on the only CPU is EOPNOTSUPP. */
+/* Run although no second CPU could end an endless loop: without it such a run is EOPNOTSUPP. */
 #define CYCLESCOPE_RUN_UNGUARDED (1u << 0)
 
 /* cyclescope_outcome.status */
@@ -167,12 +169,12 @@ struct cyclescope_outcome {
 	__u64 mperf;
 };
 
-/* One layout: programs, the calls of a round, how many rounds. */
+/* One layout: programs, the calls of a round, how many rounds. EACCES once the kernel is locked down. */
 struct cyclescope_run {
 	__u32 size;
 	__u32 version;
 	__u32 flags;
-	/* The CPU that the caller is pinned to: ESTALE where it runs on another one. */
+	/* The CPU that the caller is pinned to: ESTALE where it runs on another one, or there is none of this number. */
 	__u32 cpu;
 	__u32 pieces;
 	__u32 calls;

@@ -46,7 +46,7 @@
 /* Its own name in what the assembler reads must stay: neither inlined nor cloned. Tracing would change its first bytes.
  * The counter goes through the padding, so that nothing comes between padding and loop. */
 #define CODE(guard, around, placement)									\
-	static noinline notrace __attribute__((__noclone__)) __aligned(64)				\
+	static noinline notrace __noclone __aligned(64)						\
 	void NAME(guard, around, placement)(u32 loops)							\
 	{												\
 		asm volatile(".balign 64\n\t.rept " #placement "\n\tnop\n\t.endr" : "+r"(loops));	\

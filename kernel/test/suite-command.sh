@@ -14,7 +14,7 @@ one_cpu_is_told() { [ "$(nproc)" -gt 1 ] || grep -q "refused without --force" /t
 check "doctor says that the module is not loaded" doctor_says "module  *not loaded"
 check "and what one CPU means" one_cpu_is_told
 check "the module loads" insmod /modules/cyclescope.ko
-check "doctor says that it is loaded" doctor_says "module  *loaded, version 2"
+check "doctor says that it is loaded" doctor_says "module  *loaded, version 3"
 check "and what one CPU means" one_cpu_is_told
 check "its rate of the TSC" grep -q "its TSC rate .* MHz, by the kernel" /tmp/doctor
 check "a run tells what code has changed" changed

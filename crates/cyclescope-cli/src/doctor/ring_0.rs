@@ -11,13 +11,13 @@ use cyclescope::machine::kernel_module::{KernelModule, ModuleStudy, Right};
 pub fn section(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
     let facts = &machine.kernel_module;
     page.section("Ring 0, by the kernel module")?;
+    let alone = machine.topology.online.known().is_some_and(|cpus| cpus.len() == 1);
     match (&diagnosis.kernel_module, &facts.loaded) {
-        (Fact::Known(module), _) => return loaded(page, module),
+        (Fact::Known(module), _) => return loaded(page, module, facts, alone),
         (Fact::Unknown(why), Fact::Known(true)) => return page.row("module", &format!("loaded, but {why}")),
         (Fact::Unknown(_), Fact::Known(false)) => page.row("module", "not loaded")?,
         (_, Fact::Unknown(why)) => page.unknown("module", why)?,
     }
-    let alone = machine.topology.online.known().is_some_and(|cpus| cpus.len() == 1);
     if alone {
         page.row("endless code", ONE_CPU)?;
     }
@@ -25,10 +25,22 @@ pub fn section(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Res
 }
 
 const ONE_CPU: &str = "refused without --force: with only one CPU, nothing can end it";
+const NO_NMI: &str = "refused without --force: an NMI, which would end it, did not arrive";
 
-fn loaded(page: &mut Page, module: &ModuleStudy) -> Result<(), Failure> {
+fn loaded(page: &mut Page, module: &ModuleStudy, facts: &KernelModule, alone: bool) -> Result<(), Failure> {
     page.row("module", &format!("loaded, version {} of its interface", module.version))?;
-    page.row("endless code", if module.deadline { "ended by another CPU" } else { ONE_CPU })?;
+    if !module.code {
+        let why = facts.refused.known().cloned().flatten().unwrap_or_default();
+        page.row("code", &format!("refused, markers alone run: {why}"))?;
+    }
+    page.row(
+        "endless code",
+        match (module.deadline, alone) {
+            (true, _) => "ended by another CPU",
+            (false, true) => ONE_CPU,
+            (false, false) => NO_NMI,
+        },
+    )?;
     let ppm =
         module.tsc_ppm.map_or(String::new(), |ppm| format!("; {ppm:+.1} ppm from the rate measured here"));
     page.row("its TSC rate", &format!("{:.3} MHz, by the kernel{ppm}", module.tsc.megahertz()))?;

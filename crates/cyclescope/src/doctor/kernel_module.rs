@@ -15,6 +15,7 @@ pub(super) fn ask(study: Option<&TscStudy>) -> Fact<ModuleStudy> {
     let tsc = Hertz(1e3 * f64::from(module.tsc_khz()));
     Fact::Known(ModuleStudy {
         version: module.version(),
+        code: module.runs_code(),
         deadline: module.has_deadline(),
         aperf: module.has_aperf(),
         tsc,

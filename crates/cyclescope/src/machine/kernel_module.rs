@@ -20,9 +20,9 @@ const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
 pub struct KernelModule {
     /// Whether it is loaded.
     pub loaded: Fact<bool>,
-    /// Why the module that is loaded runs nothing here, in its own words; the value is null where it runs.
+    /// Why the module that is loaded runs no code here, in its own words; the value is null where it does.
     pub refused: Fact<Option<String>>,
-    /// Why it would run nothing here, as far as files show.
+    /// Why it would run no code here, as far as files show.
     pub forecast: Option<&'static str>,
     /// The headers of the running kernel.
     pub headers: Fact<String>,
@@ -34,7 +34,7 @@ pub struct KernelModule {
     pub signed_only: Fact<bool>,
     /// Whether this process may load modules (`CAP_SYS_MODULE`).
     pub may_load: Fact<Right>,
-    /// Whether this process may use the module (`CAP_SYS_RAWIO`).
+    /// Whether this process may use the module (`CAP_SYS_RAWIO` and `CAP_SYS_MODULE`).
     pub may_use: Fact<Right>,
 }
 
@@ -64,6 +64,8 @@ pub struct Obstacle {
 pub struct ModuleStudy {
     /// The version of its interface.
     pub version: u32,
+    /// Whether it runs code here; markers it has either way.
+    pub code: bool,
     /// Whether a second CPU can end code that runs too long.
     pub deadline: bool,
     /// Whether the processor counts APERF and MPERF.
@@ -101,7 +103,7 @@ impl KernelModule {
                 .text("/sys/module/module/parameters/sig_enforce")
                 .map(|text| text.starts_with('Y')),
             may_load: right(files, CAP_SYS_MODULE),
-            may_use: right(files, CAP_SYS_RAWIO),
+            may_use: right(files, CAP_SYS_RAWIO | CAP_SYS_MODULE),
         }
     }
 
@@ -168,7 +170,9 @@ fn forecast(files: &Files) -> Option<&'static str> {
         record.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':')).map(|(_, flags)| flags);
     let has = |name: &str| flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == name));
     if has("fred") {
-        return Some("with FRED, exceptions do not go through the IDT; boot with fred=off");
+        return Some(
+            "with FRED, exceptions do not go through the IDT: markers alone can run; boot with fred=off",
+        );
     }
     let encrypted = has("tdx_guest") || has("hypervisor") && (has("sev_es") || has("sev_snp"));
     encrypted.then_some(
@@ -177,18 +181,19 @@ fn forecast(files: &Files) -> Option<&'static str> {
 }
 
 // linux/capability.h
-const CAP_SYS_MODULE: u32 = 16;
-const CAP_SYS_RAWIO: u32 = 17;
+const CAP_SYS_MODULE: u64 = 1 << 16;
+const CAP_SYS_RAWIO: u64 = 1 << 17;
 
-fn right(files: &Files, capability: u32) -> Fact<Right> {
+/// Whether this process has all of these capabilities.
+fn right(files: &Files, capabilities: u64) -> Fact<Right> {
     files.text("/proc/self/status").and_then(|status| {
         let set = |name: &str| {
             let digits = status.lines().find_map(|line| line.strip_prefix(name))?;
             u64::from_str_radix(digits.trim(), 16).ok()
         };
         match (set("CapEff:"), set("CapBnd:")) {
-            (Some(held), _) if held >> capability & 1 != 0 => Fact::Known(Right::Held),
-            (Some(_), Some(bound)) if bound >> capability & 1 != 0 => Fact::Known(Right::AsRoot),
+            (Some(held), _) if held & capabilities == capabilities => Fact::Known(Right::Held),
+            (Some(_), Some(bound)) if bound & capabilities == capabilities => Fact::Known(Right::AsRoot),
             (Some(_), Some(_)) => Fact::Known(Right::Never),
             _ => Fact::unknown("/proc/self/status names no capabilities"),
         }

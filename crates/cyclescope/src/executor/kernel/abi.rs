@@ -4,7 +4,7 @@ use crate::executor::Sample;
 use std::mem::{offset_of, size_of};
 
 /// The version of the interface that this library speaks.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 /// Bytes of the page that holds a context.
 pub(super) const CONTEXT_BYTES: usize = 4096;
 /// Offset of the context in that page.
@@ -14,6 +14,8 @@ pub(super) const CONTEXT_AT: usize = 512;
 pub(super) const INFO_APERF: u32 = 1;
 /// [`Info::flags`]: a second CPU can end code that runs too long.
 pub(super) const INFO_DEADLINE: u32 = 1 << 1;
+/// [`Info::flags`]: code can be run here.
+pub(super) const INFO_RUN: u32 = 1 << 2;
 /// [`Run::flags`]: run although nothing could end an endless loop.
 pub(super) const RUN_UNGUARDED: u32 = 1;
 /// [`Fill::flags`]: fill the pages that were written to since they were last filled.

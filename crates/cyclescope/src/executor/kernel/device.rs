@@ -40,6 +40,15 @@ impl Module {
         Ok(Module { device, info })
     }
 
+    /// Opens the device where code can be run.
+    pub(crate) fn open_for_code() -> Result<Module, Unavailable> {
+        let module = Module::open()?;
+        if !module.runs_code() {
+            return Err(refused(&KernelModule::detect(&Files::system(), &release())));
+        }
+        Ok(module)
+    }
+
     /// The version of its interface.
     pub(crate) fn version(&self) -> u32 {
         self.info.version
@@ -53,6 +62,11 @@ impl Module {
     /// Whether the processor counts APERF and MPERF.
     pub(crate) fn has_aperf(&self) -> bool {
         self.info.flags & abi::INFO_APERF != 0
+    }
+
+    /// Whether it runs code here; markers it has either way.
+    pub(crate) fn runs_code(&self) -> bool {
+        self.info.flags & abi::INFO_RUN != 0
     }
 
     /// Whether a second CPU can end code that runs too long.
@@ -117,8 +131,10 @@ impl Module {
         if unsafe { libc::ioctl(self.device.as_raw_fd(), call, std::ptr::from_mut(argument)) } == 0 {
             return Ok(());
         }
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        Err(RunError::System { doing, errno })
+        match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
+            libc::EACCES => Err(RunError::Unavailable(locked_down())),
+            errno => Err(RunError::System { doing, errno }),
+        }
     }
 }
 
@@ -149,24 +165,31 @@ pub(super) fn unavailable(error: &io::Error, facts: &KernelModule) -> Unavailabl
             "mount devtmpfs on /dev",
         ),
         Some(libc::ENOENT) => not_loaded(facts),
-        Some(libc::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => kernel_unavailable(
-            "the kernel is locked down".to_string(),
-            "boot without Secure Boot or with lockdown=none; measure in user mode otherwise",
-        ),
+        Some(libc::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => locked_down(),
         Some(libc::EACCES | libc::EPERM) => kernel_unavailable(
-            format!("{DEVICE} is for root with CAP_SYS_RAWIO"),
+            format!("{DEVICE} is for root with CAP_SYS_RAWIO and CAP_SYS_MODULE"),
             "run as root, outside of containers",
         ),
-        Some(libc::ENODEV) => {
-            let why = facts.refused.known().cloned().flatten();
-            let why = why.unwrap_or_else(|| "the module runs nothing on this machine".to_string());
-            kernel_unavailable(why, "measure in user mode")
-        }
+        Some(libc::ENODEV) => refused(facts),
         Some(libc::EBUSY) => {
             kernel_unavailable("too many runs have the module open".to_string(), "wait until one has ended")
         }
         _ => kernel_unavailable(format!("{DEVICE} can't be opened: {error}"), HOW_TO),
     }
+}
+
+/// The module is loaded and refuses this machine.
+fn refused(facts: &KernelModule) -> Unavailable {
+    let why = facts.refused.known().cloned().flatten();
+    let why = why.unwrap_or_else(|| "the module runs no code on this machine".to_string());
+    kernel_unavailable(why, "measure in user mode")
+}
+
+fn locked_down() -> Unavailable {
+    kernel_unavailable(
+        "the kernel is locked down".to_string(),
+        "boot without Secure Boot or with lockdown=none; measure in user mode otherwise",
+    )
 }
 
 fn not_loaded(facts: &KernelModule) -> Unavailable {

@@ -60,7 +60,7 @@ pub(crate) const OFFER: Offer = Offer {
     place: "ring 0",
     takes_force: true,
     capabilities,
-    check: |_| Module::open().map(|_| ()),
+    check: |_| Module::open_for_code().map(|_| ()),
     judge: judge_snippet,
     open: |machine, options| {
         let OpenOptions { patience, force, .. } = *options;
@@ -145,7 +145,7 @@ impl Kernel {
 
     /// Opens the module's device for a machine whose facts are known.
     pub(crate) fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
-        let module = Module::open()?;
+        let module = Module::open_for_code()?;
         let info = &module.info;
         let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
         let room = Room { arena: info.arena_bytes as usize, areas };

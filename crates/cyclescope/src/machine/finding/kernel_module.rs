@@ -14,6 +14,10 @@ const PPM_MATTERS: f64 = 500.0;
 pub(super) fn ring_0(evidence: &Evidence) -> Option<Finding> {
     let facts = &evidence.machine.kernel_module;
     Some(match (evidence.module?, &facts.loaded) {
+        (Fact::Known(module), _) if !module.code => {
+            let why = facts.refused.known().cloned().flatten().unwrap_or_default();
+            Finding::ok("ring_0", format!("--executor kernel measures markers alone: {why}"))
+        }
         (Fact::Known(module), _) => Finding::ok(
             "ring_0",
             format!("--executor kernel works: the module has version {}", module.version),
@@ -59,8 +63,7 @@ pub(super) fn deadline(evidence: &Evidence) -> Option<Finding> {
     } else {
         Finding::advice(
             "ring_0_deadline",
-            "there is only one CPU, so nothing could end an endless loop in ring 0: code that may not end is \
-             refused without --force",
+            "no other CPU could end an endless loop in ring 0: code that may not end is refused without --force",
         )
     })
 }

@@ -170,6 +170,7 @@ fn disagreements_about_the_rate_are_found() {
 
 const LOADED: ModuleStudy = ModuleStudy {
     version: 1,
+    code: true,
     deadline: true,
     aperf: false,
     tsc: crate::unit::Hertz(2.5e9),
@@ -211,6 +212,8 @@ fn a_loaded_module_works_or_says_why_not() {
     machine.kernel_module.loaded = Fact::Known(true);
     machine.kernel_module.refused = Fact::Known(None);
     assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, State::Ok);
+    let refusing = ring_0(&machine, &Fact::Known(ModuleStudy { code: false, ..LOADED }));
+    assert!(refusing.text.contains("markers alone"), "{refusing:?}");
     let closed = Fact::unknown("it is for root");
     assert!(ring_0(&machine, &closed).remedy.unwrap().contains("rmmod"));
     machine.kernel_module.may_use = Fact::Known(Right::AsRoot);

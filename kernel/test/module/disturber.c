@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * What other parts of a kernel do to the module, made to happen. Each is a parameter, and writing to it does it:
+ *
+ *   wide_idt=1                 gives the IDT of each CPU the limit 0xffff, as a VM exit on Intel leaves it
+ *   nmis="CPU BURSTS GAP"      sends bursts of NMIs to a CPU, one after another: with GAP 0 single ones, else two, at most
+ *                              GAP ns apart; each burst begins when the one before it has been handled
+ *
+ * and at the module's load alone:
+ *
+ *   lose_nmis=1                no NMI that is sent by this interface arrives any more
+ *
+ * Read back: taken, the number of NMIs that its handler has taken, and lost, of bursts that nobody took.
+ */
+#include <linux/delay.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <asm/apic.h>
+#include <asm/desc.h>
+#include <asm/irq_vectors.h>
+#include <asm/nmi.h>
+#include <asm/processor-flags.h>
+
+#define PATIENCE_US	200000
+
+static unsigned int taken, lost;
+module_param(taken, uint, 0444);
+module_param(lost, uint, 0444);
+static bool lose_nmis;
+module_param(lose_nmis, bool, 0444);
+
+static unsigned int target;
+/* What the handler finds: one for each NMI that was sent. Like a counter's overflow it is found by the next NMI of any
+ * origin. */
+static atomic_t reasons = ATOMIC_INIT(0);
+/* The NMI and its reason come at once. */
+static bool sending;
+
+static int handle_nmi(unsigned int type, struct pt_regs *regs)
+{
+	int found;
+
+	if (smp_processor_id() != target)
+		return NMI_DONE;
+	while (READ_ONCE(sending))
+		cpu_relax();
+	found = atomic_xchg(&reasons, 0);
+	taken += found;
+	return found;
+}
+
+static void send(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	WRITE_ONCE(sending, true);
+	apic->send_IPI(target, NMI_VECTOR);
+	atomic_inc(&reasons);
+	WRITE_ONCE(sending, false);
+	local_irq_restore(flags);
+}
+
+static int set_nmis(const char *text, const struct kernel_param *parameter)
+{
+	unsigned int bursts, gap, waited;
+
+	if (sscanf(text, "%u %u %u", &target, &bursts, &gap) != 3 || target >= nr_cpu_ids)
+		return -EINVAL;
+	while (bursts-- && !signal_pending(current)) {
+		send();
+		if (gap) {
+			ndelay(get_random_u32() % gap);
+			send();
+		}
+		for (waited = 0; atomic_read(&reasons) && waited < PATIENCE_US; waited++)
+			udelay(1);
+		lost += atomic_xchg(&reasons, 0) != 0;
+		cond_resched();
+	}
+	return 0;
+}
+
+static const struct kernel_param_ops nmis_ops = { .set = set_nmis };
+module_param_cb(nmis, &nmis_ops, NULL, 0200);
+
+static void widen(void *unused)
+{
+	struct desc_ptr idt;
+
+	store_idt(&idt);
+	idt.size = 0xffff;
+	load_idt(&idt);
+}
+
+static int set_wide_idt(const char *text, const struct kernel_param *parameter)
+{
+	on_each_cpu(widen, NULL, 1);
+	return 0;
+}
+
+static const struct kernel_param_ops wide_idt_ops = { .set = set_wide_idt };
+module_param_cb(wide_idt, &wide_idt_ops, NULL, 0200);
+
+static void (*real_send)(int cpu, int vector);
+
+static void lose(int cpu, int vector)
+{
+	if (vector != NMI_VECTOR)
+		real_send(cpu, vector);
+}
+
+/* The kernel protects the pointer; this is a test. */
+static void set_send(void (*send_IPI)(int cpu, int vector))
+{
+	unsigned long flags, cr0;
+
+	local_irq_save(flags);
+	asm volatile("mov %%cr0, %0" : "=r"(cr0));
+	asm volatile("mov %0, %%cr0" : : "r"(cr0 & ~X86_CR0_WP) : "memory");
+	WRITE_ONCE(apic->send_IPI, send_IPI);
+	asm volatile("mov %0, %%cr0" : : "r"(cr0) : "memory");
+	local_irq_restore(flags);
+}
+
+static int __init disturber_begin(void)
+{
+	int bad = register_nmi_handler(NMI_LOCAL, handle_nmi, 0, "disturber");
+
+	if (!bad && lose_nmis) {
+		real_send = apic->send_IPI;
+		set_send(lose);
+	}
+	return bad;
+}
+
+static void __exit disturber_end(void)
+{
+	if (lose_nmis)
+		set_send(real_send);
+	unregister_nmi_handler(NMI_LOCAL, "disturber");
+}
+
+module_init(disturber_begin);
+module_exit(disturber_end);
+
+MODULE_DESCRIPTION("Disturbs cyclescope's module, for its tests");
+MODULE_LICENSE("Dual MIT/GPL");
