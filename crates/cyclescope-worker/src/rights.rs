@@ -131,14 +131,13 @@ pub(super) unsafe fn landlock() {
 }
 
 /// Takes back what a C library has registered with rseq(2): the kernel would go on writing there.
-pub(super) unsafe fn unregister_rseq(address: usize) {
+pub(super) unsafe fn unregister_rseq(address: usize, bytes: usize) {
     const UNREGISTER: usize = 1;
-    /// The bytes that C libraries register, and their signature on x86 (glibc, `sys/rseq.h`).
-    const BYTES: usize = 32;
+    /// That of C libraries on x86 (glibc, `sys/rseq.h`).
     const SIGNATURE: usize = 0x5305_3053;
     if address != 0 {
         // SAFETY: changes what the kernel does for this thread. It refuses an address that is not registered.
-        let _ = unsafe { ask(call::RSEQ, [address, BYTES, UNREGISTER, SIGNATURE]) };
+        let _ = unsafe { ask(call::RSEQ, [address, bytes, UNREGISTER, SIGNATURE]) };
     }
 }
 

@@ -73,7 +73,7 @@ pub unsafe fn close(setup: &Setup) -> Result<(), Failed> {
         if !setup.copy {
             set_thread_pointer(setup)?;
         }
-        rights::unregister_rseq(setup.rseq);
+        rights::unregister_rseq(setup.rseq, setup.rseq_bytes);
         rights::gain_none().map_err(refused)?;
         rights::landlock();
         rights::drop_all().map_err(refused)?;

@@ -67,6 +67,8 @@ pub struct Setup {
     pub copy: bool,
     /// Address of what the C library has registered with rseq(2), or 0.
     pub rseq: usize,
+    /// Its length.
+    pub rseq_bytes: usize,
     /// Whether there is AVX.
     pub avx: bool,
     /// Whether code may read and write the bases of FS and GS.

@@ -73,6 +73,7 @@ pub(super) fn write(
         setup.files = files_limit();
         setup.copy = copy;
         setup.rseq = if copy { rseq() } else { 0 };
+        setup.rseq_bytes = rseq_bytes();
         setup.avx = std::is_x86_feature_detected!("avx");
         setup.fsgsbase = has_fsgsbase();
         setup.sequence = sequence;
@@ -134,6 +135,17 @@ fn rseq() -> usize {
         }
         thread.wrapping_offset(offset) as usize
     })
+}
+
+/// Bytes that C libraries register: as many as the kernel uses, in units of 32, the size of the first version (glibc,
+/// `sysdeps/unix/sysv/linux/dl-parse_auxv.h`).
+fn rseq_bytes() -> usize {
+    const UNIT: usize = 32;
+    /// `AT_RSEQ_FEATURE_SIZE` (Linux, `auxvec.h`).
+    const USED: libc::c_ulong = 27;
+    // SAFETY: reads a number from the auxiliary vector; 0 where there is none.
+    let used = unsafe { libc::getauxval(USED) } as usize;
+    used.max(1).next_multiple_of(UNIT)
 }
 
 /// Its distance from the thread pointer.
