@@ -54,7 +54,7 @@ pub struct PlacedCall {
 pub const LAYOUTS_AT: usize = 4096;
 const _: () = assert!(size_of::<Command>() <= LAYOUTS_AT);
 
-/// Values of [`Status::outcome`].
+/// Values of [`Answer::outcome`].
 pub mod outcome {
     /// A command runs.
     pub const RUNNING: u32 = 0;
