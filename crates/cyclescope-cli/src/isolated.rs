@@ -35,10 +35,10 @@ pub fn isolated<Loaded>(
         -1 => Err(Failure::internal(format!("fork failed: {}", std::io::Error::last_os_error()))),
         0 => {
             drop(reader);
+            Group::lead();
             // SAFETY: takes no pointers; the child must not outlive this process, not even one that has just
             // ended.
             unsafe {
-                libc::setsid();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() != parent {
                     libc::_exit(1);

@@ -6,6 +6,8 @@ mod seeds;
 
 use cyclescope_fuzz::fuzz;
 use readers::READERS;
+use serde_json::Value;
+use std::time::{Duration, Instant};
 
 fn check(name: &str) {
     let reader = READERS.iter().find(|reader| reader.name == name).expect("a reader");
@@ -79,4 +81,45 @@ fn any_first_line_is_answered() {
 #[test]
 fn any_list_of_snippets_is_answered() {
     check("snippets");
+}
+
+/// Where the numbers of a value are, but of long lists only the first items.
+fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
+    const ITEMS: usize = 3;
+    match value {
+        Value::Number(_) => found.push(pointer.to_string()),
+        Value::Array(items) => {
+            let first = items.iter().enumerate().take(ITEMS);
+            first.for_each(|(at, item)| numbers(item, &format!("{pointer}/{at}"), found));
+        }
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| numbers(field, &format!("{pointer}/{name}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// In these studies the plan and the first answers decide how much is asked for.
+#[test]
+fn each_number_of_a_plan_may_be_any() {
+    const VALUES: [&str; 7] =
+        ["0", "3", "-1", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
+    for name in ["evidence_instr", "evidence_marker", "evidence_points", "evidence_run"] {
+        let Some(seed) = seeds::of(name).into_iter().next() else { continue };
+        let good: Value = serde_json::from_slice(&seed).expect("JSON");
+        let mut pointers = Vec::new();
+        numbers(&good["facts"], "/facts", &mut pointers);
+        numbers(&good["events"][0][0], "/events/0/0", &mut pointers);
+        assert!(pointers.len() > 10, "{name}");
+        for pointer in pointers {
+            for value in VALUES {
+                let mut changed = good.clone();
+                *changed.pointer_mut(&pointer).expect("a place") = serde_json::from_str(value).expect("JSON");
+                let read = || dossier::replayed(changed.to_string().as_bytes());
+                let begun = Instant::now();
+                assert!(std::panic::catch_unwind(read).is_ok(), "{name}: {pointer} = {value}");
+                assert!(begun.elapsed() < Duration::from_secs(20), "{name}: {pointer} = {value}");
+            }
+        }
+    }
 }

@@ -80,6 +80,7 @@ impl BenchFacts {
         self.cases.len() <= CASES_MOST
             && self.placements.len() <= PLACEMENTS_MOST
             && (self.cases.is_empty() || !self.placements.is_empty())
+            && self.placements.iter().all(|offset| *offset <= BYTES_MOST)
             && (self.step > 0.0 && self.step < 1e9)
             && self.cases.iter().all(|case| case.line_offset <= BYTES_MOST)
     }
