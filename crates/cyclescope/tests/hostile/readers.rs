@@ -1,6 +1,6 @@
 //! The library's readers of files, each as a function that takes any bytes and answers. `fuzz/` has a target for each, too.
 
-use crate::dossier;
+use super::dossier;
 use cyclescope::asm;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::rows::table::Table;

@@ -1,6 +1,6 @@
 //! Good inputs: small evidence of each study, lists, tables and snippets.
 
-use crate::dossier::{self, Directory};
+use super::dossier::{self, Directory};
 use cyclescope::clock::Clock;
 use cyclescope::error::Error;
 use cyclescope::executor::mock::{CoreModel, Scenario, Simulated, SimulatedCore};
