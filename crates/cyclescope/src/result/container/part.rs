@@ -133,3 +133,18 @@ pub(crate) fn open(
     decoder.window_log_max(WINDOW_LOG_MOST).map_err(failed)?;
     Ok(BufReader::with_capacity(1 << 16, decoder.take(facts.raw_bytes)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_becomes_longer_than_one_that_is_read() {
+        let path = std::env::temp_dir().join(format!("cyclescope-part-{}", std::process::id()));
+        let file = File::create_new(&path).expect("a new file");
+        std::fs::remove_file(&path).expect("it was made");
+        let mut summed = Summed { file, bytes: Kind::Evidence.most() - 1, checksum: Checksum::new() };
+        assert_eq!(summed.write(b"x").expect("room"), 1);
+        assert_eq!(summed.write(b"x").expect_err("it is full").kind(), io::ErrorKind::FileTooLarge);
+    }
+}
