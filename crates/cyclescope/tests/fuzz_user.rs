@@ -134,6 +134,10 @@ fn kind(result: &Result<Vec<cyclescope::executor::Sample>, RunError>) -> String 
         Err(RunError::Hung { .. }) => "hung".to_owned(),
         Err(RunError::DirtyCanary { fence }) => format!("{fence} damaged"),
         Err(RunError::WorkerLost { how }) => format!("worker lost: {how}"),
+        // Code may find its way to the system call with which the harness waits.
+        Err(error @ RunError::Machinery { .. }) if error.to_string().contains("no processor time") => {
+            "asleep".to_owned()
+        }
         Err(
             error @ (RunError::System { .. }
             | RunError::Machinery { .. }
