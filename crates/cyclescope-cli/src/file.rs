@@ -334,7 +334,7 @@ mod tests {
         let results = include_bytes!("../../cyclescope/tests/hostile/results.jsonl");
         let journal = b"{\"session\":null}\n{\"form\":1,\"pass\":0}\n{\"form\":2}\n{\"cut".to_vec();
         let both = [&results[..], b"\0", &journal].concat();
-        fuzz("resumed", Shape::JsonLines, &[both], |bytes| {
+        fuzz("resumed", Shape::JsonLines, &[both, b"\n".to_vec()], |bytes| {
             let mut parts = bytes.splitn(2, |byte| *byte == 0);
             let (content, journal) = (parts.next().unwrap(), parts.next().unwrap_or_default());
             std::fs::write(&path, content).unwrap();

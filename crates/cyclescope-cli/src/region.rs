@@ -73,7 +73,8 @@ fn region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Failure> {
     let (begin, end) = (label("cyclescope_begin")?, label("cyclescope_end")?);
     let function = image.file.symbols().find(|symbol| symbol.name() == Ok(name));
     let within = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| {
-        (symbol.address()..=symbol.address() + symbol.size()).contains(&end) && symbol.address() <= begin
+        (symbol.address()..=symbol.address().saturating_add(symbol.size())).contains(&end)
+            && symbol.address() <= begin
     };
     let Some(function) = function.filter(within) else {
         let text = format!("CYCLESCOPE_BODY is not in the function `{name}` of {}", source.display());
@@ -173,8 +174,10 @@ impl Image<'_> {
     /// Bytes of code between two addresses.
     fn code(&self, range: &Range<u64>) -> Result<&[u8], Failure> {
         let text = self.file.section_by_name(".text");
+        // Labels that assembly sets may be in any order.
+        let length = range.end.checked_sub(range.start);
         let found =
-            text.and_then(|text| text.data_range(range.start, range.end - range.start).ok().flatten());
+            text.zip(length).and_then(|(text, length)| text.data_range(range.start, length).ok().flatten());
         found.ok_or_else(|| refused("its code is not in one section", "compile it with gcc"))
     }
 
@@ -182,8 +185,8 @@ impl Image<'_> {
     fn instruction(&self, at: u64) -> Result<Instruction, Failure> {
         const LONGEST: u64 = 15;
         let text = self.file.section_by_name(".text");
-        let end = text.map_or(at, |text| text.address() + text.size());
-        let bytes = self.code(&(at..end.min(at + LONGEST)))?;
+        let end = text.map_or(at, |text| text.address().saturating_add(text.size()));
+        let bytes = self.code(&(at..end.min(at.saturating_add(LONGEST))))?;
         Ok(Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode())
     }
 
@@ -255,7 +258,7 @@ impl Image<'_> {
         }
         let remedy = "give it its memory as the function's argument, a pointer into 1 MiB";
         let range = |section: &object::read::elf::ElfSection64<'_, '_>| {
-            section.address()..section.address() + section.size()
+            section.address()..section.address().saturating_add(section.size())
         };
         let section = self.file.sections().find(|section| range(section).contains(&target));
         let kind = section.as_ref().map(|section| section.kind());
@@ -271,7 +274,7 @@ impl Image<'_> {
         if relocations.any(|(address, _)| range.contains(&address)) {
             return Err(refused("it refers to pointers to something in its file, or outside", remedy));
         }
-        if range.end - range.start + copied.bytes.len() as u64 > MOST_DATA {
+        if (range.end - range.start).saturating_add(copied.bytes.len() as u64) > MOST_DATA {
             return Err(refused(&format!("its variables have more than {MOST_DATA} bytes"), remedy));
         }
         let place = copied.bytes.len() as u64;

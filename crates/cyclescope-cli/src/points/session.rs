@@ -75,6 +75,9 @@ pub fn resumed(path: &Path, content: &[u8]) -> Result<Resumed, Failure> {
     for line in content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         lines.push(serde_json::from_slice::<Value>(line).map_err(|_| foreign())?);
     }
+    if lines.is_empty() {
+        return Err(foreign());
+    }
     let head = lines.remove(0);
     let session = serde_json::from_value(head["points"].clone()).map_err(|_| foreign())?;
     Ok(Resumed { kept: Kept { head: Some(head), lines }, session: Some(session) })
