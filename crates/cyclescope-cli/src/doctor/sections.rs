@@ -79,9 +79,9 @@ fn design(cpu: &Cpu) -> String {
         "{} family {} ({:x}h), model {} ({:x}h), stepping {}",
         cpu.vendor_text, cpu.family, cpu.family, cpu.model, cpu.model, cpu.stepping
     );
-    match cpu.microarchitecture.known() {
-        Some(_) => format!("{}; {numbers}", cpu.name()),
-        None => format!("unknown; {numbers}"),
+    match &cpu.microarchitecture {
+        Fact::Known(_) => format!("{}; {numbers}", cpu.name()),
+        Fact::Unknown(why) => format!("unknown; {numbers}: {why}"),
     }
 }
 

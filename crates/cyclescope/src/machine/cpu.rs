@@ -47,7 +47,8 @@ impl Cpu {
             stepping,
             brand: brand(leaves),
             microcode: microcode(files),
-            microarchitecture: design(vendor, family, model, stepping, core_type.known().copied()),
+            microarchitecture: design(vendor, family, model, stepping, core_type.known().copied())
+                .and_then(|found| shown_truly(found, leaves)),
             hybrid: leaves.bit(7, 0, Register::Edx, 15),
             core_type,
         }
@@ -83,6 +84,16 @@ fn design(
             hybrid.product
         )),
         (None, None) => Fact::unknown(format!("family {family:#x}, model {model:#x} is not in the table")),
+    }
+}
+
+fn shown_truly(found: Microarchitecture, leaves: &Leaves) -> Fact<Microarchitecture> {
+    match found.never_had(leaves) {
+        None => Fact::Known(found),
+        Some(feature) => Fact::unknown(format!(
+            "CPUID shows the model of {} and {feature}, which that design never had: a hypervisor hides the real model",
+            found.product
+        )),
     }
 }
 
@@ -205,6 +216,21 @@ mod tests {
         assert_eq!(cpu.imul_latency(), Some(3));
         assert_eq!(cpu.microcode.why(), Some("/proc/cpuinfo does not exist"));
         assert_eq!(Hypervisor::detect(&leaves).unwrap().name, "KVM");
+    }
+
+    #[test]
+    fn a_model_whose_features_are_of_another_one() {
+        let recorded = emerald_rapids_vm();
+        let leaves = Leaves::from_reader(|leaf, subleaf| match leaf {
+            // Family 6, model 0xA7: a core without AVX512-FP16.
+            1 => [0x000a_0671, 0x01020800, 0xfffa3203, 0x1f8bfbff],
+            _ => recorded.get(leaf, subleaf).unwrap_or_default(),
+        });
+        let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
+        assert_eq!(cpu.model, 0xA7);
+        let why = cpu.microarchitecture.why().unwrap();
+        assert!(why.contains("Rocket Lake") && why.contains("never had"), "{why}");
+        assert_eq!(cpu.imul_latency(), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 use serde::Serialize;
 
+use super::leaves::{Leaves, Register};
 use super::vendor::{CoreType, Vendor};
 
 /// The names of one processor design.
@@ -55,7 +56,95 @@ const ADDERS: &[(&str, u32)] = &[
     ("Zen 5", 6),
 ];
 
+/// Features by their CPUID bits (leaf, subleaf, register, bit), with the designs that have them (Intel SDM vol. 1, chapters
+/// 14 to 18; AMD APM vol. 3, appendix D; Agner Fog's instruction tables). Hypervisors may show another model than the
+/// machine's own and leave it its features: then the model tells nothing of the core.
+const DESIGNS_WITH: &[(&str, (u32, u32, Register, u32), &[&str])] = &[
+    ("AVX2", (7, 0, Register::Ebx, 5), AVX2),
+    ("AVX512F", (7, 0, Register::Ebx, 16), AVX512F),
+    ("AVX-VNNI", (7, 1, Register::Eax, 4), AVX_VNNI),
+    ("AVX512-FP16", (7, 0, Register::Edx, 23), AMX),
+    ("AMX", (7, 0, Register::Edx, 24), AMX),
+];
+
+const AVX2: &[&str] = &[
+    "Haswell",
+    "Broadwell",
+    "Skylake",
+    "Palm Cove",
+    "Sunny Cove",
+    "Cypress Cove",
+    "Willow Cove",
+    "Golden Cove",
+    "Raptor Cove",
+    "Redwood Cove",
+    "Lion Cove",
+    "Cougar Cove",
+    "Panther Cove",
+    "Coyote Cove or Arctic Wolf",
+    "Knights Landing",
+    "Knights Mill",
+    "Gracemont",
+    "Crestmont",
+    "Skymont",
+    "Darkmont",
+    "Excavator",
+    "Zen",
+    "Zen+",
+    "Zen 2",
+    "Zen 3",
+    "Zen 4",
+    "Zen 5",
+    "Zen 6",
+    "Dhyana",
+    "LuJiaZui",
+    "YongFeng",
+];
+const AVX512F: &[&str] = &[
+    "Skylake",
+    "Palm Cove",
+    "Sunny Cove",
+    "Cypress Cove",
+    "Willow Cove",
+    "Golden Cove",
+    "Raptor Cove",
+    "Redwood Cove",
+    "Panther Cove",
+    "Coyote Cove or Arctic Wolf",
+    "Knights Landing",
+    "Knights Mill",
+    "Zen 4",
+    "Zen 5",
+    "Zen 6",
+];
+const AVX_VNNI: &[&str] = &[
+    "Golden Cove",
+    "Raptor Cove",
+    "Redwood Cove",
+    "Lion Cove",
+    "Cougar Cove",
+    "Panther Cove",
+    "Coyote Cove or Arctic Wolf",
+    "Gracemont",
+    "Crestmont",
+    "Skymont",
+    "Darkmont",
+    "Zen 5",
+    "Zen 6",
+];
+const AMX: &[&str] =
+    &["Golden Cove", "Raptor Cove", "Redwood Cove", "Panther Cove", "Coyote Cove or Arctic Wolf"];
+
 impl Microarchitecture {
+    /// A feature that CPUID announces and that this design never had.
+    pub(crate) fn never_had(&self, leaves: &Leaves) -> Option<&'static str> {
+        let announced = |&(leaf, subleaf, register, bit)| leaves.bit(leaf, subleaf, register, bit);
+        DESIGNS_WITH
+            .iter()
+            .find(|(_, bit, designs)| announced(bit) && !designs.contains(&self.name))
+            .map(|(feature, ..)| *feature)
+    }
+
     /// Units that add integers; `None` where that isn't certain.
     pub fn adders(&self) -> Option<u32> {
         ADDERS.iter().find(|(name, _)| *name == self.name).map(|(_, adders)| *adders)
@@ -298,6 +387,15 @@ mod tests {
         assert_eq!(name(Vendor::Amd, 0x15, 0x02, 0, None), "Vishera");
         assert_eq!(name(Vendor::Amd, 0x19, 0xFE, 0, None), "unknown");
         assert_eq!(name(Vendor::Intel, 6, 0xFF, 0, None), "unknown");
+    }
+
+    #[test]
+    fn designs_with_a_feature_are_in_the_table() {
+        for (feature, _, designs) in DESIGNS_WITH {
+            for design in *designs {
+                assert!(TABLE.iter().any(|row| row.is.name == *design), "{feature}: {design}");
+            }
+        }
     }
 
     #[test]
