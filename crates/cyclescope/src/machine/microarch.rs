@@ -56,16 +56,32 @@ const ADDERS: &[(&str, u32)] = &[
     ("Zen 5", 6),
 ];
 
-/// Features by their CPUID bits (leaf, subleaf, register, bit), with the designs that have them (Intel SDM vol. 1, chapters
+/// Features that tell designs apart (Intel SDM vol. 1, chapters
 /// 14 to 18; AMD APM vol. 3, appendix D; Agner Fog's instruction tables). Hypervisors may show another model than the
 /// machine's own and leave it its features: then the model tells nothing of the core.
-const DESIGNS_WITH: &[(&str, (u32, u32, Register, u32), &[&str])] = &[
-    ("AVX2", (7, 0, Register::Ebx, 5), AVX2),
-    ("AVX512F", (7, 0, Register::Ebx, 16), AVX512F),
-    ("AVX-VNNI", (7, 1, Register::Eax, 4), AVX_VNNI),
-    ("AVX512-FP16", (7, 0, Register::Edx, 23), AMX),
-    ("AMX", (7, 0, Register::Edx, 24), AMX),
+const FEATURES: &[DesignFeature] = &[
+    feature("AVX2", (7, 0, Register::Ebx, 5), AVX2),
+    feature("AVX512F", (7, 0, Register::Ebx, 16), AVX512F),
+    feature("AVX-VNNI", (7, 1, Register::Eax, 4), AVX_VNNI),
+    feature("AVX512-FP16", (7, 0, Register::Edx, 23), AMX),
+    feature("AMX", (7, 0, Register::Edx, 24), AMX),
 ];
+
+/// A feature and the designs that have it.
+struct DesignFeature {
+    name: &'static str,
+    /// Leaf, subleaf, register and bit of CPUID.
+    bit: (u32, u32, Register, u32),
+    designs: &'static [&'static str],
+}
+
+const fn feature(
+    name: &'static str,
+    bit: (u32, u32, Register, u32),
+    designs: &'static [&'static str],
+) -> DesignFeature {
+    DesignFeature { name, bit, designs }
+}
 
 const AVX2: &[&str] = &[
     "Haswell",
@@ -138,11 +154,10 @@ const AMX: &[&str] =
 impl Microarchitecture {
     /// A feature that CPUID announces and that this design never had.
     pub(crate) fn never_had(&self, leaves: &Leaves) -> Option<&'static str> {
-        let announced = |&(leaf, subleaf, register, bit)| leaves.bit(leaf, subleaf, register, bit);
-        DESIGNS_WITH
-            .iter()
-            .find(|(_, bit, designs)| announced(bit) && !designs.contains(&self.name))
-            .map(|(feature, ..)| *feature)
+        let announced = |(leaf, subleaf, register, bit)| leaves.bit(leaf, subleaf, register, bit);
+        let other =
+            |feature: &&DesignFeature| announced(feature.bit) && !feature.designs.contains(&self.name);
+        FEATURES.iter().find(other).map(|feature| feature.name)
     }
 
     /// Units that add integers; `None` where that isn't certain.
@@ -391,9 +406,9 @@ mod tests {
 
     #[test]
     fn designs_with_a_feature_are_in_the_table() {
-        for (feature, _, designs) in DESIGNS_WITH {
-            for design in *designs {
-                assert!(TABLE.iter().any(|row| row.is.name == *design), "{feature}: {design}");
+        for feature in FEATURES {
+            for design in feature.designs {
+                assert!(TABLE.iter().any(|row| row.is.name == *design), "{}: {design}", feature.name);
             }
         }
     }
