@@ -89,6 +89,11 @@ impl Page<'_> {
         paint: impl Fn(&Output, &str) -> String,
     ) -> Result<(), Failure> {
         let mut label = label;
+        // A label without room for a space behind it has a line of its own.
+        if label.chars().count() > INDENT - 3 {
+            self.output.line(format!("  {label}"))?;
+            label = "";
+        }
         for line in wrapped(&harmless(value), WIDTH - INDENT) {
             let line = paint(self.output, &line);
             self.output.line(format!("  {label:<width$}{line}", width = INDENT - 2))?;

@@ -88,16 +88,16 @@ pub fn plain(
     let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
     let open = executor::opening(common, &machine, plan.clock.reads_counter(), Code::Own);
     let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
-    let study = (plain.select)(Selected { subjects, plan, open });
+    let study = (plain.select)(Selected { subjects, plan, open, features: &machine.features });
     let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name, false)).transpose()?;
     let order = Order { file, ..Order::new(common, &machine, &repro)? };
-    drive(&Table(plain.columns), &mut Told { study, lines: Vec::new() }, order, output)
+    drive(&Table(plain), &mut Told { study, lines: Vec::new() }, order, output)
 }
 
 /// Computes the result of a study without a front again; `None` where there is no such study.
 pub fn replay(container: &Container, output: &mut Output) -> Option<Result<u8, Failure>> {
     let plain = StudyInfo::named(&container.manifest.origin.study)?.plain?;
-    Some(again::again(&Table(plain.columns), container, output))
+    Some(again::again(&Table(plain), container, output))
 }
 
 /// The subjects of these names in the study's order; without names all.
@@ -179,31 +179,42 @@ impl Follow for Collecting<'_> {
     }
 }
 
-/// The lines as a table of these fields.
-struct Table(&'static [&'static str]);
+/// The lines as a table of the study's columns, and below it what explains them.
+struct Table(Plain);
 
 impl Front for Table {
     type Study = Told;
 
     fn text(&self, study: &Told, output: &mut Output) -> Result<(), Failure> {
-        let mut rows = table(self.0);
-        for line in study.lines.iter().filter(|line| line["kind"] == study.name()) {
-            rows.add_row(self.0.iter().map(|column| cell(&line[*column])));
+        let Plain { columns, explanation, .. } = self.0;
+        let mut rows = table(columns);
+        let lines = || study.lines.iter().filter(|line| line["kind"] == study.name());
+        for line in lines() {
+            rows.add_row(columns.iter().map(|column| cell(&line[*column])));
         }
-        print(&mut Page::new(output), &rows)
+        let mut page = Page::new(output);
+        print(&mut page, &rows)?;
+        let Some(explanation) = explanation else { return Ok(()) };
+        page.section("Why")?;
+        lines().try_for_each(|line| page.row(&cell(&line[columns[0]]), &cell(&line[explanation])))
     }
 }
 
 /// A field as a cell: a quantity with its interval.
-fn cell(value: &Value) -> String {
-    let number = |field: &str| value[field].as_f64();
-    match (value, number("value"), number("low"), number("high")) {
+fn cell(field: &Value) -> String {
+    let number = |name: &str| field[name].as_f64();
+    match (field, number("value"), number("low"), number("high")) {
         (Value::String(text), ..) => text.clone(),
+        // Things are counted.
+        (_, Some(value), Some(low), Some(high)) if field["unit"] == "count" => match low == high {
+            true => format!("{value}"),
+            false => format!("{value}, {low} to {high}"),
+        },
         (_, Some(value), Some(low), Some(high)) => {
             format!("{value:.3} ± {:.3}", (high - value).max(value - low))
         }
         (Value::Null | Value::Object(_), ..) => "-".to_string(),
-        _ => value.to_string(),
+        _ => field.to_string(),
     }
 }
 
@@ -256,6 +267,7 @@ mod tests {
         plain: Some(Plain {
             subjects: &[("apple", "round"), ("pear", "not round")],
             columns: &["name", "arena"],
+            explanation: None,
             select: |Selected { subjects, open, .. }| Box::new(Fruit { subjects, open }),
         }),
     };
@@ -301,6 +313,11 @@ mod tests {
     fn cells_show_quantities_with_their_intervals() {
         let quantity = serde_json::json!({"value": 3.0, "low": 2.9, "high": 3.2, "unit": "core_cycles"});
         assert_eq!(cell(&quantity), "3.000 ± 0.200");
+        let count = |low| serde_json::json!({"value": 192.0, "low": low, "high": 192.0, "unit": "count"});
+        assert_eq!(
+            (cell(&count(192.0)), cell(&count(190.0))),
+            ("192".to_string(), "192, 190 to 192".to_string())
+        );
         assert_eq!(cell(&serde_json::json!({"value": null, "unit": "core_cycles"})), "-");
         assert_eq!(cell(&Value::from("text")), "text");
         assert_eq!(cell(&Value::from(3)), "3");

@@ -21,4 +21,5 @@ mod refusals;
 mod resume;
 mod snippets;
 mod support;
+mod uarch;
 mod versus;

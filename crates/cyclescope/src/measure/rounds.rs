@@ -34,6 +34,8 @@ pub struct Rounds {
     /// The step of the readings in raw units.
     step: f64,
     touches_memory: bool,
+    /// Iterations of the further programs' loops; None is as many as those of the chains.
+    iterations: Option<u64>,
 }
 
 /// The readings of one layout.
@@ -72,13 +74,23 @@ pub struct LayoutReading {
 impl Rounds {
     /// Rounds of the ruler alone, read by a timing method with this step.
     pub fn new(clock: &Clock, step: f64) -> Rounds {
-        Rounds { programs: Ruler::new(clock).programs().into(), step, touches_memory: false }
+        Rounds {
+            programs: Ruler::new(clock).programs().into(),
+            step,
+            touches_memory: false,
+            iterations: None,
+        }
     }
 
     /// Adds these programs; `touches_memory` says whether they access memory areas.
     pub fn with(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> Rounds {
         let programs = self.programs.into_iter().chain(programs).collect();
         Rounds { programs, touches_memory, ..self }
+    }
+
+    /// The same with this many iterations of the further programs' loops.
+    pub(crate) fn repeated(self, iterations: u64) -> Rounds {
+        Rounds { iterations: Some(iterations), ..self }
     }
 
     /// Runs this many layouts of this many rounds.
@@ -113,8 +125,11 @@ impl Rounds {
             code.extend(schedule::random(&self.programs, further, room, random)?);
         }
         let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
-        let loop_count =
-            |place| if place == column::SENTINEL { SENTINEL_TIMES * SENTINEL_LOOPS } else { count };
+        let loop_count = |place| match (place, self.iterations) {
+            (column::SENTINEL, _) => SENTINEL_TIMES * SENTINEL_LOOPS,
+            (column::WHOLE.., Some(iterations)) => iterations,
+            _ => count,
+        };
         let calls = (0..code.len()).map(|place| Call { place, loop_count: loop_count(place) }).collect();
         let mut order: Vec<usize> = (0..code.len()).collect();
         random.shuffle(&mut order);
@@ -152,6 +167,11 @@ impl LayoutRounds {
         let mean = |call: usize| kept.iter().map(|round| round[call]).sum::<f64>() / kept.len() as f64;
         let means: Vec<f64> = (0..self.samples.columns()).map(mean).collect();
         Some(self.reading(&means, kept.len()))
+    }
+
+    /// What the further programs took in each undisturbed round, in raw units, their pairs of readings included.
+    pub(crate) fn further(&self) -> impl Iterator<Item = &[f64]> {
+        self.undisturbed().map(|(_, round)| &round[column::WHOLE..])
     }
 
     /// What each call took, in raw units; infinite where a reading ran backwards.

@@ -2,6 +2,7 @@
 
 use super::contract::Study;
 use crate::executor::Open;
+use crate::machine::features::Features;
 use crate::measure::Plan;
 use crate::result::container::{Container, ContainerError};
 
@@ -25,16 +26,20 @@ pub struct Plain {
     pub subjects: &'static [(&'static str, &'static str)],
     /// The fields of its records that a table shows, in this order.
     pub columns: &'static [&'static str],
+    /// The field of its records that explains them in words.
+    pub explanation: Option<&'static str>,
     /// Makes the study.
     pub select: fn(Selected) -> Box<dyn Study>,
 }
 
 /// What was asked for.
-pub struct Selected {
+pub struct Selected<'a> {
     /// Some of the subjects, each once, in their order.
     pub subjects: Vec<&'static str>,
     /// Timing method and its step, latency of `imul`, level of the intervals, seed, budget.
     pub plan: Plan,
     /// Opens the executor.
     pub open: Open,
+    /// The features that the CPU has.
+    pub features: &'a Features,
 }

@@ -7,8 +7,14 @@ use crate::result::answers::Answers;
 use crate::result::container::Container;
 
 /// All of them, by name.
-pub const ALL: &[StudyInfo] =
-    &[super::evaluate::INFO, super::instr::INFO, super::marker::INFO, super::points::INFO, super::run::INFO];
+pub const ALL: &[StudyInfo] = &[
+    super::evaluate::INFO,
+    super::instr::INFO,
+    super::marker::INFO,
+    super::points::INFO,
+    super::run::INFO,
+    super::uarch::INFO,
+];
 
 impl StudyInfo {
     /// Finds one by its name.

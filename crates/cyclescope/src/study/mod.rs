@@ -13,6 +13,7 @@ pub mod points;
 mod resumed;
 pub mod run;
 mod subject;
+mod uarch;
 mod versus;
 
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};

@@ -49,6 +49,11 @@ fn any_evidence_of_a_run_is_answered() {
 }
 
 #[test]
+fn any_evidence_of_a_core_is_answered() {
+    check("evidence_uarch");
+}
+
+#[test]
 fn any_list_of_instructions_is_answered() {
     check("forms");
 }
@@ -104,7 +109,7 @@ fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
 fn each_number_of_a_plan_may_be_any() {
     const VALUES: [&str; 7] =
         ["0", "3", "-1", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
-    for name in ["evidence_instr", "evidence_marker", "evidence_points", "evidence_run"] {
+    for name in ["evidence_instr", "evidence_marker", "evidence_points", "evidence_run", "evidence_uarch"] {
         let Some(seed) = seeds::of(name).into_iter().next() else { continue };
         let good: Value = serde_json::from_slice(&seed).expect("JSON");
         let mut pointers = Vec::new();

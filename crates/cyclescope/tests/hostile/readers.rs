@@ -32,6 +32,7 @@ pub const READERS: &[Reader] = &[
     Reader { name: "evidence_marker", shape: Shape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_points", shape: Shape::WholeJson, read: dossier::replayed },
     Reader { name: "evidence_run", shape: Shape::WholeJson, read: dossier::replayed },
+    Reader { name: "evidence_uarch", shape: Shape::WholeJson, read: dossier::replayed },
     Reader { name: "forms", shape: Shape::Bytes, read: forms },
     Reader { name: "manifest", shape: Shape::Json, read: dossier::manifest },
     Reader { name: "published", shape: Shape::Bytes, read: published },

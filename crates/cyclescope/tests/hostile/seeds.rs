@@ -23,7 +23,7 @@ use cyclescope::study::marker::user::UserBench;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
 use cyclescope::study::points::{self, Label, PointsStudy};
 use cyclescope::study::run::RunStudy;
-use cyclescope::study::{Stop, Study};
+use cyclescope::study::{self, Stop, Study, StudyInfo};
 use serde_json::{Value, json};
 use std::rc::Rc;
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub fn of(name: &str) -> Vec<Vec<u8>> {
         "evidence_marker" => return marker().iter().map(bytes).collect(),
         "evidence_points" => return vec![bytes(&points())],
         "evidence_run" => return vec![bytes(&run())],
+        "evidence_uarch" => return vec![bytes(&uarch())],
         _ => {
             dossier::set_good(&run());
             let file = if name == "manifest" { "manifest.json" } else { "readings.zst" };
@@ -155,6 +156,14 @@ fn points() -> Value {
     let kept = points::Kept::default();
     let mut study = PointsStudy::new(session, courses, json!({ "cpu": {} }), simulated(), explain, kept);
     recorded(&mut study).expect("a simulated machine measures")
+}
+
+fn uarch() -> Value {
+    let info = StudyInfo::named("uarch").and_then(|study| study.plain).expect("a study without a front");
+    let machine = Machine::detect();
+    let subjects = vec!["stores_in_flight"];
+    let selected = study::Selected { subjects, plan: plan(), open: simulated(), features: &machine.features };
+    recorded((info.select)(selected).as_mut()).expect("a simulated machine measures")
 }
 
 /// What a form takes with little effort.

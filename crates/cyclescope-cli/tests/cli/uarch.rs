@@ -1,0 +1,37 @@
+//! `uarch`: what it prints, that a replay comes to the same, and what it says of names that it does not have.
+
+use crate::support::{answer, cyclescope, folder, json};
+
+#[test]
+fn a_structure_has_a_verdict_and_its_replay_the_same() {
+    let files = folder();
+    let path = files.path().join("evidence");
+    let path = path.to_str().expect("text");
+    let line = json(&["uarch", "stores_in_flight", "--quick", "--evidence", path], &[0]);
+    assert_eq!((&line["kind"], &line["test"]), (&"uarch".into(), &"stores_in_flight".into()));
+    let verdict = line["verdict"].as_str().expect("a verdict");
+    assert!(["found", "limited", "none", "unclear"].contains(&verdict), "{line}");
+    assert_eq!(line["value"]["value"].is_number(), verdict == "found", "{line}");
+    assert_eq!(line["value"]["unit"], "count");
+    let fillers = line["fillers"].as_array().expect("fillers");
+    assert!(fillers.len() >= 2 && fillers.iter().all(|filler| !filler["curve"][0].is_null()), "{line}");
+    assert_eq!(json(&["replay", path], &[0]), line);
+}
+
+#[test]
+fn the_table_fits_a_terminal_and_explains_itself() {
+    let text = answer(cyclescope(&["uarch", "branches_in_flight", "--quick"]).env("NO_COLOR", "1"));
+    assert_eq!(text.code, Some(0), "{text:?}");
+    let wide = text.stdout.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "{text:?}");
+    let why = text.stdout.split("Why").nth(1).expect("an explanation");
+    assert!(why.contains("branches_in_flight"), "{text:?}");
+}
+
+#[test]
+fn tests_are_listed_and_misspelt_ones_refused() {
+    let list = answer(&mut cyclescope(&["uarch", "--list"]));
+    assert!(list.stdout.contains("vector_registers_xmm\n") && list.code == Some(0), "{list:?}");
+    let wrong = answer(&mut cyclescope(&["uarch", "stores"]));
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("did you mean stores_in_flight"), "{wrong:?}");
+}

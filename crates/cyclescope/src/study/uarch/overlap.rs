@@ -1,0 +1,138 @@
+//! Whether two chains overlap across a number of instructions, without counters and without memory that misses.
+//!
+//! ```text
+//!     lfence; first chain; n fillers; second chain             both
+//!     lfence; first chain; n fillers                           alone
+//!     lfence; first chain; n fillers; lfence; second chain     fenced
+//! ```
+//!
+//! The chains are of slow instructions that wait for each other. While the core can hold all that is between the chains it
+//! executes both at once, and `both` takes as long as `alone`; past that the second chain begins late, at worst when the
+//! first one has ended, as `fenced` shows. The overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once,
+//! 0 where one runs after the other. All three run in the same rounds, so that frequency and disturbances cancel, and it has
+//! no unit.
+
+use super::test::Filler;
+use super::test::chain::{Head, LINKS, TAIL};
+use crate::error::RunError;
+use crate::executor::Executor;
+use crate::measure::Plan;
+use crate::measure::rounds::{LayoutRounds, Rounds};
+use crate::program::{Program, Recipe};
+use crate::random::Random;
+use crate::snippet::Snippet;
+use crate::statistics::median;
+
+/// Executions of a program in a call. The first one may have to fetch the code.
+const ITERATIONS: u64 = 8;
+/// Timed rounds in each layout.
+const ROUNDS: u32 = 12;
+/// Programs a count.
+const KINDS: usize = 3;
+
+/// What is between two chains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe {
+    /// The first chain.
+    pub head: Head,
+    /// What fills.
+    pub filler: &'static Filler,
+    /// No-operations before the first chain: by them its links move against the groups in which a core takes instructions.
+    pub lead: usize,
+    /// Further fillers before those that are counted, and their number.
+    pub occupied: Option<(&'static Filler, usize)>,
+}
+
+/// The overlap at a number of fillers.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct Point {
+    /// The number of fillers.
+    pub n: usize,
+    /// The overlap: the median over layouts of their median rounds.
+    pub overlap: f64,
+    /// Share of all rounds in which the chains overlapped by half at least.
+    pub fast: f64,
+}
+
+/// A core whose overlaps can be measured.
+pub(super) trait Overlaps {
+    /// The overlap at these numbers of fillers, in the same rounds.
+    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError>;
+}
+
+/// A core behind an executor.
+pub(super) struct Core<'a> {
+    /// What runs the programs.
+    pub executor: &'a mut dyn Executor,
+    /// The timing method, and the number of layouts.
+    pub plan: &'a Plan,
+    /// Where everything random comes from.
+    pub random: Random,
+}
+
+impl Overlaps for Core<'_> {
+    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+        let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n));
+        let rounds = Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(ITERATIONS);
+        let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
+        Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
+    }
+}
+
+fn point(n: usize, number: usize, layouts: &[LayoutRounds]) -> Point {
+    let (mut medians, mut all): (Vec<f64>, Vec<f64>) = Default::default();
+    for layout in layouts {
+        let mut overlaps: Vec<f64> =
+            layout.further().map(|round| overlap(&round[KINDS * number..])).collect();
+        overlaps.retain(|overlap| overlap.is_finite());
+        if !overlaps.is_empty() {
+            all.extend(&overlaps);
+            medians.push(median(&mut overlaps));
+        }
+    }
+    let fast = all.iter().filter(|overlap: &&f64| **overlap >= 0.5).count() as f64 / all.len() as f64;
+    Point { n, overlap: if medians.is_empty() { f64::NAN } else { median(&mut medians) }, fast }
+}
+
+fn overlap(durations: &[f64]) -> f64 {
+    let [both, alone, fenced] = [durations[0], durations[1], durations[2]];
+    (fenced - both) / (fenced - alone)
+}
+
+/// The programs of a count, in the order of [`overlap`].
+fn programs(plan: &Plan, probe: &Probe, n: usize) -> [Program; KINDS] {
+    let mut start = code("lfence");
+    start.extend(code("nop").repeat(probe.lead));
+    // Legacy code is slow while upper parts of vector registers are not zero.
+    let encoding = usize::from(!probe.filler.needs.is_empty());
+    let (head, tail) = (code(probe.head.link[encoding]), code(TAIL[encoding]));
+    start.extend(head.repeat(probe.head.links));
+    for (filler, number) in probe.occupied.into_iter().chain([(probe.filler, n)]) {
+        filler.before.iter().for_each(|instruction| start.extend(code(instruction)));
+        fill(&mut start, filler, number);
+    }
+    let second = tail.repeat(LINKS);
+    let body = |parts: &[&[u8]]| {
+        let snippet = Snippet::new(parts.concat(), code(probe.head.init), "");
+        let recipe = Recipe {
+            world: snippet.outline(plan.avx).world,
+            init: snippet.init(),
+            snippet: snippet.code(),
+            copies: 1,
+            looped: true,
+            ..Recipe::empty(plan.clock)
+        };
+        recipe.build()
+    };
+    [body(&[&start, &second]), body(&[&start]), body(&[&start, &code("lfence"), &second])]
+}
+
+fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
+    let period: Vec<Vec<u8>> = filler.code.iter().map(|instruction| code(instruction)).collect();
+    period.iter().cycle().take(number).for_each(|instruction| into.extend(instruction));
+}
+
+/// Machine code of an instruction of a test.
+fn code(text: &str) -> Vec<u8> {
+    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
+}

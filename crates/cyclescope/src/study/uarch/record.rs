@@ -1,0 +1,97 @@
+//! A test's record, kind `uarch`.
+
+use super::knee::{Knee, No};
+use super::overlap::Point;
+use super::search::Found;
+use super::test::{Filler, Test};
+use super::verdict::{Kind, Verdict, Witness};
+use crate::caveat::Caveat;
+use crate::record::Quantity;
+use crate::unit::Unit;
+use serde::Serialize;
+
+/// A test's result.
+#[derive(Debug, Serialize)]
+pub(super) struct UarchRecord {
+    /// The test.
+    pub test: &'static str,
+    /// What it is about: a stable key.
+    pub what: &'static str,
+    /// `found`, `limited`, `none` or `unclear`.
+    pub verdict: Kind,
+    /// The size in entries.
+    pub value: Quantity,
+    /// What the number counts.
+    pub definition: &'static str,
+    /// The structure that is full first.
+    pub limited_by: Option<&'static str>,
+    /// Why, in words.
+    pub why: String,
+    /// What CPUID says.
+    pub cpuid: Option<u64>,
+    /// What each filler showed.
+    pub fillers: Vec<FillerRecord>,
+    /// What would have come out otherwise if the number meant something else.
+    pub witnesses: Vec<Witness>,
+    /// Caveats.
+    pub caveats: Vec<Caveat>,
+    /// Where the experiment was described.
+    pub source: &'static str,
+}
+
+/// A filler's curve.
+#[derive(Debug, Serialize)]
+pub(super) struct FillerRecord {
+    /// Its name.
+    pub name: &'static str,
+    /// The last counts at which the overlap is whole, and at which there is some.
+    pub knee: Option<Knee>,
+    /// Why there is no knee.
+    pub no_knee: Option<&'static str>,
+    /// The curve.
+    pub curve: Vec<Point>,
+}
+
+impl UarchRecord {
+    pub(super) fn new(
+        test: &Test,
+        verdict: Verdict,
+        fillers: Vec<FillerRecord>,
+        witnesses: Vec<Witness>,
+    ) -> UarchRecord {
+        let value =
+            verdict.size.map_or(Quantity::refused(Unit::Count), |size| Quantity::new(size, Unit::Count));
+        UarchRecord {
+            test: test.name,
+            what: test.name,
+            verdict: verdict.kind,
+            value,
+            definition: test.definition,
+            limited_by: verdict.limited_by,
+            why: verdict.why,
+            cpuid: None,
+            fillers,
+            witnesses,
+            caveats: Vec::new(),
+            source: test.source,
+        }
+    }
+}
+
+impl FillerRecord {
+    pub(super) fn new(filler: &Filler, found: Found) -> FillerRecord {
+        let no_knee = found.knee.err().map(No::text);
+        FillerRecord { name: filler.name, knee: found.knee.ok(), no_knee, curve: found.curve }
+    }
+}
+
+impl No {
+    /// In words.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            No::End => "the chains overlap at every count",
+            No::Overlap => "the chains overlap at no count",
+            No::Shape => "the curve does not fall in one place",
+        }
+    }
+}

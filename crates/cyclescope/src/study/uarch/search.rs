@@ -1,0 +1,56 @@
+//! The search for a knee: counts far apart first, then closer ones around it, until each count there is measured.
+
+use super::knee::{Knee, No};
+use super::overlap::Point;
+
+/// Counts of each step.
+const COUNTS: usize = 24;
+/// The least count. With fewer the chains overlap on every core.
+const LEAST: usize = 2;
+/// By how much a bracket is widened on both sides before it is searched: a share of its count, and a number.
+const WIDEN_SHARE: usize = 16;
+const WIDEN: usize = 4;
+
+/// A curve and its knee, if it has one.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// All that was measured, in the order of the counts.
+    pub curve: Vec<Point>,
+    /// The knee.
+    pub knee: Result<Knee, No>,
+}
+
+/// Searches among up to `most` fillers; `measure` measures the overlap at some counts.
+pub(super) fn search<E>(
+    most: usize,
+    mut measure: impl FnMut(&[usize]) -> Result<Vec<Point>, E>,
+) -> Result<Found, E> {
+    let mut curve = measure(&spread(LEAST, most))?;
+    loop {
+        let knee = match Knee::of(&curve) {
+            Ok(knee) => knee,
+            Err(no) => return Ok(Found { curve, knee: Err(no) }),
+        };
+        let (low, high) = knee.bracket(&curve);
+        let wide = |count: usize| count / WIDEN_SHARE + WIDEN;
+        let counts = spread(low.saturating_sub(wide(low)).max(LEAST), (high + wide(high)).min(most));
+        let known = |n: usize| curve.iter().any(|point| point.n == n);
+        let between = (low..=high + 1).all(|n| known(n) || n > most);
+        if between {
+            return Ok(Found { curve, knee: Ok(knee) });
+        }
+        let closer: Vec<usize> = match counts.iter().copied().filter(|n| !known(*n)).collect::<Vec<_>>() {
+            none if none.is_empty() => (low..=high + 1).filter(|n| !known(*n)).take(COUNTS).collect(),
+            some => some,
+        };
+        curve.extend(measure(&closer)?);
+        curve.sort_by_key(|point| point.n);
+    }
+}
+
+/// Counts from one to another, both included.
+fn spread(from: usize, to: usize) -> Vec<usize> {
+    let mut counts: Vec<usize> = (0..COUNTS).map(|step| from + (to - from) * step / (COUNTS - 1)).collect();
+    counts.dedup();
+    counts
+}

@@ -1,0 +1,32 @@
+//! Chains of slow instructions that wait for each other, before fillers and behind them.
+
+/// Links of the second chain, and of a first one of the same instruction. So many last longer than any core takes to fetch
+/// the largest number of fillers.
+pub(in crate::study::uarch) const LINKS: usize = 20;
+/// The chain before the fillers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::study::uarch) struct Head {
+    /// Its name.
+    pub name: &'static str,
+    /// A link, in legacy encoding and in VEX.
+    pub link: [&'static str; 2],
+    /// Number of links.
+    pub links: usize,
+    /// What runs once before all.
+    pub init: &'static str,
+}
+
+/// Square roots in xmm0.
+pub(in crate::study::uarch) const SQRTSD: Head =
+    Head { name: "sqrtsd", link: ["sqrtsd xmm0, xmm0", "vsqrtsd xmm0, xmm0, xmm0"], links: LINKS, init: "" };
+/// Divisions in xmm0.
+pub(in crate::study::uarch) const DIVSD: Head =
+    Head { name: "divsd", link: ["divsd xmm0, xmm15", "vdivsd xmm0, xmm0, xmm15"], links: LINKS, init: "" };
+/// Square roots on the x87 stack.
+pub(in crate::study::uarch) const FSQRT: Head =
+    Head { name: "fsqrt", link: ["fsqrt", "fsqrt"], links: LINKS, init: "fld1" };
+/// Multiplications in rax, which last as long.
+pub(in crate::study::uarch) const IMUL: Head =
+    Head { name: "imul", link: ["imul rax, rax", "imul rax, rax"], links: 4 * LINKS, init: "" };
+/// The second chain.
+pub(in crate::study::uarch) const TAIL: [&str; 2] = ["sqrtsd xmm1, xmm1", "vsqrtsd xmm1, xmm1, xmm1"];

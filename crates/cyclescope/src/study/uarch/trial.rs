@@ -1,0 +1,120 @@
+//! One test: its fillers' knees, the experiments that a size has to pass, and the verdict.
+
+use super::knee::Knee;
+use super::overlap::{Overlaps, Probe};
+use super::record::{FillerRecord, UarchRecord};
+use super::search::{Found, search};
+use super::test::chain::{Head, SQRTSD};
+use super::test::{Filler, Test};
+use super::verdict::{Filled, Named, Witness, agreeing, limits, same, verdict};
+use super::window::NOP;
+use crate::error::RunError;
+use std::collections::BTreeMap;
+
+/// Fillers that are there before those that are counted.
+const OCCUPIED: usize = 16;
+/// How far past a knee no-operations must still overlap: a share of it, and a number.
+const CONTROL_SHARE: f64 = 0.1;
+const CONTROL: usize = 8;
+
+/// The tests of a core, one after another.
+pub(super) struct Trials<'a> {
+    core: &'a mut dyn Overlaps,
+    /// The knees that tests have found: in fillers, with nothing of the chains.
+    knees: BTreeMap<&'static str, usize>,
+}
+
+impl<'a> Trials<'a> {
+    pub(super) fn new(core: &'a mut dyn Overlaps) -> Trials<'a> {
+        Trials { core, knees: BTreeMap::new() }
+    }
+
+    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first.
+    pub(super) fn run(
+        &mut self,
+        test: &'static Test,
+        fillers: &[&'static Filler],
+    ) -> Result<UarchRecord, RunError> {
+        let mut found = Vec::new();
+        for filler in fillers {
+            found.push((*filler, self.search(test, test.heads[0], filler, None)?));
+        }
+        let filled: Vec<Filled> =
+            found.iter().map(|(filler, found)| Filled::new(filler, found.knee)).collect();
+        let own = limits(&filled, &|name| self.knees.get(name).copied()).own;
+        let group = agreeing(&own);
+        let witnesses = self.witnesses(test, fillers, &group)?;
+        if let Some(least) = group.iter().map(|(_, knee)| knee.high).min() {
+            self.knees.insert(test.name, least);
+        }
+        let others = |name: &str| self.knees.get(name).copied();
+        let verdict = verdict(test, &filled, &witnesses, &others);
+        let fillers = found.into_iter().map(|(filler, found)| FillerRecord::new(filler, found)).collect();
+        Ok(UarchRecord::new(test, verdict, fillers, witnesses))
+    }
+
+    /// Searches with each of the test's leads; the latest knee is the one at which the core holds most.
+    fn search(
+        &mut self,
+        test: &Test,
+        head: Head,
+        filler: &'static Filler,
+        occupied: Option<(&'static Filler, usize)>,
+    ) -> Result<Found, RunError> {
+        let mut best: Option<Found> = None;
+        for &lead in test.leads {
+            let probe = Probe { head, filler, lead, occupied };
+            let found = search(test.most, |counts| self.core.at(&probe, counts))?;
+            let end = |found: &Found| found.knee.ok().map(|knee| knee.high);
+            if best.as_ref().is_none_or(|best| end(&found) > end(best)) {
+                best = Some(found);
+            }
+        }
+        Ok(best.expect("a test has a lead"))
+    }
+
+    /// Experiments beside the fillers' curves, of a size for which these fillers speak.
+    fn witnesses(
+        &mut self,
+        test: &'static Test,
+        fillers: &[&'static Filler],
+        group: &[Named],
+    ) -> Result<Vec<Witness>, RunError> {
+        let [(name, knee), (other, _), ..] = group else { return Ok(Vec::new()) };
+        let named = |name: &str| fillers.iter().find(|filler| filler.name == name).expect("it was measured");
+        let (filler, other) = (named(name), named(other));
+        let [head, another] = test.heads;
+        let behind = self.search(test, another, filler, None)?;
+        let occupied = self.search(test, head, filler, Some((other, OCCUPIED)))?;
+        let mut witnesses = vec![
+            told("another first chain", *knee, behind),
+            told("entries that were occupied", knee.less(OCCUPIED), occupied),
+        ];
+        // Where they are not what is tested themselves.
+        if !fillers.iter().any(|filler| filler.name == NOP.name) {
+            witnesses.push(self.control(knee.high)?);
+        }
+        Ok(witnesses)
+    }
+
+    /// Whether no-operations still overlap past a knee.
+    fn control(&mut self, knee: usize) -> Result<Witness, RunError> {
+        let past = knee + CONTROL.max((CONTROL_SHARE * knee as f64) as usize);
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: None };
+        let points = self.core.at(&probe, &[1, past])?;
+        let [near, far] = [0, 1].map(|place| points[place].overlap);
+        let text = format!("an overlap of {far:.2} past {past} of them, {near:.2} past one");
+        Ok(Witness { name: "no-operations", holds: far >= near / 2.0, text })
+    }
+}
+
+/// Whether a knee is where it is to be.
+fn told(name: &'static str, expected: Knee, found: Found) -> Witness {
+    match found.knee {
+        Ok(knee) => {
+            let text = format!("the overlap ends at {} fillers, {} expected", knee.high, expected.high);
+            Witness { name, holds: same(knee, expected), text }
+        }
+        Err(no) => Witness { name, holds: false, text: no.text().to_string() },
+    }
+}

@@ -1,0 +1,246 @@
+//! What knees prove: a size, or what limits it, or why there is none.
+//!
+//! A knee is a size only where two unlike fillers agree and neither stops where another structure ends of which it takes
+//! entries too; where fillers of another kind that were there before take their part of it; where another first chain
+//! shows the same; and where no-operations still overlap past it.
+
+use super::knee::{Knee, No};
+use super::test::{Filler, Test};
+use crate::statistics::Interval;
+use serde::Serialize;
+
+/// By how much two knees may differ that are the same: a share, and a number of entries.
+const SAME_SHARE: f64 = 0.02;
+const SAME: f64 = 2.0;
+
+/// Whether two knees are the same within what an experiment tells apart.
+pub(super) fn same(one: Knee, other: Knee) -> bool {
+    let links = one.links().max(other.links()) as f64;
+    near(one.high, other.high, links)
+}
+
+fn near(one: usize, other: usize, more: f64) -> bool {
+    one.abs_diff(other) as f64 <= SAME.max(SAME_SHARE * one.max(other) as f64) + more
+}
+
+/// What became of a filler.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Filled {
+    /// Its name.
+    pub name: &'static str,
+    /// Names of the tests of which it takes entries too.
+    pub takes: &'static [&'static str],
+    /// Its knee.
+    pub knee: Result<Knee, No>,
+}
+
+impl Filled {
+    pub(super) fn new(filler: &Filler, knee: Result<Knee, No>) -> Filled {
+        Filled { name: filler.name, takes: filler.takes, knee }
+    }
+}
+
+/// An experiment that would have come out otherwise if the size were not what it is taken for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Witness {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it agrees.
+    pub holds: bool,
+    /// What it found.
+    pub text: String,
+}
+
+/// The kinds of verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    /// The size is known.
+    Found,
+    /// Another structure is full first.
+    Limited,
+    /// There is no end up to the largest number that was tried, or no such structure.
+    None,
+    /// The experiments contradict each other.
+    Unclear,
+}
+
+/// What is known of a structure.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Verdict {
+    /// Its kind.
+    pub kind: Kind,
+    /// The size in entries, where it was found.
+    pub size: Option<Interval>,
+    /// The name of the test of the structure that limits, where another one does.
+    pub limited_by: Option<&'static str>,
+    /// Why, in words.
+    pub why: String,
+}
+
+impl Verdict {
+    fn new(kind: Kind, why: impl Into<String>) -> Verdict {
+        Verdict { kind, size: None, limited_by: None, why: why.into() }
+    }
+
+    /// Of a structure that this CPU has no instructions for.
+    pub(super) fn absent(test: &Test) -> Verdict {
+        Verdict::new(Kind::None, format!("this CPU has no instructions that take {}", test.name))
+    }
+}
+
+/// A filler's name and its knee.
+pub(super) type Named = (&'static str, Knee);
+
+/// Fillers with a knee.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    /// Those that no other structure stops.
+    pub own: Vec<Named>,
+    /// The others, by name, and the name of the test whose structure stops them.
+    limited: Vec<(&'static str, &'static str)>,
+}
+
+/// Which fillers another structure stops; `knee_of` tells the knee of another test.
+pub(super) fn limits(filled: &[Filled], knee_of: &dyn Fn(&str) -> Option<usize>) -> Limits {
+    let Limits { mut own, mut limited } = Limits::default();
+    for filler in filled {
+        let Ok(knee) = filler.knee else { continue };
+        let stops = |other: &&&'static str| {
+            knee_of(other).is_some_and(|end| knee.high > end || near(knee.high, end, knee.links() as f64))
+        };
+        match filler.takes.iter().find(stops) {
+            Some(other) => limited.push((filler.name, *other)),
+            None => own.push((filler.name, knee)),
+        }
+    }
+    Limits { own, limited }
+}
+
+/// Two knees or more that agree, around the one that most agree with.
+pub(super) fn agreeing(own: &[Named]) -> Vec<Named> {
+    let around = |(_, middle): &Named| {
+        own.iter().filter(|(_, knee)| same(*knee, *middle)).copied().collect::<Vec<_>>()
+    };
+    // Of groups of one size the smallest count: other structures can only make a knee later by being used less.
+    own.iter()
+        .map(around)
+        .max_by_key(|group| (group.len(), std::cmp::Reverse(group[0].1.high)))
+        .unwrap_or_default()
+}
+
+/// The size that knees tell, in entries of the structure.
+pub(super) fn size(test: &Test, group: &[Named]) -> Option<Interval> {
+    let high = group.iter().map(|(_, knee)| knee.high).max()?;
+    let low = group.iter().map(|(_, knee)| knee.high).min()?;
+    let more = group.iter().map(|(_, knee)| knee.links()).max()?;
+    let entries = |fillers: usize| (fillers + test.beside) as f64;
+    Some(Interval { value: entries(high), low: entries(low), high: entries(high + more) })
+}
+
+/// The verdict on a structure.
+pub(super) fn verdict(
+    test: &Test,
+    filled: &[Filled],
+    witnesses: &[Witness],
+    knee_of: &dyn Fn(&str) -> Option<usize>,
+) -> Verdict {
+    if filled.is_empty() {
+        return Verdict::absent(test);
+    }
+    let Limits { own, limited } = limits(filled, knee_of);
+    let group = agreeing(&own);
+    if group.len() < 2 {
+        return match (own.len(), limited.first()) {
+            (0, Some((filler, other))) => Verdict {
+                limited_by: Some(other),
+                ..Verdict::new(Kind::Limited, format!("{filler} stops where {other} ends"))
+            },
+            (0, None) if filled.iter().all(|filler| filler.knee == Err(No::End)) => {
+                Verdict::new(Kind::None, format!("no end up to {}", test.most))
+            }
+            (0, None) => Verdict::new(Kind::Unclear, "no curve falls in one place"),
+            _ => Verdict::new(Kind::Unclear, format!("no two fillers agree: {}", told(&own))),
+        };
+    }
+    if let Some(witness) = witnesses.iter().find(|witness| !witness.holds) {
+        return Verdict::new(Kind::Unclear, format!("{}: {}", witness.name, witness.text));
+    }
+    Verdict { size: size(test, &group), ..Verdict::new(Kind::Found, format!("{} agree", told(&group))) }
+}
+
+fn told(knees: &[Named]) -> String {
+    let one = |(name, knee): &Named| match knee.low == knee.high {
+        true => format!("{name} {}", knee.high),
+        false => format!("{name} {} to {}", knee.low, knee.high),
+    };
+    knees.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::window::TESTS;
+
+    fn test(name: &str) -> &'static Test {
+        TESTS.iter().find(|test| test.name == name).unwrap()
+    }
+
+    /// The test's own fillers with these knees.
+    fn filled(test: &Test, knees: &[Result<usize, No>]) -> Vec<Filled> {
+        let sharp = |count| Knee { low: count, high: count };
+        test.fillers.iter().zip(knees).map(|(filler, knee)| Filled::new(filler, knee.map(sharp))).collect()
+    }
+
+    /// A reorder buffer of 500 and 250 integer registers.
+    fn others(name: &str) -> Option<usize> {
+        [("rob", 500), ("int_registers", 250)].iter().find(|(other, _)| *other == name).map(|(_, knee)| *knee)
+    }
+
+    fn judged(name: &str, knees: &[Result<usize, No>], witnesses: &[Witness]) -> Verdict {
+        let test = test(name);
+        verdict(test, &filled(test, knees), witnesses, &others)
+    }
+
+    fn witness(holds: bool) -> Witness {
+        Witness { name: "no-operations", holds, text: String::new() }
+    }
+
+    #[test]
+    fn two_fillers_that_agree_tell_a_size_with_what_the_chains_hold() {
+        let found = judged("stores_in_flight", &[Ok(112), Ok(111), Ok(140)], &[witness(true)]);
+        assert_eq!((found.kind, found.limited_by), (Kind::Found, None));
+        assert_eq!(found.size, Some(Interval { value: 112.0, low: 111.0, high: 112.0 }));
+        let rob = judged("rob", &[Ok(510), Ok(510)], &[]);
+        assert_eq!(rob.size.map(|size| size.value), Some(512.0));
+    }
+
+    #[test]
+    fn a_knee_at_that_of_another_structure_is_the_other_ones() {
+        // Loads to integer registers end where these do, and a load to a vector register alone proves nothing.
+        let found = judged("loads_in_flight", &[Ok(249), Ok(400), Ok(251)], &[]);
+        assert_eq!((found.kind, found.size), (Kind::Unclear, None));
+        let found = judged("loads_in_flight", &[Ok(249), Ok(498), Ok(260)], &[]);
+        assert_eq!((found.kind, found.limited_by), (Kind::Limited, Some("int_registers")));
+    }
+
+    #[test]
+    fn a_witness_that_disagrees_ends_all_certainty() {
+        let found =
+            judged("stores_in_flight", &[Ok(112), Ok(112), Ok(112)], &[witness(true), witness(false)]);
+        assert_eq!((found.kind, found.size), (Kind::Unclear, None));
+    }
+
+    #[test]
+    fn no_number_comes_from_fillers_that_differ_or_have_no_knee() {
+        for (knees, kind) in [
+            ([Ok(112), Ok(90), Ok(140)], Kind::Unclear),
+            ([Err(No::End), Err(No::End), Err(No::End)], Kind::None),
+            ([Err(No::Shape), Err(No::Overlap), Err(No::End)], Kind::Unclear),
+        ] {
+            let found = judged("stores_in_flight", &knees, &[]);
+            assert_eq!((found.kind, found.size), (kind, None), "{knees:?}");
+        }
+        assert_eq!(judged("mask_registers", &[], &[]).kind, Kind::None);
+    }
+}

@@ -1,0 +1,51 @@
+//! Integer registers for results that are not retired.
+
+use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
+use crate::study::uarch::test::{Filler, Test};
+
+pub(in crate::study::uarch) const LEA: Filler = Filler::plain(
+    "lea",
+    &[
+        "lea rbx, [rcx + rdx]",
+        "lea r8, [rcx + rdx]",
+        "lea r9, [rcx + rdx]",
+        "lea r10, [rcx + rdx]",
+        "lea r11, [rcx + rdx]",
+        "lea r12, [rcx + rdx]",
+        "lea r13, [rcx + rdx]",
+    ],
+    &["rob"],
+);
+
+const ADD: Filler = Filler::plain(
+    "add",
+    &[
+        "add rbx, rcx",
+        "add r8, rcx",
+        "add r9, rcx",
+        "add r10, rcx",
+        "add r11, rcx",
+        "add r12, rcx",
+        "add r13, rcx",
+        "add rdx, rcx",
+    ],
+    &["rob"],
+);
+
+const NOT: Filler = Filler::plain(
+    "not",
+    &["not rbx", "not r8", "not r9", "not r10", "not r11", "not r12", "not r13", "not rdx"],
+    &["rob"],
+);
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "int_registers",
+    about: "how many results in integer registers the core holds until they retire",
+    definition: "spare integer registers: those beside the architectural ones and those that the core keeps for itself",
+    beside: 0,
+    leads: &[0],
+    heads: [SQRTSD, FSQRT],
+    fillers: &[LEA, ADD, NOT],
+    most: 700,
+    source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+};

@@ -1,0 +1,58 @@
+//! Integer operations that wait for an operand.
+
+use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
+use crate::study::uarch::test::{Filler, Test};
+
+const WAIT: &[&str] = &["movq rax, xmm0"];
+
+const ADD: Filler = Filler {
+    before: WAIT,
+    ..Filler::plain(
+        "add",
+        &[
+            "add rbx, rax",
+            "add r8, rax",
+            "add r9, rax",
+            "add r10, rax",
+            "add r11, rax",
+            "add r12, rax",
+            "add r13, rax",
+        ],
+        &["rob", "int_registers"],
+    )
+};
+const LEA: Filler = Filler {
+    before: WAIT,
+    ..Filler::plain(
+        "lea",
+        &[
+            "lea rbx, [rax + rcx]",
+            "lea r8, [rax + rcx]",
+            "lea r9, [rax + rcx]",
+            "lea r10, [rax + rcx]",
+            "lea r11, [rax + rcx]",
+            "lea r12, [rax + rcx]",
+        ],
+        &["rob", "int_registers"],
+    )
+};
+const TEST_FLAGS: Filler = Filler {
+    before: WAIT,
+    ..Filler::plain(
+        "test",
+        &["test rax, rcx", "test rax, rbx", "test rax, r8", "test rax, r9"],
+        &["rob", "int_registers"],
+    )
+};
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "integer_scheduler",
+    about: "how many integer operations can wait for an operand",
+    definition: "integer operations that wait for one result",
+    beside: 0,
+    leads: &[0],
+    heads: [SQRTSD, DIVSD],
+    fillers: &[ADD, LEA, TEST_FLAGS],
+    most: 400,
+    source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+};

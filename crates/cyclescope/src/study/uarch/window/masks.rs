@@ -1,0 +1,34 @@
+//! Mask registers for results that are not retired.
+
+use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
+use crate::study::uarch::test::{Filler, Test};
+use iced_x86::CpuidFeature::{AVX512BW, AVX512DQ};
+
+const KADD: Filler = Filler {
+    needs: &[AVX512BW],
+    ..Filler::plain(
+        "kaddd",
+        &["kaddd k1, k6, k7", "kaddd k2, k6, k7", "kaddd k3, k6, k7", "kaddd k4, k6, k7"],
+        &["rob"],
+    )
+};
+const KOR: Filler = Filler {
+    needs: &[AVX512DQ],
+    ..Filler::plain(
+        "korb",
+        &["korb k1, k6, k7", "korb k2, k6, k7", "korb k3, k6, k7", "korb k4, k6, k7"],
+        &["rob"],
+    )
+};
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "mask_registers",
+    about: "how many results in mask registers the core holds until they retire",
+    definition: "spare mask registers: those beside the architectural ones and those that the core keeps for itself",
+    beside: 0,
+    leads: &[0],
+    heads: [SQRTSD, FSQRT],
+    fillers: &[KADD, KOR],
+    most: 500,
+    source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+};

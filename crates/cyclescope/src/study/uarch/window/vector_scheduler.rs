@@ -1,0 +1,27 @@
+//! Vector operations that wait for an operand.
+
+use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
+use crate::study::uarch::test::{Filler, Test};
+
+const PADDD: Filler = Filler::plain(
+    "paddd",
+    &["paddd xmm2, xmm0", "paddd xmm3, xmm0", "paddd xmm4, xmm0", "paddd xmm5, xmm0", "paddd xmm6, xmm0"],
+    &["rob", "vector_registers_xmm"],
+);
+const ADDPS: Filler = Filler::plain(
+    "addps",
+    &["addps xmm2, xmm0", "addps xmm3, xmm0", "addps xmm4, xmm0", "addps xmm5, xmm0", "addps xmm6, xmm0"],
+    &["rob", "vector_registers_xmm"],
+);
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "vector_scheduler",
+    about: "how many vector operations can wait for an operand",
+    definition: "vector operations that wait for one result, the chains' links beside them included",
+    beside: 1,
+    leads: &[0],
+    heads: [SQRTSD, DIVSD],
+    fillers: &[PADDD, ADDPS],
+    most: 400,
+    source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+};
