@@ -9,11 +9,16 @@
 #include <linux/cache.h>
 #include <linux/fs.h>
 #include <linux/kernel.h>
+#include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include "markers/marker.h"
 #include "module.h"
+
+#ifndef CONFIG_KALLSYMS
+#error "the lengths of markers are in the symbols that a kernel without KALLSYMS does not keep"
+#endif
 
 /* The Rust side asserts the same numbers beside its structs. */
 static_assert(sizeof(struct cyclescope_marker_code) == 56);
@@ -69,6 +74,18 @@ const struct marker_code *marker_code(u32 number)
 	return find(number, &design);
 }
 
+/* The bytes of a code, from the module's own symbols: compilers don't tell, and of the assemblers only GNU's does. */
+static u32 length_of(const struct marker_code *code)
+{
+	const struct mod_kallsyms *symbols = &THIS_MODULE->core_kallsyms;
+	unsigned int index;
+
+	for (index = 0; index < symbols->num_symtab; index++)
+		if (symbols->symtab[index].st_value == (unsigned long)code->run && symbols->symtab[index].st_size)
+			return symbols->symtab[index].st_size;
+	return 0;
+}
+
 static void disable(u32 design)
 {
 	if (!enabled[design])
@@ -120,7 +137,7 @@ static long describe(struct file *file, void *argument)
 	code->guard = found->guard;
 	code->around = found->around;
 	code->placement = found->placement;
-	code->bytes = *found->length;
+	code->bytes = length_of(found);
 	code->address = (u64)found->run;
 	return 0;
 }
@@ -132,7 +149,7 @@ static long read_bytes(struct file *file, void *argument)
 
 	if (!found)
 		return -ENOENT;
-	if (bytes->bytes != *found->length)
+	if (bytes->bytes != length_of(found))
 		return -EINVAL;
 	return copy_to_user(u64_to_user_ptr(bytes->buffer), found->run, bytes->bytes) ? -EFAULT : 0;
 }

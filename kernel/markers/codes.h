@@ -54,18 +54,12 @@
 			SITE_##guard(NAME(guard, around, placement));					\
 			WORK_##around;									\
 		} while (AGAIN(--loops));								\
-	}												\
-	LENGTH(NAME(guard, around, placement))
-/* The assembler knows where a function ends, the compiler doesn't. */
-#define LENGTH(name)			LENGTH_OF(name)
-#define LENGTH_OF(name)			\
-	extern const u32 name##_length;	\
-	asm(".pushsection .rodata\n\t.balign 4\n" #name "_length:\n\t.long " #name "@SIZE\n\t.popsection");
+	}
 
 #define ROW(guard, around, placement)		ROW_OF(NAME(guard, around, placement), guard, around, placement)
 #define ROW_OF(name, guard, around, placement)	ROW_EXPANDED(name, guard, around, placement)
 #define ROW_EXPANDED(name, guard, around, placement) \
-	{ name, &name##_length, GUARD_##guard, AROUND_##around, placement },
+	{ name, GUARD_##guard, AROUND_##around, placement },
 
 /* Every fourth byte of a cache line. */
 #define PLACED(make, guard, around)									\

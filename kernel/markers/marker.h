@@ -12,8 +12,6 @@
 
 struct marker_code {
 	void (*run)(u32 loops);
-	/* In bytes. */
-	const u32 *length;
 	/* As in struct cyclescope_marker_code. */
 	u8 guard, around, placement;
 };

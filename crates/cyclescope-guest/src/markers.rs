@@ -66,12 +66,18 @@ fn designs(codes: &[Code]) -> Vec<(Design, String)> {
     designs
 }
 
-/// Whether a switch did what it should; the base has nothing to switch, and a tracepoint no format.
+/// Whether the kernel compares the types of functions where they are called (CFI): only such a one has this function.
+fn compares_types() -> std::io::Result<bool> {
+    Ok(std::fs::read_to_string("/proc/kallsyms")?.contains(" handle_cfi_failure\n"))
+}
+
+/// Whether a switch did what it should; the base has nothing to switch, a tracepoint no format, and what takes its arguments
+/// without an ellipsis is of another type.
 fn switch(markers: &mut Markers, design: &(Design, String), probe: Probe) -> Result<bool, Box<dyn Error>> {
     let expected = match design.1.as_str() {
         "none" => false,
         "tracepoint" => !matches!(probe, Probe::Varargs | Probe::Format),
-        _ => true,
+        _ => probe != Probe::Direct || !compares_types()?,
     };
     match markers.switch(design.0, Some(probe)) {
         Ok(()) if expected => Ok(true),
