@@ -274,8 +274,13 @@ SYM_INNER_LABEL(capsule_end, SYM_L_LOCAL)
 	int3
 SYM_FUNC_END(capsule_enter)
 NO_STACK_CHECK(capsule_enter)
-/* A probe's INT3 in the capsule would end the slice, and the copy that it steps through is not mapped there. */
+/* A probe's INT3 in the capsule would end the slice, and the copy that it steps through is not mapped there. To the kernel a
+ * function ends at the next label. */
 _ASM_NOKPROBE(capsule_enter)
+_ASM_NOKPROBE(capsule_inside)
+_ASM_NOKPROBE(capsule_leaving)
+_ASM_NOKPROBE(capsule_gates)
+_ASM_NOKPROBE(capsule_end)
 	.balign 4096, 0xcc
 
 /*

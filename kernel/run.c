@@ -150,8 +150,9 @@ static __always_inline u64 frequency_msr(u32 number)
 	return registers.aperf ? get_msr(number) : 0;
 }
 
-/* Neither traced nor probed: between saving and restoring, the CPU's state is not what the kernel relies on. */
-static notrace void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
+/* Neither traced nor probed, nor part of what is: between saving and restoring, the CPU's state is not what the kernel relies
+ * on. */
+static noinline notrace void enter(struct capsule *capsule, struct slice *slice, u32 slice_us)
 {
 	struct capsule_control *control = capsule->control;
 	u64 tsc, aperf, mperf;

@@ -14,23 +14,32 @@
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/notifier.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/smp.h>
+#include <linux/string.h>
 #include <asm/apic.h>
 #include <asm/desc.h>
+#include <asm/extable.h>
 #include <asm/irq_vectors.h>
 #include <asm/nmi.h>
 #include <asm/processor-flags.h>
 
 #define PATIENCE_US	200000
+#define MOST_PROBES	128
 
-static unsigned int taken, lost;
+static unsigned int taken, lost, hits, refused;
 module_param(taken, uint, 0444);
 module_param(lost, uint, 0444);
+module_param(hits, uint, 0444);
+module_param(refused, uint, 0444);
 static bool lose_nmis;
 module_param(lose_nmis, bool, 0444);
+static char *refuse = "";
+module_param(refuse, charp, 0444);
 
 static unsigned int target;
 /* What the handler finds: one for each NMI that was sent. Like a counter's overflow it is found by the next NMI of any
@@ -105,6 +114,75 @@ static int set_wide_idt(const char *text, const struct kernel_param *parameter)
 static const struct kernel_param_ops wide_idt_ops = { .set = set_wide_idt };
 module_param_cb(wide_idt, &wide_idt_ops, NULL, 0200);
 
+static struct kprobe probes[MOST_PROBES];
+static char names[MOST_PROBES][KSYM_NAME_LEN];
+static unsigned int probe_count;
+
+static int count_hit(struct kprobe *probe, struct pt_regs *regs)
+{
+	hits++;
+	return 0;
+}
+
+static int set_probe(const char *text, const struct kernel_param *parameter)
+{
+	struct kprobe *probe = &probes[probe_count];
+	int bad;
+
+	if (probe_count == MOST_PROBES)
+		return -ENOSPC;
+	strscpy(names[probe_count], text, KSYM_NAME_LEN);
+	*probe = (struct kprobe){ .symbol_name = strim(names[probe_count]), .pre_handler = count_hit };
+	bad = register_kprobe(probe);
+	probe_count += !bad;
+	return bad;
+}
+
+static const struct kernel_param_ops probe_ops = { .set = set_probe };
+module_param_cb(probe, &probe_ops, NULL, 0200);
+
+/* The kernel protects what is overwritten; this is a test. */
+static void overwrite(void *to, const void *from, size_t bytes)
+{
+	unsigned long flags, cr0;
+
+	local_irq_save(flags);
+	asm volatile("mov %%cr0, %0" : "=r"(cr0));
+	asm volatile("mov %0, %%cr0" : : "r"(cr0 & ~X86_CR0_WP) : "memory");
+	memcpy(to, from, bytes);
+	asm volatile("mov %0, %%cr0" : : "r"(cr0) : "memory");
+	local_irq_restore(flags);
+}
+
+static bool is_refused(const u8 *code)
+{
+	if (!strcmp(refuse, "msr"))
+		return code[0] == 0x0f && (code[1] == 0x32 || code[1] == 0x30);
+	/* With a prefix where the register is a later one. */
+	code += code[0] == 0x41;
+	return code[0] == 0x0f && code[1] == 0x22 && (code[2] & 0x38) == 4 << 3;
+}
+
+/* UD2 takes the instruction's place before any of the module runs. */
+static int refuse_in(struct notifier_block *block, unsigned long state, void *data)
+{
+	struct module *module = data;
+	unsigned int index;
+
+	for (index = 0; state == MODULE_STATE_COMING && index < module->num_exentries; index++) {
+		int *place = &module->extable[index].insn;
+		u8 *code = (u8 *)place + *place;
+
+		if (is_refused(code)) {
+			overwrite(code, "\x0f\x0b", 2);
+			refused++;
+		}
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block modules = { .notifier_call = refuse_in };
+
 static void (*real_send)(int cpu, int vector);
 
 static void lose(int cpu, int vector)
@@ -113,17 +191,9 @@ static void lose(int cpu, int vector)
 		real_send(cpu, vector);
 }
 
-/* The kernel protects the pointer; this is a test. */
 static void set_send(void (*send_IPI)(int cpu, int vector))
 {
-	unsigned long flags, cr0;
-
-	local_irq_save(flags);
-	asm volatile("mov %%cr0, %0" : "=r"(cr0));
-	asm volatile("mov %0, %%cr0" : : "r"(cr0 & ~X86_CR0_WP) : "memory");
-	WRITE_ONCE(apic->send_IPI, send_IPI);
-	asm volatile("mov %0, %%cr0" : : "r"(cr0) : "memory");
-	local_irq_restore(flags);
+	overwrite(&apic->send_IPI, &send_IPI, sizeof(send_IPI));
 }
 
 static int __init disturber_begin(void)
@@ -134,6 +204,8 @@ static int __init disturber_begin(void)
 		real_send = apic->send_IPI;
 		set_send(lose);
 	}
+	if (!bad && *refuse)
+		bad = register_module_notifier(&modules);
 	return bad;
 }
 
@@ -141,6 +213,10 @@ static void __exit disturber_end(void)
 {
 	if (lose_nmis)
 		set_send(real_send);
+	if (*refuse)
+		unregister_module_notifier(&modules);
+	while (probe_count)
+		unregister_kprobe(&probes[--probe_count]);
 	unregister_nmi_handler(NMI_LOCAL, "disturber");
 }
 
