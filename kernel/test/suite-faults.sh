@@ -1,8 +1,9 @@
 # What measured code raises in ring 0 comes back as an error that names it, and the kernel notices nothing.
 # boot: --smp 2
+# long: --smp 2 --append pti=on
 . ./tap.sh
 . ./ring0.sh
-plan 39
+plan 44
 
 check "the module loads" insmod /modules/cyclescope.ko
 ends "ordinary code is measured" 5 '"samples":[1-9]' 'add rax, rax'
@@ -43,6 +44,15 @@ fault "the number of an exception with an error code" 13 0 "$own" "$(at 'int 0xD
 fault "the number of a page fault" 14 0 "$own" "$(at 'int 0xE at +0x0')" 'int 14'
 ends "the NMI's number" 2 '"code":"refused"' 'int 2'
 fault "the timer's number" 236 0 "$own" "$(at 'int 0xEC at +0x0')" 'int 0xec'
+# To ring 3, where the capsule's pages are not for (Intel SDM vol. 3A, 4.7): user access, present, a fetch.
+fault "IRETQ to ring 3" 14 21 "$own" "$(at 'nop at +.*')" \
+	"mov rax, rsp; push 0x2b; push rax; push 2; push 0x33; lea rcx, [rip + x]; push rcx; iretq; x: nop"
+# The address is cut to 32 bits.
+fault "IRETQ to 32-bit code" 14 16 '0x[0-9a-f]\{1,8\}' '.*' \
+	"mov rax, rsp; push 0x18; push rax; push 2; push 8; lea rcx, [rip + x]; push rcx; iretq; x: nop"
+# The trap waits for the instruction behind the load of SS, and may come in the handler of its exception.
+ends "MOV SS, then INT3, with TF" 4 '"vector":[13],' \
+	'mov ecx, ss; pushfq; or qword ptr [rsp], 0x100; popfq; mov ss, ecx; int3'
 fault "after GS lost its base" 6 0 "$own" "$(at 'ud2 at .*')" 'xor eax, eax; wrgsbase rax; ud2'
 fault "after GS was swapped" 6 0 "$own" "$(at 'ud2 at .*')" 'swapgs; ud2'
 fault "after segments were loaded" 6 0 "$own" "$(at 'ud2 at .*')" \
@@ -50,6 +60,8 @@ fault "after segments were loaded" 6 0 "$own" "$(at 'ud2 at .*')" \
 fault "after interrupts were masked" 6 0 "$own" "$(at 'ud2 at .*')" 'mov eax, 15; mov cr8, rax; ud2'
 fault "after breakpoints were set" 6 0 "$own" "$(at 'ud2 at .*')" 'mov dr0, r14; mov dr3, r14; ud2'
 
+ends "interrupts let in while they are masked" 5 '"changed":\["CR8"' 'mov eax, 15; mov cr8, rax; sti; nop; nop; cli'
+ends "and they come afterwards" 5 '"samples":[1-9]' 'mov eax, 15; mov cr8, rax; sti; nop; nop; cli; xor eax, eax; mov cr8, rax; sti; nop; nop; cli'
 ends "masked interrupts are let in again" 5 '"samples":[1-9]' 'mov eax, 15; mov cr8, rax'
 ends "the stack and GS come back" 5 '"samples":[1-9]' 'xor esp, esp; xor eax, eax; wrgsbase rax; swapgs'
 ends "a misaligned access is no fault in ring 0" 5 '"samples":[1-9]' \

@@ -1,8 +1,8 @@
-# A user who may not run code in ring 0 gets an error with its remedy.
+# A user who may not run code in ring 0 gets an error with its remedy, and the kernel tells whether code of root's ran in it.
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh
-plan 6
+plan 11
 
 mkdir -p /etc
 echo 'user:x:1000:1000:user:/tmp:/bin/sh' >/etc/passwd
@@ -15,10 +15,28 @@ told() {
 	[ "$exit" = 3 ] && echo "$record" | grep -q -e "\"code\":\"unavailable\",\"exit\":3,.*$wanted"
 }
 kernel="cyclescope run --executor kernel --json nop"
+# Whether the kernel says that root has run code in it (U, Documentation/admin-guide/tainted-kernels.rst).
+tainted() { [ $(($(cat /proc/sys/kernel/tainted) >> 6 & 1)) = "$1" ]; }
 
 check "without the module" told 'not loaded.*"remedy":"build and load it' $kernel
 check "the module loads" insmod /modules/cyclescope.ko
 check "as an ordinary user" told 'is for root.*"remedy":"run as root' su user -c "$kernel"
-check "as root without the capability" told 'is for root.*"remedy":"run as root' without-rawio $kernel
-check "root with it" ordinary
+for capability in sys_rawio sys_module; do
+	check "as root without the capability $capability" told 'is for root.*"remedy":"run as root' \
+		without-capability $capability $kernel
+done
+cyclescope-guest marker-counts >/dev/null
+check "no code of root's has run" tainted 0
+check "root with all of them" ordinary
+check "code of root's has run" tainted 1
+
+# Only the next boot takes it back.
+mount -t securityfs security /sys/kernel/security 2>/dev/null
+if [ -w /sys/kernel/security/lockdown ]; then
+	check "a kernel that is locked down takes no run of an open file" events locked-down
+	check "nor does the device open" told 'is locked down.*"remedy":"boot without' $kernel
+else
+	skip "a kernel that is locked down takes no run of an open file" "the kernel has no lockdown"
+	skip "nor does the device open" "the kernel has no lockdown"
+fi
 check "the module goes" rmmod cyclescope
