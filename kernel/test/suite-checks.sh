@@ -18,7 +18,7 @@ until_checked() {
 
 check "the module loads" insmod /modules/cyclescope.ko
 nmis=$(taken NMI)
-note "debugger $(address capsule_inside) $(address capsule_leaving) $(address capsule_gates)"
+note "debugger check $(address capsule_inside) $(address capsule_leaving) $(address capsule_gates)"
 check "code runs until each machine check has come" until_checked
 # Two for each; the kernel may find two that wait in one go.
 check "the kernel gets the NMIs" [ $(($(taken NMI) - nmis)) -ge 3 ]
