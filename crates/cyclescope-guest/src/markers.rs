@@ -71,13 +71,14 @@ fn compares_types() -> std::io::Result<bool> {
     Ok(std::fs::read_to_string("/proc/kallsyms")?.contains(" handle_cfi_failure\n"))
 }
 
-/// Whether a switch did what it should; the base has nothing to switch, a tracepoint no format, and what takes its arguments
-/// without an ellipsis is of another type.
+/// Whether a switch did what it should; the base has nothing to switch, a tracepoint no format, and the probe that takes its
+/// arguments without an ellipsis is of another type than what is called.
 fn switch(markers: &mut Markers, design: &(Design, String), probe: Probe) -> Result<bool, Box<dyn Error>> {
+    let other_type = probe == Probe::Direct && compares_types()?;
     let expected = match design.1.as_str() {
         "none" => false,
-        "tracepoint" => !matches!(probe, Probe::Varargs | Probe::Format),
-        _ => probe != Probe::Direct || !compares_types()?,
+        "tracepoint" => !other_type && !matches!(probe, Probe::Varargs | Probe::Format),
+        _ => !other_type,
     };
     match markers.switch(design.0, Some(probe)) {
         Ok(()) if expected => Ok(true),
