@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test fuzz check test-kernel test-kernel-newer module dkms-tree bench install clean
+.PHONY: all build run test fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
 
 all: build
 
@@ -36,6 +36,14 @@ test-kernel:
 
 test-kernel-newer:
 	kernel/test/run newer $(ARGS)
+
+# Every machine, those that take too long for every day too, in every kernel that `kernel/test/packages` lists; two of them are
+# built here first. Hours: before a release. KERNELS names some, and one that can't be had is told and left out.
+KERNELS ?= stable newer rt debug cfi
+test-kernel-long:
+	failed=; for kernel in $(KERNELS); do \
+		kernel/test/run --long $$kernel $(ARGS) || test $$? = 77 || failed="$$failed $$kernel"; \
+	done; test -z "$$failed" || { echo "failed in:$$failed" >&2; exit 1; }
 
 # target/module/kernel/cyclescope.ko, for the running kernel or for the headers in KDIR.
 KDIR ?= /lib/modules/$(shell uname -r)/build
