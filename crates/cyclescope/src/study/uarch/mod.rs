@@ -2,7 +2,7 @@
 //!
 //! Sizes of structures are found without counters: two chains of slow instructions run at once as long as the core can hold
 //! what is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
-//! ([`trial`], [`verdict`]) are the same for all tests; a test is data ([`test`]), one file each, and a line in a list.
+//! ([`trial`], [`verdict`]) are the same for all tests; a test is data ([`mod@test`]), one file each, and a line in a list.
 
 mod knee;
 mod overlap;
