@@ -195,6 +195,7 @@ impl Front for Table {
         let mut page = Page::new(output);
         print(&mut page, &rows)?;
         let Some(explanation) = explanation else { return Ok(()) };
+        page.output.line("")?;
         page.section("Why")?;
         lines().try_for_each(|line| page.row(&cell(&line[columns[0]]), &cell(&line[explanation])))
     }
