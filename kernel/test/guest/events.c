@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #define TURNS		20
-/* Until so many rounds were hit, but not for ever. */
+/* A test ends when this many rounds were hit, or when it has tried often enough. */
 #define ENOUGH		5
 #define MOST_TURNS	2000
 

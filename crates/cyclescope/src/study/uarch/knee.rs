@@ -1,10 +1,9 @@
 //! The count at which an overlap ends: from a curve to edges, or to the reason why there are none.
 //!
 //! The overlap falls with the number of fillers: slowly while fillers cost the second chain some slots, and at once where the
-//! core is full. Past that it may rise again, where so many fillers take longer than the first chain. So only the part up to
-//! the lowest point counts; it is replaced by the nearest curve that never rises (isotonic regression, by pooling adjacent
-//! violators), and the knee is the steepest fall in it. That there is none is what a curve tells that does not fall by half of
-//! an overlap within the links of a chain.
+//! core is full. With more fillers it may rise again, because they take longer than the first chain. So only the part up to the
+//! lowest point counts. The nearest curve that never rises replaces it (isotonic regression, by pooling adjacent violators), and
+//! the knee is the steepest fall in that. A curve that does not fall by [`FALL_LEAST`] within some links has no knee.
 
 use super::overlap::Point;
 use super::test::chain::LINKS;

@@ -101,6 +101,22 @@ fn overlap(durations: &[f64]) -> f64 {
 
 /// The programs of a count, in the order of [`overlap`].
 fn programs(plan: &Plan, probe: &Probe, n: usize) -> [Program; KINDS] {
+    bodies(probe, n).map(|body| {
+        let snippet = Snippet::new(body, code(probe.head.init), "");
+        let recipe = Recipe {
+            world: snippet.outline(plan.avx).world,
+            init: snippet.init(),
+            snippet: snippet.code(),
+            copies: 1,
+            looped: true,
+            ..Recipe::empty(plan.clock)
+        };
+        recipe.build()
+    })
+}
+
+/// The code of these programs.
+fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
     let mut start = code("lfence");
     start.extend(code("nop").repeat(probe.lead));
     // Legacy code is slow while upper parts of vector registers are not zero.
@@ -112,19 +128,7 @@ fn programs(plan: &Plan, probe: &Probe, n: usize) -> [Program; KINDS] {
         fill(&mut start, filler, number);
     }
     let second = tail.repeat(LINKS);
-    let body = |parts: &[&[u8]]| {
-        let snippet = Snippet::new(parts.concat(), code(probe.head.init), "");
-        let recipe = Recipe {
-            world: snippet.outline(plan.avx).world,
-            init: snippet.init(),
-            snippet: snippet.code(),
-            copies: 1,
-            looped: true,
-            ..Recipe::empty(plan.clock)
-        };
-        recipe.build()
-    };
-    [body(&[&start, &second]), body(&[&start]), body(&[&start, &code("lfence"), &second])]
+    [[&start[..], &second].concat(), start.clone(), [&start[..], &code("lfence"), &second].concat()]
 }
 
 fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
@@ -135,4 +139,28 @@ fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
 /// Machine code of an instruction of a test.
 fn code(text: &str) -> Vec<u8> {
     Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::test::chain::SQRTSD;
+    use crate::study::uarch::window::NOP;
+
+    #[test]
+    fn programs_differ_in_the_second_chain_and_in_a_fence_before_it() {
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 2, occupied: None };
+        let (fence, root, other) = ([0x0f, 0xae, 0xe8], [0xf2, 0x0f, 0x51, 0xc0], [0xf2, 0x0f, 0x51, 0xc9]);
+        let before = [&fence[..], &[0x90; 2], &root.repeat(LINKS), &[0x90; 7]].concat();
+        let second = other.repeat(LINKS);
+        let [both, alone, fenced] = bodies(&probe, 7);
+        assert_eq!(both, [&before[..], &second].concat());
+        assert_eq!(alone, before);
+        assert_eq!(fenced, [&before[..], &fence, &second].concat());
+    }
+
+    #[test]
+    fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
+        assert_eq!([100.0, 150.0, 200.0].map(|both| overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
+    }
 }

@@ -9,8 +9,9 @@ use crate::error::RunError;
 use crate::random::Random;
 use std::collections::BTreeMap;
 
-/// A core that holds so many of each structure, by the names of the tests.
+/// A core whose structures have these sizes.
 struct Planted {
+    /// Entries of each structure, by the name of its test.
     sizes: BTreeMap<&'static str, usize>,
     /// Overlap at many fillers, as where a fence costs time that the second chain does not.
     past: f64,
