@@ -1,6 +1,6 @@
 //! What can be measured, and how it is shown.
 
-use crate::support::{answer, cyclescope, folder, has_for_part, measured, number, value};
+use crate::support::{ATTEMPTS, answer, cyclescope, folder, has_for_part, measured, number, value};
 
 #[test]
 fn two_copies_of_a_chain_cost_twice_as_much() {
@@ -16,18 +16,23 @@ fn two_copies_of_a_chain_cost_twice_as_much() {
 
 #[test]
 fn the_systems_clock_drops_no_readings_for_their_step() {
-    let [default, system] = [None, Some("clock-gettime")].map(|clock| {
-        let clock: Vec<&str> = clock.map_or(Vec::new(), |clock| vec!["--clock", clock]);
-        let line = measured(&[&clock, &["imul rax, rax"][..]].concat());
+    let dropped = |clock: &[&str]| {
+        let line = measured(&[clock, &["imul rax, rax"]].concat());
         let [dropped, kept] = ["dropped", "samples"].map(|field| line[field].as_f64().expect("a number"));
         dropped / (dropped + kept)
-    });
-    // A reading that is longer by one step of the clock was an outlier: a fifth to a half of the rounds.
-    if default < 0.05 {
-        assert!(system < 0.15, "{system} of the rounds against {default}");
-    } else {
-        cyclescope_skipped::skipped("this machine is too noisy to compare two clocks");
+    };
+    // A reading that is longer by one step of the clock was an outlier: a fifth to a half of the rounds in every run. A burst
+    // of other work is in one run of the two.
+    let mut quiet = false;
+    for _ in 0..ATTEMPTS {
+        let [default, system] = [&[][..], &["--clock", "clock-gettime"]].map(dropped);
+        if default < 0.05 && system < 0.15 {
+            return;
+        }
+        quiet |= default < 0.05;
     }
+    assert!(!quiet, "a fifth of the rounds are dropped beside a quiet machine");
+    cyclescope_skipped::skipped("this machine is too noisy to compare two clocks");
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub fn refused(arguments: &[&str], code: i32) -> Value {
 }
 
 /// Measurements that may all be too noisy on a busy machine before nothing can be said.
-const ATTEMPTS: usize = 5;
+pub const ATTEMPTS: usize = 5;
 
 /// The first of some measurements that is as precise as was asked for. Where none is, says that the test leaves out what needs it.
 #[track_caller]
@@ -84,6 +84,16 @@ pub fn number(arguments: &[&str]) -> Option<Value> {
 pub fn value(quantity: &Value) -> [f64; 2] {
     let [value, low, high] = ["value", "low", "high"].map(|part| quantity[part].as_f64().expect("a number"));
     [value, (high - low) / 2.0]
+}
+
+/// The value of a quantity; if the machine was too busy for one, says that a part of the test is left out.
+#[track_caller]
+pub fn value_if_any(quantity: &Value) -> Option<f64> {
+    let value = quantity["value"].as_f64();
+    if value.is_none() {
+        cyclescope_skipped::left_out("too noisy for a number");
+    }
+    value
 }
 
 /// Whether a tool is installed.
