@@ -24,6 +24,7 @@ mod instr;
 mod interrupt;
 mod isolated;
 mod library;
+mod look;
 mod marker;
 mod notes;
 mod output;
@@ -44,6 +45,7 @@ mod table_file;
 mod template;
 mod terminal;
 mod tool;
+mod uarch;
 mod wanted;
 
 use args::{Cli, Command, Common};

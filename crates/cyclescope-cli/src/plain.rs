@@ -6,9 +6,11 @@ use crate::driver::{Front, Order, drive};
 use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::file::ResultFile;
+use crate::look::Look;
 use crate::output::Output;
 use crate::page::{Page, print, table};
-use crate::{again, repro, run};
+use crate::plots::Plots;
+use crate::{again, repro, run, uarch};
 use clap::{ArgMatches, Args, FromArgMatches};
 use cyclescope::executor::LockState;
 use cyclescope::record::exit;
@@ -34,13 +36,33 @@ pub struct PlainArgs {
     /// Write each line of the result, as soon as it is complete, to a new file of JSON lines
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// The directory of graphs, of a study that has some.
+    #[arg(skip)]
+    pub plots: Option<PathBuf>,
+}
+
+/// The option of studies that have graphs.
+#[derive(Debug, Args)]
+struct PlotsArgs {
+    /// Draw the result as SVG files in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "list")]
+    plots: Option<PathBuf>,
+}
+
+/// The studies whose result looks like something else than a table of its lines alone.
+const LOOKS: &[Look] = &[uarch::LOOK];
+
+fn look(study: &str) -> Option<&'static Look> {
+    LOOKS.iter().find(|look| look.study == study)
 }
 
 /// A command line with a command for each of these studies that has no front of its own.
 pub fn with_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Command {
     let plain = studies.iter().filter(|study| study.plain.is_some());
     plain.fold(command, |command, study| {
-        command.subcommand(PlainArgs::augment_args(clap::Command::new(study.name)).about(study.about))
+        let own = PlainArgs::augment_args(clap::Command::new(study.name));
+        let own = if look(study.name).is_some() { PlotsArgs::augment_args(own) } else { own };
+        command.subcommand(own.about(study.about))
     })
 }
 
@@ -53,7 +75,10 @@ pub fn chosen(
     let Some(study) = studies.iter().find(|study| study.name == name && study.plain.is_some()) else {
         return Ok(None);
     };
-    let (common, args) = (Common::from_arg_matches(options)?, PlainArgs::from_arg_matches(options)?);
+    let (common, mut args) = (Common::from_arg_matches(options)?, PlainArgs::from_arg_matches(options)?);
+    if look(name).is_some() {
+        args.plots = PlotsArgs::from_arg_matches(options)?.plots;
+    }
     Ok(Some((*study, common, args)))
 }
 
@@ -90,14 +115,16 @@ pub fn plain(
     let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
     let study = (plain.select)(Selected { subjects, plan, open, features: &machine.features });
     let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name, false)).transpose()?;
-    let order = Order { file, ..Order::new(common, &machine, &repro)? };
-    drive(&Table(plain), &mut Told { study, lines: Vec::new() }, order, output)
+    let order = Order { file, plots: args.plots.as_deref(), ..Order::new(common, &machine, &repro)? };
+    let front = Table { plain, look: look(info.name) };
+    drive(&front, &mut Told { study, lines: Vec::new() }, order, output)
 }
 
 /// Computes the result of a study without a front again; `None` where there is no such study.
 pub fn replay(container: &Container, output: &mut Output) -> Option<Result<u8, Failure>> {
-    let plain = StudyInfo::named(&container.manifest.origin.study)?.plain?;
-    Some(again::again(&Table(plain), container, output))
+    let study = StudyInfo::named(&container.manifest.origin.study)?;
+    let front = Table { plain: study.plain?, look: look(study.name) };
+    Some(again::again(&front, container, output))
 }
 
 /// The subjects of these names in the study's order; without names all.
@@ -180,13 +207,16 @@ impl Follow for Collecting<'_> {
 }
 
 /// The lines as a table of the study's columns, and below it what explains them.
-struct Table(Plain);
+struct Table {
+    plain: Plain,
+    look: Option<&'static Look>,
+}
 
 impl Front for Table {
     type Study = Told;
 
     fn text(&self, study: &Told, output: &mut Output) -> Result<(), Failure> {
-        let Plain { columns, explanation, .. } = self.0;
+        let Plain { columns, explanation, .. } = self.plain;
         let mut rows = table(columns);
         let lines = || study.lines.iter().filter(|line| line["kind"] == study.name());
         for line in lines() {
@@ -198,6 +228,10 @@ impl Front for Table {
         page.output.line("")?;
         page.section("Why")?;
         lines().try_for_each(|line| page.row(&cell(&line[columns[0]]), &cell(&line[explanation])))
+    }
+
+    fn draw(&self, study: &Told, plots: &mut Plots) -> Result<(), Failure> {
+        self.look.map_or(Ok(()), |look| (look.draw)(&study.lines, plots))
     }
 }
 
@@ -287,6 +321,8 @@ mod tests {
         assert!(parsed(&["doctor"]).unwrap().is_none() && parsed(&["fruit", "--nothing"]).is_err());
         let refused = subjects(&FRUIT.plain.unwrap(), "fruit", &["pera".to_string()]).unwrap_err();
         assert!(refused.text().contains("`pera`"), "{refused:?}");
+        let plain = |look: &Look| StudyInfo::named(look.study).is_some_and(|study| study.plain.is_some());
+        assert!(LOOKS.iter().all(plain));
     }
 
     #[test]

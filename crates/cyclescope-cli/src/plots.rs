@@ -26,9 +26,9 @@ impl Plots {
         Ok(Plots { directory: directory.to_path_buf(), machine: machine.to_string() })
     }
 
-    /// Writes one.
+    /// Writes one. What would be no part of a file's name in its name becomes `_`.
     pub fn draw(&self, name: &str, svg: &str) -> Result<(), Failure> {
-        let path = self.directory.join(format!("{name}.svg"));
+        let path = self.directory.join(format!("{}.svg", file(name)));
         std::fs::write(&path, svg).map_err(|error| {
             Failure::internal(format!("{} can't be written: {error}", path.display()))
                 .with_remedy("leave --plots out, or name another directory")
@@ -38,5 +38,21 @@ impl Plots {
     /// The machine, for the line under a title.
     pub fn machine(&self) -> &str {
         &self.machine
+    }
+}
+
+/// A name as that of a file.
+fn file(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_name_of_its_picture() {
+        assert_eq!(file("my loop/x"), "my_loop_x");
+        assert_eq!(file("uarch-data_caches.1.capacity"), "uarch-data_caches.1.capacity");
     }
 }

@@ -7,7 +7,10 @@ fn a_structure_has_a_verdict_and_its_replay_the_same() {
     let files = folder();
     let path = files.path().join("evidence");
     let path = path.to_str().expect("text");
-    let line = json(&["uarch", "stores_in_flight", "--quick", "--evidence", path], &[0]);
+    let plots = files.path().join("plots");
+    let pictures = plots.to_str().expect("text");
+    let arguments = ["uarch", "stores_in_flight", "--quick", "--evidence", path, "--plots", pictures];
+    let line = json(&arguments, &[0]);
     assert_eq!((&line["kind"], &line["test"]), (&"uarch".into(), &"stores_in_flight".into()));
     let verdict = line["verdict"].as_str().expect("a verdict");
     assert!(["found", "limited", "none", "unclear"].contains(&verdict), "{line}");
@@ -16,6 +19,12 @@ fn a_structure_has_a_verdict_and_its_replay_the_same() {
     let fillers = line["fillers"].as_array().expect("fillers");
     assert!(fillers.len() >= 2 && fillers.iter().all(|filler| !filler["curve"][0].is_null()), "{line}");
     assert_eq!(json(&["replay", path], &[0]), line);
+    let picture = std::fs::read_to_string(plots.join("uarch-stores_in_flight.svg")).expect("a picture");
+    for text in
+        ["How many stores", "instructions between the chains", "overlap: 1 at once", "movups m128, xmm"]
+    {
+        assert!(picture.contains(text), "no {text} in {picture}");
+    }
 }
 
 #[test]
@@ -34,4 +43,6 @@ fn tests_are_listed_and_misspelt_ones_refused() {
     assert!(list.stdout.contains("vector_registers_xmm\n") && list.code == Some(0), "{list:?}");
     let wrong = answer(&mut cyclescope(&["uarch", "stores"]));
     assert!(wrong.code == Some(2) && wrong.stderr.contains("did you mean stores_in_flight"), "{wrong:?}");
+    let nothing = answer(&mut cyclescope(&["uarch", "--list", "--plots", "x"]));
+    assert!(nothing.code == Some(2) && nothing.stderr.contains("cannot be used"), "{nothing:?}");
 }

@@ -1,0 +1,101 @@
+//! A number of the core in words: entries, KiB and MiB, core cycles.
+
+use serde::Deserialize;
+
+/// A number with its interval. A part that is not known is empty.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Figure {
+    /// The number.
+    pub value: Option<f64>,
+    /// Lower end of the interval.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// Upper end.
+    #[serde(default)]
+    pub high: Option<f64>,
+    /// `count`, `bytes`, or another unit of records.
+    pub unit: String,
+}
+
+/// A unit that numbers are written in, and how much of the record's unit it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scale {
+    /// Its name.
+    pub name: String,
+    size: f64,
+}
+
+impl Scale {
+    /// The scale in which a number of this unit and size is read best.
+    pub fn of(unit: &str, number: f64) -> Scale {
+        let named = |name: &str, size: f64| Scale { name: name.to_string(), size };
+        match unit {
+            "bytes" if number.abs() >= 1_048_576.0 => named("MiB", 1_048_576.0),
+            "bytes" if number.abs() >= 1024.0 => named("KiB", 1024.0),
+            "count" => named("entries", 1.0),
+            "ns" => named("ns", 1.0),
+            unit => named(&unit.replace('_', " "), 1.0),
+        }
+    }
+
+    /// A number in this scale: all digits of a whole one, else two behind the point at most.
+    pub fn write(&self, number: f64) -> String {
+        let number = number / self.size;
+        match number.abs() {
+            size if size >= 1e9 => format!("{number:.2e}"),
+            size if size.fract() == 0.0 || size >= 1000.0 => format!("{number:.0}"),
+            size if size >= 100.0 => format!("{number:.1}"),
+            _ => format!("{number:.2}").trim_end_matches('0').trim_end_matches('.').to_string(),
+        }
+    }
+}
+
+impl Figure {
+    /// The scale in which it is read best.
+    pub fn scale(&self) -> Scale {
+        Scale::of(&self.unit, self.value.unwrap_or_default())
+    }
+
+    /// The number with its unit; none where it is not known.
+    pub fn text(&self) -> Option<String> {
+        let scale = self.scale();
+        self.value.map(|value| format!("{} {}", scale.write(value), scale.name))
+    }
+
+    /// The ends of the interval in a scale; none where it has no width, or an end is not known.
+    pub fn interval(&self, scale: &Scale) -> Option<String> {
+        let (low, high) = self.low.zip(self.high).filter(|(low, high)| low < high)?;
+        Some(format!("{} to {}", scale.write(low), scale.write(high)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(value: f64, low: f64, high: f64, unit: &str) -> Figure {
+        Figure { value: Some(value), low: Some(low), high: Some(high), unit: unit.to_string() }
+    }
+
+    #[test]
+    fn numbers_have_the_unit_in_which_they_are_read() {
+        let text = |value: f64, unit: &str| figure(value, value, value, unit).text().unwrap();
+        assert_eq!(text(498.0, "count"), "498 entries");
+        assert_eq!(text(49152.0, "bytes"), "48 KiB");
+        assert_eq!(text(1310720.0, "bytes"), "1.25 MiB");
+        assert_eq!(text(960.0, "bytes"), "960 bytes");
+        assert_eq!(text(4.987, "core_cycles"), "4.99 core cycles");
+        assert_eq!(text(4.999, "core_cycles"), "5 core cycles");
+        assert_eq!(text(1e300, "count"), "1.00e300 entries");
+    }
+
+    #[test]
+    fn an_interval_is_in_the_units_of_its_number() {
+        let l2 = figure(1_048_576.0, 1_015_808.0, 1_081_344.0, "bytes");
+        assert_eq!(l2.interval(&l2.scale()).as_deref(), Some("0.97 to 1.03"));
+        let sharp = figure(192.0, 192.0, 192.0, "count");
+        assert_eq!(sharp.interval(&sharp.scale()), None);
+        let refused = Figure { value: None, low: None, high: None, unit: "count".to_string() };
+        assert_eq!(refused.text(), None);
+    }
+}

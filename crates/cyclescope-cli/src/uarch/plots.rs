@@ -1,0 +1,202 @@
+//! A picture of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes.
+//!
+//! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
+//! the costs, whose treads are levels and whose rises are the sizes at which they end.
+
+use super::record::{CoreRecord, Filler, KIND, Walk};
+use crate::failure::Failure;
+use crate::plots::Plots;
+use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
+use cyclescope::study::StudyInfo;
+use serde_json::Value;
+
+/// Draws them.
+pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
+    for record in CoreRecord::all(lines) {
+        for (name, chart) in charts(&record, plots.machine()) {
+            plots.draw(&name, &chart.svg())?;
+        }
+    }
+    Ok(())
+}
+
+/// The pictures of a record by their names: one for each kind of curves that it has.
+fn charts(record: &CoreRecord, machine: &str) -> Vec<(String, Chart)> {
+    let name = format!("{}-{}", KIND, record.what);
+    let overlaps = || overlaps(record, machine);
+    let costs = || costs(record, machine);
+    match (record.fillers.is_empty(), record.walks.is_empty()) {
+        (true, true) => Vec::new(),
+        (false, true) => vec![(name, overlaps())],
+        (true, false) => vec![(name, costs())],
+        (false, false) => vec![(format!("{name}-steps"), costs()), (name, overlaps())],
+    }
+}
+
+/// The overlap of two chains against the number of instructions between them.
+fn overlaps(record: &CoreRecord, machine: &str) -> Chart {
+    // What comes first lies at the bottom, and curves fall where the number is.
+    let mut series = Vec::new();
+    if let (true, Some(value)) = (record.is_found(), record.value.value) {
+        let name = record.value.text().unwrap_or_default();
+        series.push(line(&name, [(value, 0.0), (value, 1.0)]));
+    }
+    series.extend(record.fillers.iter().map(overlap));
+    let knees: Vec<Point> = record.fillers.iter().filter_map(knee).collect();
+    if !knees.is_empty() {
+        series.push(Series { name: "last overlap".to_string(), style: Style::Dots, points: knees });
+    }
+    Chart {
+        title: title(record),
+        note: note(record, machine),
+        x: axis("instructions between the chains", Scale::Linear),
+        y: axis("overlap: 1 at once, 0 one after the other", Scale::Linear),
+        series,
+    }
+}
+
+fn overlap(filler: &Filler) -> Series {
+    let mut curve = filler.curve.clone();
+    curve.sort_by(|one, other| one.n.total_cmp(&other.n));
+    let points = curve.iter().map(|point| Point::new(point.n, point.overlap.unwrap_or(f64::NAN)));
+    Series { name: filler.name.clone(), style: Style::Line, points: points.collect() }
+}
+
+/// The last number of instructions with an overlap, on the curve.
+fn knee(filler: &Filler) -> Option<Point> {
+    let end = filler.knee?.high;
+    let point = filler.curve.iter().find(|point| point.n == end)?;
+    point.overlap.map(|overlap| Point::new(end, overlap))
+}
+
+/// What a step costs against the size that is walked through.
+fn costs(record: &CoreRecord, machine: &str) -> Chart {
+    let several = record.walks.len() > 1;
+    let mut series = Vec::new();
+    for walk in record.walks.iter().filter(|walk| !walk.levels.is_empty()) {
+        let name = if several { format!("levels of {}", walk.name) } else { "levels".to_string() };
+        series.push(line(&name, staircase(walk)));
+    }
+    series.extend(record.walks.iter().map(cost));
+    let (label, scale) = match record.value.unit.as_str() {
+        "bytes" => ("bytes that are walked through", Scale::Binary),
+        _ => ("entries that are walked through", Scale::Log),
+    };
+    Chart {
+        title: title(record),
+        note: note(record, machine),
+        x: axis(label, scale),
+        y: axis("core cycles a step", Scale::Log),
+        series,
+    }
+}
+
+fn cost(walk: &Walk) -> Series {
+    let mut curve = walk.curve.clone();
+    curve.sort_by(|one, other| one.n.total_cmp(&other.n));
+    let points = curve.iter().map(|step| {
+        let point = Point::new(step.n, step.cost.unwrap_or(f64::NAN));
+        step.low.zip(step.high).map_or(point, |(low, high)| point.within(low, high))
+    });
+    Series { name: walk.name.clone(), style: Style::Line, points: points.collect() }
+}
+
+/// Along each level's cost up to its last size, then to the next level's.
+fn staircase(walk: &Walk) -> Vec<(f64, f64)> {
+    let sizes = || walk.curve.iter().map(|step| step.n);
+    let (mut from, last) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
+    let mut corners = Vec::new();
+    for level in &walk.levels {
+        let to = level.upto.map_or(last, |edge| edge.value);
+        let cost = level.cost.unwrap_or(f64::NAN);
+        corners.extend([(from, cost), (to, cost)]);
+        from = to;
+    }
+    corners
+}
+
+fn line(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    let points = points.into_iter().map(|(x, y)| Point::new(x, y)).collect();
+    Series { name: name.to_string(), style: Style::Line, points }
+}
+
+fn axis(label: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_string(), scale }
+}
+
+/// What is asked, as the list of tests has it.
+fn title(record: &CoreRecord) -> String {
+    let plain = StudyInfo::named(KIND).and_then(|study| study.plain);
+    let tests = plain.map_or(&[][..], |plain| plain.subjects);
+    let Some((_, asked)) = tests.iter().find(|(name, _)| *name == record.test) else { return record.label() };
+    let mut letters = asked.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The machine, and what was found.
+fn note(record: &CoreRecord, machine: &str) -> String {
+    let interval = record.value.interval(&record.value.scale());
+    let found = match (record.value.text().filter(|_| record.is_found()), interval) {
+        (Some(number), Some(interval)) => format!("{number}, {interval}"),
+        (Some(number), None) => number,
+        (None, _) => record.judged(),
+    };
+    match title(record) == record.label() {
+        true => format!("{machine}: {found}"),
+        false => format!("{machine}: {}: {found}", record.label()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn drawn() -> Vec<(String, Chart)> {
+        let records = CoreRecord::all(&made_up::lines());
+        records.iter().flat_map(|record| charts(record, "a machine")).collect()
+    }
+
+    #[test]
+    fn each_record_with_curves_has_a_picture() {
+        let names: Vec<String> = drawn().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["uarch-rob", "uarch-data_caches.1.capacity", "uarch-data_caches.1.latency"]);
+    }
+
+    #[test]
+    fn overlaps_have_their_ends_and_the_number_marked() {
+        let (_, chart) = &drawn()[0];
+        let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["394 entries", "nop", "long nop", "last overlap"]);
+        assert_eq!(chart.title, "How many instructions the core holds until they retire");
+        assert_eq!(chart.note, "a machine: reorder buffer: 394 entries, 394 to 396");
+        assert_eq!(chart.series[0].points, [Point::new(394.0, 0.0), Point::new(394.0, 1.0)]);
+        assert_eq!(chart.series[3].points, [Point::new(392.0, 0.97), Point::new(391.0, 0.97)]);
+        assert!(chart.series[1].points.is_sorted_by(|one, other| one.x <= other.x));
+    }
+
+    #[test]
+    fn costs_have_their_levels_as_a_staircase() {
+        let (_, chart) = &drawn()[1];
+        assert_eq!(chart.title, "data caches 1: capacity", "the list of tests does not have it");
+        assert_eq!(chart.note, "a machine: 48 KiB, 47.5 to 48.5");
+        assert_eq!((chart.x.scale, chart.y.scale), (Scale::Binary, Scale::Log));
+        let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["levels", "loads that wait for each other"]);
+        assert_eq!(chart.series[1].points[0].interval, Some((0.99 * 5.0, 1.01 * 5.0)));
+        let corners: Vec<(f64, f64)> =
+            chart.series[0].points.iter().map(|point| (point.x, point.y)).collect();
+        let (l1, l2, end) = (49152.0, 1_310_720.0, 268_435_456.0);
+        let expected = [(4096.0, 5.0), (l1, 5.0), (l1, 14.0), (l2, 14.0), (l2, 200.0), (end, 200.0)];
+        assert_eq!(corners, expected);
+    }
+
+    #[test]
+    fn a_number_that_was_not_found_is_no_line() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        records[0].verdict = "unclear".to_string();
+        let chart = &charts(&records[0], "a machine")[0].1;
+        assert!(chart.series.iter().all(|series| !series.name.ends_with("entries")), "{chart:?}");
+        assert!(chart.note.ends_with("reorder buffer: unclear"), "{}", chart.note);
+    }
+}

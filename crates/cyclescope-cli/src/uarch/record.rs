@@ -1,0 +1,179 @@
+//! What readers of a result need of a line of kind `uarch`: a number, its verdict, and the curves that it comes from.
+//!
+//! Lines are read as JSON, so that those of a file and those of a study under way are the same. A field that a line does
+//! not have is empty.
+
+use super::figure::Figure;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The kind of such a line, and the name of the study.
+pub const KIND: &str = "uarch";
+
+/// A line.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CoreRecord {
+    /// The test.
+    pub test: String,
+    /// The number's own name, such as `rob` or `data_caches.1.capacity`.
+    pub what: String,
+    /// `found`, `limited`, `none` or `unclear`.
+    pub verdict: String,
+    /// The number.
+    pub value: Figure,
+    /// The test of the structure that is full first.
+    #[serde(default)]
+    pub limited_by: Option<String>,
+    /// Overlaps against numbers of instructions.
+    #[serde(default)]
+    pub fillers: Vec<Filler>,
+    /// Costs of a step against sizes.
+    #[serde(default)]
+    pub walks: Vec<Walk>,
+}
+
+/// What one kind of instruction showed.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Filler {
+    /// Its name.
+    pub name: String,
+    /// Where the overlap ends.
+    #[serde(default)]
+    pub knee: Option<Knee>,
+    /// The overlap at each number of instructions.
+    #[serde(default)]
+    pub curve: Vec<Overlap>,
+}
+
+/// Where an overlap ends.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Knee {
+    /// The last number of instructions at which there is some.
+    pub high: f64,
+}
+
+/// A point of a filler's curve.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Overlap {
+    /// The number of instructions.
+    pub n: f64,
+    /// The share of the second chain that runs beside the first.
+    pub overlap: Option<f64>,
+}
+
+/// What one kind of step costs.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Walk {
+    /// Its name.
+    pub name: String,
+    /// The costs that it stays at, from the smallest size on.
+    #[serde(default)]
+    pub levels: Vec<Level>,
+    /// The cost at each size.
+    #[serde(default)]
+    pub curve: Vec<Step>,
+}
+
+/// A cost, and up to which size it holds; to the end where that is not said.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Level {
+    /// The last size.
+    pub upto: Option<Edge>,
+    /// Core cycles.
+    pub cost: Option<f64>,
+}
+
+/// The end of a level, in the unit of the record's number.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Edge {
+    /// The size.
+    pub value: f64,
+}
+
+/// A point of a walk's curve, in core cycles.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Step {
+    /// The size.
+    pub n: f64,
+    /// The cost.
+    pub cost: Option<f64>,
+    /// The lower end of its interval.
+    #[serde(default)]
+    pub low: Option<f64>,
+    /// The upper end.
+    #[serde(default)]
+    pub high: Option<f64>,
+}
+
+impl CoreRecord {
+    /// Those among lines of a result.
+    pub fn all(lines: &[Value]) -> Vec<CoreRecord> {
+        lines.iter().filter(|line| line["kind"] == KIND).filter_map(CoreRecord::of).collect()
+    }
+
+    fn of(line: &Value) -> Option<CoreRecord> {
+        CoreRecord::deserialize(line).ok()
+    }
+
+    /// Whether there is a number.
+    pub fn is_found(&self) -> bool {
+        self.verdict == "found" && self.value.value.is_some()
+    }
+
+    /// The verdict, with what limits.
+    pub fn judged(&self) -> String {
+        match &self.limited_by {
+            Some(other) => format!("{} by {}", self.verdict, label(other)),
+            None => self.verdict.clone(),
+        }
+    }
+
+    /// The name of the number in words.
+    pub fn label(&self) -> String {
+        label(&self.what)
+    }
+}
+
+/// A stable key in words: `int_registers` are integer registers, `data_caches.1.capacity` is `data caches 1: capacity`.
+pub fn label(key: &str) -> String {
+    const WORDS: [(&str, &str); 2] = [("rob", "reorder buffer"), ("int", "integer")];
+    let word = |word: &str| {
+        WORDS.iter().find(|(short, _)| *short == word).map_or(word, |(_, long)| long).to_string()
+    };
+    let words = |part: &str| part.split('_').map(word).collect::<Vec<_>>().join(" ");
+    let mut text = String::new();
+    for part in key.split('.') {
+        let number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        text += match (text.is_empty(), number) {
+            (true, _) => "",
+            (false, true) => " ",
+            (false, false) => ": ",
+        };
+        text += &words(part);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    #[test]
+    fn keys_become_words() {
+        assert_eq!(label("rob"), "reorder buffer");
+        assert_eq!(label("vector_registers_xmm"), "vector registers xmm");
+        assert_eq!(label("data_caches.1.capacity"), "data caches 1: capacity");
+        assert_eq!(label(""), "");
+    }
+
+    #[test]
+    fn lines_of_both_kinds_of_tests_are_read() {
+        let records = CoreRecord::all(&made_up::lines());
+        let names: Vec<&str> = records.iter().map(|record| record.what.as_str()).collect();
+        let (windows, caches) = (["rob", "int_registers", "mask_registers"], "data_caches.1.capacity");
+        assert_eq!(names, [&windows[..], &[caches, "data_caches.1.latency", "return_stack"]].concat());
+        assert_eq!(records[1].judged(), "limited by reorder buffer");
+        assert_eq!((records[0].fillers.len(), records[3].walks[0].levels.len()), (2, 3));
+    }
+}
