@@ -216,6 +216,9 @@ impl Front for Table {
     type Study = Told;
 
     fn text(&self, study: &Told, output: &mut Output) -> Result<(), Failure> {
+        if let Some(look) = self.look {
+            return (look.text)(&study.lines, output);
+        }
         let Plain { columns, explanation, .. } = self.plain;
         let mut rows = table(columns);
         let lines = || study.lines.iter().filter(|line| line["kind"] == study.name());

@@ -1,9 +1,9 @@
 //! A number of the core in words: entries, KiB and MiB, core cycles.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A number with its interval. A part that is not known is empty.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The number.
     pub value: Option<f64>,
@@ -67,6 +67,13 @@ impl Figure {
         let (low, high) = self.low.zip(self.high).filter(|(low, high)| low < high)?;
         Some(format!("{} to {}", scale.write(low), scale.write(high)))
     }
+
+    /// Whether a number is in the interval; without one, whether it is the same.
+    pub fn holds(&self, number: f64) -> bool {
+        let Some(value) = self.value else { return false };
+        let (low, high) = (self.low.unwrap_or(value), self.high.unwrap_or(value));
+        low.min(value) <= number && number <= high.max(value)
+    }
 }
 
 #[cfg(test)]
@@ -95,7 +102,8 @@ mod tests {
         assert_eq!(l2.interval(&l2.scale()).as_deref(), Some("0.97 to 1.03"));
         let sharp = figure(192.0, 192.0, 192.0, "count");
         assert_eq!(sharp.interval(&sharp.scale()), None);
+        assert!(sharp.holds(192.0) && !sharp.holds(193.0) && l2.holds(1_048_576.0));
         let refused = Figure { value: None, low: None, high: None, unit: "count".to_string() };
-        assert_eq!(refused.text(), None);
+        assert_eq!((refused.text(), refused.holds(0.0)), (None, false));
     }
 }

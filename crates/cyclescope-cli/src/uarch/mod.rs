@@ -1,12 +1,13 @@
-//! The result of `uarch` for readers: pictures of its curves.
+//! The result of `uarch` for readers: the core on a page, and pictures of its curves.
 
 mod figure;
 #[cfg(test)]
 mod made_up;
 mod plots;
 mod record;
+mod sheet;
 
 use crate::look::Look;
 
-/// What there is beside its lines.
-pub const LOOK: Look = Look { study: record::KIND, draw: plots::draw };
+/// What its lines look like.
+pub const LOOK: Look = Look { study: record::KIND, text: sheet::print, draw: plots::draw };

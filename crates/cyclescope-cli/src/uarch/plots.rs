@@ -12,10 +12,9 @@ use serde_json::Value;
 
 /// Draws them.
 pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
-    for record in CoreRecord::all(lines) {
-        for (name, chart) in charts(&record, plots.machine()) {
-            plots.draw(&name, &chart.svg())?;
-        }
+    let records = CoreRecord::all(lines);
+    for (name, chart) in records.iter().flat_map(|record| charts(record, plots.machine())) {
+        plots.draw(&name, &chart.svg())?;
     }
     Ok(())
 }

@@ -10,6 +10,19 @@ use serde_json::Value;
 /// The kind of such a line, and the name of the study.
 pub const KIND: &str = "uarch";
 
+/// A part of the core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What brings instructions: fetch, decoders, predictors.
+    FrontEnd,
+    /// What holds instructions until they retire.
+    #[default]
+    Window,
+    /// Caches and the translation of addresses.
+    Memory,
+}
+
 /// A line.
 #[derive(Debug, Clone, Deserialize)]
 pub struct CoreRecord {
@@ -21,9 +34,18 @@ pub struct CoreRecord {
     pub verdict: String,
     /// The number.
     pub value: Figure,
+    /// The part of the core that it is of.
+    #[serde(default)]
+    pub part: Part,
     /// The test of the structure that is full first.
     #[serde(default)]
     pub limited_by: Option<String>,
+    /// Why, in words.
+    #[serde(default)]
+    pub why: String,
+    /// What CPUID says, in the unit of the number.
+    #[serde(default)]
+    pub cpuid: Option<f64>,
     /// Overlaps against numbers of instructions.
     #[serde(default)]
     pub fillers: Vec<Filler>,
@@ -120,6 +142,13 @@ impl CoreRecord {
         self.verdict == "found" && self.value.value.is_some()
     }
 
+    /// What CPUID says, where the number differs from it.
+    pub fn contradicted(&self) -> Option<Figure> {
+        let told = self.cpuid?;
+        let differs = self.is_found() && !self.value.holds(told);
+        differs.then(|| Figure { value: Some(told), low: None, high: None, ..self.value.clone() })
+    }
+
     /// The verdict, with what limits.
     pub fn judged(&self) -> String {
         match &self.limited_by {
@@ -134,22 +163,26 @@ impl CoreRecord {
     }
 }
 
-/// A stable key in words: `int_registers` are integer registers, `data_caches.1.capacity` is `data caches 1: capacity`.
+/// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
+const NAMES: [(&str, &str); 6] = [
+    ("rob", "reorder buffer"),
+    ("int_registers", "spare integer registers"),
+    ("vector_registers_xmm", "spare xmm registers"),
+    ("vector_registers_ymm", "spare ymm registers"),
+    ("vector_registers_zmm", "spare zmm registers"),
+    ("mask_registers", "spare mask registers"),
+];
+
+/// A stable key in words: `data_caches.1.capacity` is `data caches 1: capacity`.
 pub fn label(key: &str) -> String {
-    const WORDS: [(&str, &str); 2] = [("rob", "reorder buffer"), ("int", "integer")];
-    let word = |word: &str| {
-        WORDS.iter().find(|(short, _)| *short == word).map_or(word, |(_, long)| long).to_string()
-    };
-    let words = |part: &str| part.split('_').map(word).collect::<Vec<_>>().join(" ");
-    let mut text = String::new();
-    for part in key.split('.') {
-        let number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        text += match (text.is_empty(), number) {
-            (true, _) => "",
-            (false, true) => " ",
-            (false, false) => ": ",
-        };
-        text += &words(part);
+    let mut parts = key.split('.');
+    let test = parts.next().unwrap_or_default();
+    let name = NAMES.iter().find(|(key, _)| *key == test).map(|(_, name)| name.to_string());
+    let mut text = name.unwrap_or_else(|| test.replace('_', " "));
+    for part in parts {
+        let number = part.bytes().all(|byte| byte.is_ascii_digit());
+        text += if number { " " } else { ": " };
+        text += &part.replace('_', " ");
     }
     text
 }
@@ -162,7 +195,8 @@ mod tests {
     #[test]
     fn keys_become_words() {
         assert_eq!(label("rob"), "reorder buffer");
-        assert_eq!(label("vector_registers_xmm"), "vector registers xmm");
+        assert_eq!(label("vector_registers_xmm"), "spare xmm registers");
+        assert_eq!(label("loads_in_flight"), "loads in flight");
         assert_eq!(label("data_caches.1.capacity"), "data caches 1: capacity");
         assert_eq!(label(""), "");
     }
@@ -170,10 +204,27 @@ mod tests {
     #[test]
     fn lines_of_both_kinds_of_tests_are_read() {
         let records = CoreRecord::all(&made_up::lines());
-        let names: Vec<&str> = records.iter().map(|record| record.what.as_str()).collect();
-        let (windows, caches) = (["rob", "int_registers", "mask_registers"], "data_caches.1.capacity");
-        assert_eq!(names, [&windows[..], &[caches, "data_caches.1.latency", "return_stack"]].concat());
+        let parts: Vec<(&str, Part)> =
+            records.iter().map(|record| (record.what.as_str(), record.part)).collect();
+        let all = [
+            ("rob", Part::Window),
+            ("int_registers", Part::Window),
+            ("mask_registers", Part::Window),
+            ("data_caches.1.capacity", Part::Memory),
+            ("data_caches.1.latency", Part::Memory),
+            ("return_stack", Part::FrontEnd),
+        ];
+        assert_eq!(parts, all);
         assert_eq!(records[1].judged(), "limited by reorder buffer");
         assert_eq!((records[0].fillers.len(), records[3].walks[0].levels.len()), (2, 3));
+    }
+
+    #[test]
+    fn cpuid_is_told_where_it_says_something_else() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        assert_eq!(records[3].contradicted(), None, "49152 is in the interval");
+        records[3].cpuid = Some(32768.0);
+        assert_eq!(records[3].contradicted().and_then(|told| told.value), Some(32768.0));
+        assert_eq!(records[0].contradicted(), None);
     }
 }

@@ -1,0 +1,143 @@
+//! The core on a page: its numbers by part, each with its interval and unit, or the verdict where there is none.
+
+use super::record::{CoreRecord, Part};
+use crate::failure::Failure;
+use crate::output::{Output, WIDTH};
+use crate::page::{Page, note};
+use crate::terminal::harmless;
+use serde_json::Value;
+
+/// The parts in the order of an instruction's way.
+const PARTS: [(Part, &str); 3] =
+    [(Part::FrontEnd, "Front end"), (Part::Window, "In flight"), (Part::Memory, "Memory")];
+
+/// Characters between columns, and before the first.
+const GAP: usize = 2;
+/// Characters of the first column at most. A longer name has a line of its own.
+const NAME: usize = 36;
+
+/// A line of the page.
+struct Row {
+    part: Part,
+    name: String,
+    /// Whether there is a number.
+    found: bool,
+    /// The number with its unit, or the verdict.
+    number: String,
+    interval: String,
+    /// What CPUID says, where it is something else.
+    told: String,
+}
+
+/// Prints the page, then why some numbers are missing.
+pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let records = CoreRecord::all(lines);
+    let rows: Vec<Row> = records.iter().map(Row::of).collect();
+    let columns = columns(&rows);
+    let mut page = Page::new(output);
+    for (part, title) in PARTS {
+        let mut rows = rows.iter().filter(|row| row.part == part).peekable();
+        if rows.peek().is_some() {
+            page.section(title)?;
+        }
+        rows.try_for_each(|row| {
+            row.lines(columns).iter().try_for_each(|line| page.output.line(harmless(line)))
+        })?;
+    }
+    let mut missing = records.iter().filter(|record| !record.is_found()).peekable();
+    if missing.peek().is_some() {
+        page.section("Why there is no number")?;
+    }
+    missing.try_for_each(|record| page.row(&record.label(), &record.why))?;
+    if rows.iter().any(|row| row.found && row.interval.is_empty()) {
+        page.output.line("")?;
+        note(&mut page, "Where a number has no interval, all that was measured agrees on it.")?;
+    }
+    Ok(())
+}
+
+impl Row {
+    fn of(record: &CoreRecord) -> Row {
+        let found = record.is_found();
+        let interval = record.value.interval(&record.value.scale()).filter(|_| found);
+        let told = record.contradicted().and_then(|told| told.text());
+        Row {
+            part: record.part,
+            name: record.label(),
+            found,
+            number: record.value.text().filter(|_| found).unwrap_or_else(|| record.judged()),
+            interval: interval.unwrap_or_default(),
+            told: told.map_or(String::new(), |told| format!("CPUID says {told}")),
+        }
+    }
+
+    /// The row in columns of these widths. A long name, and what CPUID says where there is no room for it, have lines of their
+    /// own.
+    fn lines(&self, [names, numbers, intervals]: [usize; 3]) -> Vec<String> {
+        let gap = " ".repeat(GAP);
+        let Row { name, number, interval, told, .. } = self;
+        let own = (name.chars().count() > names).then(|| format!("{gap}{name}"));
+        let name = if own.is_some() { "" } else { name };
+        let line = match self.found {
+            true => format!("{gap}{name:<names$}{gap}{number:>numbers$}{gap}{interval:<intervals$}"),
+            false => format!("{gap}{name:<names$}{gap}{number}"),
+        };
+        let whole = format!("{line}{gap}{told}");
+        let fits = whole.trim_end().chars().count() <= WIDTH;
+        let below = (!fits).then(|| format!("{gap}{gap}{told}"));
+        let lines = own.into_iter().chain([if fits { whole } else { line }]).chain(below);
+        lines.map(|line| line.trim_end().to_string()).collect()
+    }
+}
+
+/// Widths of names, numbers and intervals.
+fn columns(rows: &[Row]) -> [usize; 3] {
+    let widest = |text: fn(&Row) -> &str, of: fn(&Row) -> bool| {
+        rows.iter().filter(|row| of(row)).map(|row| text(row).chars().count()).max().unwrap_or_default()
+    };
+    [
+        widest(|row| &row.name, |_| true).min(NAME),
+        widest(|row| &row.number, |row| row.found),
+        widest(|row| &row.interval, |_| true),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn rows(records: &[CoreRecord]) -> Vec<String> {
+        let rows: Vec<Row> = records.iter().map(Row::of).collect();
+        rows.iter().flat_map(|row| row.lines(columns(&rows))).collect()
+    }
+
+    #[test]
+    fn numbers_stand_below_each_other_with_their_intervals() {
+        let all = [
+            "  reorder buffer                394 entries  394 to 396",
+            "  spare integer registers  limited by reorder buffer",
+            "  spare mask registers     unclear",
+            "  data caches 1: capacity            48 KiB  47.5 to 48.5",
+            "  data caches 1: latency   4.98 core cycles  4.95 to 5.02",
+            "  return stack             none",
+        ];
+        assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
+    }
+
+    #[test]
+    fn cpuid_stands_beside_the_number_or_below_it() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        records[3].cpuid = Some(32768.0);
+        let wide = "  data caches 1: capacity            48 KiB  47.5 to 48.5  CPUID says 32 KiB";
+        assert_eq!(rows(&records)[3], wide);
+        records[3].what = "translation_of_addresses.1.capacity_of_all".to_string();
+        records[3].value.high = Some(1_049_600.0);
+        records[3].cpuid = Some(1_049_601.0);
+        let rows = rows(&records);
+        assert_eq!(rows[3], "  translation of addresses 1: capacity of all");
+        assert_eq!(rows[4].trim(), "48 KiB  47.5 to 1025");
+        assert_eq!(rows[5], "    CPUID says 1 MiB");
+        assert!(rows.iter().all(|row| row.chars().count() <= WIDTH), "{rows:?}");
+    }
+}
