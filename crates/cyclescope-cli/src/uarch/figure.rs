@@ -62,6 +62,11 @@ impl Figure {
         self.value.map(|value| format!("{} {}", scale.write(value), scale.name))
     }
 
+    /// The number in few words, with its unit where that is not entries; none where it is not known.
+    pub fn short(&self) -> Option<String> {
+        self.text().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
+    }
+
     /// The ends of the interval in a scale; none where it has no width, or an end is not known.
     pub fn interval(&self, scale: &Scale) -> Option<String> {
         let (low, high) = self.low.zip(self.high).filter(|(low, high)| low < high)?;
@@ -89,6 +94,8 @@ mod tests {
         let text = |value: f64, unit: &str| figure(value, value, value, unit).text().unwrap();
         assert_eq!(text(498.0, "count"), "498 entries");
         assert_eq!(text(49152.0, "bytes"), "48 KiB");
+        let short = |unit: &str| figure(512.0, 512.0, 512.0, unit).short().unwrap();
+        assert_eq!((short("count"), short("core_cycles")), ("512".to_string(), "512 cycles".to_string()));
         assert_eq!(text(1310720.0, "bytes"), "1.25 MiB");
         assert_eq!(text(960.0, "bytes"), "960 bytes");
         assert_eq!(text(4.987, "core_cycles"), "4.99 core cycles");

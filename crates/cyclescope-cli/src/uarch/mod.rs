@@ -1,5 +1,6 @@
-//! The result of `uarch` for readers: the core on a page, and pictures of its curves.
+//! The result of `uarch` for readers: the core on a page and as a diagram, and pictures of its curves.
 
+mod diagram;
 mod figure;
 #[cfg(test)]
 mod made_up;

@@ -1,8 +1,9 @@
-//! A picture of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes.
+//! A picture of the core, and one of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes.
 //!
 //! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
 //! the costs, whose treads are levels and whose rises are the sizes at which they end.
 
+use super::diagram::diagram;
 use super::record::{CoreRecord, Filler, KIND, Walk};
 use crate::failure::Failure;
 use crate::plots::Plots;
@@ -16,7 +17,7 @@ pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
     for (name, chart) in records.iter().flat_map(|record| charts(record, plots.machine())) {
         plots.draw(&name, &chart.svg())?;
     }
-    Ok(())
+    plots.draw("core", &diagram(&records, plots.machine()).svg())
 }
 
 /// The pictures of a record by their names: one for each kind of curves that it has.

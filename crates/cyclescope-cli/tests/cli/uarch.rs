@@ -19,6 +19,8 @@ fn a_structure_has_a_verdict_and_its_replay_the_same() {
     let fillers = line["fillers"].as_array().expect("fillers");
     assert!(fillers.len() >= 2 && fillers.iter().all(|filler| !filler["curve"][0].is_null()), "{line}");
     assert_eq!(json(&["replay", path], &[0]), line);
+    let core = std::fs::read_to_string(plots.join("core.svg")).expect("the diagram");
+    assert!(core.contains("stores in flight") && core.contains("not measured"), "{core}");
     let picture = std::fs::read_to_string(plots.join("uarch-stores_in_flight.svg")).expect("a picture");
     for text in
         ["How many stores", "instructions between the chains", "overlap: 1 at once", "movups m128, xmm"]

@@ -1,0 +1,144 @@
+//! The core as boxes: front end, what holds instructions, and memory, each with its numbers; where there is none, the
+//! verdict.
+
+use super::record::{CoreRecord, Part};
+use cyclescope::plot::{Arrow, Block, Diagram, Entry};
+
+/// A box, and what is in it.
+struct Room {
+    name: &'static str,
+    /// Its row from the top.
+    row: usize,
+    /// The tests whose numbers are in it.
+    tests: &'static [&'static str],
+    /// The part whose other numbers are in it too.
+    rest: Option<Part>,
+}
+
+/// The boxes, row by row.
+const ROOMS: [Room; 6] = [
+    Room { name: "Front end", row: 0, tests: &[], rest: Some(Part::FrontEnd) },
+    Room { name: "In flight", row: 1, tests: &["rob", "branches_in_flight"], rest: Some(Part::Window) },
+    Room {
+        name: "Registers",
+        row: 2,
+        tests: &[
+            "int_registers",
+            "vector_registers_xmm",
+            "vector_registers_ymm",
+            "vector_registers_zmm",
+            "mask_registers",
+        ],
+        rest: None,
+    },
+    Room {
+        name: "Schedulers",
+        row: 2,
+        tests: &["integer_scheduler", "load_scheduler", "vector_scheduler"],
+        rest: None,
+    },
+    Room { name: "Loads and stores", row: 2, tests: &["loads_in_flight", "stores_in_flight"], rest: None },
+    Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },
+];
+
+/// The way of an instruction, and that of its data.
+const ARROWS: [Arrow; 5] = [
+    Arrow { from: (0, 0), to: 0 },
+    Arrow { from: (1, 0), to: 0 },
+    Arrow { from: (1, 0), to: 1 },
+    Arrow { from: (1, 0), to: 2 },
+    Arrow { from: (2, 2), to: 0 },
+];
+
+/// The picture of these numbers on a machine.
+pub fn diagram(records: &[CoreRecord], machine: &str) -> Diagram {
+    let mut rows: Vec<Vec<Block>> = Vec::new();
+    for room in &ROOMS {
+        rows.resize_with(rows.len().max(room.row + 1), Vec::new);
+        let mut entries: Vec<Entry> = records.iter().filter(|record| room.holds(record)).map(entry).collect();
+        if entries.is_empty() {
+            let name = "not measured".to_string();
+            entries.push(Entry { name, figure: String::new(), faint: true });
+        }
+        rows[room.row].push(Block { name: room.name.to_string(), entries });
+    }
+    let title = "What this core holds".to_string();
+    Diagram {
+        title,
+        note: format!("{machine}; numbers without a unit are entries"),
+        rows,
+        arrows: ARROWS.to_vec(),
+    }
+}
+
+impl Room {
+    fn holds(&self, record: &CoreRecord) -> bool {
+        let named = |room: &Room| room.tests.contains(&record.test.as_str());
+        named(self) || self.rest == Some(record.part) && !ROOMS.iter().any(named)
+    }
+}
+
+fn entry(record: &CoreRecord) -> Entry {
+    let number = record.value.short().filter(|_| record.is_found());
+    Entry {
+        name: record.label(),
+        faint: number.is_none(),
+        figure: number.unwrap_or_else(|| record.verdict.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+    use cyclescope::study::StudyInfo;
+
+    fn drawn() -> Diagram {
+        diagram(&CoreRecord::all(&made_up::lines()), "a machine")
+    }
+
+    #[test]
+    fn each_number_is_in_the_box_of_its_test_or_of_its_part() {
+        let drawn = drawn();
+        let lines = |block: &Block| block.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
+        let blocks: Vec<(&str, String)> =
+            drawn.rows.iter().flatten().map(|block| (block.name.as_str(), lines(block).join(", "))).collect();
+        let expected = [
+            ("Front end", "return stack"),
+            ("In flight", "reorder buffer"),
+            ("Registers", "spare integer registers, spare mask registers"),
+            ("Schedulers", "not measured"),
+            ("Loads and stores", "not measured"),
+            ("Caches and translation", "data caches 1: capacity, data caches 1: latency"),
+        ];
+        assert_eq!(blocks, expected.map(|(name, lines)| (name, lines.to_string())));
+    }
+
+    #[test]
+    fn only_what_was_found_has_a_number() {
+        let entries: Vec<Entry> = drawn().rows.concat().into_iter().flat_map(|block| block.entries).collect();
+        let measured = entries.iter().filter(|entry| entry.name != "not measured");
+        let figures: Vec<(&str, bool)> = measured.map(|entry| (entry.figure.as_str(), entry.faint)).collect();
+        let all = [
+            ("none", true),
+            ("394", false),
+            ("limited", true),
+            ("unclear", true),
+            ("48 KiB", false),
+            ("4.98 cycles", false),
+        ];
+        assert_eq!(figures, all);
+    }
+
+    #[test]
+    fn arrows_are_between_boxes_and_boxes_are_of_tests_that_there_are() {
+        let rows = drawn().rows;
+        for Arrow { from: (row, place), to } in ARROWS {
+            assert!(rows[row].get(place).is_some() && rows[row + 1].get(to).is_some());
+        }
+        let tests = StudyInfo::named("uarch").and_then(|study| study.plain).expect("a study").subjects;
+        for test in ROOMS.iter().flat_map(|room| room.tests) {
+            assert!(tests.iter().any(|(name, _)| name == test), "{test}");
+        }
+    }
+}
