@@ -310,7 +310,7 @@ fn languages() -> impl TypedValueParser<Value = &'static Language> {
     explicit operands; where there is none, between registers, then from an address, then any."
 )]
 pub struct CompareArgs {
-    /// A file that `cyclescope instr --out` wrote, or lines that `cyclescope run --json` printed
+    /// A file that `cyclescope instr --out` wrote, or lines that `cyclescope run --json` or `cyclescope uarch --json` printed
     #[arg(value_name = "A")]
     pub a: PathBuf,
     /// Another such file, or a published table as a CSV file

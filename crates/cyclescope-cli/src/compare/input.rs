@@ -1,6 +1,7 @@
 //! A file to compare: results, or a published table.
 
 use crate::failure::{Failure, warn};
+use crate::uarch::CoreRecord;
 use cyclescope::input::{self, Kind};
 use cyclescope::study::instr::rows::table::Table;
 use cyclescope::study::instr::tables::compare::runs;
@@ -17,6 +18,11 @@ pub(super) struct Input {
 pub(super) enum Content {
     Results(Table),
     Reference(Reference),
+    /// Records of `uarch`, and the table that has what else is in the file.
+    Core {
+        table: Table,
+        records: Vec<CoreRecord>,
+    },
 }
 
 impl Input {
@@ -34,9 +40,13 @@ impl Input {
                 table.rows = runs(bytes);
             }
             if table.rows.is_empty() {
-                let remedy =
-                    "name a file that `cyclescope instr --out` wrote, or lines of `cyclescope run --json`";
-                return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
+                let records = CoreRecord::read(bytes).map_err(|error| Failure::file(&name, error))?;
+                if records.is_empty() {
+                    let remedy = "name a file that `cyclescope instr --out` wrote, or lines of `cyclescope run --json` \
+                                  or `cyclescope uarch --json`";
+                    return Err(Failure::usage(format!("{name} contains no instructions"), Some(remedy)));
+                }
+                return Ok(Input { path: name, content: Content::Core { table, records } });
             }
             Content::Results(table)
         } else {
@@ -47,13 +57,13 @@ impl Input {
 
     pub(super) fn warn(&self) {
         match &self.content {
-            Content::Results(Table { cut: Some(line), .. }) => {
+            Content::Results(table) | Content::Core { table, .. } => {
+                let Some(line) = table.cut else { return };
                 warn(&format!(
                     "{}, line {line} is incomplete and was left out: the program ended while writing it",
                     self.path
                 ));
             }
-            Content::Results(_) => {}
             Content::Reference(reference) => {
                 reference.warnings.iter().for_each(|text| warn(&format!("{}: {text}", self.path)));
             }
@@ -64,13 +74,13 @@ impl Input {
     pub fn executor(&self) -> Option<&str> {
         match &self.content {
             Content::Results(table) => table.rows.first().map(|row| row.executor.as_str()),
-            Content::Reference(_) => None,
+            Content::Reference(_) | Content::Core { .. } => None,
         }
     }
 
     pub(super) fn processor(&self) -> Option<&str> {
         match &self.content {
-            Content::Results(table) => table.processor(),
+            Content::Results(table) | Content::Core { table, .. } => table.processor(),
             Content::Reference(_) => None,
         }
     }

@@ -1,14 +1,17 @@
 //! `cyclescope compare`: two result files, or one and a published table.
 
+mod core;
 mod explain;
 mod input;
 mod tables;
 
 pub use tables::one_line;
 
+use self::core::{Counts, Pair, Pairs};
 use crate::args::{Common, CompareArgs};
 use crate::failure::{Failure, warn};
 use crate::output::Output;
+use crate::page::Page;
 use cyclescope::record::exit;
 use cyclescope::study::instr::tables::compare::{Comparison, Difference, Tolerance};
 use cyclescope::study::instr::tables::compare::{against_reference, against_results};
@@ -25,10 +28,19 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
         return Err(Failure::usage(text, Some("leave it out")));
     }
     let (a, b) = (Input::read(&args.a)?, Input::read(&args.b)?);
-    let Content::Results(ours) = &a.content else {
-        let remedy =
-            "name the file that `cyclescope instr --out` wrote first, and a published table after it";
-        return Err(Failure::usage(format!("{} is not a result file", a.path), Some(remedy)));
+    if let (Content::Core { records: ours, .. }, Content::Core { records: theirs, .. }) =
+        (&a.content, &b.content)
+    {
+        return cores(args, [&a, &b], &Pairs::of(ours, theirs), output);
+    }
+    let ours = match &a.content {
+        Content::Results(ours) => ours,
+        Content::Core { .. } => return Err(mixed(&a, &b)),
+        Content::Reference(_) => {
+            let remedy =
+                "name the file that `cyclescope instr --out` wrote first, and a published table after it";
+            return Err(Failure::usage(format!("{} is not a result file", a.path), Some(remedy)));
+        }
     };
     let comparison = match &b.content {
         Content::Results(theirs) => {
@@ -39,6 +51,7 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
             let tolerance = args.tolerance.unwrap_or(Tolerance::PUBLISHED);
             against_reference(&ours.rows, reference, tolerance)
         }
+        Content::Core { .. } => return Err(mixed(&b, &a)),
     };
     [&a, &b].iter().for_each(|input| input.warn());
     if output.is_json() {
@@ -59,6 +72,57 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
     Ok(if different { exit::DIFFERENT } else { exit::DONE })
 }
 
+/// The refusal of numbers of a core beside something else.
+fn mixed(core: &Input, other: &Input) -> Failure {
+    let text = format!("{} has numbers of a core, and {} has none", core.path, other.path);
+    Failure::usage(text, Some("name two files of the same kind"))
+}
+
+/// Compares two results of `uarch`, and returns the exit code.
+fn cores(args: &CompareArgs, inputs: [&Input; 2], pairs: &Pairs, output: &mut Output) -> Result<u8, Failure> {
+    for (name, given) in [("--tolerance", args.tolerance.is_some()), ("--explain", args.explain)] {
+        if given {
+            let text = format!("{name} has no effect between two results of uarch");
+            return Err(Failure::usage(text, Some("leave it out")));
+        }
+    }
+    inputs.iter().for_each(|input| input.warn());
+    let counts = pairs.counts();
+    let (different, apart) = (counts.are_different(), counts.are_apart());
+    if output.is_json() {
+        let [a, b] = inputs.map(Input::source);
+        output.record("compare", &CoreSummary { part: "summary", a, b, counts })?;
+        pairs.0.iter().try_for_each(|pair| output.record("compare", &Number { part: "number", pair }))?;
+    } else {
+        let mut page = Page::new(output);
+        page.section("Compared")?;
+        tables::sources(&mut page, &inputs)?;
+        pairs.print(&mut page)?;
+    }
+    if apart {
+        warn("the two files have no number in common: nothing was compared");
+    }
+    Ok(if args.fail_on_diff && (different || apart) { exit::DIFFERENT } else { exit::DONE })
+}
+
+/// The first line of JSON of two results of `uarch`.
+#[derive(Serialize)]
+struct CoreSummary<'a> {
+    part: &'static str,
+    a: Source<'a>,
+    b: Source<'a>,
+    #[serde(flatten)]
+    counts: Counts,
+}
+
+/// Every other line of theirs.
+#[derive(Serialize)]
+struct Number<'a> {
+    part: &'static str,
+    #[serde(flatten)]
+    pair: &'a Pair<'a>,
+}
+
 /// The first line of JSON.
 #[derive(Serialize)]
 struct Summary<'a> {
@@ -73,12 +137,12 @@ struct Summary<'a> {
 #[derive(Serialize)]
 struct Source<'a> {
     file: &'a str,
-    /// `results` or `reference`.
+    /// `results`, `reference` or `core`.
     holds: &'static str,
-    /// Rows, or lines of a published table.
+    /// Rows, lines of a published table, or numbers of a core.
     entries: usize,
     processor: Option<&'a str>,
-    /// Where the code ran; null for a published table.
+    /// Where the code ran; null for a published table, and for a core.
     executor: Option<&'a str>,
     /// The number of a last line that is cut.
     cut_line: Option<u64>,
@@ -89,6 +153,7 @@ impl Input {
         let (holds, entries, cut_line) = match &self.content {
             Content::Results(table) => ("results", table.rows.len(), table.cut),
             Content::Reference(reference) => ("reference", reference.entries.len(), None),
+            Content::Core { table, records } => ("core", records.len(), table.cut),
         };
         let executor = self.executor();
         Source { file: &self.path, holds, entries, processor: self.processor(), executor, cut_line }

@@ -24,9 +24,7 @@ pub fn print_all(
 ) -> Result<(), Failure> {
     let mut page = Page::new(output);
     page.section("Compared")?;
-    for (letter, input) in ["A", "B"].iter().zip(inputs) {
-        page.row(letter, &described(input))?;
-    }
+    sources(&mut page, inputs)?;
     let forms = comparison.forms;
     let found = format!("{} in both, {} only in A, {} only in B", forms.both, forms.only_a, forms.only_b);
     page.row("forms", &found)?;
@@ -52,10 +50,16 @@ pub fn print_all(
     differences(&mut page, &comparison.differences[..shown])
 }
 
+/// Prints what the two files have.
+pub fn sources(page: &mut Page, inputs: &[&Input; 2]) -> Result<(), Failure> {
+    ["A", "B"].iter().zip(inputs).try_for_each(|(letter, input)| page.row(letter, &described(input)))
+}
+
 fn described(input: &Input) -> String {
     let (count, what) = match &input.content {
         Content::Results(table) => (table.rows.len(), "forms"),
         Content::Reference(reference) => (reference.entries.len(), "lines of a published table"),
+        Content::Core { records, .. } => (records.len(), "numbers of a core"),
     };
     let processor = input.processor().map_or(String::new(), |name| format!(", {name}"));
     let offer = input.executor().and_then(Offer::named).filter(|offer| !offer.is_default());
@@ -197,7 +201,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// A text in at most `width` characters.
-fn shortened(text: &str, width: usize) -> String {
+pub fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }

@@ -9,6 +9,11 @@ mod record;
 mod sheet;
 
 use crate::look::Look;
+pub use figure::{Figure, Scale};
+pub use record::CoreRecord;
+
+#[cfg(test)]
+pub use made_up::line;
 
 /// What its lines look like.
 pub const LOOK: Look = Look { study: record::KIND, text: sheet::print, draw: plots::draw };

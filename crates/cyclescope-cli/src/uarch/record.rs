@@ -4,6 +4,7 @@
 //! not have is empty.
 
 use super::figure::Figure;
+use cyclescope::study::instr::rows::table::BadFile;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -137,6 +138,22 @@ impl CoreRecord {
         CoreRecord::deserialize(line).ok()
     }
 
+    /// Those of a file of lines. A line that is not JSON is passed over, as those of other kinds are; one of this kind has to be whole.
+    pub fn read(content: &[u8]) -> Result<Vec<CoreRecord>, BadFile> {
+        let lines = (1..).zip(content.split(|byte| *byte == b'\n'));
+        let values =
+            lines.filter_map(|(number, line)| Some((number, serde_json::from_slice::<Value>(line).ok()?)));
+        let of_kind = values.filter(|(_, value)| value["kind"] == KIND);
+        let read = |(number, value): (u64, Value)| {
+            CoreRecord::deserialize(&value).map_err(|error| BadFile {
+                line: Some(number),
+                message: format!("it is no whole line of {KIND}: {error}"),
+                remedy: "name a file as cyclescope wrote it".to_string(),
+            })
+        };
+        of_kind.map(read).collect()
+    }
+
     /// Whether there is a number.
     pub fn is_found(&self) -> bool {
         self.verdict == "found" && self.value.value.is_some()
@@ -191,6 +208,7 @@ pub fn label(key: &str) -> String {
 mod tests {
     use super::super::made_up;
     use super::*;
+    use cyclescope_fuzz::{Shape, fuzz};
 
     #[test]
     fn keys_become_words() {
@@ -217,6 +235,20 @@ mod tests {
         assert_eq!(parts, all);
         assert_eq!(records[1].judged(), "limited by reorder buffer");
         assert_eq!((records[0].fillers.len(), records[3].walks[0].levels.len()), (2, 3));
+    }
+
+    #[test]
+    fn any_file_is_answered() {
+        let whole: Vec<String> = made_up::lines().iter().map(Value::to_string).collect();
+        let whole = whole.join("\n").into_bytes();
+        assert_eq!(CoreRecord::read(&whole).unwrap().len(), 6);
+        let damaged = String::from_utf8(whole.clone()).unwrap().replacen("\"what\"", "\"that\"", 1);
+        assert_eq!(CoreRecord::read(damaged.as_bytes()).unwrap_err().line, Some(2));
+        fuzz("core", Shape::JsonLines, &[whole], |bytes| {
+            for record in CoreRecord::read(bytes).unwrap_or_default() {
+                let _ = (record.label(), record.judged(), record.contradicted(), record.value.short());
+            }
+        });
     }
 
     #[test]

@@ -320,3 +320,55 @@ fn a_closed_pipe_is_no_error() {
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{more:?}");
     }
 }
+
+/// A line of `uarch`: a number of entries with its interval, or none and a verdict.
+fn entries(what: &str, number: Option<[f64; 3]>) -> Value {
+    let part = |place: usize| number.map(|number| number[place]);
+    json!({
+        "schema": "cyclescope/1", "kind": "uarch", "test": what, "what": what,
+        "verdict": if number.is_some() { "found" } else { "unclear" },
+        "value": {"value": part(0), "low": part(1), "high": part(2), "unit": "count"},
+        "limited_by": null, "why": "no two fillers agree", "cpuid": null, "fillers": [], "witnesses": [],
+    })
+}
+
+#[test]
+fn two_cores_are_compared_number_by_number() {
+    let files = Files::new();
+    let (rob, stores) = (entries("rob", Some([498.0, 498.0, 500.0])), entries("stores_in_flight", None));
+    let loads = |value| entries("loads_in_flight", Some([value; 3]));
+    let a =
+        files.results("a.jsonl", &[rob.clone(), loads(192.0), entries("stores_in_flight", Some([112.0; 3]))]);
+    let b = files
+        .results("b.jsonl", &[loads(128.0), rob, stores, entries("branches_in_flight", Some([128.0; 3]))]);
+    let text = said(&[&a, &b]);
+    assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""), "{text:?}");
+    let rows = |name: &str| -> Vec<&str> {
+        let rows = text.stdout.lines().filter(|line| line.trim_start().starts_with(name));
+        rows.flat_map(str::split_whitespace).skip(name.split(' ').count()).collect()
+    };
+    assert_eq!(rows("reorder buffer"), ["498", "(498-500)", "498", "(498-500)", "entries"], "{text:?}");
+    assert_eq!(rows("loads in flight"), ["192", "128", "entries", "differ"], "{text:?}");
+    assert_eq!(rows("branches in flight"), ["-", "128", "entries", "only", "B"], "{text:?}");
+    assert!(text.stdout.contains("B: unclear: no two fillers agree"), "{text:?}");
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
+    for (words, code, told) in [
+        (vec![&a[..], &b, "--fail-on-diff"], 1, ""),
+        (vec![&a, &a, "--fail-on-diff"], 0, ""),
+        (vec![&a, &b, "--tolerance", "1"], 2, "--tolerance has no effect"),
+        (vec![&a, &files.results("c.jsonl", &[nop()])], 2, "numbers of a core"),
+        (vec![&files.results("d.jsonl", &[nop()]), &a], 2, "numbers of a core"),
+    ] {
+        let answer = said(&words);
+        assert!(answer.code == Some(code) && answer.stderr.contains(told), "{words:?}: {answer:?}");
+    }
+    let lines = said(&["--json", &a, &b]).stdout;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(
+        ["both", "only_b", "same", "differ", "verdict"].map(|name| lines[0][name].as_u64()),
+        [3, 1, 1, 1, 1].map(Some)
+    );
+    let outcomes: Vec<&Value> = lines[1..].iter().map(|line| &line["outcome"]).collect();
+    assert_eq!(outcomes, ["same", "differ", "verdict", "only_b"]);
+    assert_eq!((&lines[2]["a"]["value"]["value"], &lines[4]["a"]), (&json!(192.0), &Value::Null));
+}
