@@ -13,6 +13,8 @@ use crate::plots::Plots;
 use crate::{again, repro, run, uarch};
 use clap::{ArgMatches, Args, FromArgMatches};
 use cyclescope::executor::LockState;
+use cyclescope::machine::fact::Files;
+use cyclescope::machine::memory;
 use cyclescope::record::exit;
 use cyclescope::result::answers::Answers;
 use cyclescope::result::container::{Container, ContainerError};
@@ -23,6 +25,10 @@ use serde_json::Value;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+
+/// The part of the free memory that a measurement may use, and what is taken to be free where that is unknown.
+const FREE_PART: u64 = 4;
+const FREE_UNKNOWN: u64 = 256 << 20;
 
 /// Their options.
 #[derive(Debug, Clone, Args)]
@@ -113,7 +119,10 @@ pub fn plain(
     let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
     let open = executor::opening(common, &machine, plan.clock.reads_counter(), Code::Own);
     let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
-    let study = (plain.select)(Selected { subjects, plan, open, features: &machine.features });
+    // Where nothing says how much is free, what a small machine has.
+    let free = memory::free(&Files::system()).known().copied().unwrap_or(FREE_UNKNOWN);
+    let memory = free / FREE_PART;
+    let study = (plain.select)(Selected { subjects, plan, open, machine: &machine, memory });
     let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name, false)).transpose()?;
     let order = Order { file, plots: args.plots.as_deref(), ..Order::new(common, &machine, &repro)? };
     let front = Table { plain, look: look(info.name) };

@@ -31,6 +31,8 @@ pub enum Unit {
     /// Their squares, of variances.
     #[serde(rename = "steps2")]
     SquaredSteps,
+    /// Bytes.
+    Bytes,
     /// A number of things.
     Count,
     /// A share of a whole, 0 to 1.
@@ -51,6 +53,7 @@ impl Unit {
             Unit::Calls => "calls",
             Unit::Instructions => "instructions",
             Unit::Steps => "steps",
+            Unit::Bytes => "bytes",
             Unit::SquaredSteps => "steps²",
             Unit::Count | Unit::Share | Unit::Ratio => "",
         }

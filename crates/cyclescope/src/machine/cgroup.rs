@@ -25,7 +25,7 @@ pub(crate) fn throttled(files: &Files) -> Fact<u64> {
 }
 
 /// The folders of this process's groups up to the root, of both versions.
-fn folders(files: &Files) -> Fact<Vec<String>> {
+pub(super) fn folders(files: &Files) -> Fact<Vec<String>> {
     files.text("/proc/self/cgroup").map(|text| {
         let mut folders = Vec::new();
         for (mount, group) in text.lines().filter_map(parse_group) {

@@ -19,6 +19,7 @@ pub mod finding;
 pub(crate) mod kernel_log;
 pub mod kernel_module;
 pub mod leaves;
+pub mod memory;
 pub(crate) mod microarch;
 pub(crate) mod noise;
 pub(crate) mod power;

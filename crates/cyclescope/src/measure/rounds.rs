@@ -33,9 +33,10 @@ pub struct Rounds {
     programs: Vec<Program>,
     /// The step of the readings in raw units.
     step: f64,
-    touches_memory: bool,
-    /// Iterations of the further programs' loops; None is as many as those of the chains.
-    iterations: Option<u64>,
+    memory: Memory,
+    /// Iterations of the further programs' loops: each is called once with each of these numbers. Without one, once with as
+    /// many as the chains have.
+    iterations: Vec<u64>,
 }
 
 /// The readings of one layout.
@@ -77,20 +78,25 @@ impl Rounds {
         Rounds {
             programs: Ruler::new(clock).programs().into(),
             step,
-            touches_memory: false,
-            iterations: None,
+            memory: Memory::standard(Element::default(), false),
+            iterations: Vec::new(),
         }
     }
 
     /// Adds these programs; `touches_memory` says whether they access memory areas.
     pub fn with(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> Rounds {
         let programs = self.programs.into_iter().chain(programs).collect();
-        Rounds { programs, touches_memory, ..self }
+        Rounds { programs, memory: Memory::standard(Element::default(), touches_memory), ..self }
     }
 
-    /// The same with this many iterations of the further programs' loops.
-    pub(crate) fn repeated(self, iterations: u64) -> Rounds {
-        Rounds { iterations: Some(iterations), ..self }
+    /// The same with other memory areas.
+    pub(crate) fn in_memory(self, memory: Memory) -> Rounds {
+        Rounds { memory, ..self }
+    }
+
+    /// The same with these numbers of iterations of the further programs' loops: a call of each program for each of them.
+    pub(crate) fn repeated(self, iterations: &[u64]) -> Rounds {
+        Rounds { iterations: iterations.to_vec(), ..self }
     }
 
     /// Runs this many layouts of this many rounds.
@@ -104,12 +110,11 @@ impl Rounds {
         let arena = executor.arena_len();
         let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.stage(arena, random)).collect();
         let (stages, loops): (Vec<_>, Vec<_>) = stages?.into_iter().unzip();
-        let memory = Memory::standard(Element::default(), self.touches_memory);
-        let pace = Pace { warm_up: WARM_UP, rounds, memory, ..Pace::default() };
+        let pace = Pace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..Pace::default() };
         let schedule = Schedule::with(self.programs.clone(), pace, stages);
         let samples = schedule.run(executor)?;
         let times = schedule.by_layout(&samples).map(|layout| {
-            layout.chunks_exact(self.programs.len()).map(|round| [first(round), last(round)]).collect()
+            layout.chunks_exact(self.columns()).map(|round| [first(round), last(round)]).collect()
         });
         let layouts = schedule.ordered(&samples).into_iter().zip(times).zip(loops);
         let step = self.step;
@@ -125,15 +130,24 @@ impl Rounds {
             code.extend(schedule::random(&self.programs, further, room, random)?);
         }
         let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
-        let loop_count = |place| match (place, self.iterations) {
-            (column::SENTINEL, _) => SENTINEL_TIMES * SENTINEL_LOOPS,
-            (column::WHOLE.., Some(iterations)) => iterations,
-            _ => count,
-        };
-        let calls = (0..code.len()).map(|place| Call { place, loop_count: loop_count(place) }).collect();
-        let mut order: Vec<usize> = (0..code.len()).collect();
+        let ruler = (0..column::WHOLE).map(|place| match place {
+            column::SENTINEL => Call { place, loop_count: SENTINEL_TIMES * SENTINEL_LOOPS },
+            _ => Call { place, loop_count: count },
+        });
+        let own = [count];
+        let counts = if self.iterations.is_empty() { &own[..] } else { &self.iterations };
+        let further = (column::WHOLE..code.len())
+            .flat_map(|place| counts.iter().map(move |&loop_count| Call { place, loop_count }));
+        let calls: Vec<Call> = ruler.chain(further).collect();
+        let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
-        Ok((Stage { code, calls, order, data: placement::data(random), seed: random.bits() }, count))
+        let data = placement::data_in(&self.memory, random);
+        Ok((Stage { code, calls, order, data, seed: random.bits() }, count))
+    }
+
+    /// Calls of a round.
+    fn columns(&self) -> usize {
+        column::WHOLE + (self.programs.len() - column::WHOLE) * self.iterations.len().max(1)
     }
 }
 

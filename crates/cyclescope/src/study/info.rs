@@ -2,7 +2,7 @@
 
 use super::contract::Study;
 use crate::executor::Open;
-use crate::machine::features::Features;
+use crate::machine::Machine;
 use crate::measure::Plan;
 use crate::result::container::{Container, ContainerError};
 
@@ -40,6 +40,8 @@ pub struct Selected<'a> {
     pub plan: Plan,
     /// Opens the executor.
     pub open: Open,
-    /// The features that the CPU has.
-    pub features: &'a Features,
+    /// The machine to measure on.
+    pub machine: &'a Machine,
+    /// Bytes of memory that may be used.
+    pub memory: u64,
 }

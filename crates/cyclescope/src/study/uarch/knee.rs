@@ -116,7 +116,7 @@ fn fall(falling: &[f64], (from, to): (usize, usize)) -> f64 {
 }
 
 /// The nearest sequence that never rises.
-fn falling(values: &[f64]) -> Vec<f64> {
+pub(super) fn falling(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for value in values {
         pools.push((*value, 1));

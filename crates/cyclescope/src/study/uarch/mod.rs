@@ -2,10 +2,19 @@
 //!
 //! Sizes of structures are found without counters: two chains of slow instructions run at once as long as the core can hold
 //! what is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
-//! ([`trial`], [`verdict`]) are the same for all tests; a test is data ([`mod@test`]), one file each, and a line in a list.
+//! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
+//! step costs ([`cost`], [`plateau`], [`climb`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
+mod climb;
+mod cost;
+mod front_end;
 mod knee;
+mod list;
+mod memory;
 mod overlap;
+#[cfg(test)]
+mod planted_levels;
+mod plateau;
 mod record;
 mod search;
 mod study;

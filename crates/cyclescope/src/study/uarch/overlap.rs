@@ -14,6 +14,7 @@
 
 use super::test::Filler;
 use super::test::chain::{Head, LINKS, TAIL};
+use super::test::walk::code;
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::measure::Plan;
@@ -73,7 +74,8 @@ pub(super) struct Core<'a> {
 impl Overlaps for Core<'_> {
     fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
         let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n));
-        let rounds = Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(ITERATIONS);
+        let rounds =
+            Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(&[ITERATIONS]);
         let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
         Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
     }
@@ -136,16 +138,11 @@ fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
     period.iter().cycle().take(number).for_each(|instruction| into.extend(instruction));
 }
 
-/// Machine code of an instruction of a test.
-fn code(text: &str) -> Vec<u8> {
-    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::study::uarch::test::chain::SQRTSD;
-    use crate::study::uarch::window::NOP;
+    use crate::study::uarch::window::reorder_buffer::NOP;
 
     #[test]
     fn programs_differ_in_the_second_chain_and_in_a_fence_before_it() {

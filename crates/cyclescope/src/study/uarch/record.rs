@@ -1,9 +1,11 @@
 //! A test's record, kind `uarch`.
 
+use super::cost::CostPoint;
 use super::knee::{Knee, No};
 use super::overlap::Point;
+use super::plateau::Level;
 use super::search::Found;
-use super::test::{Filler, Test};
+use super::test::{Filler, Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
 use crate::caveat::Caveat;
 use crate::record::Quantity;
@@ -15,11 +17,13 @@ use serde::Serialize;
 pub(super) struct UarchRecord {
     /// The test.
     pub test: &'static str,
-    /// What it is about: a stable key.
-    pub what: &'static str,
+    /// The number: a stable key.
+    pub what: String,
+    /// The part of the core.
+    pub part: Part,
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: Kind,
-    /// The size in entries.
+    /// The number: a size in entries or bytes, or a cost in core cycles.
     pub value: Quantity,
     /// What the number counts.
     pub definition: &'static str,
@@ -31,6 +35,8 @@ pub(super) struct UarchRecord {
     pub cpuid: Option<u64>,
     /// What each filler showed.
     pub fillers: Vec<FillerRecord>,
+    /// What each walk showed: in the first record of a test of levels.
+    pub walks: Vec<WalkRecord>,
     /// What would have come out otherwise if the number meant something else.
     pub witnesses: Vec<Witness>,
     /// Caveats.
@@ -52,26 +58,35 @@ pub(super) struct FillerRecord {
     pub curve: Vec<Point>,
 }
 
+/// A curve of levels.
+#[derive(Debug, Serialize)]
+pub(super) struct WalkRecord {
+    /// The program's name.
+    pub name: &'static str,
+    /// Its levels.
+    pub levels: Vec<Level>,
+    /// The cost of a step by count.
+    pub curve: Vec<CostPoint>,
+}
+
 impl UarchRecord {
-    pub(super) fn new(
-        test: &Test,
-        verdict: Verdict,
-        fillers: Vec<FillerRecord>,
-        witnesses: Vec<Witness>,
-    ) -> UarchRecord {
+    /// What is known of a number, without curves.
+    pub(super) fn new(test: &Test, what: String, verdict: Verdict, unit: Unit) -> UarchRecord {
         let value =
-            verdict.size.map_or(Quantity::refused(Unit::Count), |size| Quantity::new(size, Unit::Count));
+            verdict.size.map_or(Quantity::refused(unit), |size| Quantity::new(size, unit).at_least_zero());
         UarchRecord {
             test: test.name,
-            what: test.name,
+            what,
+            part: test.part,
             verdict: verdict.kind,
             value,
             definition: test.definition,
             limited_by: verdict.limited_by,
             why: verdict.why,
             cpuid: None,
-            fillers,
-            witnesses,
+            fillers: Vec::new(),
+            walks: Vec::new(),
+            witnesses: Vec::new(),
             caveats: Vec::new(),
             source: test.source,
         }

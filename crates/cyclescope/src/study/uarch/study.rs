@@ -1,10 +1,12 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
+use super::climb::climb;
+use super::list::TESTS;
 use super::overlap::Core;
-use super::test::{Filler, Test};
-use super::trial::Trials;
-use super::window;
+use super::test::{Filler, Look, Test};
+use super::trial::{Knees, Trials};
 use crate::executor::{LockState, Open, closed};
+use crate::machine::cache::{Cache, CacheKind};
 use crate::measure::Plan;
 use crate::random::Random;
 use crate::result::answers::Answers;
@@ -14,16 +16,19 @@ use crate::study::info::{Plain, Selected, StudyInfo};
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io;
 
+/// Makes the seed of the order of counts another one than that of the programs.
+const ORDER: u64 = 0x6f72_6465_7200_0000;
 /// Its name.
 const NAME: &str = "uarch";
 
-const SUBJECTS: [(&str, &str); window::TESTS.len()] = {
-    let mut subjects = [("", ""); window::TESTS.len()];
+const SUBJECTS: [(&str, &str); TESTS.len()] = {
+    let mut subjects = [("", ""); TESTS.len()];
     let mut number = 0;
     while number < subjects.len() {
-        subjects[number] = (window::TESTS[number].name, window::TESTS[number].about);
+        subjects[number] = (TESTS[number].name, TESTS[number].about);
         number += 1;
     }
     subjects
@@ -49,6 +54,10 @@ struct Uarch {
     asked: Vec<&'static Test>,
     /// Features of instruction sets that the tests need and that the CPU has.
     features: Vec<String>,
+    /// Bytes that the programs of a test may use.
+    memory: u64,
+    /// What CPUID says of numbers, by their keys.
+    cpuid: BTreeMap<String, u64>,
     open: Open,
     lock: Option<LockState>,
 }
@@ -59,35 +68,45 @@ struct Saved {
     plan: Plan,
     tests: Vec<String>,
     features: Vec<String>,
+    memory: u64,
+    cpuid: BTreeMap<String, u64>,
 }
 
 impl Uarch {
     fn new(selected: Selected) -> Uarch {
-        let Selected { subjects, plan, open, features } = selected;
-        let asked = window::TESTS.iter().copied().filter(|test| subjects.contains(&test.name)).collect();
-        let needs = window::TESTS.iter().flat_map(|test| test.fillers).flat_map(|filler| filler.needs);
+        let Selected { subjects, plan, open, machine, memory } = selected;
+        let features = &machine.features;
+        let asked = TESTS.iter().copied().filter(|test| subjects.contains(&test.name)).collect();
+        let needs = TESTS.iter().flat_map(|test| test.fillers()).flat_map(|filler| filler.needs);
         let mut had: Vec<String> = needs.filter(|feature| features.has(**feature)).map(name_of).collect();
         had.sort();
         had.dedup();
-        Uarch { plan, asked, features: had, open, lock: None }
+        let cpuid = machine.topology.caches.iter().map(cached).collect();
+        Uarch { plan, asked, features: had, memory, cpuid, open, lock: None }
     }
 
     /// The tests that were asked for and those of structures that their fillers take, in the order of the list.
     fn needed(&self) -> Vec<&'static Test> {
         let mut names: Vec<&str> = self.asked.iter().map(|test| test.name).collect();
-        for test in window::TESTS.iter().rev() {
+        for test in TESTS.iter().rev() {
             if names.contains(&test.name) {
-                names.extend(test.fillers.iter().flat_map(|filler| filler.takes));
+                names.extend(test.fillers().iter().flat_map(|filler| filler.takes));
             }
         }
-        window::TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
+        TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
     }
 
     /// The fillers of a test that this CPU can run.
     fn fillers(&self, test: &'static Test) -> Vec<&'static Filler> {
         let has = |feature: &CpuidFeature| self.features.contains(&name_of(feature));
-        test.fillers.iter().filter(|filler| filler.needs.iter().all(has)).collect()
+        test.fillers().iter().filter(|filler| filler.needs.iter().all(has)).collect()
     }
+}
+
+/// The key of a cache's size, and what CPUID says of it.
+fn cached(cache: &Cache) -> (String, u64) {
+    let test = if cache.kind == CacheKind::Instruction { "instruction_cache" } else { "data_caches" };
+    (format!("{test}.{}.size", cache.level), cache.bytes)
 }
 
 fn name_of(feature: &CpuidFeature) -> String {
@@ -101,20 +120,27 @@ impl Study for Uarch {
 
     fn plan(&self) -> io::Result<Value> {
         let tests = self.asked.iter().map(|test| test.name.to_string()).collect();
-        plain(&Saved { plan: self.plan.clone(), tests, features: self.features.clone() })
+        let Uarch { plan, features, memory, cpuid, .. } = self;
+        plain(&Saved {
+            plan: plan.clone(),
+            tests,
+            features: features.clone(),
+            memory: *memory,
+            cpuid: cpuid.clone(),
+        })
     }
 
     fn restore(container: &Container) -> Result<Uarch, ContainerError> {
-        let Saved { plan, tests, features } = container.facts()?;
+        let Saved { plan, tests, features, memory, cpuid } = container.facts()?;
         if let Some(field) = plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
         let named = |name: &String| {
-            let found = window::TESTS.iter().find(|test| test.name == name);
+            let found = TESTS.iter().find(|test| test.name == name);
             found.copied().ok_or_else(|| ContainerError::fact("tests", format!("there is no test {name}")))
         };
         let asked = tests.iter().map(named).collect::<Result<_, _>>()?;
-        Ok(Uarch { plan, asked, features, open: closed(), lock: None })
+        Ok(Uarch { plan, asked, features, memory, cpuid, open: closed(), lock: None })
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
@@ -122,13 +148,22 @@ impl Study for Uarch {
         let tests = self.needed();
         let mut core =
             Core { executor: executor.as_mut(), plan: &self.plan, random: Random::new(self.plan.seed) };
-        let mut trials = Trials::new(&mut core);
+        let mut knees = Knees::new();
+        let mut random = Random::new(self.plan.seed ^ ORDER);
         for (number, test) in tests.iter().enumerate() {
             let (done, total) = (number as u64, tests.len() as u64);
             going(follow.progress(Progress { done, total, message: test.name.to_string() }))?;
-            let record = trials.run(test, &self.fillers(test))?;
+            let records = match &test.look {
+                Look::Overlap(window) => {
+                    vec![Trials::new(&mut core, &mut knees).run(test, window, &self.fillers(test))?]
+                }
+                Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut random)?,
+            };
             if self.asked.iter().any(|asked| asked.name == test.name) {
-                going(follow.record(Record::new(NAME, &record)))?;
+                for mut record in records {
+                    record.cpuid = self.cpuid.get(&record.what).copied();
+                    going(follow.record(Record::new(NAME, &record)))?;
+                }
             }
         }
         self.lock = executor.lock_state().cloned();

@@ -1,10 +1,11 @@
 //! Simulated cores with planted sizes: what is found must be what was planted, or be said not to be.
 
+use super::list::TESTS;
 use super::overlap::{Overlaps, Point, Probe};
+use super::test::Look;
 use super::test::chain::LINKS;
-use super::trial::Trials;
+use super::trial::{Knees, Trials};
 use super::verdict::Kind;
-use super::window::TESTS;
 use crate::error::RunError;
 use crate::random::Random;
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ impl Planted {
     /// The overlap without noise: as many links of the second chain as are let in run beside the first.
     fn overlap(&self, probe: &Probe, n: usize) -> f64 {
         let owner =
-            TESTS.iter().find(|test| test.fillers.iter().any(|filler| std::ptr::eq(filler, probe.filler)));
+            TESTS.iter().find(|test| test.fillers().iter().any(|filler| std::ptr::eq(filler, probe.filler)));
         let own = owner.map_or("rob", |test| test.name);
         let before = probe.occupied.map_or(0, |(_, number)| number);
         let room = probe.filler.takes.iter().chain([&own]).map(|structure| {
@@ -99,13 +100,15 @@ fn score(seeds: std::ops::Range<u64>) -> Score {
     for seed in seeds {
         let mut core = Planted::new(seed);
         let sizes = core.sizes.clone();
-        let mut trials = Trials::new(&mut core);
+        let mut knees = Knees::new();
+        let mut trials = Trials::new(&mut core, &mut knees);
         for test in TESTS {
-            let fillers: Vec<_> = test.fillers.iter().collect();
-            let record = trials.run(test, &fillers).unwrap();
+            let Look::Overlap(window) = &test.look else { continue };
+            let fillers: Vec<_> = window.fillers.iter().collect();
+            let record = trials.run(test, window, &fillers).unwrap();
             let own = sizes[test.name];
             // Two fillers must be able to reach the size before anything else that they take is full.
-            let reaching = test.fillers.iter().filter(|filler| {
+            let reaching = test.fillers().iter().filter(|filler| {
                 filler.takes.iter().all(|other| sizes[other] as f64 > 1.08 * own as f64 + 24.0)
             });
             let visible = reaching.count() >= 2;
@@ -142,11 +145,15 @@ fn planted_sizes_are_found() {
 fn tests_name_structures_that_come_before_them() {
     for (number, test) in TESTS.iter().enumerate() {
         assert!(TESTS[..number].iter().all(|other| other.name != test.name), "{}", test.name);
-        for filler in test.fillers {
+        for filler in test.fillers() {
             for other in filler.takes {
                 assert!(TESTS[..number].iter().any(|test| test.name == *other), "{}: {other}", test.name);
             }
         }
-        assert!(test.fillers.len() >= 2 && test.about.is_ascii(), "{}", test.name);
+        let programs = match &test.look {
+            Look::Overlap(window) => window.fillers.len(),
+            Look::Levels(walks) => walks.walks.len(),
+        };
+        assert!(programs >= 2 && test.about.is_ascii(), "{}", test.name);
     }
 }

@@ -5,10 +5,11 @@ use super::overlap::{Overlaps, Probe};
 use super::record::{FillerRecord, UarchRecord};
 use super::search::{Found, search};
 use super::test::chain::{Head, SQRTSD};
-use super::test::{Filler, Test};
+use super::test::{Filler, Test, Window};
 use super::verdict::{Filled, Named, Witness, agreeing, limits, same, verdict};
-use super::window::NOP;
+use super::window::reorder_buffer::NOP;
 use crate::error::RunError;
+use crate::unit::Unit;
 use std::collections::BTreeMap;
 
 /// Fillers that are there before those that are counted.
@@ -20,54 +21,58 @@ const CONTROL: usize = 8;
 /// The tests of a core, one after another.
 pub(super) struct Trials<'a> {
     core: &'a mut dyn Overlaps,
-    /// The knees that tests have found: in fillers, with nothing of the chains.
-    knees: BTreeMap<&'static str, usize>,
+    knees: &'a mut Knees,
 }
 
+/// The knees that tests have found: in fillers, with nothing of the chains.
+pub(super) type Knees = BTreeMap<&'static str, usize>;
+
 impl<'a> Trials<'a> {
-    pub(super) fn new(core: &'a mut dyn Overlaps) -> Trials<'a> {
-        Trials { core, knees: BTreeMap::new() }
+    pub(super) fn new(core: &'a mut dyn Overlaps, knees: &'a mut Knees) -> Trials<'a> {
+        Trials { core, knees }
     }
 
     /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first.
     pub(super) fn run(
         &mut self,
         test: &'static Test,
+        window: &'static Window,
         fillers: &[&'static Filler],
     ) -> Result<UarchRecord, RunError> {
         let mut found = Vec::new();
         for filler in fillers {
-            found.push((*filler, self.search(test, test.heads[0], filler, None)?));
+            found.push((*filler, self.search(window, window.heads[0], filler, None)?));
         }
         let filled: Vec<Filled> =
             found.iter().map(|(filler, found)| Filled::new(filler, found.knee)).collect();
         let own = limits(&filled, &|name| self.knees.get(name).copied()).own;
         let group = agreeing(&own);
-        let witnesses = self.witnesses(test, fillers, &group)?;
+        let witnesses = self.witnesses(window, fillers, &group)?;
         if let Some(least) = group.iter().map(|(_, knee)| knee.high).min() {
             self.knees.insert(test.name, least);
         }
         let others = |name: &str| self.knees.get(name).copied();
-        let verdict = verdict(test, &filled, &witnesses, &others);
+        let verdict = verdict(test, window, &filled, &witnesses, &others);
         let fillers = found.into_iter().map(|(filler, found)| FillerRecord::new(filler, found)).collect();
-        Ok(UarchRecord::new(test, verdict, fillers, witnesses))
+        let record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
+        Ok(UarchRecord { fillers, witnesses, ..record })
     }
 
     /// Searches with each of the test's leads; the latest knee is the one at which the core holds most.
     fn search(
         &mut self,
-        test: &Test,
+        window: &Window,
         head: Head,
         filler: &'static Filler,
         occupied: Option<(&'static Filler, usize)>,
     ) -> Result<Found, RunError> {
         let mut best: Option<Found> = None;
-        for &lead in test.leads {
+        for &lead in window.leads {
             let probe = Probe { head, filler, lead, occupied };
-            let mut found = search(test.most, |counts| self.core.at(&probe, counts))?;
+            let mut found = search(window.most, |counts| self.core.at(&probe, counts))?;
             // A neighbour's burst may last for a whole step of the search; a core does the same again.
             if found.knee == Err(No::Shape) {
-                found = search(test.most, |counts| self.core.at(&probe, counts))?;
+                found = search(window.most, |counts| self.core.at(&probe, counts))?;
             }
             let end = |found: &Found| found.knee.ok().map(|knee| knee.high);
             if best.as_ref().is_none_or(|best| end(&found) > end(best)) {
@@ -80,16 +85,16 @@ impl<'a> Trials<'a> {
     /// Experiments beside the fillers' curves, of a size for which these fillers speak.
     fn witnesses(
         &mut self,
-        test: &'static Test,
+        window: &'static Window,
         fillers: &[&'static Filler],
         group: &[Named],
     ) -> Result<Vec<Witness>, RunError> {
         let [(name, knee), (other, _), ..] = group else { return Ok(Vec::new()) };
         let named = |name: &str| fillers.iter().find(|filler| filler.name == name).expect("it was measured");
         let (filler, other) = (named(name), named(other));
-        let [head, another] = test.heads;
-        let behind = self.search(test, another, filler, None)?;
-        let occupied = self.search(test, head, filler, Some((other, OCCUPIED)))?;
+        let [head, another] = window.heads;
+        let behind = self.search(window, another, filler, None)?;
+        let occupied = self.search(window, head, filler, Some((other, OCCUPIED)))?;
         let mut witnesses = vec![
             told("another first chain", *knee, behind),
             told("entries that were occupied", knee.less(OCCUPIED), occupied),

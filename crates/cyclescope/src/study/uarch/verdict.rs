@@ -5,7 +5,7 @@
 //! shows the same; and where no-operations still overlap past it.
 
 use super::knee::{Knee, No};
-use super::test::{Filler, Test};
+use super::test::{Filler, Test, Window};
 use crate::statistics::Interval;
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(super) enum Kind {
 pub(super) struct Verdict {
     /// Its kind.
     pub kind: Kind,
-    /// The size in entries, where it was found.
+    /// The number, where it was found.
     pub size: Option<Interval>,
     /// The name of the test of the structure that limits, where another one does.
     pub limited_by: Option<&'static str>,
@@ -79,7 +79,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    fn new(kind: Kind, why: impl Into<String>) -> Verdict {
+    pub(super) fn new(kind: Kind, why: impl Into<String>) -> Verdict {
         Verdict { kind, size: None, limited_by: None, why: why.into() }
     }
 
@@ -130,17 +130,18 @@ pub(super) fn agreeing(own: &[Named]) -> Vec<Named> {
 }
 
 /// The size that knees tell, in entries of the structure.
-pub(super) fn size(test: &Test, group: &[Named]) -> Option<Interval> {
+pub(super) fn size(window: &Window, group: &[Named]) -> Option<Interval> {
     let high = group.iter().map(|(_, knee)| knee.high).max()?;
     let low = group.iter().map(|(_, knee)| knee.high).min()?;
     let more = group.iter().map(|(_, knee)| knee.links()).max()?;
-    let entries = |fillers: usize| (fillers + test.beside) as f64;
+    let entries = |fillers: usize| (fillers + window.beside) as f64;
     Some(Interval { value: entries(high), low: entries(low), high: entries(high + more) })
 }
 
 /// The verdict on a structure.
 pub(super) fn verdict(
     test: &Test,
+    window: &Window,
     filled: &[Filled],
     witnesses: &[Witness],
     knee_of: &dyn Fn(&str) -> Option<usize>,
@@ -157,7 +158,7 @@ pub(super) fn verdict(
                 ..Verdict::new(Kind::Limited, format!("{filler} stops where {other} ends"))
             },
             (0, None) if filled.iter().all(|filler| filler.knee == Err(No::End)) => {
-                Verdict::new(Kind::None, format!("no end up to {}", test.most))
+                Verdict::new(Kind::None, format!("no end up to {}", window.most))
             }
             (0, None) => Verdict::new(Kind::Unclear, "no curve falls in one place"),
             _ => Verdict::new(Kind::Unclear, format!("no two fillers agree: {}", told(&own))),
@@ -166,7 +167,7 @@ pub(super) fn verdict(
     if let Some(witness) = witnesses.iter().find(|witness| !witness.holds) {
         return Verdict::new(Kind::Unclear, format!("{}: {}", witness.name, witness.text));
     }
-    Verdict { size: size(test, &group), ..Verdict::new(Kind::Found, format!("{} agree", told(&group))) }
+    Verdict { size: size(window, &group), ..Verdict::new(Kind::Found, format!("{} agree", told(&group))) }
 }
 
 fn told(knees: &[Named]) -> String {
@@ -180,7 +181,8 @@ fn told(knees: &[Named]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::uarch::window::TESTS;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::test::Look;
 
     fn test(name: &str) -> &'static Test {
         TESTS.iter().find(|test| test.name == name).unwrap()
@@ -189,7 +191,7 @@ mod tests {
     /// The test's own fillers with these knees.
     fn filled(test: &Test, knees: &[Result<usize, No>]) -> Vec<Filled> {
         let sharp = |count| Knee { low: count, high: count };
-        test.fillers.iter().zip(knees).map(|(filler, knee)| Filled::new(filler, knee.map(sharp))).collect()
+        test.fillers().iter().zip(knees).map(|(filler, knee)| Filled::new(filler, knee.map(sharp))).collect()
     }
 
     /// A reorder buffer of 500 and 250 integer registers.
@@ -199,7 +201,8 @@ mod tests {
 
     fn judged(name: &str, knees: &[Result<usize, No>], witnesses: &[Witness]) -> Verdict {
         let test = test(name);
-        verdict(test, &filled(test, knees), witnesses, &others)
+        let Look::Overlap(window) = &test.look else { panic!("{name} has no fillers") };
+        verdict(test, window, &filled(test, knees), witnesses, &others)
     }
 
     fn witness(holds: bool) -> Witness {

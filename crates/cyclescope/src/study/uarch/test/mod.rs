@@ -1,11 +1,14 @@
-//! A test of the core as data: what it asks, the instructions that fill a structure, and what its number means.
+//! A test of the core as data: what it asks, the programs, and what its number means.
 
 pub(super) mod chain;
+pub(super) mod walk;
 
 use chain::Head;
 use iced_x86::CpuidFeature;
+use serde::Serialize;
+use walk::Walks;
 
-/// A test of one structure that instructions in flight occupy.
+/// A test of one structure.
 #[derive(Debug)]
 pub(in crate::study::uarch) struct Test {
     /// Its name, and the key of its record.
@@ -14,6 +17,38 @@ pub(in crate::study::uarch) struct Test {
     pub about: &'static str,
     /// What the number counts.
     pub definition: &'static str,
+    /// Where the experiment was described.
+    pub source: &'static str,
+    /// The part of the core that it is about.
+    pub part: Part,
+    /// What is measured, and looked for.
+    pub look: Look,
+}
+
+/// Parts of a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::study::uarch) enum Part {
+    /// What fetches, predicts and decodes.
+    FrontEnd,
+    /// What holds instructions until they retire.
+    Window,
+    /// Caches and translation.
+    Memory,
+}
+
+/// What a test looks for.
+#[derive(Debug)]
+pub(in crate::study::uarch) enum Look {
+    /// The number of fillers at which two chains no longer overlap.
+    Overlap(Window),
+    /// The counts at which a step begins to take longer, and what it takes between them.
+    Levels(Walks),
+}
+
+/// A structure that instructions in flight occupy.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Window {
     /// Entries that are occupied beside the fillers at the last overlap: by the last link of the chain before them and by
     /// the first link of the one behind them.
     pub beside: usize,
@@ -27,8 +62,6 @@ pub(in crate::study::uarch) struct Test {
     pub fillers: &'static [Filler],
     /// The largest number of fillers that is tried.
     pub most: usize,
-    /// Where the experiment was described.
-    pub source: &'static str,
 }
 
 /// Instructions that occupy the entries of a structure, one each.
@@ -54,5 +87,15 @@ impl Filler {
         takes: &'static [&'static str],
     ) -> Filler {
         Filler { name, code, before: &[], needs: &[], takes }
+    }
+}
+
+impl Test {
+    /// Its fillers, where it has some.
+    pub(in crate::study::uarch) fn fillers(&self) -> &'static [Filler] {
+        match &self.look {
+            Look::Overlap(window) => window.fillers,
+            Look::Levels(_) => &[],
+        }
     }
 }

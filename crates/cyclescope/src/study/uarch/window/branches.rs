@@ -1,7 +1,7 @@
 //! Branches that are not retired.
 
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 const NOT_TAKEN: Filler =
     Filler { before: &["test rsp, rsp"], ..Filler::plain("jz, not taken", &["jz x; x:"], &["rob"]) };
@@ -14,10 +14,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "branches_in_flight",
     about: "how many branches that are not taken the core holds until they retire",
     definition: "conditional branches, not taken, that are executed and not retired",
-    beside: 0,
-    leads: &[0],
-    heads: [SQRTSD, FSQRT],
-    fillers: &[NOT_TAKEN, LONG],
-    most: 400,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, FSQRT],
+        fillers: &[NOT_TAKEN, LONG],
+        most: 400,
+    }),
 };

@@ -1,7 +1,7 @@
 //! Integer registers for results that are not retired.
 
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 pub(in crate::study::uarch) const LEA: Filler = Filler::plain(
     "lea",
@@ -42,10 +42,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "int_registers",
     about: "how many results in integer registers the core holds until they retire",
     definition: "spare integer registers: those beside the architectural ones and those that the core keeps for itself",
-    beside: 0,
-    leads: &[0],
-    heads: [SQRTSD, FSQRT],
-    fillers: &[LEA, ADD, NOT],
-    most: 700,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, FSQRT],
+        fillers: &[LEA, ADD, NOT],
+        most: 700,
+    }),
 };

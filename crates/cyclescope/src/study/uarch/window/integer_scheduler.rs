@@ -1,7 +1,7 @@
 //! Integer operations that wait for an operand.
 
 use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 const WAIT: &[&str] = &["movq rax, xmm0"];
 
@@ -49,10 +49,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "integer_scheduler",
     about: "how many integer operations can wait for an operand",
     definition: "integer operations that wait for one result",
-    beside: 0,
-    leads: &[0],
-    heads: [SQRTSD, DIVSD],
-    fillers: &[ADD, LEA, TEST_FLAGS],
-    most: 400,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, DIVSD],
+        fillers: &[ADD, LEA, TEST_FLAGS],
+        most: 400,
+    }),
 };

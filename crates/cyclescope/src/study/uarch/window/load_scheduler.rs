@@ -1,7 +1,7 @@
 //! Loads that wait for their address.
 
 use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 /// A zero that waits: addresses stay those of the area.
 const WAIT: &[&str] = &["movq rax, xmm0", "and eax, 0"];
@@ -32,10 +32,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "load_scheduler",
     about: "how many loads can wait for their address",
     definition: "loads whose address is one result that is not there yet",
-    beside: 0,
-    leads: &[0],
-    heads: [SQRTSD, DIVSD],
-    fillers: &[TO_INTEGER, TO_VECTOR],
-    most: 400,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, DIVSD],
+        fillers: &[TO_INTEGER, TO_VECTOR],
+        most: 400,
+    }),
 };

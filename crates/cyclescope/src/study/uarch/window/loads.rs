@@ -1,7 +1,7 @@
 //! Loads that are not retired.
 
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 const TO_INTEGER: Filler = Filler::plain(
     "mov r64, m64",
@@ -35,10 +35,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "loads_in_flight",
     about: "how many loads that hit the first cache the core holds until they retire",
     definition: "loads that are executed and not retired",
-    beside: 0,
-    leads: &[0],
-    heads: [SQRTSD, FSQRT],
-    fillers: &[TO_INTEGER, TO_VECTOR, COMPARED],
-    most: 600,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, FSQRT],
+        fillers: &[TO_INTEGER, TO_VECTOR, COMPARED],
+        most: 600,
+    }),
 };

@@ -1,7 +1,7 @@
 //! The reorder buffer: all that is fetched and not retired.
 
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 /// A no-operation takes nothing else.
 pub(in crate::study::uarch) const NOP: Filler = Filler::plain("nop", &["nop"], &[]);
@@ -26,10 +26,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "rob",
     about: "how many instructions the core holds until they retire",
     definition: "instructions between the oldest one that has not retired and the youngest one, both included",
-    beside: 2,
-    leads: &[0, 1, 2, 3, 4, 5, 6, 7],
-    heads: [SQRTSD, FSQRT],
-    fillers: &[NOP, Filler::plain("long nop", &["nop dword ptr [rax]"], &[]), MIXED],
-    most: 900,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 2,
+        leads: &[0, 1, 2, 3, 4, 5, 6, 7],
+        heads: [SQRTSD, FSQRT],
+        fillers: &[NOP, Filler::plain("long nop", &["nop dword ptr [rax]"], &[]), MIXED],
+        most: 900,
+    }),
 };

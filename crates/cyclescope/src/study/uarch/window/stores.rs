@@ -1,7 +1,7 @@
 //! Stores that are not written to the cache.
 
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 const ONE_LINE: Filler = Filler::plain(
     "mov m64, r64, one line",
@@ -34,10 +34,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "stores_in_flight",
     about: "how many stores the core holds until they are written to the first cache",
     definition: "stores that are fetched and not written",
-    beside: 0,
-    leads: &[0],
-    heads: [SQRTSD, FSQRT],
-    fillers: &[ONE_LINE, LINES, VECTORS],
-    most: 400,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, FSQRT],
+        fillers: &[ONE_LINE, LINES, VECTORS],
+        most: 400,
+    }),
 };

@@ -1,7 +1,7 @@
 //! Vector registers for results that are not retired, by width.
 
 use crate::study::uarch::test::chain::{FSQRT, IMUL};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
 const XMM_ADD: Filler = Filler::plain(
@@ -102,12 +102,9 @@ const fn of(name: &'static str, about: &'static str, fillers: &'static [Filler])
         name,
         about,
         definition: DEFINITION,
-        beside: 1,
-        leads: &[0],
-        heads: [IMUL, FSQRT],
-        fillers,
-        most: 700,
         source: SOURCE,
+        part: Part::Window,
+        look: Look::Overlap(Window { beside: 1, leads: &[0], heads: [IMUL, FSQRT], fillers, most: 700 }),
     }
 }
 

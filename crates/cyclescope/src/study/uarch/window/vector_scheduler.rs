@@ -1,7 +1,7 @@
 //! Vector operations that wait for an operand.
 
 use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
-use crate::study::uarch::test::{Filler, Test};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 const PADDD: Filler = Filler::plain(
     "paddd",
@@ -18,10 +18,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     name: "vector_scheduler",
     about: "how many vector operations can wait for an operand",
     definition: "vector operations that wait for one result, the chains' links beside them included",
-    beside: 1,
-    leads: &[0],
-    heads: [SQRTSD, DIVSD],
-    fillers: &[PADDD, ADDPS],
-    most: 400,
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 1,
+        leads: &[0],
+        heads: [SQRTSD, DIVSD],
+        fillers: &[PADDD, ADDPS],
+        most: 400,
+    }),
 };

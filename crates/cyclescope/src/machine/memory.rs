@@ -1,0 +1,51 @@
+//! Memory that this process may take without others having to give some up.
+
+use super::cgroup::folders;
+use super::fact::{Fact, Files};
+
+/// Bytes that are free: of the machine, and of the tightest limit of this process's groups.
+///
+/// Sources: `MemAvailable` of `/proc/meminfo` (Documentation/filesystems/proc.rst), `memory.max` and `memory.current`
+/// (Documentation/admin-guide/cgroup-v2.rst).
+pub fn free(files: &Files) -> Fact<u64> {
+    let machine = files.text("/proc/meminfo").and_then(|text| {
+        available(&text).map_or_else(|| Fact::unknown("/proc/meminfo has no MemAvailable"), Fact::Known)
+    });
+    let folders = folders(files).known().cloned().unwrap_or_default();
+    let limits = folders.iter().filter_map(|folder| {
+        let number = |name: &str| files.number::<u64>(&format!("{folder}/{name}")).known().copied();
+        Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+    });
+    let tightest = limits.min();
+    machine.map(|free| tightest.map_or(free, |limit| free.min(limit)))
+}
+
+fn available(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_is_that_of_the_machine_or_of_the_tightest_group() {
+        let root = std::env::temp_dir().join(format!("cyclescope-memory-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let files = || Files::below(&root);
+        assert!(free(&files()).known().is_none());
+        write("proc/meminfo", "MemTotal:       8000 kB\nMemAvailable:   3000 kB\n");
+        assert_eq!(free(&files()), Fact::Known(3000 * 1024));
+        write("proc/self/cgroup", "0::/a/b\n");
+        write("sys/fs/cgroup/a/memory.max", "2000000\n");
+        write("sys/fs/cgroup/a/memory.current", "500000\n");
+        write("sys/fs/cgroup/a/b/memory.max", "max\n");
+        assert_eq!(free(&files()), Fact::Known(1_500_000));
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,259 @@
+//! A test of levels: the curves of its walks, and a verdict on each level.
+//!
+//! A size needs two unlike walks whose ends of that level overlap; levels are those of the first one. The order in which counts are measured is random, so that a
+//! neighbour's burst falls on counts far apart; and where a level ends each count is measured twice, and the lower cost counts.
+
+use super::cost::{CostPoint, Costs};
+use super::plateau::{End, Level, Look, closer, levels};
+use super::record::{UarchRecord, WalkRecord};
+use super::test::Test;
+use super::test::walk::{Beside, Walk, Walks};
+use super::verdict::{Kind, Verdict, Witness};
+use crate::error::RunError;
+use crate::random::Random;
+use crate::statistics::Interval;
+use crate::unit::Unit;
+
+/// Factor of neighbouring counts at first.
+const FACTOR: f64 = 1.26;
+/// Counts that are added to a walk's curve at most.
+const MORE: usize = 60;
+/// Times that a count is tried whose layouts were all disturbed.
+const TRIES: usize = 3;
+/// How far around a level's end counts are measured again, as a factor.
+const AROUND: f64 = 1.1;
+/// The largest factor between the edges of an end. Where a rise is slower there is no end.
+const SOFT_MOST: f64 = 1.8;
+/// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
+const APART: [f64; 2] = [0.02, 0.06];
+
+/// Measures the test up to a count, and judges.
+pub(super) fn climb(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    walks: &'static Walks,
+    most: usize,
+    random: &mut Random,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut curves = Vec::new();
+    for walk in walks.walks {
+        curves.push((walk, curve(core, walk, walks, most, random)?));
+    }
+    let found: Vec<(&str, Vec<Level>)> =
+        curves.iter().map(|(walk, points)| (walk.name, levels(points, look(walks)))).collect();
+    let first = found[0].1.first().and_then(|level| level.upto);
+    let witness = match (&walks.beside, first) {
+        (Some(beside), Some(first)) => Some(witness(core, walks, beside, first, random)?),
+        _ => None,
+    };
+    let mut records = judged(test, walks, &found, witness.as_ref(), most);
+    records[0].witnesses.extend(witness);
+    let walked = curves.into_iter().zip(found).map(|((walk, curve), (_, levels))| WalkRecord {
+        name: walk.name,
+        levels,
+        curve,
+    });
+    records[0].walks = walked.collect();
+    Ok(records)
+}
+
+fn look(walks: &Walks) -> Look {
+    Look { rise: walks.rise, by_chance: walks.by_chance }
+}
+
+/// The curve of a walk.
+fn curve(
+    core: &mut dyn Costs,
+    walk: &Walk,
+    walks: &Walks,
+    most: usize,
+    random: &mut Random,
+) -> Result<Vec<CostPoint>, RunError> {
+    let [least, _] = walks.counts;
+    let steps = ((most as f64 / least as f64).ln() / FACTOR.ln()).ceil().max(1.0);
+    let mut wanted: Vec<usize> = (0..=steps as usize)
+        .map(|step| (least as f64 * (most as f64 / least as f64).powf(step as f64 / steps)).round() as usize)
+        .collect();
+    wanted.dedup();
+    let (mut points, mut more, mut again) = (Vec::<CostPoint>::new(), 0, false);
+    loop {
+        random.shuffle(&mut wanted);
+        for n in wanted {
+            let Some(point) = tried(core, walk, n)? else { continue };
+            match points.iter_mut().find(|point| point.n == n) {
+                // Other work takes room and time, and never gives any.
+                Some(known) if point.cost < known.cost => *known = point,
+                Some(_) => {}
+                None => points.push(point),
+            }
+        }
+        points.sort_by_key(|point| point.n);
+        wanted = closer(&points, look(walks));
+        wanted.retain(|n| points.iter().all(|point| point.n != *n));
+        more += wanted.len();
+        if wanted.is_empty() || more > MORE {
+            if again {
+                return Ok(points);
+            }
+            (wanted, again) = (around_ends(&points, look(walks)), true);
+        }
+    }
+}
+
+/// The cost at a count, where a layout of some was undisturbed.
+fn tried(core: &mut dyn Costs, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+    for _ in 0..TRIES {
+        if let Some(point) = core.cost(walk, n)? {
+            return Ok(Some(point));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a program that occupies a part beforehand ends the first level by so much earlier.
+fn witness(
+    core: &mut dyn Costs,
+    walks: &Walks,
+    beside: &'static Beside,
+    first: End,
+    random: &mut Random,
+) -> Result<Witness, RunError> {
+    let points = curve(core, &beside.walk, walks, WITNESS_MOST * first.high, random)?;
+    let found = levels(&points, look(walks)).first().and_then(|level| level.upto);
+    let name = beside.walk.name;
+    let Some(found) = found else {
+        return Ok(Witness { name, holds: false, text: "its first level has no end".to_string() });
+    };
+    let End { low, high, sharp } = found;
+    let shifted = End { low: low + beside.occupied, high: high + beside.occupied, sharp };
+    let holds = overlap(shifted, first);
+    Ok(Witness {
+        name,
+        holds,
+        text: format!("{} and {} are {}", told(found), beside.occupied, told(shifted)),
+    })
+}
+
+/// Up to how many times the first level's end a witness is measured.
+const WITNESS_MOST: usize = 2;
+
+/// The counts that tell where levels end.
+fn around_ends(points: &[CostPoint], look: Look) -> Vec<usize> {
+    let ends: Vec<End> = levels(points, look).iter().filter_map(|level| level.upto).collect();
+    let around = |n: usize| {
+        let near = |end: &End| (end.low as f64 / AROUND..=end.high as f64 * AROUND).contains(&(n as f64));
+        ends.iter().any(near)
+    };
+    points.iter().map(|point| point.n).filter(|n| around(*n)).collect()
+}
+
+/// What a walk found of a level: its name, the level and its end.
+type Ended<'a> = (&'a str, &'a Level, End);
+
+/// A record for each level of the first walk: its size, where it ends, and its cost.
+fn judged(
+    test: &'static Test,
+    walks: &Walks,
+    found: &[(&str, Vec<Level>)],
+    witness: Option<&Witness>,
+    most: usize,
+) -> Vec<UarchRecord> {
+    let named = |number: usize, what: &str| format!("{}.{}.{what}", test.name, number + 1);
+    let mut records = Vec::new();
+    let (first, levels) = &found[0];
+    for (number, level) in levels.iter().enumerate() {
+        let same: Vec<(&str, &Level)> = match level.upto {
+            None => found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?))).collect(),
+            Some(end) => {
+                let group = group((first, level, end), found);
+                let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
+                    Some(Witness { name, text, .. }) => {
+                        Verdict::new(Kind::Unclear, format!("{name}: {text}"))
+                    }
+                    None => size(&group, found),
+                };
+                records.push(UarchRecord::new(test, named(number, "size"), verdict, walks.unit));
+                group.iter().map(|(name, level, _)| (*name, *level)).collect()
+            }
+        };
+        let what =
+            if level.upto.is_some() { named(number, "cost") } else { format!("{}.beyond.cost", test.name) };
+        records.extend(priced(test, walks, what, &same));
+    }
+    if levels.iter().all(|level| level.upto.is_none()) {
+        let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
+            true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
+            false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
+            false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
+        };
+        records.insert(0, UarchRecord::new(test, named(0, "size"), verdict, walks.unit));
+    }
+    records
+}
+
+/// All ends, in words.
+fn ends(found: &[(&str, Vec<Level>)]) -> String {
+    let each = found.iter().filter_map(|(name, levels)| {
+        let ends: Vec<String> = levels.iter().filter_map(|level| Some(told(level.upto?))).collect();
+        (!ends.is_empty()).then(|| format!("{name} {}", ends.join(", ")))
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// An end of the first walk and those of the others that overlap with it; none are steep enough where it is not.
+fn group<'a>(own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a>> {
+    let steep = |end: &End| end.high as f64 <= SOFT_MOST * end.low as f64;
+    let others = found[1..].iter().filter(|_| steep(&own.2)).filter_map(|(name, levels)| {
+        let mut ended = levels.iter().filter_map(|level| Some((*name, level, level.upto.filter(steep)?)));
+        ended.find(|(_, _, end)| overlap(own.2, *end))
+    });
+    std::iter::once(own).chain(others).collect()
+}
+
+/// The size in which walks agree.
+fn size(group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
+    if group.len() < 2 {
+        let why = format!("no other program has an end at {}: {}", told(group[0].2), ends(found));
+        return Verdict::new(Kind::Unclear, why);
+    }
+    let edges = || group.iter().map(|(_, _, end)| end);
+    let low = edges().map(|end| end.low).min().unwrap_or_default() as f64;
+    let high = edges().map(|end| end.high).max().unwrap_or_default() as f64;
+    let last = edges().map(|end| end.low).max().unwrap_or_default() as f64;
+    let value = if group[0].2.sharp { last } else { (low * high).sqrt() };
+    let each = group.iter().map(|(name, _, end)| format!("{name} {}", told(*end)));
+    let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
+    Verdict { size: Some(Interval { value, low, high }), ..Verdict::new(Kind::Found, why) }
+}
+
+fn told(end: End) -> String {
+    match end.low == end.high {
+        true => format!("{}", end.low),
+        false => format!("{} to {}", end.low, end.high),
+    }
+}
+
+fn overlap(one: End, other: End) -> bool {
+    let apart = APART[usize::from(!one.sharp || !other.sharp)];
+    let reaches = |one: End, other: End| one.low as f64 <= other.high as f64 * (1.0 + apart);
+    reaches(one, other) && reaches(other, one)
+}
+
+/// The record of what a step costs in a level, where the test asks that: the first walk's.
+fn priced(
+    test: &'static Test,
+    walks: &Walks,
+    what: String,
+    levels: &[(&str, &Level)],
+) -> Option<UarchRecord> {
+    let definition = walks.cost?;
+    let (_, first) = *levels.first()?;
+    let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
+    let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
+    let why = each.collect::<Vec<_>>().join(", ");
+    let verdict = match levels.len() {
+        1 => Verdict::new(Kind::Unclear, format!("one program alone has this level: {why}")),
+        _ => Verdict { size, ..Verdict::new(Kind::Found, why) },
+    };
+    Some(UarchRecord { definition, ..UarchRecord::new(test, what, verdict, Unit::CoreCycles) })
+}

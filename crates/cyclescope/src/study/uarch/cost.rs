@@ -1,0 +1,87 @@
+//! What a step of a program costs in core cycles.
+//!
+//! A body of steps runs in a loop, some iterations in one call and twice as many in another; the difference is the steps' own.
+//! Both calls and both of the ruler's chains run in the same rounds. Where a program that does all but what is asked is given,
+//! its steps' cost is subtracted.
+
+use super::overlap::Core;
+use super::test::walk::{Steps, Walk};
+use crate::error::RunError;
+use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds};
+use crate::program::Recipe;
+use crate::snippet::Snippet;
+use crate::statistics::{median, quantile};
+use serde::Serialize;
+
+/// Timed rounds in each layout.
+const ROUNDS: u32 = 12;
+
+/// The cost of a step at a count.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct CostPoint {
+    /// The count.
+    pub n: usize,
+    /// Core cycles of a step: the median of the layouts.
+    pub cost: f64,
+    /// The quartiles of the layouts.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+}
+
+/// A core whose costs can be measured.
+pub(super) trait Costs {
+    /// The cost of a walk's step at a count; `None` where no layout was undisturbed.
+    fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError>;
+}
+
+impl Costs for Core<'_> {
+    fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let mut all = self.layouts(&(walk.program)(n))?;
+        if let Some(without) = walk.without {
+            let mut others = self.layouts(&without(n))?;
+            if others.is_empty() {
+                return Ok(None);
+            }
+            let rest = median(&mut others);
+            all.iter_mut().for_each(|cost| *cost -= rest);
+        }
+        if all.is_empty() {
+            return Ok(None);
+        }
+        all.sort_by(f64::total_cmp);
+        let [low, cost, high] = [0.25, 0.5, 0.75].map(|share| quantile(&all, share));
+        Ok(Some(CostPoint { n, cost, low, high }))
+    }
+}
+
+impl Core<'_> {
+    /// Core cycles of a step in each undisturbed layout.
+    fn layouts(&mut self, steps: &Steps) -> Result<Vec<f64>, RunError> {
+        let outline = Snippet::new(steps.body.clone(), steps.init.clone(), "").outline(self.plan.avx);
+        let recipe = Recipe {
+            world: outline.world,
+            init: &steps.init,
+            snippet: &steps.body,
+            copies: 1,
+            looped: true,
+            following: &steps.following,
+            ..Recipe::empty(self.plan.clock)
+        };
+        let iterations = [steps.iterations, 2 * steps.iterations];
+        let rounds = Rounds::new(self.plan.clock, self.plan.step)
+            .with([recipe.build()], true)
+            .in_memory(steps.memory.clone())
+            .repeated(&iterations);
+        let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
+        let more = steps.steps as f64 * steps.iterations as f64;
+        let cycles = |reading: LayoutReading| {
+            let [short, long] = [reading.further[0], reading.further[1]];
+            // The whole number next to the ratio of the two chains is the latency of a link, where data do not tell.
+            let latency = self.plan.imul_latency.unwrap_or((reading.imul / reading.add).round());
+            (long - short) / (reading.imul / latency) / more
+        };
+        let costs = layouts.iter().filter_map(LayoutRounds::read).map(cycles);
+        Ok(costs.filter(|cost| cost.is_finite()).collect())
+    }
+}

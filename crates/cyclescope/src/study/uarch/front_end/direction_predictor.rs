@@ -1,0 +1,66 @@
+//! The memory of the predictor of directions.
+
+use crate::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use crate::random::Random;
+use crate::study::uarch::test::walk::{Steps, Walk, Walks, code};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+/// Iterations of the shorter call at least, and times of the pattern.
+const ITERATIONS_LEAST: usize = 4000;
+const TIMES: usize = 2;
+
+/// One conditional branch a step, taken by a random pattern of this period, from one call to the next.
+fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
+    let mut random = Random::new(seed ^ period as u64);
+    let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
+    // R14 points to the pattern, R13 to a cell with the place in it; R11 is zero, R9 the place.
+    let mut body = code("cmp byte ptr [r14 + r9], 0");
+    body.extend([branch, 3]);
+    body.extend(code(&format!("nop dword ptr [rax]; inc r9; cmp r9, {period}; cmovae r9, r11")));
+    let kept = |area: Area, register| Area {
+        lifetime: Lifetime::Kept,
+        present: Present::Everywhere,
+        pointer: Some(Pointer { register, at: At::Start }),
+        ..area
+    };
+    let bytes = kept(Area::new(period as u64, Fill::Bytes(bits)), 14);
+    let cell = kept(Area::new(PAGE, Fill::Image(vec![0; 8])), 13);
+    Steps {
+        init: code("xor r11d, r11d; mov r9, [r13]"),
+        body,
+        following: code("mov [r13], r9"),
+        steps: 1,
+        iterations: (TIMES * period).max(ITERATIONS_LEAST) as u64,
+        memory: Memory { areas: vec![bytes, cell], ..Memory::default() },
+    }
+}
+
+fn je(period: usize) -> Steps {
+    pattern(period, 0x74, 0x5eed)
+}
+
+fn jne(period: usize) -> Steps {
+    pattern(period, 0x75, 0xacade)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "direction_predictor",
+    about: "how long a random pattern of one conditional branch the core learns",
+    definition: "period of a random pattern that one branch follows without being mispredicted more often than in a shorter one",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::FrontEnd,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "je", program: je, without: None },
+            Walk { name: "jne", program: jne, without: None },
+        ],
+        beside: None,
+        counts: [4, 32768],
+        unit: Unit::Count,
+        rise: 5.0,
+        by_chance: false,
+        cost: Some("core cycles of a turn: the branch, its load and its counter"),
+        bytes: 1,
+    }),
+};

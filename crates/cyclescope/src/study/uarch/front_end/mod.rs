@@ -1,0 +1,6 @@
+//! What fetches, predicts and decodes.
+
+pub(super) mod branch_targets;
+pub(super) mod direction_predictor;
+pub(super) mod indirect_targets;
+pub(super) mod instruction_cache;

@@ -1,0 +1,47 @@
+//! The levels of data caches, and the memory behind them.
+
+use crate::program::memory::Order;
+use crate::study::uarch::test::walk::{Beside, LINE, Steps, Walk, Walks, chase, chase_beside};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+fn each_line(bytes: usize) -> Steps {
+    chase(bytes / LINE, LINE, Order::RandomByLine)
+}
+
+fn every_other_line(bytes: usize) -> Steps {
+    chase(bytes / (2 * LINE), 2 * LINE, Order::RandomByLine)
+}
+
+/// Bytes of another ring.
+const OCCUPIED: usize = 8 << 10;
+
+fn beside_others(bytes: usize) -> Steps {
+    chase_beside(bytes / LINE, LINE, OCCUPIED / LINE)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "data_caches",
+    about: "how large each level of the data caches is, and how long a load takes",
+    definition: "bytes over which loads in random order find all in this level or a nearer one",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "each line", program: each_line, without: None },
+            Walk { name: "every other line", program: every_other_line, without: None },
+        ],
+        beside: Some(Beside {
+            walk: Walk { name: "each line, beside 8 KiB", program: beside_others, without: None },
+            occupied: OCCUPIED,
+        }),
+        counts: [4 << 10, 128 << 20],
+        unit: Unit::Bytes,
+        rise: 3.0,
+        by_chance: true,
+        cost: Some(
+            "core cycles of a load of 64 bits, mov r, [r], that waits for the one before; its translation is part of it",
+        ),
+        bytes: 1,
+    }),
+};

@@ -1,0 +1,308 @@
+//! Levels of a rising curve: stretches of counts over which a step costs the same, and the counts at which they end.
+//!
+//! Points are replaced by medians of three, against bursts, and these by the nearest curve that never falls. A level is a
+//! stretch whose cost stays within a tolerance over a factor of counts. Stretches that differ by less than a step's least rise
+//! are one level: a slow rise within a cache, as where translations begin to miss, is no new one.
+
+use super::cost::CostPoint;
+use super::knee::falling;
+use crate::statistics::median;
+use serde::Serialize;
+
+/// Within what share of its first cost a stretch stays.
+const TOLERANCE: f64 = 0.12;
+/// Part of the least rise within which it stays too.
+const RISE_PART: f64 = 0.25;
+/// The least factor of counts that a stretch spans, and its least number of points.
+const SPAN: f64 = 1.4;
+const POINTS: usize = 3;
+/// The least ratio of a level's cost to the one before.
+const RATIO: f64 = 1.3;
+/// A level's end is sharp where half of the rise to the next one is within this factor of its begin.
+const SHARP: f64 = 1.2;
+/// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from the first line on that has no
+/// room, and as much as the next level where no set has.
+const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
+/// The same of a soft one. A cache whose sets fill by chance, as by physical pages, has no room for about half of the steps when
+/// there are as many lines as in all of its sets: for 0.50 to 0.57, by the Poisson distribution, in sets of four ways and more.
+const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
+
+/// A cost that is higher by so many median distances is no longer the level's.
+const NOISE: f64 = 5.0;
+/// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and the end is as soft as the
+/// points tell.
+const NOISE_MOST: f64 = 0.15;
+
+/// The end of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct End {
+    /// The last count that is surely in the level.
+    pub low: usize,
+    /// The last count that may be.
+    pub high: usize,
+    /// Whether the cost rises from one count to the next, or over many.
+    pub sharp: bool,
+}
+
+/// A level.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Level {
+    /// Where it ends; `None` of the last one.
+    pub upto: Option<End>,
+    /// Core cycles of a step in it: the median, and the quartiles of its points.
+    pub cost: f64,
+    /// See `cost`.
+    pub low: f64,
+    /// See `cost`.
+    pub high: f64,
+    /// The places of its first and its last point.
+    #[serde(skip)]
+    from: usize,
+    /// See `from`.
+    #[serde(skip)]
+    to: usize,
+    /// The cost in its first stretch, which the level before rises to, and in its last one, above which it ends.
+    #[serde(skip)]
+    head: f64,
+    /// See `head`.
+    #[serde(skip)]
+    foot: f64,
+    /// The median distance of its points from that cost.
+    #[serde(skip)]
+    noise: f64,
+}
+
+/// What tells levels apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    /// The least rise of the cost from a level to the next, in core cycles.
+    pub rise: f64,
+    /// Whether what is counted fills sets by chance. Where that is not known the soft end of a level begins where its cost
+    /// begins to rise.
+    pub by_chance: bool,
+}
+
+/// The levels of a curve whose points are in the order of their counts.
+pub(super) fn levels(points: &[CostPoint], look: Look) -> Vec<Level> {
+    let Look { rise, by_chance } = look;
+    let costs = rising(points);
+    let mut levels: Vec<Level> = Vec::new();
+    for (from, to) in stretches(points, &costs, rise) {
+        let level = level(&points[from..=to], from, to);
+        match levels.last_mut() {
+            Some(last) if !(level.cost - last.cost >= rise && level.cost >= RATIO * last.cost) => {
+                let whole = self::level(&points[last.from..=to], last.from, to);
+                *last = Level { head: last.head, foot: level.foot, noise: level.noise, ..whole };
+            }
+            _ => levels.push(level),
+        }
+    }
+    for number in 1..levels.len() {
+        levels[number - 1].upto =
+            Some(Marks::of(points, &costs, &levels[number - 1..]).end(points, by_chance));
+    }
+    levels
+}
+
+/// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
+pub(super) fn closer(points: &[CostPoint], look: Look) -> Vec<usize> {
+    let rise = look.rise;
+    let costs = rising(points);
+    let mut wanted: Vec<usize> = Vec::new();
+    for number in 1..points.len() {
+        let [before, after] = [costs[number - 1], costs[number]];
+        let differ = after - before >= (TOLERANCE * before).max(RISE_PART * rise);
+        let [from, to] = [points[number - 1].n, points[number].n];
+        if differ && to as f64 > COARSE * from as f64 && to > from + 1 {
+            wanted.push(between(from, to));
+        }
+    }
+    let levels = levels(points, look);
+    for number in 1..levels.len() {
+        let marks = Marks::of(points, &costs, &levels[number - 1..]);
+        // The edges of a soft end need not be closer than a part of its width.
+        let near = 1.0 + FINE.max(WIDTH_PART * (marks.width(points) - 1.0));
+        for place in marks.edges() {
+            let [edge, next] = [points[place].n, points[(place + 1).min(points.len() - 1)].n];
+            if next as f64 > near * edge as f64 && next > edge + 1 {
+                wanted.push(between(edge, next));
+            }
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+/// Factor of neighbouring counts that are close enough anywhere in a rise; share by which they may differ at the edges of a
+/// level's end, and that share as a part of the end's width.
+const COARSE: f64 = 1.12;
+const FINE: f64 = 0.006;
+const WIDTH_PART: f64 = 0.2;
+
+fn between(low: usize, high: usize) -> usize {
+    ((low as f64 * high as f64).sqrt() as usize).clamp(low + 1, high - 1)
+}
+
+/// The nearest curve that never falls, through medians of neighbours.
+fn rising(points: &[CostPoint]) -> Vec<f64> {
+    let cost = |at: usize| points[at].cost;
+    let last = points.len().saturating_sub(1);
+    let middle = |at: usize| match at {
+        // At the ends a burst upwards would be a level of its own.
+        _ if last < 2 => cost(at),
+        0 => cost(0).min(median(&mut [cost(0), cost(1), cost(2)])),
+        at if at == last => {
+            cost(last).min(median(&mut [cost(last), cost(last - 1), cost(last - 2)]).max(cost(last - 1)))
+        }
+        at => median(&mut [cost(at - 1), cost(at), cost(at + 1)]),
+    };
+    let down: Vec<f64> = (0..points.len()).rev().map(middle).collect();
+    let mut up = falling(&down);
+    up.reverse();
+    up
+}
+
+/// First and last places of stretches of about the same cost.
+fn stretches(points: &[CostPoint], costs: &[f64], rise: f64) -> Vec<(usize, usize)> {
+    let (mut found, mut from) = (Vec::new(), 0);
+    while from < points.len() {
+        let most = (costs[from] * (1.0 + TOLERANCE)).max(costs[from] + RISE_PART * rise);
+        let to = (from..points.len()).take_while(|at| costs[*at] <= most).last().unwrap_or(from);
+        let spans = points[to].n as f64 >= SPAN * points[from].n as f64;
+        if spans && to + 1 >= from + POINTS {
+            found.push((from, to));
+            from = to + 1;
+        } else {
+            from += 1;
+        }
+    }
+    found
+}
+
+fn level(points: &[CostPoint], from: usize, to: usize) -> Level {
+    let [low, cost, high] =
+        [|point: &CostPoint| point.low, |point: &CostPoint| point.cost, |point: &CostPoint| point.high]
+            .map(|part| median(&mut points.iter().map(part).collect::<Vec<f64>>()));
+    let noise = median(&mut points.iter().map(|point| (point.cost - cost).abs()).collect::<Vec<f64>>());
+    Level { upto: None, cost, low, high, from, to, head: cost, foot: cost, noise }
+}
+
+/// Places of the last points at which a level's cost has not risen by more than some shares.
+struct Marks {
+    sharp: [usize; 2],
+    soft: [usize; 2],
+}
+
+impl Marks {
+    /// Of the first of these levels, before the second.
+    fn of(points: &[CostPoint], costs: &[f64], levels: &[Level]) -> Marks {
+        let (level, next) = (&levels[0], levels[1].head);
+        let place = |share: f64| {
+            let whole = next - level.foot;
+            let noise = NOISE * level.noise;
+            let rise = if noise > NOISE_MOST * whole { share * whole } else { noise.max(share * whole) };
+            let below = (level.from..points.len()).take_while(|at| costs[*at] <= level.foot + rise).last();
+            below.unwrap_or(level.from)
+        };
+        Marks { sharp: SHARP_EDGES.map(place), soft: SOFT_EDGES.map(place) }
+    }
+
+    /// The factor from the first count above the level's cost to the half of the rise: the least that the sharp edges may be
+    /// apart.
+    fn width(&self, points: &[CostPoint]) -> f64 {
+        let [begin, half] = self.sharp;
+        let above = (begin + 1).min(points.len() - 1);
+        (points[half].n as f64 / points[above].n as f64).max(1.0)
+    }
+
+    /// The places that have to be known.
+    fn edges(&self) -> impl Iterator<Item = usize> {
+        self.sharp.into_iter().chain(self.soft)
+    }
+
+    fn end(&self, points: &[CostPoint], by_chance: bool) -> End {
+        let [low, high] = self.sharp.map(|place| points[place].n);
+        if high as f64 <= SHARP * low as f64 {
+            return End { low, high, sharp: true };
+        }
+        let [fit, high] = self.soft;
+        let low = if by_chance { fit } else { self.sharp[0] };
+        // Counts are farther apart here.
+        End { low: points[low].n, high: points[(high + 1).min(points.len() - 1)].n, sharp: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK: Look = Look { rise: 3.0, by_chance: true };
+
+    fn curve(cost: impl Fn(f64) -> f64) -> Vec<CostPoint> {
+        let counts = (0..70).map(|step| (4096.0 * 1.15f64.powi(step)) as usize);
+        counts
+            .map(|n| CostPoint { n, cost: cost(n as f64), low: cost(n as f64), high: cost(n as f64) })
+            .collect()
+    }
+
+    #[test]
+    fn levels_end_where_the_next_begins_to_cost() {
+        let points = curve(|n| match n {
+            ..=49152.0 => 5.0,
+            ..=2e6 => 16.0,
+            _ => 80.0,
+        });
+        let levels = levels(&points, LOOK);
+        assert_eq!(levels.iter().map(|level| level.cost).collect::<Vec<_>>(), [5.0, 16.0, 80.0]);
+        let last =
+            |most: f64| points.iter().map(|point| point.n).filter(|n| *n as f64 <= most).max().unwrap();
+        assert_eq!(levels[0].upto, Some(End { low: last(49152.0), high: last(49152.0), sharp: true }));
+        assert_eq!(levels[1].upto, Some(End { low: last(2e6), high: last(2e6), sharp: true }));
+        assert_eq!(levels[2].upto, None);
+    }
+
+    #[test]
+    fn a_slow_rise_is_no_level_and_a_soft_end_has_two_edges() {
+        // As where translations begin to miss within a cache, and where a cache's sets fill unevenly.
+        let cost = |n: f64| match n {
+            ..=5e5 => 16.0,
+            ..=1e6 => 16.0 + 4.0 * (n - 5e5) / 5e5,
+            ..=3e6 => 20.0 + 100.0 * (n - 1e6) / 2e6,
+            _ => 120.0,
+        };
+        let levels = levels(&curve(cost), LOOK);
+        assert_eq!(levels.len(), 2, "{levels:?}");
+        let end = levels[0].upto.unwrap();
+        // By chance from 0.4 to 0.65 of the way.
+        assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
+        let whole = self::levels(&curve(cost), Look { by_chance: false, ..LOOK })[0].upto.unwrap();
+        assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
+    }
+
+    #[test]
+    fn a_burst_is_no_level() {
+        let mut points = curve(|n| if n <= 49152.0 { 5.0 } else { 16.0 });
+        for at in [3, 40, 69] {
+            points[at].cost *= 5.0;
+        }
+        assert_eq!(levels(&points, LOOK).len(), 2);
+        let flat = levels(&curve(|_| 5.0), LOOK);
+        assert_eq!((flat.len(), flat[0].upto), (1, None));
+    }
+
+    #[test]
+    fn counts_are_added_where_the_cost_rises_until_they_are_close() {
+        let cost = |n: usize| if n <= 49152 { 5.0 } else { 16.0 };
+        let point = |n: usize| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) };
+        let mut points: Vec<CostPoint> = (12..26).map(|bits| point(1 << bits)).collect();
+        for _ in 0..30 {
+            let more = closer(&points, LOOK);
+            points.extend(more.into_iter().map(point));
+            points.sort_by_key(|point| point.n);
+        }
+        let end = levels(&points, LOOK)[0].upto.unwrap();
+        assert!(end.low <= 49152 && end.low as f64 > 0.985 * 49152.0, "{end:?}");
+        assert!(closer(&points, LOOK).is_empty() && points.len() < 40, "{}", points.len());
+    }
+}
