@@ -109,7 +109,7 @@ mod tests {
             ("Registers", "spare integer registers, spare mask registers"),
             ("Schedulers", "not measured"),
             ("Loads and stores", "not measured"),
-            ("Caches and translation", "data caches 1: capacity, data caches 1: latency"),
+            ("Caches and translation", "data caches, level 1: size, data caches, level 1: cost"),
         ];
         assert_eq!(blocks, expected.map(|(name, lines)| (name, lines.to_string())));
     }

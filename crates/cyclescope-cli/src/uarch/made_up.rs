@@ -41,7 +41,7 @@ fn walk() -> Value {
     let step = |n: f64| json!({ "n": n, "cost": cost(n), "low": 0.99 * cost(n), "high": 1.01 * cost(n) });
     let curve: Vec<Value> =
         (0..33).map(|half| step((4096.0 * 2f64.powf(f64::from(half) / 2.0)).round())).collect();
-    let edge = |value: f64| json!({ "value": value, "low": 0.97 * value, "high": 1.03 * value });
+    let edge = |value: f64| json!({ "low": 0.97 * value, "high": value, "sharp": true });
     let levels = json!([
         { "upto": edge(l1), "cost": 5.0 }, { "upto": edge(l2), "cost": 14.0 }, { "upto": null, "cost": 200.0 },
     ]);
@@ -64,8 +64,8 @@ pub fn lines() -> Vec<Value> {
         with(rob, "fillers", fillers),
         with(with(registers, "limited_by", "rob".into()), "why", "lea stops where rob ends".into()),
         with(masks, "why", "no two fillers agree: kaddd 125, korb 130".into()),
-        with(caches("capacity", [49152.0, 48640.0, 49664.0], "bytes"), "cpuid", 49152.into()),
-        caches("latency", [4.98, 4.95, 5.02], "core_cycles"),
+        with(caches("size", [49152.0, 48640.0, 49664.0], "bytes"), "cpuid", 49152.into()),
+        caches("cost", [4.98, 4.95, 5.02], "core_cycles"),
         with(with(returns, "part", "front_end".into()), "why", "no end up to 64".into()),
     ]
 }

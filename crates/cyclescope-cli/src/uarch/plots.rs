@@ -107,7 +107,7 @@ fn staircase(walk: &Walk) -> Vec<(f64, f64)> {
     let (mut from, last) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
     let mut corners = Vec::new();
     for level in &walk.levels {
-        let to = level.upto.map_or(last, |edge| edge.value);
+        let to = level.upto.map_or(last, |edge| edge.high);
         let cost = level.cost.unwrap_or(f64::NAN);
         corners.extend([(from, cost), (to, cost)]);
         from = to;
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn each_record_with_curves_has_a_picture() {
         let names: Vec<String> = drawn().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["uarch-rob", "uarch-data_caches.1.capacity", "uarch-data_caches.1.latency"]);
+        assert_eq!(names, ["uarch-rob", "uarch-data_caches.1.size", "uarch-data_caches.1.cost"]);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn costs_have_their_levels_as_a_staircase() {
         let (_, chart) = &drawn()[1];
-        assert_eq!(chart.title, "data caches 1: capacity", "the list of tests does not have it");
+        assert_eq!(chart.title, "data caches, level 1: size", "the list of tests does not have it");
         assert_eq!(chart.note, "a machine: 48 KiB, 47.5 to 48.5");
         assert_eq!((chart.x.scale, chart.y.scale), (Scale::Binary, Scale::Log));
         let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();

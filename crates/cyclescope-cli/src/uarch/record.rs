@@ -29,7 +29,7 @@ pub enum Part {
 pub struct CoreRecord {
     /// The test.
     pub test: String,
-    /// The number's own name, such as `rob` or `data_caches.1.capacity`.
+    /// The number's own name, such as `rob` or `data_caches.1.size`.
     pub what: String,
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: String,
@@ -109,8 +109,8 @@ pub struct Level {
 /// The end of a level, in the unit of the record's number.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Edge {
-    /// The size.
-    pub value: f64,
+    /// The last size that may be in the level.
+    pub high: f64,
 }
 
 /// A point of a walk's curve, in core cycles.
@@ -129,13 +129,10 @@ pub struct Step {
 }
 
 impl CoreRecord {
-    /// Those among lines of a result.
+    /// Those among lines that the study has just written.
     pub fn all(lines: &[Value]) -> Vec<CoreRecord> {
-        lines.iter().filter(|line| line["kind"] == KIND).filter_map(CoreRecord::of).collect()
-    }
-
-    fn of(line: &Value) -> Option<CoreRecord> {
-        CoreRecord::deserialize(line).ok()
+        let of = |line| CoreRecord::deserialize(line).expect("the study writes whole lines");
+        lines.iter().filter(|line| line["kind"] == KIND).map(of).collect()
     }
 
     /// Those of a file of lines. A line that is not JSON is passed over, as those of other kinds are; one of this kind has to be whole.
@@ -190,15 +187,22 @@ const NAMES: [(&str, &str); 6] = [
     ("mask_registers", "spare mask registers"),
 ];
 
-/// A stable key in words: `data_caches.1.capacity` is `data caches 1: capacity`.
+/// The part of a key that says that a number is of what is past all levels.
+const BEYOND: &str = "beyond";
+
+/// A stable key in words: `data_caches.1.size` is `data caches, level 1: size`.
 pub fn label(key: &str) -> String {
     let mut parts = key.split('.');
     let test = parts.next().unwrap_or_default();
     let name = NAMES.iter().find(|(key, _)| *key == test).map(|(_, name)| name.to_string());
     let mut text = name.unwrap_or_else(|| test.replace('_', " "));
     for part in parts {
-        let number = part.bytes().all(|byte| byte.is_ascii_digit());
-        text += if number { " " } else { ": " };
+        let number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        text += match part {
+            _ if number => ", level ",
+            BEYOND => ", ",
+            _ => ": ",
+        };
         text += &part.replace('_', " ");
     }
     text
@@ -215,7 +219,8 @@ mod tests {
         assert_eq!(label("rob"), "reorder buffer");
         assert_eq!(label("vector_registers_xmm"), "spare xmm registers");
         assert_eq!(label("loads_in_flight"), "loads in flight");
-        assert_eq!(label("data_caches.1.capacity"), "data caches 1: capacity");
+        assert_eq!(label("data_caches.1.size"), "data caches, level 1: size");
+        assert_eq!(label("data_caches.beyond.cost"), "data caches, beyond: cost");
         assert_eq!(label(""), "");
     }
 
@@ -228,8 +233,8 @@ mod tests {
             ("rob", Part::Window),
             ("int_registers", Part::Window),
             ("mask_registers", Part::Window),
-            ("data_caches.1.capacity", Part::Memory),
-            ("data_caches.1.latency", Part::Memory),
+            ("data_caches.1.size", Part::Memory),
+            ("data_caches.1.cost", Part::Memory),
             ("return_stack", Part::FrontEnd),
         ];
         assert_eq!(parts, all);

@@ -118,8 +118,8 @@ mod tests {
             "  reorder buffer                394 entries  394 to 396",
             "  spare integer registers  limited by reorder buffer",
             "  spare mask registers     unclear",
-            "  data caches 1: capacity            48 KiB  47.5 to 48.5",
-            "  data caches 1: latency   4.98 core cycles  4.95 to 5.02",
+            "  data caches, level 1: size            48 KiB  47.5 to 48.5",
+            "  data caches, level 1: cost   4.98 core cycles  4.95 to 5.02",
             "  return stack             none",
         ];
         assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
@@ -129,13 +129,13 @@ mod tests {
     fn cpuid_stands_beside_the_number_or_below_it() {
         let mut records = CoreRecord::all(&made_up::lines());
         records[3].cpuid = Some(32768.0);
-        let wide = "  data caches 1: capacity            48 KiB  47.5 to 48.5  CPUID says 32 KiB";
+        let wide = "  data caches, level 1: size            48 KiB  47.5 to 48.5  CPUID says 32 KiB";
         assert_eq!(rows(&records)[3], wide);
-        records[3].what = "translation_of_addresses.1.capacity_of_all".to_string();
+        records[3].what = "translation_of_addresses.1.size_of_all".to_string();
         records[3].value.high = Some(1_049_600.0);
         records[3].cpuid = Some(1_049_601.0);
         let rows = rows(&records);
-        assert_eq!(rows[3], "  translation of addresses 1: capacity of all");
+        assert_eq!(rows[3], "  translation of addresses, level 1: size of all");
         assert_eq!(rows[4].trim(), "48 KiB  47.5 to 1025");
         assert_eq!(rows[5], "    CPUID says 1 MiB");
         assert!(rows.iter().all(|row| row.chars().count() <= WIDTH), "{rows:?}");

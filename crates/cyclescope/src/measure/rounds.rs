@@ -34,6 +34,8 @@ pub struct Rounds {
     /// The step of the readings in raw units.
     step: f64,
     memory: Memory,
+    /// Offset of the further programs' bodies from the start of a cache line, in bytes; None is random.
+    alignment: Option<usize>,
     /// Iterations of the further programs' loops: each is called once with each of these numbers. Without one, once with as
     /// many as the chains have.
     iterations: Vec<u64>,
@@ -79,6 +81,7 @@ impl Rounds {
             programs: Ruler::new(clock).programs().into(),
             step,
             memory: Memory::standard(Element::default(), false),
+            alignment: None,
             iterations: Vec::new(),
         }
     }
@@ -92,6 +95,11 @@ impl Rounds {
     /// The same with other memory areas.
     pub(crate) fn in_memory(self, memory: Memory) -> Rounds {
         Rounds { memory, ..self }
+    }
+
+    /// The same with all further bodies this many bytes behind the start of a cache line.
+    pub(crate) fn aligned(self, bytes: usize) -> Rounds {
+        Rounds { alignment: Some(bytes), ..self }
     }
 
     /// The same with these numbers of iterations of the further programs' loops: a call of each program for each of them.
@@ -126,7 +134,7 @@ impl Rounds {
         let (mut code, end) = schedule::fixed(&self.programs[..column::WHOLE]);
         let further: Vec<usize> = (column::WHOLE..self.programs.len()).collect();
         if !further.is_empty() {
-            let room = Room { from: end, arena, alignment: None };
+            let room = Room { from: end, arena, alignment: self.alignment };
             code.extend(schedule::random(&self.programs, further, room, random)?);
         }
         let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;

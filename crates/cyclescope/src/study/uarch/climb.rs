@@ -124,8 +124,8 @@ fn witness(
     let Some(found) = found else {
         return Ok(Witness { name, holds: false, text: "its first level has no end".to_string() });
     };
-    let End { low, high, sharp } = found;
-    let shifted = End { low: low + beside.occupied, high: high + beside.occupied, sharp };
+    let [low, value, high] = [found.low, found.value, found.high].map(|n| n + beside.occupied);
+    let shifted = End { low, value, high, ..found };
     let holds = overlap(shifted, first);
     Ok(Witness {
         name,
@@ -219,8 +219,7 @@ fn size(group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
     let edges = || group.iter().map(|(_, _, end)| end);
     let low = edges().map(|end| end.low).min().unwrap_or_default() as f64;
     let high = edges().map(|end| end.high).max().unwrap_or_default() as f64;
-    let last = edges().map(|end| end.low).max().unwrap_or_default() as f64;
-    let value = if group[0].2.sharp { last } else { (low * high).sqrt() };
+    let value = group[0].2.value as f64;
     let each = group.iter().map(|(name, _, end)| format!("{name} {}", told(*end)));
     let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
     Verdict { size: Some(Interval { value, low, high }), ..Verdict::new(Kind::Found, why) }

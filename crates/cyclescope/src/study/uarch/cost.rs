@@ -72,6 +72,8 @@ impl Core<'_> {
         let rounds = Rounds::new(self.plan.clock, self.plan.step)
             .with([recipe.build()], true)
             .in_memory(steps.memory.clone())
+            // How often a body's pieces straddle lines is its own, and no matter of layouts.
+            .aligned(0)
             .repeated(&iterations);
         let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
         let more = steps.steps as f64 * steps.iterations as f64;

@@ -1,6 +1,6 @@
 //! All tests.
 
-use super::front_end::{branch_targets, direction_predictor, indirect_targets, instruction_cache};
+use super::front_end::{branch_targets, direction_predictor, instruction_cache};
 use super::memory::{data_caches, data_tlb};
 use super::test::Test;
 use super::window::{
@@ -11,7 +11,6 @@ use super::window::{
 /// The tests, in the order of the datasheet. One that others name comes before them.
 pub(super) const TESTS: &[&Test] = &[
     &branch_targets::TEST,
-    &indirect_targets::TEST,
     &direction_predictor::TEST,
     &instruction_cache::TEST,
     &reorder_buffer::TEST,

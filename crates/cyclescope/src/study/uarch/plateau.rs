@@ -32,12 +32,16 @@ const NOISE: f64 = 5.0;
 /// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and the end is as soft as the
 /// points tell.
 const NOISE_MOST: f64 = 0.15;
+/// By what factor of counts noise may hide the begin of a sharp rise.
+const NOISE_COUNTS: f64 = 1.03;
 
 /// The end of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct End {
     /// The last count that is surely in the level.
     pub low: usize,
+    /// The likeliest last count.
+    pub value: usize,
     /// The last count that may be.
     pub high: usize,
     /// Whether the cost rises from one count to the next, or over many.
@@ -190,6 +194,8 @@ fn level(points: &[CostPoint], from: usize, to: usize) -> Level {
 
 /// Places of the last points at which a level's cost has not risen by more than some shares.
 struct Marks {
+    /// The first of the sharp edges where noise is no rise.
+    first: usize,
     sharp: [usize; 2],
     soft: [usize; 2],
 }
@@ -198,14 +204,20 @@ impl Marks {
     /// Of the first of these levels, before the second.
     fn of(points: &[CostPoint], costs: &[f64], levels: &[Level]) -> Marks {
         let (level, next) = (&levels[0], levels[1].head);
-        let place = |share: f64| {
-            let whole = next - level.foot;
-            let noise = NOISE * level.noise;
-            let rise = if noise > NOISE_MOST * whole { share * whole } else { noise.max(share * whole) };
+        let whole = next - level.foot;
+        let noise = NOISE * level.noise;
+        let noise = if noise > NOISE_MOST * whole { 0.0 } else { noise };
+        let place = |rise: f64| {
             let below = (level.from..points.len()).take_while(|at| costs[*at] <= level.foot + rise).last();
             below.unwrap_or(level.from)
         };
-        Marks { sharp: SHARP_EDGES.map(place), soft: SOFT_EDGES.map(place) }
+        let [first, half] = SHARP_EDGES;
+        let beyond = |share: f64| place(noise.max(share * whole));
+        Marks {
+            first: place(first * whole),
+            sharp: [beyond(first), beyond(half)],
+            soft: SOFT_EDGES.map(beyond),
+        }
     }
 
     /// The factor from the first count above the level's cost to the half of the rise: the least that the sharp edges may be
@@ -222,20 +234,27 @@ impl Marks {
     }
 
     fn end(&self, points: &[CostPoint], by_chance: bool) -> End {
-        let [low, high] = self.sharp.map(|place| points[place].n);
-        if high as f64 <= SHARP * low as f64 {
-            return End { low, high, sharp: true };
+        let n = |place: usize| points[place].n;
+        let [begin, half] = self.sharp;
+        let (value, high) = (n(begin), n(half));
+        if high as f64 <= SHARP * value as f64 {
+            let low = n(self.first).max((value as f64 / NOISE_COUNTS) as usize);
+            return End { low, value, high, sharp: true };
         }
-        let [fit, high] = self.soft;
-        let low = if by_chance { fit } else { self.sharp[0] };
+        let [fit, last] = self.soft;
         // Counts are farther apart here.
-        End { low: points[low].n, high: points[(high + 1).min(points.len() - 1)].n, sharp: false }
+        let [low, high] = [if by_chance { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
+        End { low, value: (low as f64 * high as f64).sqrt() as usize, high, sharp: false }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sharp(n: usize) -> End {
+        End { low: n, value: n, high: n, sharp: true }
+    }
 
     const LOOK: Look = Look { rise: 3.0, by_chance: true };
 
@@ -257,8 +276,8 @@ mod tests {
         assert_eq!(levels.iter().map(|level| level.cost).collect::<Vec<_>>(), [5.0, 16.0, 80.0]);
         let last =
             |most: f64| points.iter().map(|point| point.n).filter(|n| *n as f64 <= most).max().unwrap();
-        assert_eq!(levels[0].upto, Some(End { low: last(49152.0), high: last(49152.0), sharp: true }));
-        assert_eq!(levels[1].upto, Some(End { low: last(2e6), high: last(2e6), sharp: true }));
+        assert_eq!(levels[0].upto, Some(sharp(last(49152.0))));
+        assert_eq!(levels[1].upto, Some(sharp(last(2e6))));
         assert_eq!(levels[2].upto, None);
     }
 

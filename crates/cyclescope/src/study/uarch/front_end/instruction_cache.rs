@@ -29,7 +29,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         beside: None,
         counts: [1 << 10, 1 << 20],
         unit: Unit::Bytes,
-        rise: 0.5,
+        rise: 1.0,
         by_chance: false,
         cost: None,
         bytes: 0,

@@ -2,5 +2,4 @@
 
 pub(super) mod branch_targets;
 pub(super) mod direction_predictor;
-pub(super) mod indirect_targets;
 pub(super) mod instruction_cache;
