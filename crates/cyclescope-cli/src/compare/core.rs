@@ -12,9 +12,9 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// Characters of a name, of a number and of a unit; with the other columns they make a line.
-const NAME: usize = 24;
-const NUMBER: usize = 18;
-const UNIT: usize = 7;
+const NAME: usize = 29;
+const NUMBER: usize = 16;
+const UNIT: usize = 6;
 
 /// What becomes of a number from one file to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -114,7 +114,10 @@ impl<'a> Pairs<'a> {
         }
         print(page, &rows)?;
         page.output.line("")?;
-        note(page, "Two numbers differ where each is outside the other's interval.")?;
+        note(
+            page,
+            "Two numbers differ where each is outside the other's interval. Those without a unit are entries.",
+        )?;
         let mut changed = self.0.iter().filter(|pair| pair.outcome == Outcome::Verdict).peekable();
         if changed.peek().is_some() {
             page.section("Verdicts that differ")?;
@@ -159,7 +162,9 @@ impl<'a> Pair<'a> {
             shortened(&one_line(&text), NUMBER)
         };
         let name = records.into_iter().flatten().next().map_or(String::new(), CoreRecord::label);
-        let unit = scale.as_ref().map_or(String::new(), |scale| scale.name.replace("core cycles", "cycles"));
+        let unit = scale.as_ref().map_or(String::new(), |scale| {
+            scale.name.replace("core cycles", "cycles").replace("entries", "")
+        });
         let outcome = match self.outcome {
             Outcome::Same => "",
             Outcome::Differ => "differ",

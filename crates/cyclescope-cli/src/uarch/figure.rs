@@ -40,7 +40,8 @@ impl Scale {
 
     /// A number in this scale: all digits of a whole one, else two behind the point at most.
     pub fn write(&self, number: f64) -> String {
-        let number = number / self.size;
+        // Things are counted, and half of one is an error of reading.
+        let number = if self.name == "entries" { number.round() } else { number / self.size };
         match number.abs() {
             size if size >= 1e9 => format!("{number:.2e}"),
             size if size.fract() == 0.0 || size >= 1000.0 => format!("{number:.0}"),
@@ -67,10 +68,10 @@ impl Figure {
         self.text().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
     }
 
-    /// The ends of the interval in a scale; none where it has no width, or an end is not known.
+    /// The ends of the interval in a scale; none where both are written alike, or an end is not known.
     pub fn interval(&self, scale: &Scale) -> Option<String> {
-        let (low, high) = self.low.zip(self.high).filter(|(low, high)| low < high)?;
-        Some(format!("{} to {}", scale.write(low), scale.write(high)))
+        let (low, high) = (scale.write(self.low?), scale.write(self.high?));
+        (low != high).then(|| format!("{low} to {high}"))
     }
 
     /// Whether a number is in the interval; without one, whether it is the same.
@@ -93,6 +94,7 @@ mod tests {
     fn numbers_have_the_unit_in_which_they_are_read() {
         let text = |value: f64, unit: &str| figure(value, value, value, unit).text().unwrap();
         assert_eq!(text(498.0, "count"), "498 entries");
+        assert_eq!(text(442.9, "count"), "443 entries");
         assert_eq!(text(49152.0, "bytes"), "48 KiB");
         let short = |unit: &str| figure(512.0, 512.0, 512.0, unit).short().unwrap();
         assert_eq!((short("count"), short("core_cycles")), ("512".to_string(), "512 cycles".to_string()));

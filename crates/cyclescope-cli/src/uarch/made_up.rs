@@ -41,7 +41,7 @@ fn walk() -> Value {
     let step = |n: f64| json!({ "n": n, "cost": cost(n), "low": 0.99 * cost(n), "high": 1.01 * cost(n) });
     let curve: Vec<Value> =
         (0..33).map(|half| step((4096.0 * 2f64.powf(f64::from(half) / 2.0)).round())).collect();
-    let edge = |value: f64| json!({ "low": 0.97 * value, "high": value, "sharp": true });
+    let edge = |value: f64| json!({ "low": value, "high": 2.0 * value, "sharp": false });
     let levels = json!([
         { "upto": edge(l1), "cost": 5.0 }, { "upto": edge(l2), "cost": 14.0 }, { "upto": null, "cost": 200.0 },
     ]);

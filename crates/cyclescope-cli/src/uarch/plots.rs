@@ -1,7 +1,7 @@
 //! A picture of the core, and one of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes.
 //!
 //! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
-//! the costs, whose treads are levels and whose rises are the sizes at which they end.
+//! the costs, whose treads are levels and whose rises are between the sizes at which one ends and the next begins.
 
 use super::diagram::diagram;
 use super::record::{CoreRecord, Filler, KIND, Walk};
@@ -77,7 +77,7 @@ fn costs(record: &CoreRecord, machine: &str) -> Chart {
         let name = if several { format!("levels of {}", walk.name) } else { "levels".to_string() };
         series.push(line(&name, staircase(walk)));
     }
-    series.extend(record.walks.iter().map(cost));
+    series.extend(record.walks.iter().map(|walk| cost(walk, !several)));
     let (label, scale) = match record.value.unit.as_str() {
         "bytes" => ("bytes that are walked through", Scale::Binary),
         _ => ("entries that are walked through", Scale::Log),
@@ -86,31 +86,39 @@ fn costs(record: &CoreRecord, machine: &str) -> Chart {
         title: title(record),
         note: note(record, machine),
         x: axis(label, scale),
-        y: axis("core cycles a step", Scale::Log),
+        y: axis("core cycles a step", scale_of_costs(record)),
         series,
     }
 }
 
-fn cost(walk: &Walk) -> Series {
+/// Logarithmic; of costs that are none, such as those of a hit beside a reference, with a place for zero.
+fn scale_of_costs(record: &CoreRecord) -> Scale {
+    let mut costs = record.walks.iter().flat_map(|walk| &walk.curve).filter_map(|step| step.cost);
+    if costs.all(|cost| cost > 0.0) { Scale::Log } else { Scale::SignedLog }
+}
+
+/// A walk's costs, where it is the only one with their intervals: those of several are drawn beside their sizes, and levels
+/// would not lie on them.
+fn cost(walk: &Walk, alone: bool) -> Series {
     let mut curve = walk.curve.clone();
     curve.sort_by(|one, other| one.n.total_cmp(&other.n));
     let points = curve.iter().map(|step| {
         let point = Point::new(step.n, step.cost.unwrap_or(f64::NAN));
-        step.low.zip(step.high).map_or(point, |(low, high)| point.within(low, high))
+        step.low.zip(step.high).filter(|_| alone).map_or(point, |(low, high)| point.within(low, high))
     });
     Series { name: walk.name.clone(), style: Style::Line, points: points.collect() }
 }
 
-/// Along each level's cost up to its last size, then to the next level's.
+/// Along each level's cost up to its last size, then to the next level's at the first size that is past it.
 fn staircase(walk: &Walk) -> Vec<(f64, f64)> {
     let sizes = || walk.curve.iter().map(|step| step.n);
     let (mut from, last) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
     let mut corners = Vec::new();
     for level in &walk.levels {
-        let to = level.upto.map_or(last, |edge| edge.high);
+        let (to, next) = level.upto.map_or((last, last), |edge| (edge.low, edge.high));
         let cost = level.cost.unwrap_or(f64::NAN);
         corners.extend([(from, cost), (to, cost)]);
-        from = to;
+        from = next;
     }
     corners
 }
@@ -178,8 +186,7 @@ mod tests {
     #[test]
     fn costs_have_their_levels_as_a_staircase() {
         let (_, chart) = &drawn()[1];
-        assert_eq!(chart.title, "data caches, level 1: size", "the list of tests does not have it");
-        assert_eq!(chart.note, "a machine: 48 KiB, 47.5 to 48.5");
+        assert_eq!(chart.note, "a machine: data caches, level 1: size: 48 KiB, 47.5 to 48.5");
         assert_eq!((chart.x.scale, chart.y.scale), (Scale::Binary, Scale::Log));
         let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["levels", "loads that wait for each other"]);
@@ -187,8 +194,35 @@ mod tests {
         let corners: Vec<(f64, f64)> =
             chart.series[0].points.iter().map(|point| (point.x, point.y)).collect();
         let (l1, l2, end) = (49152.0, 1_310_720.0, 268_435_456.0);
-        let expected = [(4096.0, 5.0), (l1, 5.0), (l1, 14.0), (l2, 14.0), (l2, 200.0), (end, 200.0)];
+        let expected =
+            [(4096.0, 5.0), (l1, 5.0), (2.0 * l1, 14.0), (l2, 14.0), (2.0 * l2, 200.0), (end, 200.0)];
         assert_eq!(corners, expected);
+    }
+
+    #[test]
+    fn the_costs_of_several_walks_lie_on_their_sizes() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        let walk = records[3].walks[0].clone();
+        records[3].walks.push(walk);
+        let chart = &charts(&records[3], "a machine")[0].1;
+        let mut points = chart.series.iter().flat_map(|series| &series.points);
+        assert!(chart.series.len() == 4 && points.all(|point| point.interval.is_none()), "{chart:?}");
+    }
+
+    #[test]
+    fn a_step_may_cost_nothing() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        records[3].walks[0].curve[0].cost = Some(-0.001);
+        assert_eq!(charts(&records[3], "a machine")[0].1.y.scale, Scale::SignedLog);
+    }
+
+    #[test]
+    fn a_number_of_a_test_that_is_in_no_list_is_drawn() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        records[3].test = "another".to_string();
+        let chart = &charts(&records[3], "a machine")[0].1;
+        let expected = ("data caches, level 1: size", "a machine: 48 KiB, 47.5 to 48.5");
+        assert_eq!((chart.title.as_str(), chart.note.as_str()), expected);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use serde_json::Value;
 /// The kind of such a line, and the name of the study.
 pub const KIND: &str = "uarch";
 
+/// The share by which a number may differ from CPUID's and still be the same, as sizes of two programs may.
+const SAME_SHARE: f64 = 0.02;
+
 /// A part of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,10 +109,12 @@ pub struct Level {
     pub cost: Option<f64>,
 }
 
-/// The end of a level, in the unit of the record's number.
+/// The end of a level: it holds up to the one size at least and no longer at the other.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Edge {
-    /// The last size that may be in the level.
+    /// The last size that is surely in it.
+    pub low: f64,
+    /// The first one that is surely past it.
     pub high: f64,
 }
 
@@ -156,10 +161,11 @@ impl CoreRecord {
         self.verdict == "found" && self.value.value.is_some()
     }
 
-    /// What CPUID says, where the number differs from it.
+    /// What CPUID says, where the number differs from it or there is none.
     pub fn contradicted(&self) -> Option<Figure> {
         let told = self.cpuid?;
-        let differs = self.is_found() && !self.value.holds(told);
+        let near = self.value.value.is_some_and(|value| (value - told).abs() <= SAME_SHARE * told);
+        let differs = !self.is_found() || !(near || self.value.holds(told));
         differs.then(|| Figure { value: Some(told), low: None, high: None, ..self.value.clone() })
     }
 
@@ -187,9 +193,6 @@ const NAMES: [(&str, &str); 6] = [
     ("mask_registers", "spare mask registers"),
 ];
 
-/// The part of a key that says that a number is of what is past all levels.
-const BEYOND: &str = "beyond";
-
 /// A stable key in words: `data_caches.1.size` is `data caches, level 1: size`.
 pub fn label(key: &str) -> String {
     let mut parts = key.split('.');
@@ -200,7 +203,7 @@ pub fn label(key: &str) -> String {
         let number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         text += match part {
             _ if number => ", level ",
-            BEYOND => ", ",
+            "beyond" => ", ",
             _ => ": ",
         };
         text += &part.replace('_', " ");
@@ -220,7 +223,7 @@ mod tests {
         assert_eq!(label("vector_registers_xmm"), "spare xmm registers");
         assert_eq!(label("loads_in_flight"), "loads in flight");
         assert_eq!(label("data_caches.1.size"), "data caches, level 1: size");
-        assert_eq!(label("data_caches.beyond.cost"), "data caches, beyond: cost");
+        assert_eq!(label("data_tlb.beyond.cost"), "data tlb, beyond: cost");
         assert_eq!(label(""), "");
     }
 
@@ -262,6 +265,10 @@ mod tests {
         assert_eq!(records[3].contradicted(), None, "49152 is in the interval");
         records[3].cpuid = Some(32768.0);
         assert_eq!(records[3].contradicted().and_then(|told| told.value), Some(32768.0));
+        records[3].cpuid = Some(49_800.0);
+        assert_eq!(records[3].contradicted(), None, "it is past the interval by less than two hundredths");
         assert_eq!(records[0].contradicted(), None);
+        records[2].cpuid = Some(512.0);
+        assert_eq!(records[2].contradicted().and_then(|told| told.value), Some(512.0));
     }
 }

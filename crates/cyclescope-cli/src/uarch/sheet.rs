@@ -22,8 +22,9 @@ struct Row {
     name: String,
     /// Whether there is a number.
     found: bool,
-    /// The number with its unit, or the verdict.
+    /// The number, or the verdict.
     number: String,
+    unit: String,
     interval: String,
     /// What CPUID says, where it is something else.
     told: String,
@@ -51,7 +52,7 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
     missing.try_for_each(|record| page.row(&record.label(), &record.why))?;
     if rows.iter().any(|row| row.found && row.interval.is_empty()) {
         page.output.line("")?;
-        note(&mut page, "Where a number has no interval, all that was measured agrees on it.")?;
+        note(&mut page, "A number without an interval is certain to its last digit.")?;
     }
     Ok(())
 }
@@ -59,13 +60,16 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
 impl Row {
     fn of(record: &CoreRecord) -> Row {
         let found = record.is_found();
-        let interval = record.value.interval(&record.value.scale()).filter(|_| found);
+        let scale = record.value.scale();
+        let number = record.value.value.filter(|_| found).map(|value| scale.write(value));
+        let interval = record.value.interval(&scale).filter(|_| found);
         let told = record.contradicted().and_then(|told| told.text());
         Row {
             part: record.part,
             name: record.label(),
             found,
-            number: record.value.text().filter(|_| found).unwrap_or_else(|| record.judged()),
+            number: number.unwrap_or_else(|| record.judged()),
+            unit: if found { scale.name } else { String::new() },
             interval: interval.unwrap_or_default(),
             told: told.map_or(String::new(), |told| format!("CPUID says {told}")),
         }
@@ -73,13 +77,15 @@ impl Row {
 
     /// The row in columns of these widths. A long name, and what CPUID says where there is no room for it, have lines of their
     /// own.
-    fn lines(&self, [names, numbers, intervals]: [usize; 3]) -> Vec<String> {
+    fn lines(&self, [names, numbers, units, intervals]: [usize; 4]) -> Vec<String> {
         let gap = " ".repeat(GAP);
-        let Row { name, number, interval, told, .. } = self;
+        let Row { name, number, unit, interval, told, .. } = self;
         let own = (name.chars().count() > names).then(|| format!("{gap}{name}"));
         let name = if own.is_some() { "" } else { name };
         let line = match self.found {
-            true => format!("{gap}{name:<names$}{gap}{number:>numbers$}{gap}{interval:<intervals$}"),
+            true => format!(
+                "{gap}{name:<names$}{gap}{number:>numbers$} {unit:<units$}{gap}{interval:<intervals$}"
+            ),
             false => format!("{gap}{name:<names$}{gap}{number}"),
         };
         let whole = format!("{line}{gap}{told}");
@@ -91,13 +97,14 @@ impl Row {
 }
 
 /// Widths of names, numbers and intervals.
-fn columns(rows: &[Row]) -> [usize; 3] {
+fn columns(rows: &[Row]) -> [usize; 4] {
     let widest = |text: fn(&Row) -> &str, of: fn(&Row) -> bool| {
         rows.iter().filter(|row| of(row)).map(|row| text(row).chars().count()).max().unwrap_or_default()
     };
     [
         widest(|row| &row.name, |_| true).min(NAME),
         widest(|row| &row.number, |row| row.found),
+        widest(|row| &row.unit, |_| true),
         widest(|row| &row.interval, |_| true),
     ]
 }
@@ -115,12 +122,12 @@ mod tests {
     #[test]
     fn numbers_stand_below_each_other_with_their_intervals() {
         let all = [
-            "  reorder buffer                394 entries  394 to 396",
-            "  spare integer registers  limited by reorder buffer",
-            "  spare mask registers     unclear",
-            "  data caches, level 1: size            48 KiB  47.5 to 48.5",
+            "  reorder buffer               394 entries      394 to 396",
+            "  spare integer registers     limited by reorder buffer",
+            "  spare mask registers        unclear",
+            "  data caches, level 1: size    48 KiB          47.5 to 48.5",
             "  data caches, level 1: cost   4.98 core cycles  4.95 to 5.02",
-            "  return stack             none",
+            "  return stack                none",
         ];
         assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
     }
@@ -129,15 +136,15 @@ mod tests {
     fn cpuid_stands_beside_the_number_or_below_it() {
         let mut records = CoreRecord::all(&made_up::lines());
         records[3].cpuid = Some(32768.0);
-        let wide = "  data caches, level 1: size            48 KiB  47.5 to 48.5  CPUID says 32 KiB";
+        let wide = "  data caches, level 1: size    48 KiB          47.5 to 48.5  CPUID says 32 KiB";
         assert_eq!(rows(&records)[3], wide);
         records[3].what = "translation_of_addresses.1.size_of_all".to_string();
         records[3].value.high = Some(1_049_600.0);
-        records[3].cpuid = Some(1_049_601.0);
+        records[3].cpuid = Some(2_097_152.0);
         let rows = rows(&records);
         assert_eq!(rows[3], "  translation of addresses, level 1: size of all");
-        assert_eq!(rows[4].trim(), "48 KiB  47.5 to 1025");
-        assert_eq!(rows[5], "    CPUID says 1 MiB");
+        assert_eq!(rows[4].trim(), "48 KiB          47.5 to 1025");
+        assert_eq!(rows[5], "    CPUID says 2 MiB");
         assert!(rows.iter().all(|row| row.chars().count() <= WIDTH), "{rows:?}");
     }
 }

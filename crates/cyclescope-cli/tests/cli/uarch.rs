@@ -1,6 +1,7 @@
 //! `uarch`: what it prints, that a replay comes to the same, and what it says of names that it does not have.
 
 use crate::support::{answer, cyclescope, folder, json};
+use serde_json::Value;
 
 #[test]
 fn a_structure_has_a_verdict_and_its_replay_the_same() {
@@ -39,6 +40,26 @@ fn the_page_fits_a_terminal_and_says_why_where_there_is_no_number() {
     assert!(title == "In flight" && rest.starts_with("  branches in flight  "), "{text:?}");
     let row = rest.lines().next().expect("a row");
     assert!(row.contains(" entries") != text.stdout.contains("Why there is no number"), "{text:?}");
+}
+
+#[test]
+fn every_record_is_on_the_page_and_every_walk_is_drawn() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    let arguments = ["uarch", "data_tlb", "--quick", "--out", &path("out"), "--plots", &path("plots")];
+    let text = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
+    let lines = std::fs::read_to_string(path("out")).expect("a file");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let records: Vec<&Value> = lines.iter().filter(|line| line["kind"] == "uarch").collect();
+    let page = text.stdout.split("\n\n").next().expect("a part");
+    let rows = page.lines().filter(|line| line.starts_with("  data tlb")).count();
+    assert!(rows == records.len() && rows > 0, "{text:?}");
+    for record in records {
+        let walked = record["walks"].as_array().is_some_and(|walks| !walks.is_empty());
+        let picture =
+            files.path().join(format!("plots/uarch-{}.svg", record["what"].as_str().expect("text")));
+        assert_eq!(picture.exists(), walked, "{record}");
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ const INSIDE: i32 = 9;
 const APART: i32 = 14;
 const BELOW: i32 = 30;
 /// The least pixels of a column, roughly.
-const COLUMN: i32 = 230;
+const COLUMN: i32 = 330;
 /// Length and half the width of an arrow's head, in pixels.
 const HEAD: (i32, i32) = (8, 4);
 

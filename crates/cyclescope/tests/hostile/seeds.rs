@@ -161,8 +161,10 @@ fn points() -> Value {
 fn uarch() -> Value {
     let info = StudyInfo::named("uarch").and_then(|study| study.plain).expect("a study without a front");
     let machine = Machine::detect();
-    let subjects = vec!["stores_in_flight"];
-    let selected = study::Selected { subjects, plan: plan(), open: simulated(), features: &machine.features };
+    // Few counts of the caches: each changed input computes all again.
+    let subjects = vec!["stores_in_flight", "data_caches"];
+    let (plan, open, memory) = (plan(), simulated(), 16 << 10);
+    let selected = study::Selected { subjects, plan, open, machine: &machine, memory };
     recorded((info.select)(selected).as_mut()).expect("a simulated machine measures")
 }
 
