@@ -62,6 +62,25 @@ fn every_record_is_on_the_page_and_every_walk_is_drawn() {
     }
 }
 
+/// What a step costs is a measurement as any other: the same levels follow from the same readings.
+#[test]
+fn levels_are_the_same_in_a_replay() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    let arguments = ["uarch", "instruction_cache", "--quick", "--json", "--evidence", &path("evidence")];
+    let measured = answer(&mut cyclescope(&arguments));
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let again = answer(&mut cyclescope(&["replay", "--json", &path("evidence")]));
+    let records = |text: &str| -> Vec<Value> {
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        lines.filter(|line| line["kind"] == "uarch").collect()
+    };
+    let (first, second) = (records(&measured.stdout), records(&again.stdout));
+    assert!(first == second && !first.is_empty(), "{first:?} and {second:?}");
+    let curve = first[0]["walks"][0]["curve"].as_array().expect("a curve");
+    assert!(curve.len() > 20 && curve.iter().all(|point| point["cost"].is_number()), "{curve:?}");
+}
+
 #[test]
 fn tests_are_listed_and_misspelt_ones_refused() {
     let list = answer(&mut cyclescope(&["uarch", "--list"]));

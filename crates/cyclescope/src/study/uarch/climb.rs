@@ -23,7 +23,7 @@ const TRIES: usize = 3;
 /// How far around a level's end counts are measured again, as a factor.
 const AROUND: f64 = 1.1;
 /// The largest factor between the edges of an end. Where a rise is slower there is no end.
-const SOFT_MOST: f64 = 1.8;
+const SOFT_MOST: f64 = 2.5;
 /// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
 const APART: [f64; 2] = [0.02, 0.06];
 
@@ -58,7 +58,7 @@ pub(super) fn climb(
 }
 
 fn look(walks: &Walks) -> Look {
-    Look { rise: walks.rise, by_chance: walks.by_chance }
+    Look { rise: walks.rise, ratio: walks.ratio, by_chance: walks.by_chance }
 }
 
 /// The curve of a walk.

@@ -41,7 +41,7 @@ impl Planted {
         let mut size = least as f64 * draw(4.0, 16.0);
         while size < most as f64 / 6.0 && sizes.len() < 3 {
             sizes.push(size.round());
-            costs.push(costs[costs.len() - 1] * draw(1.8, 5.0) + 4.0);
+            costs.push(costs[costs.len() - 1] * draw(2.2, 5.0) + 4.0);
             size *= draw(5.0, 40.0);
         }
         // The nearest level is found by address, and the others by physical pages.

@@ -16,8 +16,6 @@ const RISE_PART: f64 = 0.25;
 /// The least factor of counts that a stretch spans, and its least number of points.
 const SPAN: f64 = 1.4;
 const POINTS: usize = 3;
-/// The least ratio of a level's cost to the one before.
-const RATIO: f64 = 1.3;
 /// A level's end is sharp where half of the rise to the next one is within this factor of its begin.
 const SHARP: f64 = 1.2;
 /// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from the first line on that has no
@@ -53,22 +51,17 @@ pub(super) struct End {
 pub(super) struct Level {
     /// Where it ends; `None` of the last one.
     pub upto: Option<End>,
-    /// Core cycles of a step in it: the median, and the quartiles of its points.
+    /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median of its points, and those of
+    /// their quartiles.
     pub cost: f64,
     /// See `cost`.
     pub low: f64,
     /// See `cost`.
     pub high: f64,
-    /// The places of its first and its last point.
+    /// The place of its first point.
     #[serde(skip)]
     from: usize,
-    /// See `from`.
-    #[serde(skip)]
-    to: usize,
-    /// The cost in its first stretch, which the level before rises to, and in its last one, above which it ends.
-    #[serde(skip)]
-    head: f64,
-    /// See `head`.
+    /// The cost in its last stretch, above which it ends.
     #[serde(skip)]
     foot: f64,
     /// The median distance of its points from that cost.
@@ -81,6 +74,8 @@ pub(super) struct Level {
 pub(super) struct Look {
     /// The least rise of the cost from a level to the next, in core cycles.
     pub rise: f64,
+    /// The least ratio of these costs.
+    pub ratio: f64,
     /// Whether what is counted fills sets by chance. Where that is not known the soft end of a level begins where its cost
     /// begins to rise.
     pub by_chance: bool,
@@ -88,15 +83,14 @@ pub(super) struct Look {
 
 /// The levels of a curve whose points are in the order of their counts.
 pub(super) fn levels(points: &[CostPoint], look: Look) -> Vec<Level> {
-    let Look { rise, by_chance } = look;
+    let Look { rise, ratio, by_chance } = look;
     let costs = rising(points);
     let mut levels: Vec<Level> = Vec::new();
     for (from, to) in stretches(points, &costs, rise) {
-        let level = level(&points[from..=to], from, to);
+        let level = level(&points[from..=to], from);
         match levels.last_mut() {
-            Some(last) if !(level.cost - last.cost >= rise && level.cost >= RATIO * last.cost) => {
-                let whole = self::level(&points[last.from..=to], last.from, to);
-                *last = Level { head: last.head, foot: level.foot, noise: level.noise, ..whole };
+            Some(last) if !(level.cost - last.cost >= rise && level.cost >= ratio * last.cost) => {
+                *last = Level { foot: level.foot, noise: level.noise, ..*last };
             }
             _ => levels.push(level),
         }
@@ -184,12 +178,12 @@ fn stretches(points: &[CostPoint], costs: &[f64], rise: f64) -> Vec<(usize, usiz
     found
 }
 
-fn level(points: &[CostPoint], from: usize, to: usize) -> Level {
+fn level(points: &[CostPoint], from: usize) -> Level {
     let [low, cost, high] =
         [|point: &CostPoint| point.low, |point: &CostPoint| point.cost, |point: &CostPoint| point.high]
             .map(|part| median(&mut points.iter().map(part).collect::<Vec<f64>>()));
     let noise = median(&mut points.iter().map(|point| (point.cost - cost).abs()).collect::<Vec<f64>>());
-    Level { upto: None, cost, low, high, from, to, head: cost, foot: cost, noise }
+    Level { upto: None, cost, low, high, from, foot: cost, noise }
 }
 
 /// Places of the last points at which a level's cost has not risen by more than some shares.
@@ -203,7 +197,7 @@ struct Marks {
 impl Marks {
     /// Of the first of these levels, before the second.
     fn of(points: &[CostPoint], costs: &[f64], levels: &[Level]) -> Marks {
-        let (level, next) = (&levels[0], levels[1].head);
+        let (level, next) = (&levels[0], levels[1].cost);
         let whole = next - level.foot;
         let noise = NOISE * level.noise;
         let noise = if noise > NOISE_MOST * whole { 0.0 } else { noise };
@@ -256,7 +250,7 @@ mod tests {
         End { low: n, value: n, high: n, sharp: true }
     }
 
-    const LOOK: Look = Look { rise: 3.0, by_chance: true };
+    const LOOK: Look = Look { rise: 3.0, ratio: 1.8, by_chance: true };
 
     fn curve(cost: impl Fn(f64) -> f64) -> Vec<CostPoint> {
         let counts = (0..70).map(|step| (4096.0 * 1.15f64.powi(step)) as usize);

@@ -27,6 +27,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         counts: [16, 32768],
         unit: Unit::Count,
         rise: 0.5,
+        ratio: 1.3,
         by_chance: false,
         cost: Some("core cycles of a taken jump to the next one"),
         bytes: 0,

@@ -59,6 +59,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         counts: [4, 32768],
         unit: Unit::Count,
         rise: 5.0,
+        ratio: 1.3,
         by_chance: false,
         cost: Some("core cycles of a turn: the branch, its load and its counter"),
         bytes: 1,

@@ -30,6 +30,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         counts: [1 << 10, 1 << 20],
         unit: Unit::Bytes,
         rise: 1.0,
+        ratio: 1.3,
         by_chance: false,
         cost: None,
         bytes: 0,

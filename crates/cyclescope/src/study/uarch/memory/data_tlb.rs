@@ -51,6 +51,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         counts: [8, 8192],
         unit: Unit::Count,
         rise: 3.0,
+        ratio: 1.3,
         by_chance: false,
         cost: Some("core cycles by which a load takes longer than one of as many lines in fewer pages"),
         bytes: 2 * PAGE as usize,

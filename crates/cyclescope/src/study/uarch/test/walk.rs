@@ -18,6 +18,8 @@ pub(in crate::study::uarch) struct Walks {
     pub unit: Unit,
     /// The least rise of a step's cost from a level to the next, in core cycles.
     pub rise: f64,
+    /// The least ratio of a level's cost to that of the one before. What else becomes dearer on the way has to be below it.
+    pub ratio: f64,
     /// Whether what is counted fills the sets of a structure by chance, as by physical pages.
     pub by_chance: bool,
     /// What the cost of a step in a level is; `None` where it has no meaning of its own.
