@@ -1,6 +1,6 @@
 //! All tests.
 
-use super::front_end::{branch_targets, direction_predictor, instruction_cache};
+use super::front_end::{branch_targets, direction_predictor, instruction_cache, misprediction};
 use super::memory::{data_caches, data_tlb};
 use super::test::Test;
 use super::window::{
@@ -12,6 +12,7 @@ use super::window::{
 pub(super) const TESTS: &[&Test] = &[
     &branch_targets::TEST,
     &direction_predictor::TEST,
+    &misprediction::TEST,
     &instruction_cache::TEST,
     &reorder_buffer::TEST,
     &integer_registers::TEST,

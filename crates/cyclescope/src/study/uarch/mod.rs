@@ -3,9 +3,10 @@
 //! Sizes of structures are found without counters: two chains of slow instructions run at once as long as the core can hold
 //! what is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
 //! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
-//! step costs ([`cost`], [`plateau`], [`climb`]). A test is data ([`mod@test`]), one file each, and a line in a list.
+//! step costs ([`cost`], [`plateau`], [`climb`]), and what an event costs by a program without it ([`mod@contrast`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
 mod climb;
+mod contrast;
 mod cost;
 mod front_end;
 mod knee;

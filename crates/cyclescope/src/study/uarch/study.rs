@@ -1,6 +1,7 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
 use super::climb::climb;
+use super::contrast::contrast;
 use super::list::TESTS;
 use super::overlap::Core;
 use super::test::{Filler, Look, Test};
@@ -157,6 +158,7 @@ impl Study for Uarch {
                 Look::Overlap(window) => {
                     vec![Trials::new(&mut core, &mut knees).run(test, window, &self.fillers(test))?]
                 }
+                Look::Contrast(programs) => vec![contrast(&mut core, test, programs)?],
                 Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut random)?,
             };
             if self.asked.iter().any(|asked| asked.name == test.name) {

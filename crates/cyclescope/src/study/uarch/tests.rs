@@ -153,6 +153,7 @@ fn tests_name_structures_that_come_before_them() {
         let programs = match &test.look {
             Look::Overlap(window) => window.fillers.len(),
             Look::Levels(walks) => walks.walks.len(),
+            Look::Contrast(contrast) => contrast.walks.len(),
         };
         assert!(programs >= 2 && test.about.is_ascii(), "{}", test.name);
     }

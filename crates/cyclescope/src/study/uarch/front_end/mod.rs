@@ -3,3 +3,4 @@
 pub(super) mod branch_targets;
 pub(super) mod direction_predictor;
 pub(super) mod instruction_cache;
+pub(super) mod misprediction;

@@ -6,7 +6,7 @@ pub(super) mod walk;
 use chain::Head;
 use iced_x86::CpuidFeature;
 use serde::Serialize;
-use walk::Walks;
+use walk::{Contrast, Walks};
 
 /// A test of one structure.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub(in crate::study::uarch) enum Look {
     Overlap(Window),
     /// The counts at which a step begins to take longer, and what it takes between them.
     Levels(Walks),
+    /// What an event costs.
+    Contrast(Contrast),
 }
 
 /// A structure that instructions in flight occupy.
@@ -95,7 +97,7 @@ impl Test {
     pub(in crate::study::uarch) fn fillers(&self) -> &'static [Filler] {
         match &self.look {
             Look::Overlap(window) => window.fillers,
-            Look::Levels(_) => &[],
+            Look::Levels(_) | Look::Contrast(_) => &[],
         }
     }
 }

@@ -1,0 +1,101 @@
+//! What an event costs: the difference between a program in which it happens and the same one in which it does not.
+
+use super::cost::{CostPoint, Costs};
+use super::record::UarchRecord;
+use super::test::Test;
+use super::test::walk::Contrast;
+use super::verdict::{Kind, Verdict};
+use crate::error::RunError;
+use crate::statistics::Interval;
+use crate::unit::Unit;
+
+/// Measurements of each program.
+const TIMES: usize = 3;
+/// Share by which programs may differ that agree.
+const APART_SHARE: f64 = 0.1;
+
+/// Measures each program some times, and judges.
+pub(super) fn contrast(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    contrast: &'static Contrast,
+) -> Result<UarchRecord, RunError> {
+    let mut found = Vec::new();
+    for walk in contrast.walks {
+        let mut points = Vec::new();
+        for time in 1..=TIMES {
+            points.extend(core.cost(walk, time)?);
+        }
+        points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+        found.extend(points.get(points.len() / 2).map(|point| (walk.name, event(point, contrast.share))));
+    }
+    let verdict = judged(&found, contrast);
+    Ok(UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles))
+}
+
+/// The cost of an event that happens in this share of the steps.
+fn event(point: &CostPoint, share: f64) -> Interval {
+    Interval { value: point.cost / share, low: point.low / share, high: point.high / share }
+}
+
+fn judged(found: &[(&str, Interval)], contrast: &Contrast) -> Verdict {
+    let why =
+        found.iter().map(|(name, cost)| format!("{name} {:.1}", cost.value)).collect::<Vec<_>>().join(", ");
+    let least = found.iter().map(|(_, cost)| cost.value).fold(f64::INFINITY, f64::min);
+    let most = found.iter().map(|(_, cost)| cost.value).fold(f64::NEG_INFINITY, f64::max);
+    if found.len() < contrast.walks.len() {
+        return Verdict::new(Kind::Unclear, "other work disturbed all of a program's layouts");
+    }
+    if most < contrast.apart {
+        return Verdict::new(Kind::None, format!("it costs nothing: {why}"));
+    }
+    if most - least > contrast.apart.max(APART_SHARE * most) {
+        return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
+    }
+    let low = found.iter().map(|(_, cost)| cost.low).fold(f64::INFINITY, f64::min);
+    let high = found.iter().map(|(_, cost)| cost.high).fold(f64::NEG_INFINITY, f64::max);
+    let size = Some(Interval { value: (least + most) / 2.0, low, high });
+    Verdict { size, ..Verdict::new(Kind::Found, why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::test::Look;
+    use crate::study::uarch::test::walk::Walk;
+
+    /// A core on which each step costs this much by program, and in every third measurement much more.
+    struct Core([f64; 2]);
+
+    impl Costs for Core {
+        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let cost = self.0[usize::from(walk.name.contains("jnc"))] + if n == 1 { 30.0 } else { 0.0 };
+            Ok(Some(CostPoint { n, cost, low: cost - 0.1, high: cost + 0.1 }))
+        }
+    }
+
+    fn penalty(costs: [f64; 2]) -> UarchRecord {
+        let found = TESTS.iter().find_map(|test| match &test.look {
+            Look::Contrast(contrast) => Some((*test, contrast)),
+            _ => None,
+        });
+        let (test, contrast) = found.unwrap();
+        super::contrast(&mut Core(costs), test, contrast).unwrap()
+    }
+
+    #[test]
+    fn two_programs_that_agree_tell_what_an_event_costs() {
+        // One step in two has it.
+        let found = penalty([8.0, 8.25]);
+        assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(16.25)));
+        assert!(found.value.low.unwrap() < 16.0 && found.value.high.unwrap() > 16.5);
+    }
+
+    #[test]
+    fn programs_that_differ_or_show_nothing_tell_no_number() {
+        assert_eq!(penalty([8.0, 12.0]).verdict, Kind::Unclear);
+        assert_eq!(penalty([0.1, 0.0]).verdict, Kind::None);
+        assert_eq!(penalty([8.0, 12.0]).value.value, None);
+    }
+}

@@ -1,0 +1,72 @@
+//! The penalty of a misprediction.
+
+use crate::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use crate::study::uarch::test::walk::{Contrast, Steps, Walk, code};
+use crate::study::uarch::test::{Look, Part, Test};
+
+/// Steps of the shorter call.
+const ITERATIONS: u64 = 2000;
+/// jc and jnc.
+const JC: u8 = 0x72;
+const JNC: u8 = 0x73;
+
+/// A conditional branch by a bit of this register, beside a generator of random numbers whose state is in R8 and goes on from call
+/// to call. Nothing that follows can be executed before the branch is, for the generator goes on behind it.
+fn branch(by: &str, condition: u8) -> Steps {
+    // Multiplier and increment of D. Knuth's MMIX.
+    let mut init = code("mov r8, [r13]; xor r12d, r12d");
+    init.extend([&[0x49, 0xb9][..], &6_364_136_223_846_793_005u64.to_le_bytes()].concat());
+    init.extend([&[0x49, 0xba][..], &1_442_695_040_888_963_407u64.to_le_bytes()].concat());
+    let mut body = code(&format!("imul r8, r9; add r8, r10; bt {by}, 60"));
+    body.extend([condition, 3]);
+    body.extend(code("nop dword ptr [rax]"));
+    let seed = Fill::Image(0x5eed_u64.to_le_bytes().to_vec());
+    let cell = Area {
+        lifetime: Lifetime::Kept,
+        present: Present::Everywhere,
+        pointer: Some(Pointer { register: 13, at: At::Start }),
+        ..Area::new(PAGE, seed)
+    };
+    let memory = Memory { areas: vec![cell], ..Memory::default() };
+    Steps { init, body, following: code("mov [r13], r8"), steps: 1, iterations: ITERATIONS, memory }
+}
+
+fn random_jc(_: usize) -> Steps {
+    branch("r8", JC)
+}
+
+fn never_jc(_: usize) -> Steps {
+    branch("r12", JC)
+}
+
+fn random_jnc(_: usize) -> Steps {
+    branch("r8", JNC)
+}
+
+fn always_jnc(_: usize) -> Steps {
+    branch("r12", JNC)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "misprediction",
+    about: "how long a mispredicted branch delays what follows",
+    definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the nearest cache",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::FrontEnd,
+    look: Look::Contrast(Contrast {
+        walks: &[
+            Walk {
+                name: "random jc, less one that is never taken",
+                program: random_jc,
+                without: Some(never_jc),
+            },
+            Walk {
+                name: "random jnc, less one that is always taken",
+                program: random_jnc,
+                without: Some(always_jnc),
+            },
+        ],
+        share: 0.5,
+        apart: 2.0,
+    }),
+};
