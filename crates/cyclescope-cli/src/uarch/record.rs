@@ -109,12 +109,12 @@ pub struct Level {
     pub cost: Option<f64>,
 }
 
-/// The end of a level: it holds up to the one size at least and no longer at the other.
+/// The end of a level: it holds up to the one size at least, and up to the other at most.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Edge {
     /// The last size that is surely in it.
     pub low: f64,
-    /// The first one that is surely past it.
+    /// The last one that may be.
     pub high: f64,
 }
 

@@ -52,7 +52,7 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
     missing.try_for_each(|record| page.row(&record.label(), &record.why))?;
     if rows.iter().any(|row| row.found && row.interval.is_empty()) {
         page.output.line("")?;
-        note(&mut page, "Where a number has no interval, all programs agree on it.")?;
+        note(&mut page, "Where a number has no interval, both of its ends are written alike.")?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use super::fact::{Fact, Files};
 
 /// Bytes that are free: of the machine, and of the tightest limit of this process's groups.
 ///
-/// Sources: `MemAvailable` of `/proc/meminfo` (Documentation/filesystems/proc.rst), `memory.max` and `memory.current`
-/// (Documentation/admin-guide/cgroup-v2.rst).
+/// Sources: `MemAvailable` of `/proc/meminfo` (Documentation/filesystems/proc.rst), `memory.max`, `memory.current` and
+/// `memory.stat` (Documentation/admin-guide/cgroup-v2.rst); limits of version 1 are not looked for.
 pub fn free(files: &Files) -> Fact<u64> {
     let machine = files.text("/proc/meminfo").and_then(|text| {
         available(&text).map_or_else(|| Fact::unknown("/proc/meminfo has no MemAvailable"), Fact::Known)
@@ -14,10 +14,19 @@ pub fn free(files: &Files) -> Fact<u64> {
     let folders = folders(files).known().cloned().unwrap_or_default();
     let limits = folders.iter().filter_map(|folder| {
         let number = |name: &str| files.number::<u64>(&format!("{folder}/{name}")).known().copied();
-        Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+        // Files that are read no more can be dropped.
+        let taken = number("memory.current")?.saturating_sub(inactive(files, folder));
+        Some(number("memory.max")?.saturating_sub(taken))
     });
     let tightest = limits.min();
     machine.map(|free| tightest.map_or(free, |limit| free.min(limit)))
+}
+
+/// Bytes of files in memory that a group has not used for long.
+fn inactive(files: &Files, folder: &str) -> u64 {
+    let stat = files.text(&format!("{folder}/memory.stat")).known().cloned().unwrap_or_default();
+    let line = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
 }
 
 fn available(text: &str) -> Option<u64> {
@@ -46,6 +55,8 @@ mod tests {
         write("sys/fs/cgroup/a/memory.current", "500000\n");
         write("sys/fs/cgroup/a/b/memory.max", "max\n");
         assert_eq!(free(&files()), Fact::Known(1_500_000));
+        write("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 100000\n");
+        assert_eq!(free(&files()), Fact::Known(1_600_000));
         std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -66,7 +66,7 @@ pub struct LayoutReading {
     pub imul_links: f64,
     /// Links of the `add` chain by which its two lengths differ.
     pub add_links: f64,
-    /// Raw units of each further program, its pair of readings included.
+    /// Raw units of each call of each further program, its pair of readings included.
     pub further: Vec<f64>,
     /// Rounds used.
     pub kept: usize,

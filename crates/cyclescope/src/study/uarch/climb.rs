@@ -1,10 +1,10 @@
 //! A test of levels: the curves of its walks, and a verdict on each level.
 //!
-//! A size needs two unlike walks whose ends of that level overlap; levels are those of the first one. The order in which counts are measured is random, so that a
+//! A size needs the first two walks' ends of that level to overlap; levels are numbered by the first walk's. The order in which counts are measured is random, so that a
 //! neighbour's burst falls on counts far apart; and where a level ends each count is measured twice, and the lower cost counts.
 
 use super::cost::{CostPoint, Costs};
-use super::plateau::{End, Level, Look, closer, levels};
+use super::plateau::{End, Level, Rises, closer, levels, unfinished};
 use super::record::{UarchRecord, WalkRecord};
 use super::test::Test;
 use super::test::walk::{Beside, Walk, Walks};
@@ -24,6 +24,8 @@ const TRIES: usize = 3;
 const AROUND: f64 = 1.1;
 /// The largest factor between the edges of an end. Where a rise is slower there is no end.
 const SOFT_MOST: f64 = 2.5;
+/// Share by which the costs of a level's steps may differ from one program to another.
+const COST_APART: f64 = 0.25;
 /// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
 const APART: [f64; 2] = [0.02, 0.06];
 
@@ -40,13 +42,20 @@ pub(super) fn climb(
         curves.push((walk, curve(core, walk, walks, most, random)?));
     }
     let found: Vec<(&str, Vec<Level>)> =
-        curves.iter().map(|(walk, points)| (walk.name, levels(points, look(walks)))).collect();
+        curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect();
     let first = found[0].1.first().and_then(|level| level.upto);
     let witness = match (&walks.beside, first) {
-        (Some(beside), Some(first)) => Some(witness(core, walks, beside, first, random)?),
+        // What is a small part of a level or of its edges can't move its end.
+        (Some(beside), Some(first)) if beside.tells(first.low, first.high) => {
+            Some(witness(core, walks, beside, first, most, random)?)
+        }
         _ => None,
     };
-    let mut records = judged(test, walks, &found, witness.as_ref(), most);
+    // The largest count that all have.
+    let measured = curves.iter().map(|(_, points)| points.last().map_or(0, |point| point.n)).min();
+    let rising = curves.iter().any(|(_, points)| unfinished(points, rises(walks)));
+    let course = Course { most: measured.unwrap_or(most), rising };
+    let mut records = judged(test, walks, &found, witness.as_ref(), course);
     records[0].witnesses.extend(witness);
     let walked = curves.into_iter().zip(found).map(|((walk, curve), (_, levels))| WalkRecord {
         name: walk.name,
@@ -57,8 +66,8 @@ pub(super) fn climb(
     Ok(records)
 }
 
-fn look(walks: &Walks) -> Look {
-    Look { rise: walks.rise, ratio: walks.ratio, by_chance: walks.by_chance }
+fn rises(walks: &Walks) -> Rises {
+    Rises { rise: walks.rise, ratio: walks.ratio, by_chance: walks.by_chance }
 }
 
 /// The curve of a walk.
@@ -78,8 +87,17 @@ fn curve(
     let (mut points, mut more, mut again) = (Vec::<CostPoint>::new(), 0, false);
     loop {
         random.shuffle(&mut wanted);
+        // The least first: where it is not to be had, nothing is.
+        if points.is_empty() {
+            wanted.sort_by_key(|n| *n != least);
+        }
         for n in wanted {
-            let Some(point) = tried(core, walk, n)? else { continue };
+            let point = match tried(core, walk, n) {
+                // So much memory is not to be had: what was measured tells.
+                Err(RunError::Unavailable(_)) if !points.is_empty() => None,
+                tried => tried?,
+            };
+            let Some(point) = point else { continue };
             match points.iter_mut().find(|point| point.n == n) {
                 // Other work takes room and time, and never gives any.
                 Some(known) if point.cost < known.cost => *known = point,
@@ -88,14 +106,14 @@ fn curve(
             }
         }
         points.sort_by_key(|point| point.n);
-        wanted = closer(&points, look(walks));
+        wanted = closer(&points, rises(walks));
         wanted.retain(|n| points.iter().all(|point| point.n != *n));
         more += wanted.len();
         if wanted.is_empty() || more > MORE {
             if again {
                 return Ok(points);
             }
-            (wanted, again) = (around_ends(&points, look(walks)), true);
+            (wanted, again) = (around_ends(&points, rises(walks)), true);
         }
     }
 }
@@ -103,8 +121,10 @@ fn curve(
 /// The cost at a count, where a layout of some was undisturbed.
 fn tried(core: &mut dyn Costs, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
     for _ in 0..TRIES {
-        if let Some(point) = core.cost(walk, n)? {
-            return Ok(Some(point));
+        match core.cost(walk, n) {
+            Ok(Some(point)) => return Ok(Some(point)),
+            Ok(None) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(None)
@@ -116,10 +136,11 @@ fn witness(
     walks: &Walks,
     beside: &'static Beside,
     first: End,
+    most: usize,
     random: &mut Random,
 ) -> Result<Witness, RunError> {
-    let points = curve(core, &beside.walk, walks, WITNESS_MOST * first.high, random)?;
-    let found = levels(&points, look(walks)).first().and_then(|level| level.upto);
+    let points = curve(core, &beside.walk, walks, most.min(WITNESS_MOST * first.high), random)?;
+    let found = levels(&points, rises(walks)).first().and_then(|level| level.upto);
     let name = beside.walk.name;
     let Some(found) = found else {
         return Ok(Witness { name, holds: false, text: "its first level has no end".to_string() });
@@ -138,13 +159,20 @@ fn witness(
 const WITNESS_MOST: usize = 2;
 
 /// The counts that tell where levels end.
-fn around_ends(points: &[CostPoint], look: Look) -> Vec<usize> {
-    let ends: Vec<End> = levels(points, look).iter().filter_map(|level| level.upto).collect();
+fn around_ends(points: &[CostPoint], rises: Rises) -> Vec<usize> {
+    let ends: Vec<End> = levels(points, rises).iter().filter_map(|level| level.upto).collect();
     let around = |n: usize| {
         let near = |end: &End| (end.low as f64 / AROUND..=end.high as f64 * AROUND).contains(&(n as f64));
         ends.iter().any(near)
     };
     points.iter().map(|point| point.n).filter(|n| around(*n)).collect()
+}
+
+/// How far all curves go, and whether the cost of one still rises there.
+#[derive(Debug, Clone, Copy)]
+struct Course {
+    most: usize,
+    rising: bool,
 }
 
 /// What a walk found of a level: its name, the level and its end.
@@ -156,33 +184,39 @@ fn judged(
     walks: &Walks,
     found: &[(&str, Vec<Level>)],
     witness: Option<&Witness>,
-    most: usize,
+    course: Course,
 ) -> Vec<UarchRecord> {
+    let Course { most, rising } = course;
     let named = |number: usize, what: &str| format!("{}.{}.{what}", test.name, number + 1);
     let mut records = Vec::new();
     let (first, levels) = &found[0];
     for (number, level) in levels.iter().enumerate() {
-        let same: Vec<(&str, &Level)> = match level.upto {
-            None => found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?))).collect(),
-            Some(end) => {
-                let group = group((first, level, end), found);
-                let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
-                    Some(Witness { name, text, .. }) => {
-                        Verdict::new(Kind::Unclear, format!("{name}: {text}"))
-                    }
-                    None => size(&group, found),
-                };
-                records.push(UarchRecord::new(test, named(number, "size"), verdict, walks.unit));
-                group.iter().map(|(name, level, _)| (*name, *level)).collect()
-            }
+        // Walks whose ends differ may still agree in what a step costs before.
+        let same: Vec<(&str, &Level)> = found
+            .iter()
+            .filter_map(|(name, levels)| {
+                let level = if level.upto.is_some() { levels.get(number) } else { levels.last() };
+                Some((*name, level?))
+            })
+            .collect();
+        if let Some(end) = level.upto {
+            let group = group((first, level, end), found);
+            let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
+                Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
+                None => size(&group, found),
+            };
+            records.push(UarchRecord::new(test, named(number, "size"), verdict, walks.unit));
+        }
+        let what = match level.upto {
+            None if number > 0 => format!("{}.beyond.cost", test.name),
+            _ => named(number, "cost"),
         };
-        let what =
-            if level.upto.is_some() { named(number, "cost") } else { format!("{}.beyond.cost", test.name) };
         records.extend(priced(test, walks, what, &same));
     }
     if levels.iter().all(|level| level.upto.is_none()) {
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
+            false if rising => Verdict::new(Kind::Unclear, format!("the cost still rises at {most}")),
             false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
             false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
         };
@@ -212,7 +246,8 @@ fn group<'a>(own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a
 
 /// The size in which walks agree.
 fn size(group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
-    if group.len() < 2 {
+    let second = found.get(1).map(|(name, _)| *name);
+    if !group.iter().any(|(name, ..)| Some(*name) == second) {
         let why = format!("no other program has an end at {}: {}", told(group[0].2), ends(found));
         return Verdict::new(Kind::Unclear, why);
     }
@@ -247,11 +282,14 @@ fn priced(
 ) -> Option<UarchRecord> {
     let definition = walks.cost?;
     let (_, first) = *levels.first()?;
-    let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
     let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
+    let near = |cost: f64| (cost - first.cost).abs() <= (COST_APART * first.cost).max(walks.rise);
+    let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
+    let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
     let why = each.collect::<Vec<_>>().join(", ");
     let verdict = match levels.len() {
         1 => Verdict::new(Kind::Unclear, format!("one program alone has this level: {why}")),
+        _ if !agree => Verdict::new(Kind::Unclear, format!("programs differ: {why}")),
         _ => Verdict { size, ..Verdict::new(Kind::Found, why) },
     };
     Some(UarchRecord { definition, ..UarchRecord::new(test, what, verdict, Unit::CoreCycles) })

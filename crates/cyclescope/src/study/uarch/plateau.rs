@@ -71,7 +71,7 @@ pub(super) struct Level {
 
 /// What tells levels apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct Rises {
     /// The least rise of the cost from a level to the next, in core cycles.
     pub rise: f64,
     /// The least ratio of these costs.
@@ -82,14 +82,15 @@ pub(super) struct Look {
 }
 
 /// The levels of a curve whose points are in the order of their counts.
-pub(super) fn levels(points: &[CostPoint], look: Look) -> Vec<Level> {
-    let Look { rise, ratio, by_chance } = look;
+pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
+    let Rises { rise, ratio, by_chance } = rises;
     let costs = rising(points);
     let mut levels: Vec<Level> = Vec::new();
     for (from, to) in stretches(points, &costs, rise) {
         let level = level(&points[from..=to], from);
         match levels.last_mut() {
-            Some(last) if !(level.cost - last.cost >= rise && level.cost >= ratio * last.cost) => {
+            // A slow rise is no new level, however far it goes.
+            Some(last) if level.cost - last.foot < rise || level.cost < ratio * last.cost => {
                 *last = Level { foot: level.foot, noise: level.noise, ..*last };
             }
             _ => levels.push(level),
@@ -102,9 +103,16 @@ pub(super) fn levels(points: &[CostPoint], look: Look) -> Vec<Level> {
     levels
 }
 
+/// Whether the cost still rises at the largest count, past all levels.
+pub(super) fn unfinished(points: &[CostPoint], rises: Rises) -> bool {
+    let last = rising(points).last().copied().unwrap_or_default();
+    let Some(level) = levels(points, rises).last().copied() else { return true };
+    last > level.foot * (1.0 + 2.0 * TOLERANCE) && last - level.foot > 2.0 * RISE_PART * rises.rise
+}
+
 /// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
-pub(super) fn closer(points: &[CostPoint], look: Look) -> Vec<usize> {
-    let rise = look.rise;
+pub(super) fn closer(points: &[CostPoint], rises: Rises) -> Vec<usize> {
+    let rise = rises.rise;
     let costs = rising(points);
     let mut wanted: Vec<usize> = Vec::new();
     for number in 1..points.len() {
@@ -115,7 +123,7 @@ pub(super) fn closer(points: &[CostPoint], look: Look) -> Vec<usize> {
             wanted.push(between(from, to));
         }
     }
-    let levels = levels(points, look);
+    let levels = levels(points, rises);
     for number in 1..levels.len() {
         let marks = Marks::of(points, &costs, &levels[number - 1..]);
         // The edges of a soft end need not be closer than a part of its width.
@@ -230,7 +238,11 @@ impl Marks {
     fn end(&self, points: &[CostPoint], by_chance: bool) -> End {
         let n = |place: usize| points[place].n;
         let [begin, half] = self.sharp;
-        let (value, high) = (n(begin), n(half));
+        let next = |place: usize| n((place + 1).min(points.len() - 1));
+        let value = n(begin);
+        // Where no count was measured near by, all up to the next one may be.
+        let near = next(half) as f64 <= (1.0 + 2.0 * FINE) * n(half) as f64;
+        let high = if near { n(half) } else { next(half) - 1 }.max(value);
         if high as f64 <= SHARP * value as f64 {
             let low = n(self.first).max((value as f64 / NOISE_COUNTS) as usize);
             return End { low, value, high, sharp: true };
@@ -246,11 +258,13 @@ impl Marks {
 mod tests {
     use super::*;
 
-    fn sharp(n: usize) -> End {
-        End { low: n, value: n, high: n, sharp: true }
+    /// The end behind a count whose next one is far.
+    fn sharp(points: &[CostPoint], n: usize) -> End {
+        let next = points.iter().map(|point| point.n).find(|next| *next > n).unwrap();
+        End { low: n, value: n, high: next - 1, sharp: true }
     }
 
-    const LOOK: Look = Look { rise: 3.0, ratio: 1.8, by_chance: true };
+    const RISES: Rises = Rises { rise: 3.0, ratio: 1.8, by_chance: true };
 
     fn curve(cost: impl Fn(f64) -> f64) -> Vec<CostPoint> {
         let counts = (0..70).map(|step| (4096.0 * 1.15f64.powi(step)) as usize);
@@ -266,12 +280,12 @@ mod tests {
             ..=2e6 => 16.0,
             _ => 80.0,
         });
-        let levels = levels(&points, LOOK);
+        let levels = levels(&points, RISES);
         assert_eq!(levels.iter().map(|level| level.cost).collect::<Vec<_>>(), [5.0, 16.0, 80.0]);
         let last =
             |most: f64| points.iter().map(|point| point.n).filter(|n| *n as f64 <= most).max().unwrap();
-        assert_eq!(levels[0].upto, Some(sharp(last(49152.0))));
-        assert_eq!(levels[1].upto, Some(sharp(last(2e6))));
+        assert_eq!(levels[0].upto, Some(sharp(&points, last(49152.0))));
+        assert_eq!(levels[1].upto, Some(sharp(&points, last(2e6))));
         assert_eq!(levels[2].upto, None);
     }
 
@@ -284,12 +298,12 @@ mod tests {
             ..=3e6 => 20.0 + 100.0 * (n - 1e6) / 2e6,
             _ => 120.0,
         };
-        let levels = levels(&curve(cost), LOOK);
+        let levels = levels(&curve(cost), RISES);
         assert_eq!(levels.len(), 2, "{levels:?}");
         let end = levels[0].upto.unwrap();
         // By chance from 0.4 to 0.65 of the way.
         assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
-        let whole = self::levels(&curve(cost), Look { by_chance: false, ..LOOK })[0].upto.unwrap();
+        let whole = self::levels(&curve(cost), Rises { by_chance: false, ..RISES })[0].upto.unwrap();
         assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
     }
 
@@ -299,8 +313,8 @@ mod tests {
         for at in [3, 40, 69] {
             points[at].cost *= 5.0;
         }
-        assert_eq!(levels(&points, LOOK).len(), 2);
-        let flat = levels(&curve(|_| 5.0), LOOK);
+        assert_eq!(levels(&points, RISES).len(), 2);
+        let flat = levels(&curve(|_| 5.0), RISES);
         assert_eq!((flat.len(), flat[0].upto), (1, None));
     }
 
@@ -310,12 +324,12 @@ mod tests {
         let point = |n: usize| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) };
         let mut points: Vec<CostPoint> = (12..26).map(|bits| point(1 << bits)).collect();
         for _ in 0..30 {
-            let more = closer(&points, LOOK);
+            let more = closer(&points, RISES);
             points.extend(more.into_iter().map(point));
             points.sort_by_key(|point| point.n);
         }
-        let end = levels(&points, LOOK)[0].upto.unwrap();
+        let end = levels(&points, RISES)[0].upto.unwrap();
         assert!(end.low <= 49152 && end.low as f64 > 0.985 * 49152.0, "{end:?}");
-        assert!(closer(&points, LOOK).is_empty() && points.len() < 40, "{}", points.len());
+        assert!(closer(&points, RISES).is_empty() && points.len() < 40, "{}", points.len());
     }
 }

@@ -14,10 +14,11 @@ const TIMES: usize = 2;
 fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
     let mut random = Random::new(seed ^ period as u64);
     let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
-    // R14 points to the pattern, R13 to a cell with the place in it; R11 is zero, R9 the place.
-    let mut body = code("cmp byte ptr [r14 + r9], 0");
+    // R14 points to the pattern, R13 to a cell with the place in it; R11 is zero, RBP the place, which
+    // no clock changes.
+    let mut body = code("cmp byte ptr [r14 + rbp], 0");
     body.extend([branch, 3]);
-    body.extend(code(&format!("nop dword ptr [rax]; inc r9; cmp r9, {period}; cmovae r9, r11")));
+    body.extend(code(&format!("nop dword ptr [rax]; inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
     let kept = |area: Area, register| Area {
         lifetime: Lifetime::Kept,
         present: Present::Everywhere,
@@ -27,9 +28,9 @@ fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
     let bytes = kept(Area::new(period as u64, Fill::Bytes(bits)), 14);
     let cell = kept(Area::new(PAGE, Fill::Image(vec![0; 8])), 13);
     Steps {
-        init: code("xor r11d, r11d; mov r9, [r13]"),
+        init: code("xor r11d, r11d; mov rbp, [r13]"),
         body,
-        following: code("mov [r13], r9"),
+        following: code("mov [r13], rbp"),
         steps: 1,
         iterations: (TIMES * period).max(ITERATIONS_LEAST) as u64,
         memory: Memory { areas: vec![bytes, cell], ..Memory::default() },

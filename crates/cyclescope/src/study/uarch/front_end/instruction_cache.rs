@@ -8,7 +8,7 @@ use crate::unit::Unit;
 const LONG_NOP: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
 
 fn no_operations(bytes: usize) -> Steps {
-    straight(LONG_NOP.repeat(bytes / LONG_NOP.len()), bytes / LINE)
+    straight(LONG_NOP.repeat(bytes / LINE * (LINE / LONG_NOP.len())), bytes / LINE)
 }
 
 fn a_jump_a_line(bytes: usize) -> Steps {

@@ -10,14 +10,14 @@ const ITERATIONS: u64 = 2000;
 const JC: u8 = 0x72;
 const JNC: u8 = 0x73;
 
-/// A conditional branch by a bit of this register, beside a generator of random numbers whose state is in R8 and goes on from call
+/// A conditional branch by a bit of this register, beside a generator of random numbers whose state is in RBP and goes on from call
 /// to call. Nothing that follows can be executed before the branch is, for the generator goes on behind it.
 fn branch(by: &str, condition: u8) -> Steps {
     // Multiplier and increment of D. Knuth's MMIX.
-    let mut init = code("mov r8, [r13]; xor r12d, r12d");
+    let mut init = code("mov rbp, [r13]; xor r12d, r12d");
     init.extend([&[0x49, 0xb9][..], &6_364_136_223_846_793_005u64.to_le_bytes()].concat());
     init.extend([&[0x49, 0xba][..], &1_442_695_040_888_963_407u64.to_le_bytes()].concat());
-    let mut body = code(&format!("imul r8, r9; add r8, r10; bt {by}, 60"));
+    let mut body = code(&format!("imul rbp, r9; add rbp, r10; bt {by}, 60"));
     body.extend([condition, 3]);
     body.extend(code("nop dword ptr [rax]"));
     let seed = Fill::Image(0x5eed_u64.to_le_bytes().to_vec());
@@ -28,11 +28,11 @@ fn branch(by: &str, condition: u8) -> Steps {
         ..Area::new(PAGE, seed)
     };
     let memory = Memory { areas: vec![cell], ..Memory::default() };
-    Steps { init, body, following: code("mov [r13], r8"), steps: 1, iterations: ITERATIONS, memory }
+    Steps { init, body, following: code("mov [r13], rbp"), steps: 1, iterations: ITERATIONS, memory }
 }
 
 fn random_jc(_: usize) -> Steps {
-    branch("r8", JC)
+    branch("rbp", JC)
 }
 
 fn never_jc(_: usize) -> Steps {
@@ -40,7 +40,7 @@ fn never_jc(_: usize) -> Steps {
 }
 
 fn random_jnc(_: usize) -> Steps {
-    branch("r8", JNC)
+    branch("rbp", JNC)
 }
 
 fn always_jnc(_: usize) -> Steps {

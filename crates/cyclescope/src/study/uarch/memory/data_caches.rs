@@ -13,6 +13,11 @@ fn every_other_line(bytes: usize) -> Steps {
     chase(bytes / (2 * LINE), 2 * LINE, Order::RandomByLine)
 }
 
+/// The same with few translations: all lines of a page, then those of another one.
+fn page_after_page(bytes: usize) -> Steps {
+    chase(bytes / LINE, LINE, Order::RandomByPage)
+}
+
 /// Bytes of another ring.
 const OCCUPIED: usize = 8 << 10;
 
@@ -29,6 +34,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Levels(Walks {
         walks: &[
             Walk { name: "each line", program: each_line, without: None },
+            Walk { name: "page after page", program: page_after_page, without: None },
             Walk { name: "every other line", program: every_other_line, without: None },
         ],
         beside: Some(Beside {

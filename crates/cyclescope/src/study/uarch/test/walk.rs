@@ -8,7 +8,7 @@ use crate::unit::Unit;
 /// A test of levels, each larger and slower than the one before.
 #[derive(Debug)]
 pub(in crate::study::uarch) struct Walks {
-    /// Unlike programs. A size needs two that agree.
+    /// Unlike programs. A size needs the first two to agree, and the cost of a step another one to agree with the first.
     pub walks: &'static [Walk],
     /// A program that occupies a part beforehand: the first level ends by so much earlier.
     pub beside: Option<Beside>,
@@ -76,8 +76,15 @@ pub(in crate::study::uarch) struct Steps {
     pub memory: Memory,
 }
 
+impl Beside {
+    /// Whether it moves an end between these counts by more than what is not known of it.
+    pub(in crate::study::uarch) fn tells(&self, low: usize, high: usize) -> bool {
+        self.occupied > (high - low).max(low / 20)
+    }
+}
+
 impl Walks {
-    /// The largest count for which this many bytes of memory are enough.
+    /// The largest count for which this many bytes of memory are enough, and no less than the smallest one.
     pub(in crate::study::uarch) fn most(&self, memory: u64) -> usize {
         let room = memory.checked_div(self.bytes as u64).unwrap_or(u64::MAX);
         self.counts[1].min(usize::try_from(room).unwrap_or(usize::MAX)).max(self.counts[0])
@@ -98,7 +105,8 @@ const BEFORE_MOST: usize = 1 << 20;
 /// Loads that each wait for the one before, around a ring of this many elements in this order, each call where the last one
 /// stopped. The first call goes around it before.
 pub(in crate::study::uarch) fn chase(elements: usize, stride: usize, order: Order) -> Steps {
-    // R14 points to the ring and R13 to a cell with the place in it and the number of steps to go before.
+    // R14 points to the ring and R13 to a cell with the place in it and the number of steps to go before. RBP holds the place:
+    // no clock changes it, not one that calls a function either.
     let ring = Ring { stride: stride as u32, order, seed: elements as u64 };
     let bytes = ((elements - 1) * stride + 8) as u64;
     let before = (ROUNDS_BEFORE * elements).min(BEFORE_MOST) as u64;
@@ -111,16 +119,16 @@ pub(in crate::study::uarch) fn chase(elements: usize, stride: usize, order: Orde
     };
     let areas =
         vec![kept(Area::new(bytes, Fill::Ring(ring)), 14), kept(Area::new(PAGE, Fill::Image(cell)), 13)];
-    let mut init = code("mov r8, [r13]; test r8, r8; cmovz r8, r14; mov r9, [r13 + 8]");
-    let mut step = code("mov r8, [r8]; dec r9");
+    let mut init = code("mov rbp, [r13]; test rbp, rbp; cmovz rbp, r14; mov r9, [r13 + 8]");
+    let mut step = code("mov rbp, [rbp]; dec r9");
     // jg back to the load.
     step.extend([0x7f, (-(step.len() as i8) - 2) as u8]);
     init.extend(step);
     init.extend(code("mov [r13 + 8], r9"));
     Steps {
         init,
-        body: code("mov r8, [r8]").repeat(LOADS),
-        following: code("mov [r13], r8"),
+        body: code("mov rbp, [rbp]").repeat(LOADS),
+        following: code("mov [r13], rbp"),
         steps: LOADS,
         iterations: CHASES,
         memory: Memory { areas, ..Memory::default() },
@@ -139,10 +147,9 @@ pub(in crate::study::uarch) fn chase_beside(elements: usize, stride: usize, besi
     let ring = Ring { stride: stride as u32, order: Order::RandomByLine, seed: 1 };
     let other = Area::ring(((beside - 1) * stride + 8) as u64, ring, 12);
     memory.areas.push(Area { lifetime: Lifetime::Kept, ..other });
-    // Each call goes all the way round the other ring.
-    let iterations = CHASES.max((2 * beside / LOADS) as u64);
-    let body = code("mov r8, [r8]; mov r12, [r12]").repeat(LOADS);
-    Steps { body, iterations, memory, ..alone }
+    // Each call goes all the way round the other ring more than twice.
+    let body = code("mov rbp, [rbp]; mov r12, [r12]").repeat(LOADS);
+    Steps { body, memory, ..alone }
 }
 
 /// A loop over code that touches no memory. Its calls take some ten thousand steps.
