@@ -49,7 +49,7 @@ impl Planted {
             let ways = draw(4.0, 17.0).floor();
             match number {
                 0 => Ending::Ordered(ways),
-                _ => Ending::Coloured(ways),
+                _ => Ending::Coloured(ways.max(8.0)),
             }
         };
         let endings = (0..sizes.len()).map(|number| ending(number, &mut draw)).collect();
@@ -149,6 +149,26 @@ fn planted_levels_are_found() {
     println!("missed {:#?}", missed.iter().take(12).collect::<Vec<_>>());
     assert!(right as f64 >= 0.95 * all as f64, "{right} of {all}");
     assert!(wrong.len() as f64 <= 0.005 * all as f64, "{wrong:#?}");
+}
+
+#[test]
+fn a_level_that_is_too_short_to_be_seen_makes_no_other_one_larger() {
+    let [least, most] = caches().1.counts;
+    let mut unclear = 0;
+    for seed in 0..40 {
+        let planted = Planted::new(seed, least, most);
+        let (sizes, costs) = (vec![49152.0, 2e6, 5e6], vec![5.0, 16.0, 130.0, 600.0]);
+        let endings = vec![Ending::Ordered(12.0), Ending::Coloured(16.0), Ending::Coloured(8.0)];
+        let mut core = Planted { sizes: sizes.clone(), costs, endings, ..planted };
+        let records = climbed(&mut core, seed);
+        unclear += self::sizes(&records).filter(|record| record.verdict == Kind::Unclear).count();
+        for record in self::sizes(&records).filter(|record| record.verdict == Kind::Found) {
+            let (low, high) = (record.value.low.unwrap(), record.value.high.unwrap());
+            let inside = |size: &f64| 0.98 * low <= *size && *size <= 1.02 * high;
+            assert!(sizes.iter().any(inside), "{seed} {}: {}", record.what, record.why);
+        }
+    }
+    assert!(unclear > 0);
 }
 
 #[test]

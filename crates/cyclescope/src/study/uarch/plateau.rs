@@ -30,6 +30,10 @@ const NOISE: f64 = 5.0;
 /// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and the end is as soft as the
 /// points tell.
 const NOISE_MOST: f64 = 0.15;
+/// The largest factor from the begin of a soft rise to the first of these edges where sets fill by chance: 2.4 in sets of eight
+/// ways, 1.6 in sets of sixteen.
+const SOFT_BEGIN: f64 = 2.6;
+
 /// By what factor of counts noise may hide the begin of a sharp rise.
 const NOISE_COUNTS: f64 = 1.03;
 
@@ -248,8 +252,10 @@ impl Marks {
             return End { low, value, high, sharp: true };
         }
         let [fit, last] = self.soft;
+        // A slower rise than chance makes is one of two levels at least, of which one is too short to be seen.
+        let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * value as f64;
         // Counts are farther apart here.
-        let [low, high] = [if by_chance { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
+        let [low, high] = [if fits { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
         End { low, value: (low as f64 * high as f64).sqrt() as usize, high, sharp: false }
     }
 }
