@@ -87,3 +87,58 @@ impl Core<'_> {
         Ok(costs.filter(|cost| cost.is_finite()).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::executor::mock::{Scenario, Simulated};
+    use crate::measure::{Plan, Precision};
+    use crate::random::Random;
+    use crate::study::uarch::test::walk::straight;
+    use std::time::Duration;
+
+    const DEAR: &[u8] = &[0x48, 0x63, 0xc0];
+    const CHEAP: &[u8] = &[0x48, 0x63, 0xc9];
+
+    fn dear(_: usize) -> Steps {
+        straight(DEAR.to_vec(), 10)
+    }
+
+    fn cheap(_: usize) -> Steps {
+        straight(CHEAP.to_vec(), 10)
+    }
+
+    #[test]
+    fn a_step_costs_what_an_iteration_costs_by_its_steps_less_what_is_not_asked() {
+        let plan = Plan {
+            clock: Clock::named("rdtscp-lfence").unwrap(),
+            step: 1.0,
+            imul_latency: None,
+            adders: None,
+            avx: false,
+            unit: None,
+            loop_count: None,
+            lengthen: Default::default(),
+            memory: None,
+            cold: Default::default(),
+            warm_up: None,
+            rounds: 4,
+            rounds_least: 4,
+            layouts: 6,
+            layouts_most: 6,
+            precision: Precision { cycles: 1.0, share: 1.0, cap: None },
+            confidence: 0.95,
+            budget: Duration::from_secs(1),
+            seed: 3,
+        };
+        let costs = vec![(DEAR.to_vec(), 160.0), (CHEAP.to_vec(), 50.0)];
+        let mut machine = Simulated::new(Scenario { costs, ..Scenario::default() }, 5);
+        let mut core = Core { executor: &mut machine, plan: &plan, random: Random::new(7) };
+        for (without, expected) in [(None, 16.0), (Some(cheap as fn(usize) -> Steps), 11.0)] {
+            let walk = Walk { name: "planted", program: dear, without };
+            let point = core.cost(&walk, 9).unwrap().unwrap();
+            assert!((point.cost - expected).abs() < 0.05 && point.n == 9, "{point:?}, not {expected}");
+        }
+    }
+}
