@@ -1,25 +1,33 @@
 //! All tests.
 
-use super::front_end::{branch_targets, direction_predictor, instruction_cache, misprediction};
-use super::memory::{data_caches, data_tlb};
+use super::front_end::{
+    branch_targets, code_tlb, conditional_targets, direction_predictor, instruction_cache, misprediction,
+    return_stack,
+};
+use super::memory::{cache_line, data_caches, data_tlb, ways, write_combining};
 use super::test::Test;
 use super::window::{
-    branches, integer_registers, integer_scheduler, load_scheduler, loads, masks, reorder_buffer, stores,
-    vector_registers, vector_scheduler,
+    branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, masks, mmx_registers,
+    reorder_buffer, stores, vector_registers, vector_scheduler,
 };
 
 /// The tests, in the order of the datasheet. One that others name comes before them.
 pub(super) const TESTS: &[&Test] = &[
     &branch_targets::TEST,
+    &conditional_targets::TEST,
+    &return_stack::TEST,
     &direction_predictor::TEST,
     &misprediction::TEST,
     &instruction_cache::TEST,
+    &code_tlb::TEST,
     &reorder_buffer::TEST,
     &integer_registers::TEST,
+    &flags::TEST,
     &vector_registers::XMM,
     &vector_registers::YMM,
     &vector_registers::ZMM,
     &masks::TEST,
+    &mmx_registers::TEST,
     &loads::TEST,
     &stores::TEST,
     &integer_scheduler::TEST,
@@ -27,5 +35,8 @@ pub(super) const TESTS: &[&Test] = &[
     &vector_scheduler::TEST,
     &branches::TEST,
     &data_caches::TEST,
+    &ways::TEST,
+    &cache_line::TEST,
     &data_tlb::TEST,
+    &write_combining::TEST,
 ];

@@ -44,6 +44,8 @@ impl Planted {
             ("load_scheduler", draw(20, 120)),
             ("vector_scheduler", draw(50, 180)),
             ("branches_in_flight", draw(40, 200)),
+            ("flags", draw(60, 420)),
+            ("mmx_registers", draw(30, 180)),
         ];
         let [past, slope, noise] =
             [0.2 * random.unit(), 0.0004 * random.unit(), 0.002 + 0.02 * random.unit()];

@@ -1,11 +1,8 @@
 //! The cache of instructions.
 
-use crate::study::uarch::test::walk::{LINE, Steps, Walk, Walks, jumps, straight};
+use crate::study::uarch::test::walk::{LINE, LONG_NOP, Steps, Walk, Walks, jumps, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-
-/// nop qword ptr [rax + rax + 0], 8 bytes.
-const LONG_NOP: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
 
 fn no_operations(bytes: usize) -> Steps {
     straight(LONG_NOP.repeat(bytes / LINE * (LINE / LONG_NOP.len())), bytes / LINE)

@@ -10,16 +10,15 @@ const ITERATIONS: u64 = 2000;
 const JC: u8 = 0x72;
 const JNC: u8 = 0x73;
 
-/// A conditional branch by a bit of this register, beside a generator of random numbers whose state is in RBP and goes on from call
-/// to call. Nothing that follows can be executed before the branch is, for the generator goes on behind it.
-fn branch(by: &str, condition: u8) -> Steps {
+/// The next random number in RBP.
+pub(super) const GENERATE: &str = "imul rbp, r9; add rbp, r10";
+
+/// A loop over this code, with a generator of random numbers whose state is in RBP and goes on from call to call; R12 is zero.
+pub(super) fn generator(body: Vec<u8>, iterations: u64) -> Steps {
     // Multiplier and increment of D. Knuth's MMIX.
     let mut init = code("mov rbp, [r13]; xor r12d, r12d");
     init.extend([&[0x49, 0xb9][..], &6_364_136_223_846_793_005u64.to_le_bytes()].concat());
     init.extend([&[0x49, 0xba][..], &1_442_695_040_888_963_407u64.to_le_bytes()].concat());
-    let mut body = code(&format!("imul rbp, r9; add rbp, r10; bt {by}, 60"));
-    body.extend([condition, 3]);
-    body.extend(code("nop dword ptr [rax]"));
     let seed = Fill::Image(0x5eed_u64.to_le_bytes().to_vec());
     let cell = Area {
         lifetime: Lifetime::Kept,
@@ -27,8 +26,25 @@ fn branch(by: &str, condition: u8) -> Steps {
         pointer: Some(Pointer { register: 13, at: At::Start }),
         ..Area::new(PAGE, seed)
     };
-    let memory = Memory { areas: vec![cell], ..Memory::default() };
-    Steps { init, body, following: code("mov [r13], rbp"), steps: 1, iterations: ITERATIONS, memory }
+    // Calls need a stack.
+    let stack = Area {
+        pointer: Some(Pointer { register: 4, at: At::Top }),
+        ..Area::new(STACK, Fill::Image(Vec::new()))
+    };
+    let memory = Memory { areas: vec![cell, stack], ..Memory::default() };
+    Steps { init, body, following: code("mov [r13], rbp"), steps: 1, iterations, memory }
+}
+
+/// Bytes of a stack.
+const STACK: u64 = 1 << 20;
+
+/// A conditional branch by a bit of this register beside the generator. Nothing that follows can be executed before the branch
+/// is, for the generator goes on behind it.
+fn branch(by: &str, condition: u8) -> Steps {
+    let mut body = code(&format!("{GENERATE}; bt {by}, 60"));
+    body.extend([condition, 3]);
+    body.extend(code("nop dword ptr [rax]"));
+    generator(body, ITERATIONS)
 }
 
 fn random_jc(_: usize) -> Steps {

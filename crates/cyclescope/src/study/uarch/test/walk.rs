@@ -163,6 +163,9 @@ pub(in crate::study::uarch) fn straight(body: Vec<u8>, steps: usize) -> Steps {
 const STEPS: usize = 6000;
 const ITERATIONS_LEAST: usize = 3;
 
+/// nop qword ptr [rax + rax + 0], 8 bytes.
+pub(in crate::study::uarch) const LONG_NOP: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+
 /// This many jumps, each to the next, this many bytes apart.
 pub(in crate::study::uarch) fn jumps(number: usize, apart: usize) -> Vec<u8> {
     const JUMP: usize = 5;

@@ -1,0 +1,49 @@
+//! The line of the data caches.
+
+use crate::program::memory::Order;
+use crate::study::uarch::test::walk::{Steps, Walk, Walks, chase, code};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+/// Pairs of loads of an iteration.
+const PAIRS: usize = 16;
+/// Bytes of all elements: more than the nearest cache holds, for few of its sets have a part in them.
+const BYTES: usize = 256 << 10;
+
+/// A load of the byte so far into each element, then one of its begin, each waiting for the one before.
+fn pairs(bytes: usize, stride: usize) -> Steps {
+    let alone = chase(BYTES / stride, stride, Order::RandomByLine);
+    // The byte is zero: behind its pointer an element is, and so is the pointer's last byte.
+    let body = code(&format!("movzx eax, byte ptr [rbp + {}]; add rbp, rax; mov rbp, [rbp]", bytes - 1));
+    Steps { body: body.repeat(PAIRS), steps: PAIRS, ..alone }
+}
+
+fn each_512(bytes: usize) -> Steps {
+    pairs(bytes, 512)
+}
+
+fn each_1024(bytes: usize) -> Steps {
+    pairs(bytes, 1024)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "cache_line",
+    about: "how many bytes come to the nearest data cache at once",
+    definition: "bytes from the begin of a line of which all are at hand once one was loaded",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "pairs 512 bytes apart", program: each_512, without: None },
+            Walk { name: "pairs 1024 bytes apart", program: each_1024, without: None },
+        ],
+        beside: None,
+        counts: [8, 256],
+        unit: Unit::Bytes,
+        rise: 3.0,
+        ratio: 1.15,
+        by_chance: false,
+        cost: None,
+        bytes: 0,
+    }),
+};

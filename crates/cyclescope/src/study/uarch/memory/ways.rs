@@ -1,0 +1,48 @@
+//! The ways of the nearest data cache.
+
+use crate::program::memory::Order;
+use crate::study::uarch::test::walk::{LINE, Steps, Walk, Walks, chase};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+/// Bytes after which the sets of any nearest data cache begin again.
+const SETS: usize = 64 << 10;
+
+fn one_set(lines: usize) -> Steps {
+    chase(lines, SETS, Order::RandomByLine)
+}
+
+/// As many lines in as many pages, each in another set.
+fn many_sets(lines: usize) -> Steps {
+    chase(lines, SETS + LINE, Order::RandomByLine)
+}
+
+fn one_set_of_more(lines: usize) -> Steps {
+    chase(lines, 3 * SETS, Order::RandomByLine)
+}
+
+fn many_sets_of_more(lines: usize) -> Steps {
+    chase(lines, 3 * SETS + LINE, Order::RandomByLine)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "l1d_ways",
+    about: "how many lines a set of the nearest data cache holds",
+    definition: "lines with the same address modulo 64 KiB that are all in the nearest data cache",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "each 64 KiB", program: one_set, without: Some(many_sets) },
+            Walk { name: "each 192 KiB", program: one_set_of_more, without: Some(many_sets_of_more) },
+        ],
+        beside: None,
+        counts: [2, 48],
+        unit: Unit::Count,
+        rise: 3.0,
+        ratio: 1.3,
+        by_chance: false,
+        cost: None,
+        bytes: 3 * SETS + LINE,
+    }),
+};

@@ -1,0 +1,33 @@
+//! MMX registers for results that are not retired.
+
+use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
+use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
+
+/// Structures that MMX registers share with others on one core or another.
+const TAKES: &[&str] = &["rob", "vector_registers_xmm", "mask_registers"];
+
+const ADD: Filler = Filler::plain(
+    "paddd mm",
+    &["paddd mm2, mm7", "paddd mm3, mm7", "paddd mm4, mm7", "paddd mm5, mm7", "paddd mm6, mm7"],
+    TAKES,
+);
+const OR: Filler = Filler::plain(
+    "por mm",
+    &["por mm2, mm7", "por mm3, mm7", "por mm4, mm7", "por mm5, mm7", "por mm6, mm7"],
+    TAKES,
+);
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "mmx_registers",
+    about: "how many results in MMX registers the core holds until they retire",
+    definition: "spare MMX registers: those beside the architectural ones and those that the core keeps for itself",
+    source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    part: Part::Window,
+    look: Look::Overlap(Window {
+        beside: 0,
+        leads: &[0],
+        heads: [SQRTSD, DIVSD],
+        fillers: &[ADD, OR],
+        most: 500,
+    }),
+};
