@@ -30,6 +30,8 @@ pub(super) const TESTS: &[&Test] = &[
     &mmx_registers::TEST,
     &loads::TEST,
     &stores::TEST,
+    &stores::YMM,
+    &stores::ZMM,
     &integer_scheduler::TEST,
     &load_scheduler::TEST,
     &vector_scheduler::TEST,

@@ -46,6 +46,8 @@ impl Planted {
             ("branches_in_flight", draw(40, 200)),
             ("flags", draw(60, 420)),
             ("mmx_registers", draw(30, 180)),
+            ("stores_in_flight_ymm", draw(30, 220)),
+            ("stores_in_flight_zmm", draw(30, 220)),
         ];
         let [past, slope, noise] =
             [0.2 * random.unit(), 0.0004 * random.unit(), 0.002 + 0.02 * random.unit()];

@@ -2,6 +2,7 @@
 
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
+use iced_x86::CpuidFeature::{self, AVX, AVX512F};
 
 const ONE_LINE: Filler = Filler::plain(
     "mov m64, r64, one line",
@@ -30,17 +31,56 @@ const VECTORS: Filler = Filler::plain(
     &["rob"],
 );
 
-pub(in crate::study::uarch) const TEST: Test = Test {
-    name: "stores_in_flight",
-    about: "how many stores the core holds until they are written to the first cache",
-    definition: "stores that are fetched and not written",
-    source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
-    part: Part::Window,
-    look: Look::Overlap(Window {
-        beside: 0,
-        leads: &[0],
-        heads: [SQRTSD, FSQRT],
-        fillers: &[ONE_LINE, LINES, VECTORS],
-        most: 400,
-    }),
-};
+const fn wide(name: &'static str, code: &'static [&'static str], needs: &'static [CpuidFeature]) -> Filler {
+    Filler { needs, ..Filler::plain(name, code, &["rob"]) }
+}
+
+const YMM_LINES: Filler = wide(
+    "vmovups m256, ymm, several lines",
+    &["vmovups [r14], ymm2", "vmovups [r14 + 64], ymm2", "vmovups [r14 + 128], ymm2"],
+    &[AVX],
+);
+const YMM_HALVES: Filler = wide(
+    "vmovups m256, ymm, both halves of lines",
+    &[
+        "vmovups [r14], ymm2",
+        "vmovups [r14 + 32], ymm3",
+        "vmovups [r14 + 64], ymm2",
+        "vmovups [r14 + 96], ymm3",
+    ],
+    &[AVX],
+);
+const ZMM_LINES: Filler = wide(
+    "vmovups m512, zmm, several lines",
+    &["vmovups [r14], zmm2", "vmovups [r14 + 64], zmm2", "vmovups [r14 + 128], zmm2"],
+    &[AVX512F],
+);
+const ZMM_LINE: Filler =
+    wide("vmovups m512, zmm, one line", &["vmovups [r14], zmm2", "vmovups [r14], zmm3"], &[AVX512F]);
+
+const fn stores(name: &'static str, about: &'static str, fillers: &'static [Filler]) -> Test {
+    Test {
+        name,
+        about,
+        definition: "stores that are fetched and not written",
+        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        part: Part::Window,
+        look: Look::Overlap(Window { beside: 0, leads: &[0], heads: [SQRTSD, FSQRT], fillers, most: 400 }),
+    }
+}
+
+pub(in crate::study::uarch) const TEST: Test = stores(
+    "stores_in_flight",
+    "how many stores the core holds until they are written to the first cache",
+    &[ONE_LINE, LINES, VECTORS],
+);
+pub(in crate::study::uarch) const YMM: Test = stores(
+    "stores_in_flight_ymm",
+    "how many stores of 256 bits the core holds until they are written to the first cache",
+    &[YMM_LINES, YMM_HALVES],
+);
+pub(in crate::study::uarch) const ZMM: Test = stores(
+    "stores_in_flight_zmm",
+    "how many stores of 512 bits the core holds until they are written to the first cache",
+    &[ZMM_LINES, ZMM_LINE],
+);
