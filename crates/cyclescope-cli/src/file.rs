@@ -26,6 +26,8 @@ pub struct ResultFile {
     length: u64,
     /// Whether the file is new.
     created: bool,
+    /// Bytes of its first line, where the file began with one before there was a result.
+    head: u64,
     journal: Option<File>,
     /// The command that writes it.
     command: &'static str,
@@ -110,6 +112,7 @@ impl ResultFile {
             file,
             length,
             created: create,
+            head: 0,
             journal: None,
             command,
             session: Value::Null,
@@ -117,6 +120,23 @@ impl ResultFile {
             resumes: true,
             command_line: None,
         })
+    }
+
+    /// Begins a new file with what can be told before there is any result. A file with nothing behind it goes when the program
+    /// ends, and stays where it is killed.
+    pub fn begin(&mut self, line: &str) -> Result<(), Failure> {
+        self.append(line)?;
+        self.head = self.length;
+        Ok(())
+    }
+
+    /// Drops what is behind this number of bytes: lines that belong together and are not complete.
+    pub fn cut(&mut self, bytes: u64) -> Result<(), Failure> {
+        if bytes < self.length {
+            self.file.set_len(bytes).map_err(|error| self.unwritten(&error))?;
+            self.length = bytes;
+        }
+        Ok(())
     }
 
     /// Names the study: parts of another one in the journal are passed over.
@@ -221,10 +241,10 @@ impl ResultFile {
 
 impl Drop for ResultFile {
     fn drop(&mut self) {
-        // A file that got no line is of no use, and the next survey may want its name.
+        // A file that got no line of a result is of no use, and the next survey may want its name.
         if self.created
-            && self.length == 0
-            && self.file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+            && self.length == self.head
+            && self.file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == self.head)
         {
             let _ = std::fs::remove_file(&self.path);
         }

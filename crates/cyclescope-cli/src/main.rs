@@ -37,6 +37,7 @@ mod region;
 mod replay;
 mod report;
 mod repro;
+mod resume;
 mod returned;
 mod run;
 mod source;

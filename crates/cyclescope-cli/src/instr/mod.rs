@@ -12,6 +12,7 @@ use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::file::ResultFile;
 use crate::output::Output;
+use crate::resume::refuse_evidence;
 use crate::table_file::{export_to, writable};
 use crate::{repro, run};
 use cyclescope::executor::Open;
@@ -36,7 +37,9 @@ pub use cyclescope::study::instr::NAME;
 /// Runs the command and returns the exit code: a table that completes is done, failed forms included, unless none was
 /// measured.
 pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u8, Failure> {
-    refuse_evidence(common, args)?;
+    let parts =
+        [("--resume", args.resume.is_some()), ("--explain", args.explain.is_some()), ("--list", args.list)];
+    refuse_evidence(common, &parts, "a survey")?;
     run::one_clock(common)?;
     let (mut file, mut resumed) = (None, Resumed { kept: Kept::default(), session: None });
     if let Some(path) = &args.resume {
@@ -68,19 +71,6 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
         file = Some(ResultFile::create(path, NAME, true)?);
     }
     bench.survey(forms, file, resumed, output)
-}
-
-/// Fails where evidence would not be that of a whole survey.
-fn refuse_evidence(common: &Common, args: &InstrArgs) -> Result<(), Failure> {
-    let others =
-        [("--resume", args.resume.is_some()), ("--explain", args.explain.is_some()), ("--list", args.list)];
-    match others.iter().find(|(_, given)| *given).filter(|_| common.evidence.is_some()) {
-        Some((option, _)) => {
-            let remedy = "leave one of them out: evidence is of a survey from its beginning to its end";
-            Err(Failure::usage(format!("--evidence does not go with {option}"), Some(remedy)))
-        }
-        None => Ok(()),
-    }
 }
 
 /// How `instr` looks.

@@ -4,7 +4,7 @@ use super::choose::identity;
 use crate::args::{Common, InstrArgs};
 use crate::failure::Failure;
 use crate::file;
-use cyclescope::executor::Offer;
+use crate::resume::{self, Settings};
 use cyclescope::measure::Plan;
 use cyclescope::study::instr::Kept;
 use cyclescope::study::instr::experiments::effort::Effort;
@@ -70,33 +70,15 @@ pub fn resumed(path: &Path, content: &[u8]) -> Result<Resumed, Failure> {
 }
 
 /// The options with what was not given taken from a session.
-///
-/// # Errors
-///
-/// Where the session was in ring 0 and the options don't say so: a file alone must not take code there.
 pub fn adopt(
     session: &Session,
     common: &Common,
     args: &InstrArgs,
     path: &Path,
 ) -> Result<(Common, InstrArgs), Failure> {
-    let (mut common, mut args) = (common.clone(), args.clone());
-    let kept = Offer::named(&session.executor);
-    if common.executor.is_none() && !kept.is_some_and(Offer::is_default) {
-        let text = format!("{} says that its code runs in `{}`", path.display(), session.executor);
-        let remedy = format!(
-            "add --executor {} if you trust the file, or begin a new one with --out",
-            session.executor
-        );
-        let unknown = "begin a new file with --out";
-        return Err(Failure::usage(text, Some(if kept.is_some() { &remedy } else { unknown })));
-    }
-    common.seed = common.seed.or(Some(session.seed));
-    common.quick |= session.quick;
-    common.cpu = common.cpu.or(Some(session.cpu));
-    if common.clock.is_empty() {
-        common.clock = vec![session.clock.clone()];
-    }
+    let Session { seed, quick, cpu, clock, executor, .. } = session;
+    let kept = Settings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
+    let (common, mut args) = (kept.adopted(common, path)?, args.clone());
     if args.filters.is_empty() && args.mnemonic.is_empty() && !args.all && args.from.is_none() {
         (args.filters, args.mnemonic) = (session.filters.clone(), session.mnemonic.clone());
         (args.all, args.from) = (session.all, session.from.clone());
@@ -110,12 +92,5 @@ pub fn adopt(
 /// Fails where the session of a file does not match the request and this machine.
 pub fn require(kept: &Resumed, now: &Session, machine: &Value, path: &Path) -> Result<(), Failure> {
     let (Some(session), Some((head, _))) = (&kept.session, &kept.kept.head) else { return Ok(()) };
-    let differences = session.differences(now, head, machine);
-    if differences.is_empty() {
-        return Ok(());
-    }
-    let remedy = "resume with `cyclescope instr --resume FILE` alone, on the same machine and with the same \
-                  version; or name a new file with --out";
-    let text = format!("{} can't be resumed: {}", path.display(), differences.join("; "));
-    Err(Failure::usage(text, Some(remedy)))
+    resume::require(&session.differences(now, head, machine), super::NAME, path)
 }

@@ -1,4 +1,4 @@
-//! `instr --out` and `--resume`: a survey that is ended goes on, and every form is in its file exactly once.
+//! `--out` and `--resume` of `instr` and `uarch`: what is ended goes on, and everything is in its file exactly once.
 
 use crate::support::{Answer, Running, answer, cyclescope, folder};
 use serde_json::Value;
@@ -183,4 +183,105 @@ fn a_full_disk_is_an_error() {
     let answer = said(&["nop", "--quick", "--out", "/dev/full"]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stderr.contains("No space left") && answer.stderr.contains("--resume"), "{answer:?}");
+}
+
+/// Tests of the core of a second or two, one of which has several lines.
+const CORE: &[&str] = &["instruction_cache", "stores_in_flight", "branches_in_flight"];
+
+/// The tests of a file in its order, each once for all of its lines.
+fn tests(path: &str) -> Vec<String> {
+    let text = content(path);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines[0]["kind"], "machine");
+    let mut tests: Vec<String> = Vec::new();
+    let mut rest = &lines[1..];
+    while let Some(first) = rest.first() {
+        let (own, behind) = rest.split_at(first["records"].as_u64().expect("a number") as usize);
+        assert!(own.iter().all(|line| line["test"] == first["test"]), "{text}");
+        tests.push(first["test"].as_str().expect("text").to_string());
+        rest = behind;
+    }
+    tests
+}
+
+#[test]
+fn a_study_of_the_core_goes_on_behind_its_last_complete_test() {
+    let (folder, path) = file();
+    let arguments = [&["uarch"], CORE, &["--quick", "--seed", "7", "--out", &path]].concat();
+    let mut running = Running::start(&arguments);
+    running.until(&path, 4);
+    running.signal(libc::SIGKILL);
+    let killed = content(&path);
+    let whole = &killed[..killed.rfind('\n').expect("a line") + 1];
+    let done = answer(cyclescope(&["uarch", "--resume", &path]).env("NO_COLOR", "1"));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(tests(&path), CORE, "{done:?}");
+    let first = whole.lines().nth(1).expect("a line");
+    assert!(content(&path).contains(first) && done.stdout.contains("instruction cache"), "{done:?}");
+
+    // A test whose lines are not all there is measured again, the others are as they were.
+    let complete = content(&path);
+    let ends: Vec<usize> = complete.match_indices('\n').map(|(end, _)| end + 1).collect();
+    for (lines, kept) in [(2, 1), (ends.len() - 1, ends.len() - 1), (1, 1)] {
+        std::fs::write(&path, &complete[..ends[lines - 1] + 9]).expect("a file");
+        let again = answer(&mut cyclescope(&["uarch", "--resume", &path, "--json"]));
+        assert_eq!(again.code, Some(0), "{again:?}");
+        assert_eq!(tests(&path), CORE, "{again:?}");
+        assert!(content(&path).starts_with(&complete[..ends[kept - 1]]), "{lines}");
+        assert_eq!(again.stdout.lines().count(), content(&path).lines().count() - 1, "{again:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn only_the_same_study_of_the_core_goes_on() {
+    let (folder, path) = file();
+    let uarch = |more: &[&str]| answer(&mut cyclescope(&[&["uarch"], more].concat()));
+    let done = uarch(&["branches_in_flight", "--quick", "--seed", "7", "--out", &path]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let before = content(&path);
+    let evidence = folder.path().join("evidence").display().to_string();
+    let cases: [(&[&str], &str); 5] = [
+        (&["--seed", "8"], "seed was 7 and is 8"),
+        (&["--clock", "rdtscp"], "clock was"),
+        (&["stores_in_flight"], "subjects was"),
+        (&["--evidence", &evidence], "--evidence does not go with --resume"),
+        (&["--out", &path], "cannot be used with"),
+    ];
+    for (more, says) in cases {
+        let refused = uarch(&[more, &["--resume", &path]].concat());
+        assert!(refused.code == Some(2) && refused.stderr.contains(says), "{more:?}: {refused:?}");
+    }
+    let other = folder.path().join("other.jsonl").display().to_string();
+    let foreign = [
+        (before.replacen("\"family\":", "\"family\":9", 1), "family"),
+        (before.replacen("\"version\":\"", "\"version\":\"9", 1), "version"),
+        (before.replacen("\"executor\":\"user\"", "\"executor\":\"kernel\"", 1), "add --executor kernel"),
+        (before.replace("\"kind\":\"uarch\"", "\"kind\":\"run\""), "was not written by"),
+        (before.replacen("\"session\":", "\"survey\":", 1), "was not written by"),
+        (String::new(), "no complete first line"),
+    ];
+    for (text, says) in foreign {
+        std::fs::write(&other, &text).expect("a file");
+        let refused = uarch(&["--resume", &other]);
+        assert!(refused.code == Some(2) && refused.stderr.contains(says), "{says}: {refused:?}");
+        assert_eq!(content(&other), text);
+    }
+    let done = uarch(&["--resume", &path, "--json"]);
+    assert_eq!((done.code, content(&path)), (Some(0), before), "{done:?}");
+    assert!(uarch(&["--out", &path]).stderr.contains("--resume"));
+}
+
+#[test]
+fn an_interrupted_study_of_the_core_tells_how_to_go_on() {
+    let (_folder, path) = file();
+    let mut running = Running::start(&["uarch", "--out", &path]);
+    // Before any test is done too.
+    running.until(&path, 1);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let (status, said) = running.signal(libc::SIGINT);
+    assert_eq!(status.code(), Some(130));
+    assert!(said.contains(&format!("cyclescope uarch --resume '{path}'")), "{said}");
+    assert_eq!(content(&path).lines().count(), 1);
 }

@@ -5,6 +5,7 @@ use crate::executor::Open;
 use crate::machine::Machine;
 use crate::measure::Plan;
 use crate::result::container::{Container, ContainerError};
+use serde_json::Value;
 
 /// A study, as the command line and `replay` find it.
 #[derive(Clone, Copy)]
@@ -28,6 +29,9 @@ pub struct Plain {
     pub columns: &'static [&'static str],
     /// The field of its records that explains them in words.
     pub explanation: Option<&'static str>,
+    /// How many of the lines of a result file that was interrupted, from its second line on, are of subjects of which it has all
+    /// lines.
+    pub whole: fn(&[Value]) -> usize,
     /// Makes the study.
     pub select: fn(Selected) -> Box<dyn Study>,
 }
@@ -44,4 +48,6 @@ pub struct Selected<'a> {
     pub machine: &'a Machine,
     /// Bytes of memory that may be used.
     pub memory: u64,
+    /// The lines that a result file has of subjects that are complete: these are not measured again.
+    pub kept: Vec<Value>,
 }

@@ -19,3 +19,4 @@ mod versus;
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};
 pub use info::{Plain, Selected, StudyInfo};
 pub use list::{ALL, replay};
+pub use resumed::{Head, Session};

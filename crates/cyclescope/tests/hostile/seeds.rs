@@ -164,7 +164,8 @@ fn uarch() -> Value {
     // Few counts of the caches: each changed input computes all again.
     let subjects = vec!["stores_in_flight", "data_caches"];
     let (plan, open, memory) = (plan(), simulated(), 16 << 10);
-    let selected = study::Selected { subjects, plan, open, machine: &machine, memory };
+    let kept = Vec::new();
+    let selected = study::Selected { subjects, plan, open, machine: &machine, memory, kept };
     recorded((info.select)(selected).as_mut()).expect("a simulated machine measures")
 }
 

@@ -3,7 +3,7 @@
 use super::experiments::effort::Effort;
 use super::experiments::gauge::{Cost, Gauge};
 use super::rows::explanation::LinkCost;
-use crate::study::resumed::other_processor;
+use crate::study::resumed::{differing, other_processor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -92,16 +92,7 @@ impl Session {
     /// In what this session of a file with that first line differs from the one that is to resume it, and its machine
     /// from this one. Empty where nothing differs.
     pub fn differences(&self, now: &Session, kept: &Value, machine: &Value) -> Vec<String> {
-        let (old, new) = (fields(self), fields(now));
-        let mut differ: Vec<String> = Vec::new();
-        for (name, old) in
-            old.iter().filter(|(name, _)| name.as_str() != "identity" && name.as_str() != "forms")
-        {
-            let new = new.get(name).unwrap_or(&Value::Null);
-            if old != new {
-                differ.push(format!("{name} was {old} and is {new}"));
-            }
-        }
+        let mut differ = differing(self, now, &["identity", "forms"]);
         differ.extend(other_processor(kept, machine));
         if differ.is_empty() && self.identity != now.identity {
             differ.push(format!(
@@ -110,12 +101,5 @@ impl Session {
             ));
         }
         differ
-    }
-}
-
-fn fields(session: &Session) -> serde_json::Map<String, Value> {
-    match serde_json::to_value(session) {
-        Ok(Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
     }
 }

@@ -23,7 +23,7 @@ const LOW_SHARE: f64 = 0.9;
 const ROUGHNESS_MOST: f64 = 0.1;
 
 /// The edges of a knee, in fillers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Knee {
     /// The last count before the fall.
     pub low: usize,

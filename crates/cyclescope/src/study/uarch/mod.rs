@@ -9,6 +9,7 @@ mod climb;
 mod contrast;
 mod cost;
 mod front_end;
+mod kept;
 mod knee;
 mod list;
 mod memory;

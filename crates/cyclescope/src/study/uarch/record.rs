@@ -17,6 +17,8 @@ use serde::Serialize;
 pub(super) struct UarchRecord {
     /// The test.
     pub test: &'static str,
+    /// How many records the test has: they follow each other.
+    pub records: usize,
     /// The number: a stable key.
     pub what: String,
     /// The part of the core.
@@ -76,6 +78,7 @@ impl UarchRecord {
             verdict.size.map_or(Quantity::refused(unit), |size| Quantity::new(size, unit).at_least_zero());
         UarchRecord {
             test: test.name,
+            records: 1,
             what,
             part: test.part,
             verdict: verdict.kind,

@@ -2,14 +2,15 @@
 
 use super::climb::climb;
 use super::contrast::contrast;
+use super::kept::{filled, whole};
 use super::list::TESTS;
 use super::overlap::Core;
 use super::test::{Filler, Look, Test};
-use super::trial::{Knees, Trials};
+use super::trial::{Knees, Trials, learn};
 use crate::executor::{LockState, Open, closed};
 use crate::machine::cache::{Cache, CacheKind};
 use crate::measure::Plan;
-use crate::random::Random;
+use crate::random::{Random, mix};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
 use crate::study::contract::{Follow, Progress, Record, Stop, Study, going};
@@ -44,6 +45,7 @@ pub(in crate::study) const INFO: StudyInfo = StudyInfo {
         subjects: &SUBJECTS,
         columns: &["test", "verdict", "value", "limited_by"],
         explanation: Some("why"),
+        whole,
         select: |selected| Box::new(Uarch::new(selected)),
     }),
 };
@@ -59,6 +61,8 @@ struct Uarch {
     memory: u64,
     /// What CPUID says of numbers, by their keys.
     cpuid: BTreeMap<String, u64>,
+    /// The lines that a result file has of tests that are complete.
+    kept: Vec<Value>,
     open: Open,
     lock: Option<LockState>,
 }
@@ -75,7 +79,7 @@ struct Saved {
 
 impl Uarch {
     fn new(selected: Selected) -> Uarch {
-        let Selected { subjects, plan, open, machine, memory } = selected;
+        let Selected { subjects, plan, open, machine, memory, kept } = selected;
         let features = &machine.features;
         let asked = TESTS.iter().copied().filter(|test| subjects.contains(&test.name)).collect();
         let needs = TESTS.iter().flat_map(|test| test.fillers()).flat_map(|filler| filler.needs);
@@ -83,7 +87,7 @@ impl Uarch {
         had.sort();
         had.dedup();
         let cpuid = machine.topology.caches.iter().map(cached).collect();
-        Uarch { plan, asked, features: had, memory, cpuid, open, lock: None }
+        Uarch { plan, asked, features: had, memory, cpuid, kept, open, lock: None }
     }
 
     /// The tests that were asked for and those of structures that their fillers take, in the order of the list.
@@ -95,6 +99,13 @@ impl Uarch {
             }
         }
         TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
+    }
+
+    /// What the programs of a test are drawn from, and the order of its counts: the test's own, so that a study that is gone on
+    /// with measures the same programs.
+    fn random(&self, test: &Test) -> [Random; 2] {
+        let seed = test.name.bytes().fold(self.plan.seed, |seed, byte| mix(seed, u64::from(byte)));
+        [seed, seed ^ ORDER].map(Random::new)
     }
 
     /// The fillers of a test that this CPU can run.
@@ -141,29 +152,38 @@ impl Study for Uarch {
             found.copied().ok_or_else(|| ContainerError::fact("tests", format!("there is no test {name}")))
         };
         let asked = tests.iter().map(named).collect::<Result<_, _>>()?;
-        Ok(Uarch { plan, asked, features, memory, cpuid, open: closed(), lock: None })
+        let kept = Vec::new();
+        Ok(Uarch { plan, asked, features, memory, cpuid, kept, open: closed(), lock: None })
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
         let mut executor = answers.executor(|| (self.open)())?;
         let tests = self.needed();
-        let mut core =
-            Core { executor: executor.as_mut(), plan: &self.plan, random: Random::new(self.plan.seed) };
         let mut knees = Knees::new();
-        let mut random = Random::new(self.plan.seed ^ ORDER);
         for (number, test) in tests.iter().enumerate() {
+            let kept: Vec<Value> =
+                self.kept.iter().filter(|line| line["test"] == test.name).cloned().collect();
+            if !kept.is_empty() {
+                learn(&mut knees, test, &filled(test, &kept));
+                kept.iter().try_for_each(|line| going(follow.record(Record::resumed(NAME, line))))?;
+                continue;
+            }
             let (done, total) = (number as u64, tests.len() as u64);
             going(follow.progress(Progress { done, total, message: test.name.to_string() }))?;
+            let [programs, mut order] = self.random(test);
+            let mut core = Core { executor: executor.as_mut(), plan: &self.plan, random: programs };
             let records = match &test.look {
                 Look::Overlap(window) => {
                     vec![Trials::new(&mut core, &mut knees).run(test, window, &self.fillers(test))?]
                 }
                 Look::Contrast(programs) => vec![contrast(&mut core, test, programs)?],
-                Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut random)?,
+                Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut order)?,
             };
             if self.asked.iter().any(|asked| asked.name == test.name) {
+                let number = records.len();
                 for mut record in records {
                     record.cpuid = self.cpuid.get(&record.what).copied();
+                    record.records = number;
                     going(follow.record(Record::new(NAME, &record)))?;
                 }
             }

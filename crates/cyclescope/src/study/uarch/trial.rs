@@ -27,6 +27,15 @@ pub(super) struct Trials<'a> {
 /// The knees that tests have found: in fillers, with nothing of the chains.
 pub(super) type Knees = BTreeMap<&'static str, usize>;
 
+/// Takes the knee of a test, the earliest of fillers that agree, and returns these.
+pub(super) fn learn(knees: &mut Knees, test: &'static Test, filled: &[Filled]) -> Vec<Named> {
+    let group = agreeing(&limits(filled, &|name| knees.get(name).copied()).own);
+    if let Some(least) = group.iter().map(|(_, knee)| knee.high).min() {
+        knees.insert(test.name, least);
+    }
+    group
+}
+
 impl<'a> Trials<'a> {
     pub(super) fn new(core: &'a mut dyn Overlaps, knees: &'a mut Knees) -> Trials<'a> {
         Trials { core, knees }
@@ -45,12 +54,8 @@ impl<'a> Trials<'a> {
         }
         let filled: Vec<Filled> =
             found.iter().map(|(filler, found)| Filled::new(filler, found.knee)).collect();
-        let own = limits(&filled, &|name| self.knees.get(name).copied()).own;
-        let group = agreeing(&own);
+        let group = learn(self.knees, test, &filled);
         let witnesses = self.witnesses(window, fillers, &group)?;
-        if let Some(least) = group.iter().map(|(_, knee)| knee.high).min() {
-            self.knees.insert(test.name, least);
-        }
         let others = |name: &str| self.knees.get(name).copied();
         let verdict = verdict(test, window, &filled, &witnesses, &others);
         let fillers = found.into_iter().map(|(filler, found)| FillerRecord::new(filler, found)).collect();

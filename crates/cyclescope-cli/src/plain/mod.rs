@@ -1,8 +1,12 @@
 //! The commands of studies that take nothing but the names of their subjects: everything comes from what the library
 //! knows of them.
 
+mod session;
+mod told;
+
 use crate::args::Common;
 use crate::driver::{Front, Order, drive};
+use crate::evidence::unwritten;
 use crate::executor::{self, Code};
 use crate::failure::Failure;
 use crate::file::ResultFile;
@@ -10,21 +14,21 @@ use crate::look::Look;
 use crate::output::Output;
 use crate::page::{Page, print, table};
 use crate::plots::Plots;
-use crate::{again, repro, run, uarch};
+use crate::resume::refuse_evidence;
+use crate::{again, interrupt, repro, run, uarch};
 use clap::{ArgMatches, Args, FromArgMatches};
-use cyclescope::executor::LockState;
+use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Files;
 use cyclescope::machine::memory;
 use cyclescope::record::exit;
-use cyclescope::result::answers::Answers;
-use cyclescope::result::container::{Container, ContainerError};
+use cyclescope::result::container::{self, Container};
 use cyclescope::run::Request;
-use cyclescope::study::{Follow, Plain, Progress, Record, Selected, Stop, Study, StudyInfo};
+use cyclescope::study::{Head, Plain, Record, Selected, Session, Study, StudyInfo};
 use serde::Serialize;
 use serde_json::Value;
-use std::io;
-use std::ops::ControlFlow;
+use session::Resumed;
 use std::path::PathBuf;
+use told::Told;
 
 /// The part of the free memory that a measurement may use, and what is taken to be free where that is unknown.
 const FREE_PART: u64 = 4;
@@ -39,9 +43,12 @@ pub struct PlainArgs {
     /// Measure nothing, and list what can be measured
     #[arg(long)]
     pub list: bool,
-    /// Write each line of the result, as soon as it is complete, to a new file of JSON lines
+    /// Write the machine's facts and each line of the result, as soon as it is complete, to a new file of JSON lines
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Go on with a file that was interrupted; options that are given must match it, the others are read from it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "list"])]
+    pub resume: Option<PathBuf>,
     /// The directory of graphs, of a study that has some.
     #[arg(skip)]
     pub plots: Option<PathBuf>,
@@ -103,7 +110,12 @@ pub fn plain(
     output: &mut Output,
 ) -> Result<u8, Failure> {
     let Some(plain) = info.plain else { unreachable!("the command is of a study without a front") };
-    let subjects = subjects(&plain, info.name, &args.subjects)?;
+    refuse_evidence(common, &[("--resume", args.resume.is_some())], "a study")?;
+    let (file, resumed) = resumed(info.name, args)?.unzip();
+    let adopted = resumed.as_ref().map(|resumed| resumed.adopt(common, &args.subjects)).transpose()?;
+    let (common, names) =
+        adopted.as_ref().map_or((common, &args.subjects), |(common, names)| (common, names));
+    let subjects = subjects(&plain, info.name, names)?;
     if args.list {
         list(&plain, &subjects, output)?;
         return Ok(exit::DONE);
@@ -118,15 +130,60 @@ pub fn plain(
     machine.tsc.require()?;
     let plan = request.plan(&executor::capabilities(common, &machine), &machine)?;
     let open = executor::opening(common, &machine, plan.clock.reads_counter(), Code::Own);
-    let repro = repro::plain(info.name, common, &args.subjects, plan.seed);
+    let repro = repro::plain(info.name, common, names, plan.seed);
     // Where nothing says how much is free, what a small machine has.
     let free = memory::free(&Files::system()).known().copied().unwrap_or(FREE_UNKNOWN);
     let memory = free / FREE_PART;
-    let study = (plain.select)(Selected { subjects, plan, open, machine: &machine, memory });
-    let file = args.out.as_deref().map(|path| ResultFile::create(path, info.name, false)).transpose()?;
-    let order = Order { file, plots: args.plots.as_deref(), ..Order::new(common, &machine, &repro)? };
+    let order = Order::new(common, &machine, &repro)?;
+    let session = session::session(common, &subjects, &plan, machine.target_cpu());
+    let (mut file, kept) = match file.zip(resumed) {
+        Some((file, resumed)) => going_on(file, resumed, &plain, &session, &machine)?,
+        None => (begun(info.name, &session, &machine, args)?, Vec::new()),
+    };
+    if let Some(file) = &mut file {
+        if !common.offer().is_default() {
+            file.resumes_with(&["cyclescope", info.name, "--executor", common.offer().name]);
+        }
+        interrupt::farewell(file.announce());
+    }
+    let study = (plain.select)(Selected { subjects, plan, open, machine: &machine, memory, kept });
+    let order = Order { file, plots: args.plots.as_deref(), ..order };
     let front = Table { plain, look: look(info.name) };
-    drive(&front, &mut Told { study, lines: Vec::new() }, order, output)
+    drive(&front, &mut Told::new(study), order, output)
+}
+
+/// The file that is to be gone on with, and what it has.
+fn resumed(command: &'static str, args: &PlainArgs) -> Result<Option<(ResultFile, Resumed)>, Failure> {
+    let Some(path) = &args.resume else { return Ok(None) };
+    ResultFile::resume(path, command, |content| Resumed::read(path, command, content)).map(Some)
+}
+
+/// The file without what is not complete in it, and the lines of what is.
+fn going_on(
+    mut file: ResultFile,
+    resumed: Resumed,
+    plain: &Plain,
+    session: &Session,
+    machine: &Machine,
+) -> Result<(Option<ResultFile>, Vec<Value>), Failure> {
+    resumed.require(session, &container::plain(machine).map_err(unwritten)?)?;
+    let (kept, end) = resumed.whole(plain.whole);
+    file.cut(end)?;
+    Ok((Some(file), kept))
+}
+
+/// A new file with its first line, where one is asked for.
+fn begun(
+    command: &'static str,
+    session: &Session,
+    machine: &Machine,
+    args: &PlainArgs,
+) -> Result<Option<ResultFile>, Failure> {
+    let Some(path) = &args.out else { return Ok(None) };
+    let mut file = ResultFile::create(path, command, true)?;
+    let facts = container::plain(machine).map_err(unwritten)?;
+    file.begin(&Record::new("machine", &Head { machine: &facts, session }).line)?;
+    Ok(Some(file))
 }
 
 /// Computes the result of a study without a front again; `None` where there is no such study.
@@ -161,58 +218,6 @@ fn list(plain: &Plain, subjects: &[&'static str], output: &mut Output) -> Result
     }
     let mut page = Page::new(output);
     chosen.into_iter().try_for_each(|(name, about)| page.row(name, about))
-}
-
-/// A study and the lines of its result.
-struct Told {
-    study: Box<dyn Study>,
-    lines: Vec<Value>,
-}
-
-impl Study for Told {
-    fn name(&self) -> &'static str {
-        self.study.name()
-    }
-
-    fn plan(&self) -> io::Result<Value> {
-        self.study.plan()
-    }
-
-    fn restore(container: &Container) -> Result<Told, ContainerError> {
-        let name = &container.manifest.origin.study;
-        let unknown = || ContainerError::fact("study", format!("there is no study {name}"));
-        let info = StudyInfo::named(name).ok_or_else(unknown)?;
-        Ok(Told { study: (info.restore)(container)?, lines: Vec::new() })
-    }
-
-    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
-        self.study.measure(answers, &mut Collecting { lines: &mut self.lines, follow })
-    }
-
-    fn lock_state(&self) -> Option<&LockState> {
-        self.study.lock_state()
-    }
-}
-
-/// Collects lines and passes them on to the follower.
-struct Collecting<'a> {
-    lines: &'a mut Vec<Value>,
-    follow: &'a mut dyn Follow,
-}
-
-impl Follow for Collecting<'_> {
-    fn record(&mut self, record: Record) -> ControlFlow<()> {
-        self.lines.extend(serde_json::from_str::<Value>(&record.line));
-        self.follow.record(record)
-    }
-
-    fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.follow.progress(progress)
-    }
-
-    fn part(&mut self, part: &dyn Fn() -> String) -> ControlFlow<()> {
-        self.follow.part(part)
-    }
 }
 
 /// The lines as a table of the study's columns, and below it what explains them.
@@ -271,6 +276,10 @@ mod tests {
     use crate::args::Cli;
     use clap::CommandFactory;
     use cyclescope::executor::Open;
+    use cyclescope::result::answers::Answers;
+    use cyclescope::result::container::ContainerError;
+    use cyclescope::study::{Follow, Stop};
+    use std::io;
 
     /// What a batch of no programs costs.
     struct Fruit {
@@ -315,6 +324,7 @@ mod tests {
             subjects: &[("apple", "round"), ("pear", "not round")],
             columns: &["name", "arena"],
             explanation: None,
+            whole: <[Value]>::len,
             select: |Selected { subjects, open, .. }| Box::new(Fruit { subjects, open }),
         }),
     };
@@ -348,14 +358,16 @@ mod tests {
         }
         let code = plain(&info, &common, &args, &mut Output::new(false)).unwrap();
         let file = std::fs::read_to_string(path("out")).unwrap();
-        let line: Value = serde_json::from_str(&file).unwrap();
+        let lines: Vec<Value> = file.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [head, line] = &lines[..] else { panic!("{file}") };
         assert_eq!((code, &line["kind"], &line["name"]), (exit::DONE, &"fruit".into(), &"pear".into()));
+        assert_eq!((&head["kind"], &head["session"]["subjects"][0]), (&"machine".into(), &"pear".into()));
         let container = Container::open(path("evidence").as_ref()).unwrap();
         assert!(container.manifest.finished && container.manifest.facts == serde_json::json!(["pear"]));
-        assert_eq!(container.records().unwrap().next().unwrap().unwrap(), line);
+        assert_eq!(container.records().unwrap().next().unwrap().unwrap(), *line);
         let again = parsed(&["fruit", "--out", &path("out")]).unwrap().unwrap().2;
         let refused = plain(&info, &common, &again, &mut Output::new(false)).unwrap_err();
-        assert!(refused.text().contains("already exists") && !format!("{refused:?}").contains("--resume"));
+        assert!(refused.text().contains("already exists") && format!("{refused:?}").contains("--resume"));
     }
 
     #[test]
