@@ -33,6 +33,7 @@ impl Scale {
             "bytes" if number.abs() >= 1_048_576.0 => named("MiB", 1_048_576.0),
             "bytes" if number.abs() >= 1024.0 => named("KiB", 1024.0),
             "count" => named("entries", 1.0),
+            "share" => named("%", 0.01),
             "ns" => named("ns", 1.0),
             unit => named(&unit.replace('_', " "), 1.0),
         }

@@ -25,6 +25,8 @@ pub enum Part {
     Window,
     /// Caches and the translation of addresses.
     Memory,
+    /// What is told of them, and what other work takes.
+    Environment,
 }
 
 /// A line.
@@ -50,6 +52,9 @@ pub struct CoreRecord {
     /// What CPUID says, in the unit of the number.
     #[serde(default)]
     pub cpuid: Option<f64>,
+    /// What CPUID or the kernel says that is no such number.
+    #[serde(default)]
+    pub told: Option<String>,
     /// Overlaps against numbers of instructions.
     #[serde(default)]
     pub fillers: Vec<Filler>,
@@ -193,9 +198,12 @@ const NAMES: [(&str, &str); 6] = [
     ("mask_registers", "spare mask registers"),
 ];
 
+/// The test of findings; their names are those of numbers behind it.
+const ENVIRONMENT: &str = "environment.";
+
 /// A stable key in words: `data_caches.1.size` is `data caches, level 1: size`.
 pub fn label(key: &str) -> String {
-    let mut parts = key.split('.');
+    let mut parts = key.strip_prefix(ENVIRONMENT).unwrap_or(key).split('.');
     let test = parts.next().unwrap_or_default();
     let name = NAMES.iter().find(|(key, _)| *key == test).map(|(_, name)| name.to_string());
     let mut text = name.unwrap_or_else(|| test.replace('_', " "));
@@ -224,6 +232,8 @@ mod tests {
         assert_eq!(label("loads_in_flight"), "loads in flight");
         assert_eq!(label("data_caches.1.size"), "data caches, level 1: size");
         assert_eq!(label("data_tlb.beyond.cost"), "data tlb, beyond: cost");
+        assert_eq!(label("environment.data_caches.3.size"), "data caches, level 3: size");
+        assert_eq!(label("environment.page_walk"), "page walk");
         assert_eq!(label(""), "");
     }
 

@@ -2,14 +2,18 @@
 
 use super::record::{CoreRecord, Part};
 use crate::failure::Failure;
-use crate::output::{Output, WIDTH};
+use crate::output::{Output, WIDTH, wrapped};
 use crate::page::{Page, note};
 use crate::terminal::harmless;
 use serde_json::Value;
 
 /// The parts in the order of an instruction's way.
-const PARTS: [(Part, &str); 3] =
-    [(Part::FrontEnd, "Front end"), (Part::Window, "In flight"), (Part::Memory, "Memory")];
+const PARTS: [(Part, &str); 4] = [
+    (Part::FrontEnd, "Front end"),
+    (Part::Window, "In flight"),
+    (Part::Memory, "Memory"),
+    (Part::Environment, "Environment"),
+];
 
 /// Characters between columns, and before the first.
 const GAP: usize = 2;
@@ -28,6 +32,8 @@ struct Row {
     interval: String,
     /// What CPUID says, where it is something else.
     told: String,
+    /// What a row of findings means, and what CPUID or the kernel tells beside it.
+    finding: Vec<String>,
 }
 
 /// Prints the page, then why some numbers are missing.
@@ -42,10 +48,13 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
             page.section(title)?;
         }
         rows.try_for_each(|row| {
-            row.lines(columns).iter().try_for_each(|line| page.output.line(harmless(line)))
+            row.lines(columns).iter().try_for_each(|line| page.output.line(harmless(line)))?;
+            row.finding.iter().try_for_each(|text| note_below(&mut page, text))
         })?;
     }
-    let mut missing = records.iter().filter(|record| !record.is_found()).peekable();
+    // A finding has its reason below it.
+    let mut missing =
+        records.iter().filter(|record| !record.is_found() && record.part != Part::Environment).peekable();
     if missing.peek().is_some() {
         page.section("Why there is no number")?;
     }
@@ -55,6 +64,20 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
         note(&mut page, "Where a number has no interval, both of its ends are written alike.")?;
     }
     Ok(())
+}
+
+/// What a row of findings means, and what is told beside it.
+fn finding(record: &CoreRecord) -> Vec<String> {
+    let why = Some(&record.why).filter(|why| !why.is_empty());
+    why.into_iter().chain(&record.told).cloned().collect()
+}
+
+/// A text below a row.
+fn note_below(page: &mut Page, text: &str) -> Result<(), Failure> {
+    let below = " ".repeat(2 * GAP);
+    wrapped(&harmless(text), WIDTH - below.len())
+        .iter()
+        .try_for_each(|line| page.output.line(format!("{below}{line}")))
 }
 
 impl Row {
@@ -72,6 +95,7 @@ impl Row {
             unit: if found { scale.name } else { String::new() },
             interval: interval.unwrap_or_default(),
             told: told.map_or(String::new(), |told| format!("CPUID says {told}")),
+            finding: if record.part == Part::Environment { finding(record) } else { Vec::new() },
         }
     }
 

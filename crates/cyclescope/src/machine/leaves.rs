@@ -35,6 +35,7 @@ struct Leaf {
 const WANTED: &[(u32, u32)] = &[
     (0x0000_0000, 1),
     (0x0000_0001, 1),
+    (0x0000_0002, 1),
     (0x0000_0007, 3),
     (0x0000_000A, 1),
     (0x0000_000D, 2),
@@ -52,6 +53,8 @@ const WANTED: &[(u32, u32)] = &[
     (0x8000_0002, 1),
     (0x8000_0003, 1),
     (0x8000_0004, 1),
+    (0x8000_0005, 1),
+    (0x8000_0006, 1),
     (0x8000_0007, 1),
     (0x8000_0008, 1),
     (0x8000_001F, 1),
@@ -63,6 +66,9 @@ const WANTED: &[(u32, u32)] = &[
 /// Cache leaves list one cache per subleaf until the type field is 0 (SDM vol. 2A, CPUID 04h; APM vol. 3,
 /// CPUID 8000_001Dh). No processor has more levels than this.
 const MOST_CACHES: u32 = 8;
+
+/// Subleaves of leaf 18h, one buffer of translations each, that are looked at: no processor has so many.
+pub(super) const MOST_TRANSLATIONS: u32 = 16;
 
 impl Leaves {
     /// Executes CPUID on the CPU that the thread happens to run on.
@@ -91,6 +97,14 @@ impl Leaves {
                 for subleaf in 0..subleaves {
                     leaves.push(leaf, subleaf, cpuid(leaf, subleaf));
                 }
+            }
+        }
+        // Translations: the first subleaf has the number of the last one (SDM vol. 2A, CPUID 18h).
+        if leaves.exists(0x18) {
+            let first = cpuid(0x18, 0);
+            leaves.push(0x18, 0, first);
+            for subleaf in 1..=first[0].min(MOST_TRANSLATIONS - 1) {
+                leaves.push(0x18, subleaf, cpuid(0x18, subleaf));
             }
         }
         let caches = if leaves.is_amd() { 0x8000_001D } else { 4 };

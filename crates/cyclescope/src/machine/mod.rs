@@ -27,6 +27,7 @@ pub(crate) mod simulated;
 pub mod step_at_clocks;
 pub mod synchrony;
 pub mod topology;
+pub(crate) mod translation;
 pub mod traps;
 pub mod tsc;
 pub(crate) mod tsc_read;

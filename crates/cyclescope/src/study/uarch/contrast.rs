@@ -5,14 +5,12 @@ use super::record::UarchRecord;
 use super::test::Test;
 use super::test::walk::Contrast;
 use super::verdict::{Kind, Verdict};
-use crate::error::RunError;
+use crate::error::{RunError, Unavailable};
 use crate::statistics::Interval;
 use crate::unit::Unit;
 
 /// Measurements of each program.
 const TIMES: usize = 3;
-/// Share by which programs may differ that agree.
-const APART_SHARE: f64 = 0.1;
 
 /// Measures each program some times, and judges.
 pub(super) fn contrast(
@@ -24,13 +22,22 @@ pub(super) fn contrast(
     for walk in contrast.walks {
         let mut points = Vec::new();
         for time in 1..=TIMES {
-            points.extend(core.cost(walk, time)?);
+            match core.cost(walk, time) {
+                Err(RunError::Unavailable(reason)) => return Ok(without(test, &reason)),
+                point => points.extend(point?),
+            }
         }
         points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
         found.extend(points.get(points.len() / 2).map(|point| (walk.name, event(point, contrast.share))));
     }
     let verdict = judged(&found, contrast);
     Ok(UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles))
+}
+
+/// The record where a program needs what is not to be had.
+fn without(test: &'static Test, reason: &Unavailable) -> UarchRecord {
+    let verdict = Verdict::new(Kind::None, format!("{}: {}", reason.what, reason.why));
+    UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles)
 }
 
 /// The cost of an event that happens in this share of the steps.
@@ -49,7 +56,7 @@ fn judged(found: &[(&str, Interval)], contrast: &Contrast) -> Verdict {
     if most < contrast.apart {
         return Verdict::new(Kind::None, format!("it costs nothing: {why}"));
     }
-    if most - least > contrast.apart.max(APART_SHARE * most) {
+    if most - least > contrast.apart.max(contrast.apart_share * most) {
         return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
     }
     let low = found.iter().map(|(_, cost)| cost.low).fold(f64::INFINITY, f64::min);
@@ -90,6 +97,22 @@ mod tests {
         let found = penalty([8.0, 8.25]);
         assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(16.25)));
         assert!(found.value.low.unwrap() < 16.0 && found.value.high.unwrap() > 16.5);
+    }
+
+    #[test]
+    fn what_is_not_to_be_had_costs_nothing_that_is_known() {
+        struct Without;
+        impl Costs for Without {
+            fn cost(&mut self, _: &Walk, _: usize) -> Result<Option<CostPoint>, RunError> {
+                let [what, why, remedy] = ["pages of 2 MiB", "none came", "ask for some"].map(str::to_string);
+                Err(RunError::Unavailable(Unavailable { what, why, remedy }))
+            }
+        }
+        let test = *TESTS.iter().find(|test| test.name == "huge_pages").unwrap();
+        let Look::Contrast(contrast) = &test.look else { panic!("it is a contrast") };
+        let found = super::contrast(&mut Without, test, contrast).unwrap();
+        assert_eq!((found.verdict, found.value.value), (Kind::None, None));
+        assert_eq!(found.why, "pages of 2 MiB: none came");
     }
 
     #[test]

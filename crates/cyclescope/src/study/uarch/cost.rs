@@ -76,6 +76,7 @@ impl Core<'_> {
             .aligned(0)
             .repeated(&iterations);
         let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
+        self.conditions.take(&layouts, ROUNDS);
         let more = steps.steps as f64 * steps.iterations as f64;
         let cycles = |reading: LayoutReading| {
             let [short, long] = [reading.further[0], reading.further[1]];
@@ -95,6 +96,7 @@ mod tests {
     use crate::executor::mock::{Scenario, Simulated};
     use crate::measure::{Plan, Precision};
     use crate::random::Random;
+    use crate::study::uarch::conditions::Conditions;
     use crate::study::uarch::test::walk::straight;
     use std::time::Duration;
 
@@ -134,7 +136,9 @@ mod tests {
         };
         let costs = vec![(DEAR.to_vec(), 160.0), (CHEAP.to_vec(), 50.0)];
         let mut machine = Simulated::new(Scenario { costs, ..Scenario::default() }, 5);
-        let mut core = Core { executor: &mut machine, plan: &plan, random: Random::new(7) };
+        let mut conditions = Conditions::default();
+        let random = Random::new(7);
+        let mut core = Core { executor: &mut machine, plan: &plan, random, conditions: &mut conditions };
         for (without, expected) in [(None, 16.0), (Some(cheap as fn(usize) -> Steps), 11.0)] {
             let walk = Walk { name: "planted", program: dear, without };
             let point = core.cost(&walk, 9).unwrap().unwrap();

@@ -12,6 +12,7 @@
 //! 0 where one runs after the other. All three run in the same rounds, so that frequency and disturbances cancel, and it has
 //! no unit.
 
+use super::conditions::Conditions;
 use super::test::Filler;
 use super::test::chain::{Head, LINKS, TAIL};
 use super::test::walk::code;
@@ -69,6 +70,8 @@ pub(super) struct Core<'a> {
     pub plan: &'a Plan,
     /// Where everything random comes from.
     pub random: Random,
+    /// What other work did meanwhile.
+    pub conditions: &'a mut Conditions,
 }
 
 impl Overlaps for Core<'_> {
@@ -77,6 +80,7 @@ impl Overlaps for Core<'_> {
         let rounds =
             Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(&[ITERATIONS]);
         let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
+        self.conditions.take(&layouts, ROUNDS);
         Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
     }
 }

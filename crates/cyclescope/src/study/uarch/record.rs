@@ -35,6 +35,8 @@ pub(super) struct UarchRecord {
     pub why: String,
     /// What CPUID says.
     pub cpuid: Option<u64>,
+    /// What CPUID or the kernel says that is no such number.
+    pub told: Option<String>,
     /// What each filler showed.
     pub fillers: Vec<FillerRecord>,
     /// What each walk showed: in the first record of a test of levels.
@@ -87,6 +89,7 @@ impl UarchRecord {
             limited_by: verdict.limited_by,
             why: verdict.why,
             cpuid: None,
+            told: None,
             fillers: Vec::new(),
             walks: Vec::new(),
             witnesses: Vec::new(),

@@ -1,24 +1,27 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
 use super::climb::climb;
+use super::conditions::{Conditions, Counted};
 use super::contrast::contrast;
+use super::environment::{Course, Known, environment};
 use super::kept::{filled, whole};
 use super::list::TESTS;
 use super::overlap::Core;
+use super::surroundings::Surroundings;
 use super::test::{Filler, Look, Test};
 use super::trial::{Knees, Trials, learn};
+use crate::error::RunError;
 use crate::executor::{LockState, Open, closed};
-use crate::machine::cache::{Cache, CacheKind};
 use crate::measure::Plan;
 use crate::random::{Random, mix};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
+use crate::ruler::sentinel_width;
 use crate::study::contract::{Follow, Progress, Record, Stop, Study, going};
 use crate::study::info::{Plain, Selected, StudyInfo};
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io;
 
 /// Makes the seed of the order of counts another one than that of the programs.
@@ -59,8 +62,8 @@ struct Uarch {
     features: Vec<String>,
     /// Bytes that the programs of a test may use.
     memory: u64,
-    /// What CPUID says of numbers, by their keys.
-    cpuid: BTreeMap<String, u64>,
+    /// What CPUID and the kernel tell.
+    surroundings: Surroundings,
     /// The lines that a result file has of tests that are complete.
     kept: Vec<Value>,
     open: Open,
@@ -74,7 +77,7 @@ struct Saved {
     tests: Vec<String>,
     features: Vec<String>,
     memory: u64,
-    cpuid: BTreeMap<String, u64>,
+    surroundings: Surroundings,
 }
 
 impl Uarch {
@@ -86,8 +89,8 @@ impl Uarch {
         let mut had: Vec<String> = needs.filter(|feature| features.has(**feature)).map(name_of).collect();
         had.sort();
         had.dedup();
-        let cpuid = machine.topology.caches.iter().map(cached).collect();
-        Uarch { plan, asked, features: had, memory, cpuid, kept, open, lock: None }
+        let surroundings = Surroundings::of(machine);
+        Uarch { plan, asked, features: had, memory, surroundings, kept, open, lock: None }
     }
 
     /// The tests that were asked for and those of structures that their fillers take, in the order of the list.
@@ -95,10 +98,15 @@ impl Uarch {
         let mut names: Vec<&str> = self.asked.iter().map(|test| test.name).collect();
         for test in TESTS.iter().rev() {
             if names.contains(&test.name) {
-                names.extend(test.fillers().iter().flat_map(|filler| filler.takes));
+                names.extend(test.needs());
             }
         }
         TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
+    }
+
+    /// What the kernel has counted up to now.
+    fn counted(&self, answers: &Answers) -> Result<Counted, RunError> {
+        answers.get(|| Counted::now(self.surroundings.cpu))
     }
 
     /// What the programs of a test are drawn from, and the order of its counts: the test's own, so that a study that is gone on
@@ -115,12 +123,6 @@ impl Uarch {
     }
 }
 
-/// The key of a cache's size, and what CPUID says of it.
-fn cached(cache: &Cache) -> (String, u64) {
-    let test = if cache.kind == CacheKind::Instruction { "instruction_cache" } else { "data_caches" };
-    (format!("{test}.{}.size", cache.level), cache.bytes)
-}
-
 fn name_of(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
@@ -132,18 +134,18 @@ impl Study for Uarch {
 
     fn plan(&self) -> io::Result<Value> {
         let tests = self.asked.iter().map(|test| test.name.to_string()).collect();
-        let Uarch { plan, features, memory, cpuid, .. } = self;
+        let Uarch { plan, features, memory, surroundings, .. } = self;
         plain(&Saved {
             plan: plan.clone(),
             tests,
             features: features.clone(),
             memory: *memory,
-            cpuid: cpuid.clone(),
+            surroundings: surroundings.clone(),
         })
     }
 
     fn restore(container: &Container) -> Result<Uarch, ContainerError> {
-        let Saved { plan, tests, features, memory, cpuid } = container.facts()?;
+        let Saved { plan, tests, features, memory, surroundings } = container.facts()?;
         if let Some(field) = plan.unsound() {
             return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
         }
@@ -153,39 +155,51 @@ impl Study for Uarch {
         };
         let asked = tests.iter().map(named).collect::<Result<_, _>>()?;
         let kept = Vec::new();
-        Ok(Uarch { plan, asked, features, memory, cpuid, kept, open: closed(), lock: None })
+        Ok(Uarch { plan, asked, features, memory, surroundings, kept, open: closed(), lock: None })
     }
 
     fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
         let mut executor = answers.executor(|| (self.open)())?;
         let tests = self.needed();
-        let mut knees = Knees::new();
+        let (mut knees, mut known, mut conditions) = (Knees::new(), Vec::new(), Conditions::default());
+        let begun = (executor.now(), self.counted(answers)?);
         for (number, test) in tests.iter().enumerate() {
             let kept: Vec<Value> =
                 self.kept.iter().filter(|line| line["test"] == test.name).cloned().collect();
             if !kept.is_empty() {
                 learn(&mut knees, test, &filled(test, &kept));
+                known.extend(kept.iter().filter_map(Known::read));
                 kept.iter().try_for_each(|line| going(follow.record(Record::resumed(NAME, line))))?;
                 continue;
             }
             let (done, total) = (number as u64, tests.len() as u64);
             going(follow.progress(Progress { done, total, message: test.name.to_string() }))?;
-            let [programs, mut order] = self.random(test);
-            let mut core = Core { executor: executor.as_mut(), plan: &self.plan, random: programs };
-            let records = match &test.look {
+            let [random, mut order] = self.random(test);
+            let (plan, executor) = (&self.plan, executor.as_mut());
+            let mut core = Core { executor, plan, random, conditions: &mut conditions };
+            let mut records = match &test.look {
                 Look::Overlap(window) => {
                     vec![Trials::new(&mut core, &mut knees).run(test, window, &self.fillers(test))?]
                 }
                 Look::Contrast(programs) => vec![contrast(&mut core, test, programs)?],
                 Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut order)?,
-            };
-            if self.asked.iter().any(|asked| asked.name == test.name) {
-                let number = records.len();
-                for mut record in records {
-                    record.cpuid = self.cpuid.get(&record.what).copied();
-                    record.records = number;
-                    going(follow.record(Record::new(NAME, &record)))?;
+                Look::Environment { .. } => {
+                    let (then, counted) = &begun;
+                    let time = core.executor.now().saturating_sub(*then);
+                    let counted = [counted.clone(), self.counted(answers)?];
+                    let width = plan.adders.map(sentinel_width);
+                    let course = Course { conditions: &conditions, width, counted, time };
+                    environment(&self.surroundings, &known, &course)
                 }
+            };
+            let number = records.len();
+            for record in &mut records {
+                record.cpuid = record.cpuid.or(self.surroundings.numbers.get(&record.what).copied());
+                record.records = number;
+            }
+            known.extend(records.iter().map(Known::of));
+            if self.asked.iter().any(|asked| asked.name == test.name) {
+                records.iter().try_for_each(|record| going(follow.record(Record::new(NAME, record))))?;
             }
         }
         self.lock = executor.lock_state().cloned();

@@ -149,15 +149,14 @@ fn planted_sizes_are_found() {
 fn tests_name_structures_that_come_before_them() {
     for (number, test) in TESTS.iter().enumerate() {
         assert!(TESTS[..number].iter().all(|other| other.name != test.name), "{}", test.name);
-        for filler in test.fillers() {
-            for other in filler.takes {
-                assert!(TESTS[..number].iter().any(|test| test.name == *other), "{}: {other}", test.name);
-            }
+        for other in test.needs() {
+            assert!(TESTS[..number].iter().any(|test| test.name == other), "{}: {other}", test.name);
         }
         let programs = match &test.look {
             Look::Overlap(window) => window.fillers.len(),
             Look::Levels(walks) => walks.walks.len(),
             Look::Contrast(contrast) => contrast.walks.len(),
+            Look::Environment { reads } => reads.len(),
         };
         assert!(programs >= 2 && test.about.is_ascii(), "{}", test.name);
     }

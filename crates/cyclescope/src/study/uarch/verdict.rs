@@ -7,7 +7,7 @@
 use super::knee::{Knee, No};
 use super::test::{Filler, Test, Window};
 use crate::statistics::Interval;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// By how much two knees may differ that are the same: a share, and a number of entries.
 const SAME_SHARE: f64 = 0.02;
@@ -52,7 +52,7 @@ pub(super) struct Witness {
 }
 
 /// The kinds of verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     /// The size is known.

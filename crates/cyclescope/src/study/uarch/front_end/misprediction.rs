@@ -84,5 +84,6 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ],
         share: 0.5,
         apart: 2.0,
+        apart_share: 0.1,
     }),
 };

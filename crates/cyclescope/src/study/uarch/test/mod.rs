@@ -35,6 +35,8 @@ pub(in crate::study::uarch) enum Part {
     Window,
     /// Caches and translation.
     Memory,
+    /// What is told of them, and what other work takes.
+    Environment,
 }
 
 /// What a test looks for.
@@ -46,6 +48,11 @@ pub(in crate::study::uarch) enum Look {
     Levels(Walks),
     /// What an event costs.
     Contrast(Contrast),
+    /// What the numbers of other tests, which these names are of, and all readings tell of the machine.
+    Environment {
+        /// The tests.
+        reads: &'static [&'static str],
+    },
 }
 
 /// A structure that instructions in flight occupy.
@@ -93,11 +100,19 @@ impl Filler {
 }
 
 impl Test {
+    /// The tests whose results it needs.
+    pub(in crate::study::uarch) fn needs(&self) -> Vec<&'static str> {
+        match &self.look {
+            Look::Environment { reads } => reads.to_vec(),
+            _ => self.fillers().iter().flat_map(|filler| filler.takes).copied().collect(),
+        }
+    }
+
     /// Its fillers, where it has some.
     pub(in crate::study::uarch) fn fillers(&self) -> &'static [Filler] {
         match &self.look {
             Look::Overlap(window) => window.fillers,
-            Look::Levels(_) | Look::Contrast(_) => &[],
+            Look::Levels(_) | Look::Contrast(_) | Look::Environment { .. } => &[],
         }
     }
 }

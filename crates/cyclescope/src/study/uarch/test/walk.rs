@@ -37,6 +37,8 @@ pub(in crate::study::uarch) struct Contrast {
     pub share: f64,
     /// Core cycles of an event below which there is none, and by which programs that agree may differ.
     pub apart: f64,
+    /// Share by which programs may differ that agree.
+    pub apart_share: f64,
 }
 
 /// A program that occupies a part of what is counted beforehand.

@@ -1,0 +1,118 @@
+//! What other work did while programs ran: to the width of the core, to rounds, and to the time of the CPU.
+
+use crate::error::RunError;
+use crate::machine::fact::{Fact, Files};
+use crate::machine::noise::Noise;
+use crate::measure::rounds::LayoutRounds;
+use crate::ruler::Quiet;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
+const TICKS: f64 = 100.0;
+
+/// What readings tell.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    /// Additions a cycle that each layout showed, with their standard error as a share of it.
+    widths: Vec<(f64, f64)>,
+    /// Rounds that were measured, and those that nothing disturbed.
+    rounds: usize,
+    undisturbed: usize,
+}
+
+impl Conditions {
+    /// Takes what some layouts of this many rounds show.
+    pub(super) fn take(&mut self, layouts: &[LayoutRounds], rounds: u32) {
+        for layout in layouts {
+            self.rounds += rounds as usize;
+            self.undisturbed += layout.further().count();
+            self.widths.extend(layout.read().map(|reading| (reading.width, reading.width_error)));
+        }
+    }
+
+    /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
+    /// design that is not shared.
+    pub(super) fn shared(&self, known: Option<f64>) -> Option<(f64, usize)> {
+        let quiet = Quiet::of(self.widths.iter().copied(), known);
+        let shared = self.widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
+        let all = self.widths.len();
+        (all > 0).then(|| (shared as f64 / all as f64, all))
+    }
+
+    /// The share of rounds that something disturbed, and their number.
+    pub(super) fn disturbed(&self) -> Option<(f64, usize)> {
+        (self.rounds > 0).then(|| (1.0 - self.undisturbed as f64 / self.rounds as f64, self.rounds))
+    }
+}
+
+/// What the kernel has counted up to a moment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Counted {
+    /// Ticks that the hypervisor gave to others.
+    steal: Fact<u64>,
+    /// Stops by the quota of the control group.
+    throttled: Fact<u64>,
+}
+
+impl Counted {
+    /// Up to now, on a CPU.
+    pub(super) fn now(cpu: u32) -> Result<Counted, RunError> {
+        let Noise { steal, throttled, .. } = Noise::read(&Files::system(), cpu);
+        Ok(Counted { steal, throttled })
+    }
+
+    /// The share of a time that the hypervisor gave to others since an earlier moment.
+    pub(super) fn stolen(&self, earlier: &Counted, time: Duration) -> Fact<f64> {
+        let ticks = since(&self.steal, &earlier.steal);
+        ticks.map(|ticks| (ticks as f64 / TICKS / time.as_secs_f64().max(1.0 / TICKS)).min(1.0))
+    }
+
+    /// Stops by the quota since an earlier moment.
+    pub(super) fn throttled(&self, earlier: &Counted) -> Fact<u64> {
+        since(&self.throttled, &earlier.throttled)
+    }
+}
+
+/// Counts may go back a little, which reads as nothing.
+fn since(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
+    later.clone().and_then(|later| earlier.clone().map(|earlier| later.saturating_sub(earlier)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(steal: Fact<u64>) -> Counted {
+        Counted { steal, throttled: Fact::unknown("no control group") }
+    }
+
+    #[test]
+    fn layouts_that_are_narrower_were_shared() {
+        let mut widths = vec![(4.1, 0.01); 30];
+        widths.extend([(2.1, 0.01); 10]);
+        let conditions = Conditions { widths, rounds: 480, undisturbed: 456 };
+        assert_eq!(conditions.shared(None), Some((0.25, 40)));
+        let (disturbed, rounds) = conditions.disturbed().unwrap();
+        assert!((disturbed - 0.05).abs() < 1e-9 && rounds == 480);
+        let nothing = Conditions::default();
+        assert_eq!((nothing.shared(None), nothing.disturbed()), (None, None));
+    }
+
+    #[test]
+    fn a_core_that_is_always_shared_is_seen_where_its_width_is_known() {
+        let conditions = Conditions { widths: vec![(2.1, 0.01); 10], ..Conditions::default() };
+        assert_eq!(conditions.shared(None).map(|(share, _)| share), Some(0.0));
+        assert_eq!(conditions.shared(Some(4.8)).map(|(share, _)| share), Some(1.0));
+    }
+
+    #[test]
+    fn stolen_time_is_a_share() {
+        let [before, after] = [40, 65].map(|ticks| counted(Fact::Known(ticks)));
+        assert_eq!(after.stolen(&before, Duration::from_secs(1)), Fact::Known(0.25));
+        assert_eq!(before.stolen(&after, Duration::from_secs(1)), Fact::Known(0.0));
+        let hidden = counted(Fact::unknown("hidden"));
+        assert_eq!(after.stolen(&hidden, Duration::from_secs(1)).why(), Some("hidden"));
+        assert!(after.throttled(&before).why().is_some());
+    }
+}

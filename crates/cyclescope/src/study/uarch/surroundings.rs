@@ -1,0 +1,69 @@
+//! What CPUID and the kernel tell of the machine: beside what is measured, never in its place.
+
+use crate::machine::Machine;
+use crate::machine::cache::{Cache, CacheKind};
+use crate::machine::fact::Fact;
+use crate::machine::topology::cpu_list;
+use crate::machine::translation::{Translations, of_data};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What is told, as a manifest has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Surroundings {
+    /// What CPUID says of numbers, by their keys.
+    pub numbers: BTreeMap<String, u64>,
+    /// Family and model.
+    pub model: String,
+    /// The design of that model, or why CPUID contradicts itself.
+    pub design: Fact<String>,
+    /// The hypervisor, where CPUID admits to one.
+    pub hypervisor: Option<String>,
+    /// The CPU that is measured on.
+    pub cpu: u32,
+    /// What the kernel says of its siblings.
+    pub siblings: Fact<String>,
+    /// How the kernel gives transparent huge pages.
+    pub huge_pages: Fact<String>,
+    /// CPUs that the control group may use, where there is a limit.
+    pub quota: Option<f64>,
+}
+
+impl Surroundings {
+    pub(super) fn of(machine: &Machine) -> Surroundings {
+        let caches = machine.topology.caches.iter().map(cached);
+        let translations = of_data(&machine.cpuid).into_iter().map(translated);
+        let unknown = || Fact::unknown("no CPU is known to be allowed");
+        let target = machine.target.as_ref();
+        let siblings =
+            target.map_or_else(unknown, |target| target.siblings.clone().map(|all| siblings(&all)));
+        Surroundings {
+            numbers: caches.chain(translations).collect(),
+            model: format!("family {}, model {}", machine.cpu.family, machine.cpu.model),
+            design: machine.cpu.microarchitecture.clone().map(|design| design.product.to_string()),
+            hypervisor: machine.hypervisor.as_ref().map(|hypervisor| hypervisor.name.clone()),
+            cpu: machine.target_cpu(),
+            siblings,
+            huge_pages: target.map_or_else(unknown, |target| target.power.huge_pages.clone()),
+            quota: machine.quota.known().copied().flatten(),
+        }
+    }
+}
+
+fn siblings(all: &[u32]) -> String {
+    match all {
+        [] => "none".to_string(),
+        all => format!("CPU {}", cpu_list(all)),
+    }
+}
+
+/// The key of a cache's size, and what CPUID says of it.
+fn cached(cache: &Cache) -> (String, u64) {
+    let test = if cache.kind == CacheKind::Instruction { "instruction_cache" } else { "data_caches" };
+    (format!("{test}.{}.size", cache.level), cache.bytes)
+}
+
+/// The key of a number of translations, and what CPUID says of it.
+fn translated(buffer: Translations) -> (String, u64) {
+    (format!("data_tlb.{}.size", buffer.level), buffer.entries)
+}
