@@ -55,12 +55,35 @@ pub struct CoreRecord {
     /// What CPUID or the kernel says that is no such number.
     #[serde(default)]
     pub told: Option<String>,
+    /// How a cost is spread over rounds.
+    #[serde(default)]
+    pub spread: Option<Spread>,
     /// Overlaps against numbers of instructions.
     #[serde(default)]
     pub fillers: Vec<Filler>,
     /// Costs of a step against sizes.
     #[serde(default)]
     pub walks: Vec<Walk>,
+}
+
+/// A cost in time, and what shares of the rounds are below.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Spread {
+    /// The time.
+    pub time: Figure,
+    /// From the smallest share on.
+    #[serde(default)]
+    pub quantiles: Vec<Quantile>,
+}
+
+/// What a share of the rounds is below.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Quantile {
+    /// The share.
+    pub share: f64,
+    /// The time in nanoseconds.
+    #[serde(default)]
+    pub ns: Option<f64>,
 }
 
 /// What one kind of instruction showed.
@@ -174,6 +197,16 @@ impl CoreRecord {
         differs.then(|| Figure { value: Some(told), low: None, high: None, ..self.value.clone() })
     }
 
+    /// A cost in time: its median, and between what it is in most rounds.
+    pub fn time(&self) -> Option<String> {
+        let Spread { time, quantiles } = self.spread.as_ref()?;
+        let scale = time.scale();
+        let (first, last) = (quantiles.first()?, quantiles.last()?);
+        let most = scale.write((last.share - first.share) * 100.0);
+        let [low, high] = [scale.write(first.ns?), scale.write(last.ns?)];
+        Some(format!("{}; {low} to {high} ns in {most} % of rounds", time.text()?))
+    }
+
     /// The verdict, with what limits.
     pub fn judged(&self) -> String {
         match &self.limited_by {
@@ -211,7 +244,7 @@ pub fn label(key: &str) -> String {
         let number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         text += match part {
             _ if number => ", level ",
-            "beyond" => ", ",
+            "beyond" | "more" => ", ",
             _ => ": ",
         };
         text += &part.replace('_', " ");

@@ -30,7 +30,7 @@ struct Row {
     number: String,
     unit: String,
     interval: String,
-    /// What CPUID says, where it is something else.
+    /// What CPUID says, where it is something else; or a cost in time.
     told: String,
     /// What a row of findings means, and what CPUID or the kernel tells beside it.
     finding: Vec<String>,
@@ -94,7 +94,7 @@ impl Row {
             number: number.unwrap_or_else(|| record.judged()),
             unit: if found { scale.name } else { String::new() },
             interval: interval.unwrap_or_default(),
-            told: told.map_or(String::new(), |told| format!("CPUID says {told}")),
+            told: told.map(|told| format!("CPUID says {told}")).or(record.time()).unwrap_or_default(),
             finding: if record.part == Part::Environment { finding(record) } else { Vec::new() },
         }
     }
@@ -154,6 +154,36 @@ mod tests {
             "  return stack                none",
         ];
         assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
+    }
+
+    #[test]
+    fn costs_are_in_time_too() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        assert_eq!(records[4].time(), None);
+        let quantile =
+            |share: f64, ns: f64| serde_json::json!({ "share": share, "core_cycles": 5.0, "ns": ns });
+        let time = serde_json::json!({ "value": 151.3, "low": 150.0, "high": 155.0, "unit": "ns" });
+        let quantiles = [quantile(0.05, 148.04), quantile(0.5, 151.3), quantile(0.95, 172.0)];
+        let spread = serde_json::json!({ "n": 9, "time": time, "rounds": 96, "quantiles": quantiles });
+        records[4].spread = Some(serde_json::from_value(spread).expect("a spread"));
+        let rows = rows(&records);
+        assert_eq!(rows[5], "    151.3 ns; 148.0 to 172 ns in 90 % of rounds", "{rows:?}");
+    }
+
+    #[test]
+    fn findings_say_what_they_mean_below_them() {
+        let line =
+            made_up::line("environment", "environment.page_walk", "found", Some([55.0; 3]), "core_cycles");
+        let mut record = CoreRecord::all(&[line]).remove(0);
+        record.part = Part::Environment;
+        (record.why, record.told) = ("a walk goes far".to_string(), Some("CPUID: a guest".to_string()));
+        let row = Row::of(&record);
+        assert_eq!(
+            (row.name.as_str(), row.finding),
+            ("page walk", vec!["a walk goes far".to_string(), "CPUID: a guest".to_string()])
+        );
+        record.part = Part::Memory;
+        assert!(Row::of(&record).finding.is_empty());
     }
 
     #[test]

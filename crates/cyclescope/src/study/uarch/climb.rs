@@ -1,6 +1,6 @@
 //! A test of levels: the curves of its walks, and a verdict on each level.
 //!
-//! A size needs the first two walks' ends of that level to overlap; levels are numbered by the first walk's. The order in which counts are measured is random, so that a
+//! A size needs the first two walks' ends of that level to overlap, and these ends number the levels. The order in which counts are measured is random, so that a
 //! neighbour's burst falls on counts far apart; and where a level ends each count is measured twice, and the lower cost counts.
 
 use super::cost::{CostPoint, Costs};
@@ -43,7 +43,8 @@ pub(super) fn climb(
     }
     let found: Vec<(&str, Vec<Level>)> =
         curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect();
-    let first = found[0].1.first().and_then(|level| level.upto);
+    let (sizes, _) = numbered(&found);
+    let first = sizes.first().filter(|group| agree(group, &found)).map(|group| group[0].2);
     let witness = match (&walks.beside, first) {
         // What is a small part of a level or of its edges can't move its end.
         (Some(beside), Some(first)) if beside.tells(first.low, first.high) => {
@@ -57,6 +58,16 @@ pub(super) fn climb(
     let course = Course { most: measured.unwrap_or(most), rising };
     let mut records = judged(test, walks, &found, witness.as_ref(), course);
     records[0].witnesses.extend(witness);
+    // Of a difference of programs there is no spread.
+    if walks.cost.is_some() && walks.walks[0].without.is_none() {
+        for (what, n) in within(test, &found, [walks.counts[0], course.most]) {
+            let spread = core.spread(&walks.walks[0], n)?;
+            let record = records.iter_mut().find(|record| record.what == what);
+            if let (Some(record), Some(spread)) = (record, spread) {
+                record.measured = Some((n, spread));
+            }
+        }
+    }
     let walked = curves.into_iter().zip(found).map(|((walk, curve), (_, levels))| WalkRecord {
         name: walk.name,
         levels,
@@ -64,6 +75,33 @@ pub(super) fn climb(
     });
     records[0].walks = walked.collect();
     Ok(records)
+}
+
+/// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the
+/// largest count.
+fn within(test: &Test, found: &[(&str, Vec<Level>)], [least, most]: [usize; 2]) -> Vec<(String, usize)> {
+    let (numbered, _) = numbered(found);
+    let mut from = least;
+    let mut all = Vec::new();
+    for (number, group) in numbered.iter().enumerate() {
+        let end = group[0].2;
+        let middle = (from as f64 * end.low as f64).sqrt().round() as usize;
+        all.push((cost_of(test, number), middle));
+        from = end.high;
+    }
+    let last = if numbered.is_empty() { cost_of(test, 0) } else { cost_beyond(test) };
+    all.push((last, most));
+    all
+}
+
+/// The key of what a step costs in a level.
+fn cost_of(test: &Test, number: usize) -> String {
+    format!("{}.{}.cost", test.name, number + 1)
+}
+
+/// The key of what a step costs past all levels.
+fn cost_beyond(test: &Test) -> String {
+    format!("{}.beyond.cost", test.name)
 }
 
 fn rises(walks: &Walks) -> Rises {
@@ -178,7 +216,54 @@ struct Course {
 /// What a walk found of a level: its name, the level and its end.
 type Ended<'a> = (&'a str, &'a Level, End);
 
-/// A record for each level of the first walk: its size, where it ends, and its cost.
+/// The end of a level that has a number, in each walk that has it there. Walks agree where the second one is among them.
+type Group<'a> = Vec<Ended<'a>>;
+
+/// The key of ends that one walk alone has before others on which walks agree. What comes after them may have another number.
+pub(super) fn in_doubt(test: &Test) -> String {
+    format!("{}.more.size", test.name)
+}
+
+/// The levels that have a number, and ends of the first walk between them that no other one has. What one walk alone shows
+/// gives no number to what comes after it; past the last end that is agreed on, there may be one more level.
+fn numbered<'a>(found: &'a [(&'a str, Vec<Level>)]) -> (Vec<Group<'a>>, Vec<End>) {
+    let (first, levels) = &found[0];
+    let (mut numbered, mut between, mut open) = (Vec::new(), Vec::new(), Vec::new());
+    for level in levels {
+        let Some(end) = level.upto else { continue };
+        let group = group((*first, level, end), found);
+        if agree(&group, found) {
+            between.extend(open.drain(..).map(|(end, _)| end));
+            numbered.push(group);
+        } else {
+            open.push((end, group));
+        }
+    }
+    numbered.extend(open.into_iter().next().map(|(_, group)| group));
+    (numbered, between)
+}
+
+/// Whether the second walk is among those of an end.
+fn agree(group: &[Ended], found: &[(&str, Vec<Level>)]) -> bool {
+    found.get(1).is_some_and(|(second, _)| group.iter().any(|(name, ..)| name == second))
+}
+
+/// The level of each walk behind the end before it, where the walk has that: of the first level its first one.
+fn begun<'a>(found: &'a [(&'a str, Vec<Level>)], before: Option<&Group>) -> Vec<(&'a str, &'a Level)> {
+    let level = |(name, levels): &'a (&'a str, Vec<Level>)| {
+        let place = match before {
+            None => 0,
+            Some(before) => {
+                let (.., end) = before.iter().find(|(other, ..)| other == name)?;
+                1 + levels.iter().position(|level| level.upto == Some(*end))?
+            }
+        };
+        Some((*name, levels.get(place)?))
+    };
+    found.iter().filter_map(level).collect()
+}
+
+/// A record for each level that has a number: its size, where it ends, and its cost; and of what is behind them.
 fn judged(
     test: &'static Test,
     walks: &Walks,
@@ -187,40 +272,37 @@ fn judged(
     course: Course,
 ) -> Vec<UarchRecord> {
     let Course { most, rising } = course;
-    let named = |number: usize, what: &str| format!("{}.{}.{what}", test.name, number + 1);
+    let size_of = |number: usize| format!("{}.{}.size", test.name, number + 1);
+    let (numbered, between) = numbered(found);
     let mut records = Vec::new();
-    let (first, levels) = &found[0];
-    for (number, level) in levels.iter().enumerate() {
-        // Walks whose ends differ may still agree in what a step costs before.
-        let same: Vec<(&str, &Level)> = found
-            .iter()
-            .filter_map(|(name, levels)| {
-                let level = if level.upto.is_some() { levels.get(number) } else { levels.last() };
-                Some((*name, level?))
-            })
-            .collect();
-        if let Some(end) = level.upto {
-            let group = group((first, level, end), found);
-            let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
-                Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
-                None => size(&group, found),
-            };
-            records.push(UarchRecord::new(test, named(number, "size"), verdict, walks.unit));
-        }
-        let what = match level.upto {
-            None if number > 0 => format!("{}.beyond.cost", test.name),
-            _ => named(number, "cost"),
+    for (number, group) in numbered.iter().enumerate() {
+        let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
+            Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
+            None => size(group, found),
         };
-        records.extend(priced(test, walks, what, &same));
+        records.push(UarchRecord::new(test, size_of(number), verdict, walks.unit));
+        // Walks whose ends differ may still agree in what a step costs before.
+        let same = begun(found, number.checked_sub(1).map(|before| &numbered[before]));
+        records.extend(priced(test, walks, cost_of(test, number), &same));
     }
-    if levels.iter().all(|level| level.upto.is_none()) {
+    if !between.is_empty() {
+        let each: Vec<String> = between.into_iter().map(told).collect();
+        let why = format!("no other program has an end at {}: {}", each.join(", "), ends(found));
+        let verdict = Verdict::new(Kind::Unclear, why);
+        records.push(UarchRecord::new(test, in_doubt(test), verdict, walks.unit));
+    }
+    let last: Vec<(&str, &Level)> =
+        found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?))).collect();
+    let what = if numbered.is_empty() { cost_of(test, 0) } else { cost_beyond(test) };
+    records.extend(priced(test, walks, what, &last));
+    if numbered.is_empty() {
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
             false if rising => Verdict::new(Kind::Unclear, format!("the cost still rises at {most}")),
             false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
             false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
         };
-        records.insert(0, UarchRecord::new(test, named(0, "size"), verdict, walks.unit));
+        records.insert(0, UarchRecord::new(test, size_of(0), verdict, walks.unit));
     }
     records
 }
@@ -246,8 +328,7 @@ fn group<'a>(own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a
 
 /// The size in which walks agree.
 fn size(group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
-    let second = found.get(1).map(|(name, _)| *name);
-    if !group.iter().any(|(name, ..)| Some(*name) == second) {
+    if !agree(group, found) {
         let why = format!("no other program has an end at {}: {}", told(group[0].2), ends(found));
         return Verdict::new(Kind::Unclear, why);
     }

@@ -5,6 +5,7 @@
 //! its steps' cost is subtracted.
 
 use super::overlap::Core;
+use super::spread::Spread;
 use super::test::walk::{Steps, Walk};
 use crate::error::RunError;
 use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds};
@@ -33,6 +34,11 @@ pub(super) struct CostPoint {
 pub(super) trait Costs {
     /// The cost of a walk's step at a count; `None` where no layout was undisturbed.
     fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError>;
+
+    /// How the cost of a walk's step at a count is spread over rounds, where that can be told. What a walk subtracts is part of it.
+    fn spread(&mut self, _walk: &Walk, _n: usize) -> Result<Option<Spread>, RunError> {
+        Ok(None)
+    }
 }
 
 impl Costs for Core<'_> {
@@ -53,11 +59,36 @@ impl Costs for Core<'_> {
         let [low, cost, high] = [0.25, 0.5, 0.75].map(|share| quantile(&all, share));
         Ok(Some(CostPoint { n, cost, low, high }))
     }
+
+    fn spread(&mut self, walk: &Walk, n: usize) -> Result<Option<Spread>, RunError> {
+        let steps = (walk.program)(n);
+        let mut all = Vec::new();
+        for layout in self.rounds(&steps)? {
+            let Some(reading) = layout.read() else { continue };
+            let cycle = self.cycle(&reading);
+            let raw = layout.further().map(|round| (round[1] - round[0]) / steps.more());
+            all.extend(
+                raw.map(|raw| [raw, raw / cycle]).filter(|round| round.iter().all(|part| part.is_finite())),
+            );
+        }
+        Ok(Spread::of(&all))
+    }
 }
 
 impl Core<'_> {
     /// Core cycles of a step in each undisturbed layout.
     fn layouts(&mut self, steps: &Steps) -> Result<Vec<f64>, RunError> {
+        let layouts = self.rounds(steps)?;
+        let cycles = |reading: LayoutReading| {
+            let [short, long] = [reading.further[0], reading.further[1]];
+            (long - short) / self.cycle(&reading) / steps.more()
+        };
+        let costs = layouts.iter().filter_map(LayoutRounds::read).map(cycles);
+        Ok(costs.filter(|cost| cost.is_finite()).collect())
+    }
+
+    /// The rounds of a program in each layout.
+    fn rounds(&mut self, steps: &Steps) -> Result<Vec<LayoutRounds>, RunError> {
         let outline = Snippet::new(steps.body.clone(), steps.init.clone(), "").outline(self.plan.avx);
         let recipe = Recipe {
             world: outline.world,
@@ -77,15 +108,20 @@ impl Core<'_> {
             .repeated(&iterations);
         let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
         self.conditions.take(&layouts, ROUNDS);
-        let more = steps.steps as f64 * steps.iterations as f64;
-        let cycles = |reading: LayoutReading| {
-            let [short, long] = [reading.further[0], reading.further[1]];
-            // The whole number next to the ratio of the two chains is the latency of a link, where data do not tell.
-            let latency = self.plan.imul_latency.unwrap_or((reading.imul / reading.add).round());
-            (long - short) / (reading.imul / latency) / more
-        };
-        let costs = layouts.iter().filter_map(LayoutRounds::read).map(cycles);
-        Ok(costs.filter(|cost| cost.is_finite()).collect())
+        Ok(layouts)
+    }
+
+    /// Raw units of a core cycle.
+    fn cycle(&self, reading: &LayoutReading) -> f64 {
+        // The whole number next to the ratio of the two chains is the latency of a link, where data do not tell.
+        reading.imul / self.plan.imul_latency.unwrap_or((reading.imul / reading.add).round())
+    }
+}
+
+impl Steps {
+    /// Steps that the longer call has more than the shorter one.
+    fn more(&self) -> f64 {
+        self.steps as f64 * self.iterations as f64
     }
 }
 
@@ -98,6 +134,7 @@ mod tests {
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
     use crate::study::uarch::test::walk::straight;
+    use crate::unit::Hertz;
     use std::time::Duration;
 
     const DEAR: &[u8] = &[0x48, 0x63, 0xc0];
@@ -139,6 +176,11 @@ mod tests {
         let mut conditions = Conditions::default();
         let random = Random::new(7);
         let mut core = Core { executor: &mut machine, plan: &plan, random, conditions: &mut conditions };
+        let walk = Walk { name: "planted", program: dear, without: None };
+        let spread = core.spread(&walk, 9).unwrap().unwrap().record(9, Some(Hertz(1e9)));
+        let middle = serde_json::to_value(&spread.quantiles[2]).unwrap();
+        assert!((middle["core_cycles"].as_f64().unwrap() - 16.0).abs() < 0.05, "{middle}");
+        assert!(spread.rounds > 40 && spread.time.value > Some(1.0), "{spread:?}");
         for (without, expected) in [(None, 16.0), (Some(cheap as fn(usize) -> Steps), 11.0)] {
             let walk = Walk { name: "planted", program: dear, without };
             let point = core.cost(&walk, 9).unwrap().unwrap();

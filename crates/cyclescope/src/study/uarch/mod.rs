@@ -22,6 +22,7 @@ mod planted_levels;
 mod plateau;
 mod record;
 mod search;
+mod spread;
 mod study;
 mod surroundings;
 mod test;

@@ -214,3 +214,45 @@ fn a_size_that_does_not_shrink_beside_others_is_unclear() {
     }
     assert!(left.len() <= 1, "{left:#?}");
 }
+
+/// Costs without noise: three levels, and one more in some walks.
+struct Exact {
+    /// The count at which the walks of these names have another level, below the second one's cost.
+    only: &'static [&'static str],
+}
+
+const EXACT: [(f64, f64); 3] = [(49152.0, 5.0), (2e6, 16.0), (1.2e7, 70.0)];
+
+impl Costs for Exact {
+    fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let occupied = if walk.name.contains("beside") { 8192.0 } else { 0.0 };
+        let count = n as f64 + occupied;
+        let cost = EXACT.iter().find(|(size, _)| count <= *size).map_or(300.0, |(_, cost)| *cost);
+        let dearer = cost == 16.0 && count > 3e5 && self.only.contains(&walk.name);
+        let cost = if dearer { 34.0 } else { cost };
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+fn exact(only: &'static [&'static str]) -> Vec<(String, Kind, Option<f64>)> {
+    let (test, walks) = caches();
+    let records =
+        climb(&mut Exact { only }, test, walks, walks.counts[1], &mut Random::new(5)).expect("it has costs");
+    records.into_iter().map(|record| (record.what, record.verdict, record.value.value)).collect()
+}
+
+#[test]
+fn what_one_walk_alone_shows_gives_no_number_to_what_comes_after_it() {
+    let [all, one] = [exact(&[]), exact(&["each line"])];
+    let keys = |found: &[(String, Kind, Option<f64>)]| {
+        found.iter().map(|(what, ..)| what.replace("data_caches.", "")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys(&all), "1.size 1.cost 2.size 2.cost 3.size 3.cost beyond.cost");
+    assert_eq!(keys(&one), "1.size 1.cost 2.size 2.cost 3.size 3.cost more.size beyond.cost");
+    // But for the level that is in doubt they are the same.
+    let same: Vec<_> = one.iter().filter(|(what, ..)| !what.contains("more")).cloned().collect();
+    assert_eq!(same, all);
+    assert!(all.iter().all(|(_, verdict, _)| *verdict == Kind::Found), "{all:?}");
+    assert!(one.iter().any(|(what, verdict, _)| what.contains("more") && *verdict == Kind::Unclear));
+    assert_eq!(keys(&exact(&["each line", "page after page"])).matches("size").count(), 4);
+}

@@ -5,11 +5,12 @@ use super::knee::{Knee, No};
 use super::overlap::Point;
 use super::plateau::Level;
 use super::search::Found;
+use super::spread::{Spread, SpreadRecord};
 use super::test::{Filler, Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
 use crate::caveat::Caveat;
 use crate::record::Quantity;
-use crate::unit::Unit;
+use crate::unit::{Hertz, Unit};
 use serde::Serialize;
 
 /// A test's result.
@@ -43,6 +44,11 @@ pub(super) struct UarchRecord {
     pub walks: Vec<WalkRecord>,
     /// What would have come out otherwise if the number meant something else.
     pub witnesses: Vec<Witness>,
+    /// How a cost is spread over rounds, and what it is in time.
+    pub spread: Option<SpreadRecord>,
+    /// The same as it was measured, with its count.
+    #[serde(skip)]
+    pub measured: Option<(usize, Spread)>,
     /// Caveats.
     pub caveats: Vec<Caveat>,
     /// Where the experiment was described.
@@ -93,9 +99,16 @@ impl UarchRecord {
             fillers: Vec::new(),
             walks: Vec::new(),
             witnesses: Vec::new(),
+            spread: None,
+            measured: None,
             caveats: Vec::new(),
             source: test.source,
         }
+    }
+
+    /// Tells the spread of its cost, where the timing method's raw units come at this rate.
+    pub(super) fn timed(&mut self, rate: Option<Hertz>) {
+        self.spread = self.measured.take().map(|(n, spread)| spread.record(n, rate));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
-use super::climb::climb;
+use super::climb::{climb, in_doubt};
 use super::conditions::{Conditions, Counted};
 use super::contrast::contrast;
 use super::environment::{Course, Known, environment};
@@ -12,6 +12,7 @@ use super::test::{Filler, Look, Test};
 use super::trial::{Knees, Trials, learn};
 use crate::error::RunError;
 use crate::executor::{LockState, Open, closed};
+use crate::machine::calibrate::Stopwatch;
 use crate::measure::Plan;
 use crate::random::{Random, mix};
 use crate::result::answers::Answers;
@@ -19,6 +20,7 @@ use crate::result::container::{Container, ContainerError, plain};
 use crate::ruler::sentinel_width;
 use crate::study::contract::{Follow, Progress, Record, Stop, Study, going};
 use crate::study::info::{Plain, Selected, StudyInfo};
+use crate::unit::{Hertz, Unit};
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,6 +106,15 @@ impl Uarch {
         TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
     }
 
+    /// The rate of the timing method's raw units since the start, where it is known.
+    fn rate(&self, answers: &Answers, stopwatch: Option<&Stopwatch>) -> Result<Option<Hertz>, RunError> {
+        match self.plan.clock.counts {
+            Unit::TscTicks => answers.get(|| Ok(stopwatch.map(|stopwatch| stopwatch.rate()[1]))),
+            Unit::Nanos => Ok(Some(Hertz(1e9))),
+            _ => Ok(None),
+        }
+    }
+
     /// What the kernel has counted up to now.
     fn counted(&self, answers: &Answers) -> Result<Counted, RunError> {
         answers.get(|| Counted::now(self.surroundings.cpu))
@@ -163,6 +174,7 @@ impl Study for Uarch {
         let tests = self.needed();
         let (mut knees, mut known, mut conditions) = (Knees::new(), Vec::new(), Conditions::default());
         let begun = (executor.now(), self.counted(answers)?);
+        let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
         for (number, test) in tests.iter().enumerate() {
             let kept: Vec<Value> =
                 self.kept.iter().filter(|line| line["test"] == test.name).cloned().collect();
@@ -192,9 +204,17 @@ impl Study for Uarch {
                     environment(&self.surroundings, &known, &course)
                 }
             };
+            let rate = match records.iter().any(|record| record.measured.is_some()) {
+                true => self.rate(answers, stopwatch.as_ref())?,
+                false => None,
+            };
             let number = records.len();
+            // Which level of CPUID's it is has to be known.
+            let doubt = records.iter().any(|record| record.what == in_doubt(test));
             for record in &mut records {
-                record.cpuid = record.cpuid.or(self.surroundings.numbers.get(&record.what).copied());
+                record.timed(rate);
+                let told = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
+                record.cpuid = record.cpuid.or(told.copied());
                 record.records = number;
             }
             known.extend(records.iter().map(Known::of));
