@@ -28,6 +28,8 @@ const ROOMS: [Room; 6] = [
             "vector_registers_ymm",
             "vector_registers_zmm",
             "mask_registers",
+            "mmx_registers",
+            "flags",
         ],
         rest: None,
     },
@@ -37,7 +39,12 @@ const ROOMS: [Room; 6] = [
         tests: &["integer_scheduler", "load_scheduler", "vector_scheduler"],
         rest: None,
     },
-    Room { name: "Loads and stores", row: 2, tests: &["loads_in_flight", "stores_in_flight"], rest: None },
+    Room {
+        name: "Loads and stores",
+        row: 2,
+        tests: &["loads_in_flight", "stores_in_flight", "stores_in_flight_ymm", "stores_in_flight_zmm"],
+        rest: None,
+    },
     Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },
 ];
 

@@ -222,13 +222,19 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 12] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
     ("vector_registers_ymm", "spare ymm registers"),
     ("vector_registers_zmm", "spare zmm registers"),
     ("mask_registers", "spare mask registers"),
+    ("mmx_registers", "spare MMX registers"),
+    ("flags", "spare registers of flags"),
+    ("stores_in_flight_ymm", "256-bit stores in flight"),
+    ("stores_in_flight_zmm", "512-bit stores in flight"),
+    ("l1d_ways", "ways of the first data cache"),
+    ("write_combining", "write-combining lines"),
 ];
 
 /// The test of findings; their names are those of numbers behind it.

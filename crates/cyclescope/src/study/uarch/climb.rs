@@ -272,8 +272,14 @@ fn judged(
     course: Course,
 ) -> Vec<UarchRecord> {
     let Course { most, rising } = course;
-    let size_of = |number: usize| format!("{}.{}.size", test.name, number + 1);
-    let (numbered, between) = numbered(found);
+    let size_of = |number: usize| match walks.one {
+        true => test.name.to_string(),
+        false => format!("{}.{}.size", test.name, number + 1),
+    };
+    let (mut numbered, between) = numbered(found);
+    if walks.one {
+        numbered.truncate(1);
+    }
     let mut records = Vec::new();
     for (number, group) in numbered.iter().enumerate() {
         let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {

@@ -32,13 +32,17 @@ pub(super) struct Surroundings {
 impl Surroundings {
     pub(super) fn of(machine: &Machine) -> Surroundings {
         let caches = machine.topology.caches.iter().map(cached);
+        let nearest =
+            machine.topology.caches.iter().filter(|cache| cache.level == 1 && cache.kind == CacheKind::Data);
+        let lines = nearest.flat_map(|cache| [("cache_line", cache.line), ("l1d_ways", cache.ways)]);
+        let lines = lines.map(|(test, number)| (test.to_string(), u64::from(number)));
         let translations = of_data(&machine.cpuid).into_iter().map(translated);
         let unknown = || Fact::unknown("no CPU is known to be allowed");
         let target = machine.target.as_ref();
         let siblings =
             target.map_or_else(unknown, |target| target.siblings.clone().map(|all| siblings(&all)));
         Surroundings {
-            numbers: caches.chain(translations).collect(),
+            numbers: caches.chain(lines).chain(translations).collect(),
             model: format!("family {}, model {}", machine.cpu.family, machine.cpu.model),
             design: machine.cpu.microarchitecture.clone().map(|design| design.product.to_string()),
             hypervisor: machine.hypervisor.as_ref().map(|hypervisor| hypervisor.name.clone()),

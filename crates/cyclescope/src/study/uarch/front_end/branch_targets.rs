@@ -29,6 +29,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 0.5,
         ratio: 1.3,
         by_chance: false,
+        one: false,
         cost: Some("core cycles of a taken jump to the next one"),
         bytes: 0,
     }),

@@ -39,6 +39,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 3.0,
         ratio: 1.3,
         by_chance: false,
+        one: false,
         cost: Some("core cycles by which a jump takes longer than one of as many in fewer pages"),
         bytes: 0,
     }),

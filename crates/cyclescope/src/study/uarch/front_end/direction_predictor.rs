@@ -62,6 +62,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 5.0,
         ratio: 1.3,
         by_chance: false,
+        one: false,
         cost: Some("core cycles of a turn: the branch, its load and its counter"),
         bytes: 1,
     }),

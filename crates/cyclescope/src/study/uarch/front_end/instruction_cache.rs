@@ -29,6 +29,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 1.0,
         ratio: 1.3,
         by_chance: false,
+        one: false,
         cost: None,
         bytes: 0,
     }),

@@ -106,6 +106,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 5.0,
         ratio: 1.2,
         by_chance: false,
+        one: true,
         cost: None,
         bytes: 0,
     }),

@@ -43,6 +43,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 3.0,
         ratio: 1.15,
         by_chance: false,
+        one: true,
         cost: None,
         bytes: 0,
     }),

@@ -48,6 +48,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // by a half at most.
         ratio: 1.8,
         by_chance: true,
+        one: false,
         cost: Some(
             "core cycles of a load of 64 bits, mov r, [r], that waits for the one before; its translation is part of it",
         ),

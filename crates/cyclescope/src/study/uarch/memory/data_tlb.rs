@@ -53,6 +53,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 3.0,
         ratio: 1.3,
         by_chance: false,
+        one: false,
         cost: Some("core cycles by which a load takes longer than one of as many lines in fewer pages"),
         bytes: 2 * PAGE as usize,
     }),

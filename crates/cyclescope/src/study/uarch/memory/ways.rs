@@ -42,6 +42,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 3.0,
         ratio: 1.3,
         by_chance: false,
+        one: true,
         cost: None,
         bytes: 3 * SETS + LINE,
     }),

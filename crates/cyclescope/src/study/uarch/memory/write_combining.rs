@@ -68,6 +68,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         rise: 10.0,
         ratio: 1.3,
         by_chance: false,
+        one: true,
         cost: None,
         bytes: 0,
     }),

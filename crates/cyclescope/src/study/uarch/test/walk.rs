@@ -22,6 +22,8 @@ pub(in crate::study::uarch) struct Walks {
     pub ratio: f64,
     /// Whether what is counted fills the sets of a structure by chance, as by physical pages.
     pub by_chance: bool,
+    /// Whether it is of one structure: its size has the test's name, and what costs more behind its end is no level.
+    pub one: bool,
     /// What the cost of a step in a level is; `None` where it has no meaning of its own.
     pub cost: Option<&'static str>,
     /// Bytes of memory for each that is counted; no more is tried than has room in what may be used.
