@@ -39,7 +39,12 @@ pub(super) fn climb(
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut curves = Vec::new();
     for walk in walks.walks {
-        curves.push((walk, curve(core, walk, walks, most, random)?));
+        match curve(core, walk, walks, most, random) {
+            Err(RunError::Unavailable(reason)) => {
+                return Ok(vec![UarchRecord::without(test, size_of(test, walks, 0), &reason, walks.unit)]);
+            }
+            curve => curves.push((walk, curve?)),
+        }
     }
     let found: Vec<(&str, Vec<Level>)> =
         curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect();
@@ -92,6 +97,14 @@ fn within(test: &Test, found: &[(&str, Vec<Level>)], [least, most]: [usize; 2]) 
     let last = if numbered.is_empty() { cost_of(test, 0) } else { cost_beyond(test) };
     all.push((last, most));
     all
+}
+
+/// The key of a level's size.
+fn size_of(test: &Test, walks: &Walks, number: usize) -> String {
+    match walks.one {
+        true => test.name.to_string(),
+        false => format!("{}.{}.size", test.name, number + 1),
+    }
 }
 
 /// The key of what a step costs in a level.
@@ -272,10 +285,6 @@ fn judged(
     course: Course,
 ) -> Vec<UarchRecord> {
     let Course { most, rising } = course;
-    let size_of = |number: usize| match walks.one {
-        true => test.name.to_string(),
-        false => format!("{}.{}.size", test.name, number + 1),
-    };
     let (mut numbered, between) = numbered(found);
     if walks.one {
         numbered.truncate(1);
@@ -286,7 +295,7 @@ fn judged(
             Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
             None => size(group, found),
         };
-        records.push(UarchRecord::new(test, size_of(number), verdict, walks.unit));
+        records.push(UarchRecord::new(test, size_of(test, walks, number), verdict, walks.unit));
         // Walks whose ends differ may still agree in what a step costs before.
         let same = begun(found, number.checked_sub(1).map(|before| &numbered[before]));
         records.extend(priced(test, walks, cost_of(test, number), &same));
@@ -308,7 +317,7 @@ fn judged(
             false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
             false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
         };
-        records.insert(0, UarchRecord::new(test, size_of(0), verdict, walks.unit));
+        records.insert(0, UarchRecord::new(test, size_of(test, walks, 0), verdict, walks.unit));
     }
     records
 }

@@ -5,7 +5,7 @@ use super::record::UarchRecord;
 use super::test::Test;
 use super::test::walk::Contrast;
 use super::verdict::{Kind, Verdict};
-use crate::error::{RunError, Unavailable};
+use crate::error::RunError;
 use crate::statistics::Interval;
 use crate::unit::Unit;
 
@@ -23,7 +23,9 @@ pub(super) fn contrast(
         let mut points = Vec::new();
         for time in 1..=TIMES {
             match core.cost(walk, time) {
-                Err(RunError::Unavailable(reason)) => return Ok(without(test, &reason)),
+                Err(RunError::Unavailable(reason)) => {
+                    return Ok(UarchRecord::without(test, test.name.to_string(), &reason, Unit::CoreCycles));
+                }
                 point => points.extend(point?),
             }
         }
@@ -32,12 +34,6 @@ pub(super) fn contrast(
     }
     let verdict = judged(&found, contrast);
     Ok(UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles))
-}
-
-/// The record where a program needs what is not to be had.
-fn without(test: &'static Test, reason: &Unavailable) -> UarchRecord {
-    let verdict = Verdict::new(Kind::None, format!("{}: {}", reason.what, reason.why));
-    UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles)
 }
 
 /// The cost of an event that happens in this share of the steps.
@@ -68,6 +64,7 @@ fn judged(found: &[(&str, Interval)], contrast: &Contrast) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Unavailable;
     use crate::study::uarch::list::TESTS;
     use crate::study::uarch::test::Look;
     use crate::study::uarch::test::walk::Walk;

@@ -5,7 +5,7 @@ use super::front_end::{
     branch_targets, code_tlb, conditional_targets, direction_predictor, instruction_cache, misprediction,
     return_stack,
 };
-use super::memory::{cache_line, data_caches, data_tlb, huge_pages, ways, write_combining};
+use super::memory::{cache_line, data_caches, data_tlb, huge_pages, huge_tlb, ways, write_combining};
 use super::test::Test;
 use super::window::{
     branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, masks, mmx_registers,
@@ -41,6 +41,7 @@ pub(super) const TESTS: &[&Test] = &[
     &ways::TEST,
     &cache_line::TEST,
     &data_tlb::TEST,
+    &huge_tlb::TEST,
     &huge_pages::TEST,
     &write_combining::TEST,
     &environment::TEST,

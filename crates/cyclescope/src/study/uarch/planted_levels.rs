@@ -7,7 +7,7 @@ use super::record::UarchRecord;
 use super::test::walk::{Walk, Walks};
 use super::test::{Look, Test};
 use super::verdict::Kind;
-use crate::error::RunError;
+use crate::error::{RunError, Unavailable};
 use crate::random::Random;
 
 /// How a level ends.
@@ -255,4 +255,26 @@ fn what_one_walk_alone_shows_gives_no_number_to_what_comes_after_it() {
     assert!(all.iter().all(|(_, verdict, _)| *verdict == Kind::Found), "{all:?}");
     assert!(one.iter().any(|(what, verdict, _)| what.contains("more") && *verdict == Kind::Unclear));
     assert_eq!(keys(&exact(&["each line", "page after page"])).matches("size").count(), 4);
+}
+
+/// A machine that has no such memory.
+struct Without;
+
+impl Costs for Without {
+    fn cost(&mut self, _: &Walk, _: usize) -> Result<Option<CostPoint>, RunError> {
+        let [what, why, remedy] = ["pages of 2 MiB", "none came", "ask for some"].map(str::to_string);
+        Err(RunError::Unavailable(Unavailable { what, why, remedy }))
+    }
+}
+
+#[test]
+fn what_is_not_to_be_had_has_no_levels() {
+    let (test, walks) = caches();
+    let records = climb(&mut Without, test, walks, walks.counts[1], &mut Random::new(5)).expect("it is said");
+    let [record] = &records[..] else { panic!("{} records", records.len()) };
+    assert_eq!((record.verdict, record.value.value), (Kind::None, None));
+    assert_eq!(
+        (record.what.as_str(), record.why.as_str()),
+        ("data_caches.1.size", "pages of 2 MiB: none came")
+    );
 }

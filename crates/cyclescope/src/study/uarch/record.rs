@@ -9,6 +9,7 @@ use super::spread::{Spread, SpreadRecord};
 use super::test::{Filler, Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
 use crate::caveat::Caveat;
+use crate::error::Unavailable;
 use crate::record::Quantity;
 use crate::unit::{Hertz, Unit};
 use serde::Serialize;
@@ -109,6 +110,14 @@ impl UarchRecord {
     /// Tells the spread of its cost, where the timing method's raw units come at this rate.
     pub(super) fn timed(&mut self, rate: Option<Hertz>) {
         self.spread = self.measured.take().map(|(n, spread)| spread.record(n, rate));
+    }
+}
+
+impl UarchRecord {
+    /// Of a number whose program needs what is not to be had.
+    pub(super) fn without(test: &Test, what: String, reason: &Unavailable, unit: Unit) -> UarchRecord {
+        let verdict = Verdict::new(Kind::None, format!("{}: {}", reason.what, reason.why));
+        UarchRecord::new(test, what, verdict, unit)
     }
 }
 

@@ -17,7 +17,7 @@ fn another_line(_: usize) -> Steps {
 }
 
 /// The same in pages of 2 MiB.
-fn in_huge_pages(steps: Steps) -> Steps {
+pub(super) fn in_huge_pages(steps: Steps) -> Steps {
     // What holds the place stays where it is, in a small page.
     let huge = |area: Area| if area.bytes > PAGE { Area { pages: Pages::Huge, ..area } } else { area };
     let areas = steps.memory.areas.into_iter().map(huge).collect();

@@ -1,0 +1,47 @@
+//! Translations of data addresses in huge pages.
+
+use super::huge_pages::in_huge_pages;
+use crate::program::memory::{HUGE_PAGE, Order};
+use crate::study::uarch::test::walk::{LINE, Steps, Walk, Walks, chase};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+/// One line of each page, the next one in the next page, so that all sets of the cache have their part.
+fn a_line(pages: usize) -> Steps {
+    in_huge_pages(chase(pages, HUGE_PAGE as usize + LINE, Order::RandomByLine))
+}
+
+fn as_many_lines(lines: usize) -> Steps {
+    chase(lines, LINE, Order::RandomByLine)
+}
+
+fn another_line(pages: usize) -> Steps {
+    in_huge_pages(chase(pages, HUGE_PAGE as usize + 3 * LINE, Order::RandomByLine))
+}
+
+fn as_many_others(lines: usize) -> Steps {
+    chase(lines, 3 * LINE, Order::RandomByLine)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "huge_tlb",
+    about: "how many pages of 2 MiB have their translation at hand, and what one more costs",
+    definition: "pages of 2 MiB over which loads in random order find all translations in this level or a nearer one",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "a line of each page", program: a_line, without: Some(as_many_lines) },
+            Walk { name: "another line of each page", program: another_line, without: Some(as_many_others) },
+        ],
+        beside: None,
+        counts: [8, 128],
+        unit: Unit::Count,
+        rise: 3.0,
+        ratio: 1.3,
+        by_chance: false,
+        one: false,
+        cost: Some("core cycles by which a load takes longer than one of as many lines in fewer pages"),
+        bytes: HUGE_PAGE as usize + 3 * LINE,
+    }),
+};
