@@ -35,6 +35,10 @@ pub enum Unit {
     Bytes,
     /// A number of things.
     Count,
+    /// Things in a core cycle.
+    PerCycle,
+    /// Bytes in a core cycle.
+    BytesPerCycle,
     /// A share of a whole, 0 to 1.
     Share,
     /// The ratio of two figures in their units.
@@ -54,6 +58,8 @@ impl Unit {
             Unit::Instructions => "instructions",
             Unit::Steps => "steps",
             Unit::Bytes => "bytes",
+            Unit::PerCycle => "per core cycle",
+            Unit::BytesPerCycle => "bytes per core cycle",
             Unit::SquaredSteps => "steps²",
             Unit::Count | Unit::Share | Unit::Ratio => "",
         }

@@ -41,6 +41,19 @@ pub(super) trait Costs {
     }
 }
 
+/// Measurements of a cost that no curve holds.
+const TIMES: usize = 3;
+
+/// The cost of a walk's step at a count: the middle one of some measurements.
+pub(super) fn settled(core: &mut dyn Costs, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+    let mut points = Vec::new();
+    for _ in 0..TIMES {
+        points.extend(core.cost(walk, n)?);
+    }
+    points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+    Ok(points.get(points.len() / 2).copied())
+}
+
 impl Costs for Core<'_> {
     fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
         let mut all = self.layouts(&(walk.program)(n))?;

@@ -2,10 +2,13 @@
 
 use super::environment;
 use super::front_end::{
-    branch_targets, code_tlb, conditional_targets, direction_predictor, instruction_cache, misprediction,
-    return_stack,
+    branch_rate, branch_targets, code_tlb, conditional_targets, decode_rate, direction_predictor,
+    dispatch_rate, instruction_cache, length_changing_prefix, misprediction, return_stack,
 };
-use super::memory::{cache_line, data_caches, data_tlb, huge_pages, huge_tlb, ways, write_combining};
+use super::memory::{
+    bandwidth, cache_line, copy_rate, data_caches, data_tlb, huge_pages, huge_tlb, load_rate, store_rate,
+    ways, write_combining,
+};
 use super::test::Test;
 use super::window::{
     branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, masks, mmx_registers,
@@ -21,6 +24,10 @@ pub(super) const TESTS: &[&Test] = &[
     &misprediction::TEST,
     &instruction_cache::TEST,
     &code_tlb::TEST,
+    &decode_rate::TEST,
+    &length_changing_prefix::TEST,
+    &dispatch_rate::TEST,
+    &branch_rate::TEST,
     &reorder_buffer::TEST,
     &integer_registers::TEST,
     &flags::TEST,
@@ -44,5 +51,12 @@ pub(super) const TESTS: &[&Test] = &[
     &huge_tlb::TEST,
     &huge_pages::TEST,
     &write_combining::TEST,
+    &load_rate::TEST,
+    &store_rate::TEST,
+    &copy_rate::TEST,
+    &bandwidth::READ,
+    &bandwidth::WRITE,
+    &bandwidth::COPY,
+    &bandwidth::WRITE_PAST,
     &environment::TEST,
 ];

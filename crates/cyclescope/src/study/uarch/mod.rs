@@ -3,7 +3,8 @@
 //! Sizes of structures are found without counters: two chains of slow instructions run at once as long as the core can hold
 //! what is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
 //! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
-//! step costs ([`cost`], [`plateau`], [`climb`]), and what an event costs by a program without it ([`mod@contrast`]). What a guest gets
+//! step costs ([`cost`], [`plateau`], [`climb`]), and what an event costs by a program without it ([`mod@contrast`]). How
+//! many of something a core does in a cycle is one by its cost ([`mod@rates`]). What a guest gets
 //! of the machine is read from all of it ([`mod@environment`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
 mod climb;
@@ -20,6 +21,7 @@ mod overlap;
 #[cfg(test)]
 mod planted_levels;
 mod plateau;
+mod rates;
 mod record;
 mod search;
 mod spread;

@@ -27,7 +27,7 @@ pub(super) struct UarchRecord {
     pub part: Part,
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: Kind,
-    /// The number: a size in entries or bytes, or a cost in core cycles.
+    /// The number: a size in entries or bytes, a cost in core cycles, or how much is done in each.
     pub value: Quantity,
     /// What the number counts.
     pub definition: &'static str,
@@ -43,6 +43,8 @@ pub(super) struct UarchRecord {
     pub fillers: Vec<FillerRecord>,
     /// What each walk showed: in the first record of a test of levels.
     pub walks: Vec<WalkRecord>,
+    /// What each program's rate was, the largest first.
+    pub rates: Vec<RateRecord>,
     /// What would have come out otherwise if the number meant something else.
     pub witnesses: Vec<Witness>,
     /// How a cost is spread over rounds, and what it is in time.
@@ -80,6 +82,17 @@ pub(super) struct WalkRecord {
     pub curve: Vec<CostPoint>,
 }
 
+/// The rate of a program.
+#[derive(Debug, Serialize)]
+pub(super) struct RateRecord {
+    /// Its name.
+    pub name: &'static str,
+    /// What it was made for: bytes of a load, of an instruction, of memory, or steps of an iteration.
+    pub n: usize,
+    /// Its rate.
+    pub rate: Quantity,
+}
+
 impl UarchRecord {
     /// What is known of a number, without curves.
     pub(super) fn new(test: &Test, what: String, verdict: Verdict, unit: Unit) -> UarchRecord {
@@ -99,6 +112,7 @@ impl UarchRecord {
             told: None,
             fillers: Vec::new(),
             walks: Vec::new(),
+            rates: Vec::new(),
             witnesses: Vec::new(),
             spread: None,
             measured: None,

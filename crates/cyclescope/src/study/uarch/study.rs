@@ -7,6 +7,7 @@ use super::environment::{Course, Known, environment};
 use super::kept::{filled, whole};
 use super::list::TESTS;
 use super::overlap::Core;
+use super::rates::rates;
 use super::surroundings::Surroundings;
 use super::test::{Filler, Look, Test};
 use super::trial::{Knees, Trials, learn};
@@ -87,8 +88,9 @@ impl Uarch {
         let Selected { subjects, plan, open, machine, memory, kept } = selected;
         let features = &machine.features;
         let asked = TESTS.iter().copied().filter(|test| subjects.contains(&test.name)).collect();
-        let needs = TESTS.iter().flat_map(|test| test.fillers()).flat_map(|filler| filler.needs);
-        let mut had: Vec<String> = needs.filter(|feature| features.has(**feature)).map(name_of).collect();
+        let needs = TESTS.iter().flat_map(|test| test.features());
+        let mut had: Vec<String> =
+            needs.filter(|feature| features.has(*feature)).map(|feature| name_of(&feature)).collect();
         had.sort();
         had.dedup();
         let surroundings = Surroundings::of(machine);
@@ -129,8 +131,11 @@ impl Uarch {
 
     /// The fillers of a test that this CPU can run.
     fn fillers(&self, test: &'static Test) -> Vec<&'static Filler> {
-        let has = |feature: &CpuidFeature| self.features.contains(&name_of(feature));
-        test.fillers().iter().filter(|filler| filler.needs.iter().all(has)).collect()
+        test.fillers().iter().filter(|filler| filler.needs.iter().all(|feature| self.has(feature))).collect()
+    }
+
+    fn has(&self, feature: &CpuidFeature) -> bool {
+        self.features.contains(&name_of(feature))
     }
 }
 
@@ -194,6 +199,7 @@ impl Study for Uarch {
                     vec![Trials::new(&mut core, &mut knees).run(test, window, &self.fillers(test))?]
                 }
                 Look::Contrast(programs) => vec![contrast(&mut core, test, programs)?],
+                Look::Rates(done) => rates(&mut core, test, done, self.memory, &|feature| self.has(feature))?,
                 Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut order)?,
                 Look::Environment { .. } => {
                     let (then, counted) = &begun;

@@ -157,6 +157,7 @@ fn tests_name_structures_that_come_before_them() {
             Look::Levels(walks) => walks.walks.len(),
             Look::Contrast(contrast) => contrast.walks.len(),
             Look::Environment { reads } => reads.len(),
+            Look::Rates(rates) => rates.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
         };
         assert!(programs >= 2 && test.about.is_ascii(), "{}", test.name);
     }

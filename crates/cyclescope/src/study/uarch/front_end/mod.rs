@@ -1,9 +1,13 @@
 //! What fetches, predicts and decodes.
 
+pub(super) mod branch_rate;
 pub(super) mod branch_targets;
 pub(super) mod code_tlb;
 pub(super) mod conditional_targets;
+pub(super) mod decode_rate;
 pub(super) mod direction_predictor;
+pub(super) mod dispatch_rate;
 pub(super) mod instruction_cache;
+pub(super) mod length_changing_prefix;
 pub(super) mod misprediction;
 pub(super) mod return_stack;

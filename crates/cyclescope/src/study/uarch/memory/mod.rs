@@ -1,9 +1,13 @@
-//! Caches, translation, and what they cost.
+//! Caches, translation, what they cost, and how much they move in a cycle.
 
+pub(super) mod bandwidth;
 pub(super) mod cache_line;
+pub(super) mod copy_rate;
 pub(super) mod data_caches;
 pub(super) mod data_tlb;
 pub(super) mod huge_pages;
 pub(super) mod huge_tlb;
+pub(super) mod load_rate;
+pub(super) mod store_rate;
 pub(super) mod ways;
 pub(super) mod write_combining;

@@ -1,10 +1,14 @@
 //! A test of the core as data: what it asks, the programs, and what its number means.
 
 pub(super) mod chain;
+pub(super) mod lengths;
+pub(super) mod moves;
+pub(super) mod rate;
 pub(super) mod walk;
 
 use chain::Head;
 use iced_x86::CpuidFeature;
+use rate::{Rates, Way};
 use serde::Serialize;
 use walk::{Contrast, Walks};
 
@@ -53,6 +57,8 @@ pub(in crate::study::uarch) enum Look {
         /// The tests.
         reads: &'static [&'static str],
     },
+    /// How many of something the core does in each cycle.
+    Rates(Rates),
 }
 
 /// A structure that instructions in flight occupy.
@@ -112,7 +118,18 @@ impl Test {
     pub(in crate::study::uarch) fn fillers(&self) -> &'static [Filler] {
         match &self.look {
             Look::Overlap(window) => window.fillers,
-            Look::Levels(_) | Look::Contrast(_) | Look::Environment { .. } => &[],
+            Look::Levels(_) | Look::Contrast(_) | Look::Rates(_) | Look::Environment { .. } => &[],
         }
+    }
+
+    /// The features that some of its programs need, and those with which some are left out.
+    pub(in crate::study::uarch) fn features(&self) -> impl Iterator<Item = CpuidFeature> {
+        let rows = match &self.look {
+            Look::Rates(rates) => rates.rows,
+            Look::Overlap(_) | Look::Levels(_) | Look::Contrast(_) | Look::Environment { .. } => &[],
+        };
+        let ways = rows.iter().flat_map(|row| row.ways);
+        let asked = |way: &'static Way| way.needs.iter().copied().chain(way.unless);
+        self.fillers().iter().flat_map(|filler| filler.needs).copied().chain(ways.flat_map(asked))
     }
 }

@@ -1,0 +1,225 @@
+//! How many of something a core does in each core cycle: by what a step costs where none waits for another.
+//!
+//! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow one down (other work, the place
+//! of its code, ports that it uses beside), and nothing makes one faster than the core. Where one is faster than all others there is
+//! no number, but of instructions that some cores pack.
+
+use super::cost::{CostPoint, Costs, settled};
+use super::record::{RateRecord, UarchRecord};
+use super::test::Test;
+use super::test::rate::{Rates, Row, Way};
+use super::verdict::{Kind, Verdict};
+use crate::error::RunError;
+use crate::record::Quantity;
+use crate::statistics::Interval;
+use iced_x86::CpuidFeature;
+
+/// Things a cycle by which two rates may differ that are the same, where the test's share of them is less.
+const APART: f64 = 0.05;
+
+/// What a program came to: its name and its rate.
+type Done = (&'static str, Interval);
+
+/// Measures each row's programs that are for a CPU with these features, in no more memory than that, and judges.
+pub(super) fn rates(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    rates: &'static Rates,
+    memory: u64,
+    has: &dyn Fn(&CpuidFeature) -> bool,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut records = Vec::new();
+    for row in rates.rows {
+        let ways: Vec<&Way> = row.ways.iter().filter(|way| way.fits(has)).collect();
+        let room = (row.n * rates.bytes) as u64 <= memory;
+        let done = if room { done(core, row, &ways)? } else { None };
+        let verdict = match &done {
+            _ if ways.is_empty() => Verdict::new(Kind::None, "this CPU has no such instructions"),
+            None => Verdict::new(Kind::Unclear, "there is not so much memory"),
+            Some(done) => judged(done, ways.len(), rates),
+        };
+        let mut record = UarchRecord::new(test, format!("{}.{}", test.name, row.name), verdict, rates.unit);
+        let each = done.into_iter().flatten();
+        let of_one = |(name, rate)| RateRecord { name, n: row.n, rate: Quantity::new(rate, rates.unit) };
+        record.rates = each.map(of_one).collect();
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// The rates of a row's programs, the largest first; `None` where there is no memory for one.
+fn done(core: &mut dyn Costs, row: &Row, ways: &[&'static Way]) -> Result<Option<Vec<Done>>, RunError> {
+    let mut done = Vec::new();
+    for way in ways {
+        match settled(core, &way.walk, row.n) {
+            Ok(point) => done.extend(point.and_then(|point| Some((way.walk.name, rate(&point, row.each)?)))),
+            Err(RunError::Unavailable(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    done.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
+    Ok(Some(done))
+}
+
+/// The rate of steps that do so much each; `None` where noise is as large as a step.
+fn rate(point: &CostPoint, each: f64) -> Option<Interval> {
+    let [value, low, high] = [point.cost, point.high, point.low].map(|cost| each / cost);
+    (point.low > 0.0).then_some(Interval { value, low, high })
+}
+
+/// The largest rate that two programs reach, of those that are sorted by it, of so many that were to be measured.
+fn judged(done: &[Done], programs: usize, rates: &Rates) -> Verdict {
+    let agree = |pair: &&[Done]| {
+        let [larger, smaller] = [pair[0].1.value, pair[1].1.value];
+        larger - smaller <= APART.max(rates.apart * larger)
+    };
+    let tried = if rates.alone { done.len() } else { done.len().min(2) };
+    if let Some([(_, larger), (_, smaller)]) = done[..tried].windows(2).find(agree) {
+        let size =
+            Interval { low: smaller.low.min(larger.low), high: smaller.high.max(larger.high), ..*larger };
+        return Verdict { size: Some(size), ..Verdict::new(Kind::Found, told(done)) };
+    }
+    let why = match done.len() < programs {
+        true => "other work disturbed all of a program's layouts".to_string(),
+        false => format!("no two programs agree in the most: {}", told(done)),
+    };
+    Verdict::new(Kind::Unclear, why)
+}
+
+fn told(done: &[Done]) -> String {
+    done.iter().map(|(name, rate)| format!("{name} {:.2}", rate.value)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::test::walk::{Steps, Walk, straight};
+    use crate::study::uarch::test::{Look, Part};
+    use crate::unit::Unit;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn nothing(_: usize) -> Steps {
+        straight(Vec::new(), 1)
+    }
+
+    const ROW: Row = Row {
+        name: "64_bytes",
+        n: 64,
+        each: 64.0,
+        ways: &[
+            Way::plain("one", nothing),
+            Way::plain("two", nothing).needing(&[CpuidFeature::AVX]),
+            Way::plain("three", nothing).needing(&[CpuidFeature::AVX]),
+            Way::plain("old", nothing).unless(CpuidFeature::AVX),
+        ],
+    };
+    const PLANTED_RATES: Rates =
+        Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false };
+    static PLANTED: Test = Test {
+        name: "planted",
+        about: "",
+        definition: "",
+        source: "",
+        part: Part::Memory,
+        look: Look::Rates(PLANTED_RATES),
+    };
+
+    /// A core on which a step of each program costs this much; nothing is measured where that is no number.
+    struct Core(&'static [(&'static str, f64)]);
+
+    impl Costs for Core {
+        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let cost = self.0.iter().find(|(name, _)| *name == walk.name).map_or(f64::NAN, |(_, cost)| *cost);
+            let point = CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost };
+            Ok(Some(point).filter(|_| !cost.is_nan()))
+        }
+    }
+
+    fn record(costs: &'static [(&'static str, f64)], avx: bool, memory: u64) -> UarchRecord {
+        let Look::Rates(asked) = &PLANTED.look else { panic!("it is one of rates") };
+        rates(&mut Core(costs), &PLANTED, asked, memory, &|_| avx).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_rate_is_the_largest_that_two_programs_reach() {
+        let found = record(&[("one", 0.6), ("two", 0.5), ("three", 0.51)], true, 64);
+        assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(128.0)));
+        let [low, high] = [found.value.low.unwrap(), found.value.high.unwrap()];
+        assert!((low - 64.0 / (0.51 * 1.01)).abs() < 1e-9 && (high - 128.0 / 0.99).abs() < 1e-9);
+        let told = ("planted.64_bytes", "two 128.00, three 125.49, one 106.67");
+        assert_eq!((found.what.as_str(), found.why.as_str()), told);
+        assert_eq!(found.rates.iter().map(|rate| (rate.name, rate.n)).next(), Some(("two", 64)));
+    }
+
+    #[test]
+    fn programs_that_differ_or_were_not_measured_tell_no_number() {
+        for (costs, why) in [
+            (&[("one", 0.25), ("two", 0.5), ("three", 0.51)][..], "no two programs agree"),
+            (&[("one", 0.5), ("two", 0.55), ("three", 0.55)], "no two programs agree"),
+            (&[("one", 0.5)], "disturbed"),
+            (&[("one", 0.5), ("two", -0.001), ("three", 0.001)], "disturbed"),
+        ] {
+            let unclear = record(costs, true, 64);
+            let judged = (unclear.verdict, unclear.value.value, unclear.why.contains(why));
+            assert_eq!(judged, (Kind::Unclear, None, true), "{}", unclear.why);
+        }
+        assert_eq!(record(&[("one", 0.5), ("two", 0.5)], true, 63).why, "there is not so much memory");
+    }
+
+    #[test]
+    fn one_program_may_do_more_where_cores_pack_its_instructions() {
+        let rate = |value| Interval { value, low: value, high: value };
+        let done = [("packed", rate(12.0)), ("one", rate(6.0)), ("two", rate(5.9))];
+        assert_eq!(
+            judged(&done, 3, &Rates { alone: true, ..PLANTED_RATES }).size.map(|size| size.value),
+            Some(6.0)
+        );
+        assert_eq!(judged(&done, 3, &PLANTED_RATES).size, None);
+    }
+
+    #[test]
+    fn programs_are_those_for_this_cpu() {
+        let all = &[("one", 0.5), ("two", 0.25), ("three", 0.25), ("old", 0.5)];
+        assert_eq!(record(all, true, 64).value.value, Some(256.0));
+        assert_eq!(record(all, false, 64).value.value, Some(128.0));
+    }
+
+    /// Two programs at least, or none, on a CPU with all features and on one with none.
+    #[test]
+    fn every_row_has_two_programs_or_none_on_each_cpu() {
+        for test in TESTS {
+            let Look::Rates(rates) = &test.look else { continue };
+            for row in rates.rows {
+                let numbers =
+                    [true, false].map(|has| row.ways.iter().filter(|way| way.fits(|_| has)).count());
+                assert!(numbers[0] >= 2 && numbers[1] != 1, "{}.{}: {numbers:?}", test.name, row.name);
+                for way in row.ways {
+                    let steps = (way.walk.program)(row.n);
+                    assert!(steps.steps > 0 && !steps.body.is_empty(), "{} {}", test.name, way.walk.name);
+                }
+            }
+        }
+    }
+
+    /// No program has an instruction that a CPU may not have, beside those that it says that it needs.
+    #[test]
+    fn every_program_runs_where_it_is_said_to() {
+        use CpuidFeature as F;
+        const EVERYWHERE: [CpuidFeature; 8] =
+            [F::INTEL8086, F::INTEL386, F::INTEL486, F::X64, F::CMOV, F::MULTIBYTENOP, F::SSE, F::SSE2];
+        for test in TESTS {
+            let Look::Rates(rates) = &test.look else { continue };
+            for (row, way) in rates.rows.iter().flat_map(|row| row.ways.iter().map(move |way| (row, way))) {
+                let steps = (way.walk.program)(row.n);
+                let all = [steps.init, steps.body, steps.following].concat();
+                for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {
+                    let known =
+                        |feature: &&CpuidFeature| EVERYWHERE.contains(feature) || way.needs.contains(feature);
+                    let other = instruction.cpuid_features().iter().find(|feature| !known(feature));
+                    assert_eq!(other, None, "{}.{}, {}: {instruction}", test.name, row.name, way.walk.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Instructions of a given length that wait for nothing.
+
+/// The segment prefix of CS, which does nothing in 64-bit mode.
+const CS: u8 = 0x2e;
+/// Registers of three bits that programs without memory may change: all but RSP and RBP.
+const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
+
+/// The recommended no-operations by length (Intel SDM vol. 2, NOP).
+const NOPS: [&[u8]; 9] = [
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0f, 0x1f, 0x00],
+    &[0x0f, 0x1f, 0x40, 0],
+    &[0x0f, 0x1f, 0x44, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
+    &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+    &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+];
+
+/// A no-operation of 1 to 15 bytes.
+pub(in crate::study::uarch) fn nop_of(length: usize) -> Vec<u8> {
+    prefixed(NOPS[length.min(NOPS.len()) - 1], length)
+}
+
+/// xor r32, r32 of one register, of 2 to 15 bytes. Cores know its result without executing it.
+pub(in crate::study::uarch) fn zero_of(length: usize, place: usize) -> Vec<u8> {
+    let register = register(place);
+    prefixed(&[0x31, 0xc0 | register << 3 | register], length)
+}
+
+/// mov r32, imm32, of 5 to 15 bytes.
+pub(in crate::study::uarch) fn move_of(length: usize, place: usize) -> Vec<u8> {
+    prefixed(&[0xb8 | register(place), 0, 0, 0, 0], length)
+}
+
+fn register(place: usize) -> u8 {
+    REGISTERS[place % REGISTERS.len()]
+}
+
+/// The instruction behind as many prefixes as make it so long.
+fn prefixed(instruction: &[u8], length: usize) -> Vec<u8> {
+    [&vec![CS; length - instruction.len()], instruction].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    fn decoded(code: &[u8]) -> (usize, Mnemonic) {
+        let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+        (instruction.len(), instruction.mnemonic())
+    }
+
+    #[test]
+    fn each_is_one_instruction_of_its_length() {
+        for length in 1..=15 {
+            assert_eq!(decoded(&nop_of(length)), (length, Mnemonic::Nop));
+            for place in 0..8 {
+                if length >= 2 {
+                    assert_eq!(decoded(&zero_of(length, place)), (length, Mnemonic::Xor));
+                }
+                if length >= 5 {
+                    assert_eq!(decoded(&move_of(length, place)), (length, Mnemonic::Mov));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! How many of something a core does in each core cycle, as data.
+
+use super::walk::{Steps, Walk};
+use crate::unit::Unit;
+use iced_x86::CpuidFeature;
+
+/// A test of rates.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Rates {
+    /// What is done.
+    pub rows: &'static [Row],
+    /// Of what a rate is: `PerCycle` or `BytesPerCycle`.
+    pub unit: Unit,
+    /// Bytes of memory for each of a row's `n`; a row that needs more than may be used has no number.
+    pub bytes: usize,
+    /// Share of the larger rate by which two may differ that are the same.
+    pub apart: f64,
+    /// Whether one program alone may do more than the others, as where some cores pack its instructions. Where not, the largest rate of all
+    /// is one that two reach, or there is no number.
+    pub alone: bool,
+}
+
+/// One rate.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Row {
+    /// The rest of its key, behind the test's name.
+    pub name: &'static str,
+    /// What its programs are made for: bytes of a load, of an instruction, of memory, or steps of an iteration.
+    pub n: usize,
+    /// What a step does, in the test's unit without `per cycle`.
+    pub each: f64,
+    /// Unlike programs that do the same. The rate is the largest one that two of them reach.
+    pub ways: &'static [Way],
+}
+
+impl Row {
+    /// A row.
+    pub(in crate::study::uarch) const fn new(
+        name: &'static str,
+        n: usize,
+        each: f64,
+        ways: &'static [Way],
+    ) -> Row {
+        Row { name, n, each, ways }
+    }
+}
+
+/// A program that does it.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Way {
+    /// The program by the row's `n`.
+    pub walk: Walk,
+    /// The features that it needs beside those of every x86-64.
+    pub needs: &'static [CpuidFeature],
+    /// A feature with which others do it better.
+    pub unless: Option<CpuidFeature>,
+}
+
+impl Way {
+    /// A program that every CPU can run.
+    pub(in crate::study::uarch) const fn plain(name: &'static str, program: fn(usize) -> Steps) -> Way {
+        Way { walk: Walk { name, program, without: None }, needs: &[], unless: None }
+    }
+
+    /// The same program where this CPU has that feature alone.
+    pub(in crate::study::uarch) const fn needing(self, needs: &'static [CpuidFeature]) -> Way {
+        Way { needs, ..self }
+    }
+
+    /// The same program where this CPU has not that feature.
+    pub(in crate::study::uarch) const fn unless(self, feature: CpuidFeature) -> Way {
+        Way { unless: Some(feature), ..self }
+    }
+
+    /// Whether it is for a CPU with these features.
+    pub(in crate::study::uarch) fn fits(&self, has: impl Fn(&CpuidFeature) -> bool) -> bool {
+        self.needs.iter().all(&has) && !self.unless.as_ref().is_some_and(&has)
+    }
+}
