@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// Characters of a name, of a number and of a unit; with the other columns they make a line.
 const NAME: usize = 29;
 const NUMBER: usize = 16;
-const UNIT: usize = 6;
+const UNIT: usize = 7;
 
 /// What becomes of a number from one file to the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -163,7 +163,14 @@ impl<'a> Pair<'a> {
         };
         let name = records.into_iter().flatten().next().map_or(String::new(), CoreRecord::label);
         let unit = scale.as_ref().map_or(String::new(), |scale| {
-            scale.name.replace("core cycles", "cycles").replace("entries", "")
+            let short = [
+                ("core cycles", "cycles"),
+                ("entries", ""),
+                ("bytes per", "B per"),
+                (" per ", "/"),
+                ("per ", "/"),
+            ];
+            short.iter().fold(scale.name.clone(), |name, (long, short)| name.replace(long, short))
         });
         let outcome = match self.outcome {
             Outcome::Same => "",
@@ -271,6 +278,15 @@ mod tests {
         let cells = Pairs::of(&a, &b).0[0].cells();
         assert!(cells.iter().all(|cell| cell.chars().count() <= NUMBER));
         assert_eq!(cells, ["l2", "512 (512-563.2)", "1024 (1024-1126)", "KiB", "differ"]);
+    }
+
+    #[test]
+    fn rates_have_room_for_their_units() {
+        for (unit, short) in [("bytes_per_cycle", "B/cycle"), ("per_cycle", "/cycle")] {
+            let rate = records(&[line("load_rate", "load_rate.8_bytes", "found", Some([3.0; 3]), unit)]);
+            let cells = Pairs::of(&rate, &rate).0[0].cells();
+            assert_eq!(cells, ["load rate: 8 bytes", "3", "3", short, ""]);
+        }
     }
 
     #[test]

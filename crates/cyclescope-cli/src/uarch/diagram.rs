@@ -16,8 +16,14 @@ struct Room {
 }
 
 /// The boxes, row by row.
-const ROOMS: [Room; 6] = [
+const ROOMS: [Room; 9] = [
     Room { name: "Front end", row: 0, tests: &[], rest: Some(Part::FrontEnd) },
+    Room {
+        name: "Instructions a cycle",
+        row: 0,
+        tests: &["decode_rate", "length_changing_prefix", "dispatch_rate", "branch_rate"],
+        rest: None,
+    },
     Room { name: "In flight", row: 1, tests: &["rob", "branches_in_flight"], rest: Some(Part::Window) },
     Room {
         name: "Registers",
@@ -46,6 +52,18 @@ const ROOMS: [Room; 6] = [
         rest: None,
     },
     Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },
+    Room {
+        name: "Loads and stores a cycle",
+        row: 3,
+        tests: &["load_rate", "store_rate", "copy_rate"],
+        rest: None,
+    },
+    Room {
+        name: "Bytes a cycle",
+        row: 3,
+        tests: &["read_bandwidth", "write_bandwidth", "copy_bandwidth", "nt_write_bandwidth"],
+        rest: None,
+    },
 ];
 
 /// The way of an instruction, and that of its data.
@@ -69,7 +87,7 @@ pub fn diagram(records: &[CoreRecord], machine: &str) -> Diagram {
         }
         rows[room.row].push(Block { name: room.name.to_string(), entries });
     }
-    let title = "What this core holds".to_string();
+    let title = "What this core holds and does".to_string();
     Diagram {
         title,
         note: format!("{machine}; numbers without a unit are entries"),
@@ -112,11 +130,14 @@ mod tests {
             drawn.rows.iter().flatten().map(|block| (block.name.as_str(), lines(block).join(", "))).collect();
         let expected = [
             ("Front end", "return stack"),
+            ("Instructions a cycle", "not measured"),
             ("In flight", "reorder buffer"),
             ("Registers", "spare integer registers, spare mask registers"),
             ("Schedulers", "not measured"),
             ("Loads and stores", "not measured"),
             ("Caches and translation", "data caches, level 1: size, data caches, level 1: cost"),
+            ("Loads and stores a cycle", "not measured"),
+            ("Bytes a cycle", "not measured"),
         ];
         assert_eq!(blocks, expected.map(|(name, lines)| (name, lines.to_string())));
     }

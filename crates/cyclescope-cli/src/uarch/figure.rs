@@ -13,7 +13,7 @@ pub struct Figure {
     /// Upper end.
     #[serde(default)]
     pub high: Option<f64>,
-    /// `count`, `bytes`, or another unit of records.
+    /// `count`, `bytes`, `per_cycle`, or another unit of records.
     pub unit: String,
 }
 
@@ -101,6 +101,8 @@ mod tests {
         assert_eq!((short("count"), short("core_cycles")), ("512".to_string(), "512 cycles".to_string()));
         assert_eq!(text(1310720.0, "bytes"), "1.25 MiB");
         assert_eq!(text(960.0, "bytes"), "960 bytes");
+        assert_eq!(text(2.996, "per_cycle"), "3 per cycle");
+        assert_eq!(text(41.36, "bytes_per_cycle"), "41.36 bytes per cycle");
         assert_eq!(text(4.987, "core_cycles"), "4.99 core cycles");
         assert_eq!(text(4.999, "core_cycles"), "5 core cycles");
         assert_eq!(text(1e300, "count"), "1.00e300 entries");

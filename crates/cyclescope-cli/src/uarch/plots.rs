@@ -1,4 +1,5 @@
-//! A picture of the core, and one of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes.
+//! A picture of the core, and one of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes;
+//! and one of each test of bytes in a cycle, against how much memory they are of.
 //!
 //! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
 //! the costs, whose treads are levels and whose rises are between the sizes at which one ends and the next begins.
@@ -16,6 +17,11 @@ pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
     let records = CoreRecord::all(lines);
     for (name, chart) in records.iter().flat_map(|record| charts(record, plots.machine())) {
         plots.draw(&name, &chart.svg())?;
+    }
+    for records in records.chunk_by(|one, other| one.test == other.test) {
+        if let Some((name, chart)) = bandwidth(records, plots.machine()) {
+            plots.draw(&name, &chart.svg())?;
+        }
     }
     plots.draw("core", &diagram(&records, plots.machine()).svg())
 }
@@ -53,6 +59,27 @@ fn overlaps(record: &CoreRecord, machine: &str) -> Chart {
         y: axis("overlap: 1 at once, 0 one after the other", Scale::Linear),
         series,
     }
+}
+
+/// Bytes in a cycle by how much memory they are of, from the records of a test of that.
+fn bandwidth(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
+    let first = records.first().filter(|record| record.value.unit == "bytes_per_cycle")?;
+    let rates = || records.iter().flat_map(|record| &record.rates);
+    let mut series: Vec<Series> = Vec::new();
+    for rate in rates() {
+        if series.iter().all(|known| known.name != rate.name) {
+            let of_one = rates().filter(|other| other.name == rate.name);
+            series.push(line(&rate.name, of_one.map(|one| (one.n, one.rate.value.unwrap_or(f64::NAN)))));
+        }
+    }
+    let chart = Chart {
+        title: title(first),
+        note: machine.to_string(),
+        x: axis("bytes of memory", Scale::Binary),
+        y: axis("bytes per core cycle", Scale::Log),
+        series,
+    };
+    Some((format!("{KIND}-{}", first.test), chart)).filter(|(_, chart)| !chart.series.is_empty())
 }
 
 fn overlap(filler: &Filler) -> Series {
@@ -159,6 +186,7 @@ fn note(record: &CoreRecord, machine: &str) -> String {
 mod tests {
     use super::super::made_up;
     use super::*;
+    use serde_json::json;
 
     fn drawn() -> Vec<(String, Chart)> {
         let records = CoreRecord::all(&made_up::lines());
@@ -223,6 +251,30 @@ mod tests {
         let chart = &charts(&records[3], "a machine")[0].1;
         let expected = ("data caches, level 1: size", "a machine: 48 KiB, 47.5 to 48.5");
         assert_eq!((chart.title.as_str(), chart.note.as_str()), expected);
+    }
+
+    #[test]
+    fn bytes_in_a_cycle_are_drawn_by_how_much_memory_they_are_of() {
+        let rate = |name: &str, n: u64, value: f64| {
+            let rate = json!({ "value": value, "low": value, "high": value, "unit": "bytes_per_cycle" });
+            json!({ "name": name, "n": n, "rate": rate })
+        };
+        let row = |what: &str, n: u64, rates: [f64; 2]| {
+            let mut line = made_up::line("read_bandwidth", what, "unclear", None, "bytes_per_cycle");
+            line["rates"] = json!([rate("downwards", n, rates[0]), rate("upwards", n, rates[1])]);
+            line
+        };
+        let lines = [
+            row("read_bandwidth.16_KiB", 16384, [64.0, 60.0]),
+            row("read_bandwidth.1_MiB", 1 << 20, [32.0, 30.0]),
+        ];
+        let (name, chart) = bandwidth(&CoreRecord::all(&lines), "a machine").expect("a picture");
+        assert_eq!(name, "uarch-read_bandwidth");
+        let drawn: Vec<(&str, Vec<Point>)> =
+            chart.series.iter().map(|series| (series.name.as_str(), series.points.clone())).collect();
+        let points = |one: f64, other: f64| vec![Point::new(16384.0, one), Point::new(1_048_576.0, other)];
+        assert_eq!(drawn, [("downwards", points(64.0, 32.0)), ("upwards", points(60.0, 30.0))]);
+        assert!(bandwidth(&CoreRecord::all(&made_up::lines()), "a machine").is_none());
     }
 
     #[test]

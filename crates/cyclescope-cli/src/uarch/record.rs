@@ -64,6 +64,20 @@ pub struct CoreRecord {
     /// Costs of a step against sizes.
     #[serde(default)]
     pub walks: Vec<Walk>,
+    /// Rates of programs.
+    #[serde(default)]
+    pub rates: Vec<Rate>,
+}
+
+/// The rate of a program.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Rate {
+    /// Its name.
+    pub name: String,
+    /// What it was made for: of bytes in a cycle, how much memory they are of.
+    pub n: f64,
+    /// Its rate.
+    pub rate: Figure,
 }
 
 /// A cost in time, and what shares of the rounds are below.

@@ -62,6 +62,31 @@ fn every_record_is_on_the_page_and_every_walk_is_drawn() {
     }
 }
 
+#[test]
+fn rates_have_the_programs_that_they_come_from() {
+    let files = folder();
+    let plots = files.path().join("plots");
+    let pictures = plots.to_str().expect("text");
+    let arguments = ["uarch", "load_rate", "read_bandwidth", "--quick", "--json", "--plots", pictures];
+    let measured = answer(&mut cyclescope(&arguments));
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let lines = measured.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let records: Vec<Value> = lines.filter(|line| line["kind"] == "uarch").collect();
+    assert!(records.iter().any(|record| record["what"] == "load_rate.8_bytes"), "{records:?}");
+    for record in &records {
+        let found = record["verdict"] == "found";
+        assert_eq!(record["value"]["value"].is_number(), found, "{record}");
+        let unit = if record["test"] == "load_rate" { "per_cycle" } else { "bytes_per_cycle" };
+        assert_eq!(record["value"]["unit"], unit, "{record}");
+        let rates = record["rates"].as_array().expect("rates");
+        assert!(!found || rates.len() >= 2 && rates[0]["rate"]["value"].is_number(), "{record}");
+    }
+    // Beside other work none may be measured.
+    let measured =
+        records.iter().any(|record| record["test"] == "read_bandwidth" && !record["rates"][0].is_null());
+    assert_eq!(plots.join("uarch-read_bandwidth.svg").exists(), measured);
+}
+
 /// What a step costs is a measurement as any other: the same levels follow from the same readings.
 #[test]
 fn levels_are_the_same_in_a_replay() {
