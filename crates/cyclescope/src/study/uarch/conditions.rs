@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
-const TICKS: f64 = 100.0;
+pub(super) const TICKS: f64 = 100.0;
 
 /// What readings tell.
 #[derive(Debug, Default)]

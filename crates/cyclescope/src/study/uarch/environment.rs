@@ -1,8 +1,8 @@
-//! What this guest or container gets of the machine: what was measured beside what CPUID and the kernel tell.
+//! What this guest or container gets of the machine: what was measured, beside what CPUID and the kernel tell.
 //!
-//! Nothing is measured for it. It reads the numbers of other tests, and what other work did while they ran.
+//! It reads the numbers of other tests, and what other work did while they ran.
 
-use super::conditions::{Conditions, Counted};
+use super::conditions::{Conditions, Counted, TICKS};
 use super::record::UarchRecord;
 use super::surroundings::Surroundings;
 use super::test::{Look, Part, Test};
@@ -29,6 +29,9 @@ const SAME_SHARE: f64 = 0.02;
 const SAVED_LEAST: f64 = 0.5;
 /// The share of layouts beside a busy sibling below which that is noise.
 const SHARED_LEAST: f64 = 0.02;
+
+/// Standard errors of a 95 % interval.
+const STANDARD_ERRORS: f64 = 1.96;
 
 /// What is known of a number of another test.
 #[derive(Debug, Clone, Deserialize)]
@@ -102,6 +105,18 @@ pub(super) fn environment(surroundings: &Surroundings, known: &[Known], course: 
 
 fn found(value: f64, why: String) -> Verdict {
     let size = Some(Interval { value, low: value, high: value });
+    Verdict { size, ..Verdict::new(Kind::Found, why) }
+}
+
+/// A share of so many, with the 95 % interval that chance alone gives it.
+fn found_share(share: f64, number: usize, why: String) -> Verdict {
+    let error = STANDARD_ERRORS * (share * (1.0 - share) / number as f64).sqrt();
+    between(share, error, why)
+}
+
+/// A share that is known within an error.
+fn between(share: f64, error: f64, why: String) -> Verdict {
+    let size = Some(Interval { value: share, low: (share - error).max(0.0), high: (share + error).min(1.0) });
     Verdict { size, ..Verdict::new(Kind::Found, why) }
 }
 
@@ -222,10 +237,10 @@ fn sibling(surroundings: &Surroundings, course: &Course) -> Row {
             let why = format!("in {} of {layouts} layouts the core was narrower{limit}", percent(share));
             Verdict::new(Kind::None, why)
         }
-        Some((share, layouts)) => found(
-            share,
-            format!("share of {layouts} layouts in which the core was narrower than at its best"),
-        ),
+        Some((share, layouts)) => {
+            let why = format!("share of {layouts} layouts in which the core was narrower than at its best");
+            found_share(share, layouts, why)
+        }
     };
     let siblings = surroundings.siblings.known().map_or("unknown", String::as_str);
     Row {
@@ -241,7 +256,9 @@ fn sibling(surroundings: &Surroundings, course: &Course) -> Row {
 fn disturbed(course: &Course) -> Row {
     let verdict = match course.conditions.disturbed() {
         None => Verdict::new(Kind::Unclear, "nothing was measured"),
-        Some((share, rounds)) => found(share, format!("of {rounds} rounds; they were left out")),
+        Some((share, rounds)) => {
+            found_share(share, rounds, format!("of {rounds} rounds; they were left out"))
+        }
     };
     Row {
         name: "disturbed_rounds".to_string(),
@@ -258,7 +275,9 @@ fn stolen(course: &Course) -> Row {
     let stolen = last.stolen(first, course.time);
     let verdict = match (stolen.known(), stolen.why()) {
         (Some(share), _) if *share > 0.0 => {
-            found(*share, "the hypervisor gave this time to others".to_string())
+            // It is counted in whole ticks.
+            let tick = 1.0 / (TICKS * course.time.as_secs_f64());
+            between(*share, tick, "the hypervisor gave this time to others".to_string())
         }
         (Some(_), _) => Verdict::new(Kind::None, "the kernel counted none; a hypervisor need not tell it"),
         (None, why) => Verdict::new(Kind::Unclear, why.unwrap_or("the kernel counts none")),
@@ -323,9 +342,8 @@ mod tests {
     }
 
     fn rows(surroundings: &Surroundings, known: &[Known]) -> BTreeMap<String, UarchRecord> {
-        let counted = || Counted::now(0).expect("it has no errors");
         let conditions = Conditions::default();
-        let counted = [counted(), counted()];
+        let counted = [0; 2].map(|cpu| Counted::now(cpu).expect("it has no errors"));
         let course = Course { conditions: &conditions, width: None, counted, time: Duration::from_secs(1) };
         let records = environment(surroundings, known, &course);
         records.into_iter().map(|record| (record.what.clone(), record)).collect()
@@ -346,8 +364,8 @@ mod tests {
         assert_eq!((share.value.value, share.cpuid), (Some(7.2e6), Some(480_000_000)));
         let without = &rows["environment.data_tlb.2.size"];
         assert_eq!((without.verdict, without.cpuid), (Kind::Unclear, Some(128)));
-        let others = ["data_caches.1.size", "data_caches.2.size", "rob"];
-        assert!(others.iter().all(|key| !rows.contains_key(&format!("environment.{key}"))), "{rows:?}");
+        let same = ["data_caches.1.size", "data_caches.2.size", "rob"];
+        assert!(same.iter().all(|key| !rows.contains_key(&format!("environment.{key}"))), "{rows:?}");
     }
 
     #[test]
