@@ -6,8 +6,8 @@
 use super::cost::{CostPoint, Costs};
 use super::plateau::{End, Level, Rises, closer, levels, unfinished};
 use super::record::{UarchRecord, WalkRecord};
-use super::test::Test;
 use super::test::walk::{Beside, Walk, Walks};
+use super::test::{Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
 use crate::error::RunError;
 use crate::random::Random;
@@ -63,8 +63,8 @@ pub(super) fn climb(
     let course = Course { most: measured.unwrap_or(most), rising };
     let mut records = judged(test, walks, &found, witness.as_ref(), course);
     records[0].witnesses.extend(witness);
-    // Of a difference of programs there is no spread.
-    if walks.cost.is_some() && walks.walks[0].without.is_none() {
+    // What memory takes is a matter of time too. Of a difference of programs there is no spread.
+    if test.part == Part::Memory && walks.cost.is_some() && walks.walks[0].without.is_none() {
         for (what, n) in within(test, &found, [walks.counts[0], course.most]) {
             let spread = core.spread(&walks.walks[0], n)?;
             let record = records.iter_mut().find(|record| record.what == what);

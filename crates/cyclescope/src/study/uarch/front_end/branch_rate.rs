@@ -2,24 +2,12 @@
 
 use crate::study::uarch::test::lengths::nop_of;
 use crate::study::uarch::test::rate::{Rates, Row, Way};
-use crate::study::uarch::test::walk::{Steps, code, jumps, straight};
+use crate::study::uarch::test::walk::{Steps, code, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
 /// Branches of an iteration that are not taken, or of which each other one is.
 const BRANCHES: usize = 64;
-
-/// A loop of so many jumps this many bytes apart, its own among them.
-fn taken<const APART: usize>(number: usize) -> Steps {
-    straight(jumps(number - 1, APART), number)
-}
-
-/// The same of conditional branches: a comparison of a pointer with the largest number sets the carry.
-fn taken_jc<const APART: usize>(number: usize) -> Steps {
-    let distance = (APART - 6) as i32;
-    let one = [&[0x0f, 0x82][..], &distance.to_le_bytes(), &vec![0xcc; APART - 6]].concat();
-    straight([code("cmp r14, -1"), one.repeat(number - 1)].concat(), number)
-}
 
 /// Conditional branches that are not taken, with a no-operation behind each.
 fn never(number: usize, condition: u8) -> Vec<u8> {
@@ -53,17 +41,6 @@ fn both_je(number: usize) -> Steps {
     both(number, 0x84)
 }
 
-const JUMPS: &[Way] = &[
-    Way::plain("32 bytes apart", taken::<32>),
-    Way::plain("64 bytes apart", taken::<64>),
-    Way::plain("128 bytes apart", taken::<128>),
-];
-const TAKEN: &[Way] = &[
-    Way::plain("32 bytes apart", taken_jc::<32>),
-    Way::plain("64 bytes apart", taken_jc::<64>),
-    Way::plain("128 bytes apart", taken_jc::<128>),
-];
-
 const fn row(name: &'static str, n: usize, ways: &'static [Way]) -> Row {
     Row::new(name, n, 1.0, ways)
 }
@@ -71,16 +48,12 @@ const fn row(name: &'static str, n: usize, ways: &'static [Way]) -> Row {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "branch_rate",
     about: "how many branches the core does in a cycle, of those that it always predicts",
-    definition: "branches in a core cycle of a loop of so many, its own taken one among them: jmp, or jc that is taken, or jc and je that are not, or these \
-                 and jmp in turn",
+    definition: "branches in a core cycle of a loop of 64, its own taken one among them: jc and je that are not taken, or these and \
+                 jmp in turn",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Rates(Rates {
         rows: &[
-            row("4_jumps", 4, JUMPS),
-            row("16_jumps", 16, JUMPS),
-            row("4_taken", 4, TAKEN),
-            row("16_taken", 16, TAKEN),
             row("not_taken", BRANCHES, &[Way::plain("jc", never_jc), Way::plain("test and je", never_equal)]),
             row("in_turn", BRANCHES, &[Way::plain("jc and jmp", both_jc), Way::plain("je and jmp", both_je)]),
         ],

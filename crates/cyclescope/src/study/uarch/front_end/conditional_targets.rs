@@ -33,7 +33,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "jc, 32 bytes apart", program: each_32, without: None },
         ],
         beside: None,
-        counts: [16, 32768],
+        counts: [16, 8192],
         unit: Unit::Count,
         rise: 0.5,
         ratio: 1.3,

@@ -35,7 +35,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "another line of each page", program: another_line, without: Some(as_many_others) },
         ],
         beside: None,
-        counts: [8, 128],
+        counts: [8, 96],
         unit: Unit::Count,
         rise: 3.0,
         ratio: 1.3,
