@@ -365,7 +365,7 @@ mod tests {
         let container = Container::open(path("evidence").as_ref()).unwrap();
         assert!(container.manifest.finished && container.manifest.facts == serde_json::json!(["pear"]));
         assert_eq!(container.records().unwrap().next().unwrap().unwrap(), *line);
-        let again = parsed(&["fruit", "--out", &path("out")]).unwrap().unwrap().2;
+        let (_, common, again) = parsed(&["fruit", "--out", &path("out")]).unwrap().unwrap();
         let refused = plain(&info, &common, &again, &mut Output::new(false)).unwrap_err();
         assert!(refused.text().contains("already exists"), "{refused:?}");
     }

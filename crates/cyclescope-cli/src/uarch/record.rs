@@ -236,7 +236,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 12] = [
+const NAMES: [(&str, &str); 13] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -247,6 +247,7 @@ const NAMES: [(&str, &str); 12] = [
     ("flags", "spare registers of flags"),
     ("stores_in_flight_ymm", "256-bit stores in flight"),
     ("stores_in_flight_zmm", "512-bit stores in flight"),
+    ("return_stack", "usable return stack"),
     ("l1d_ways", "ways of the first data cache"),
     ("write_combining", "write-combining lines"),
 ];

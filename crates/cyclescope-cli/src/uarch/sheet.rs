@@ -94,7 +94,10 @@ impl Row {
             number: number.unwrap_or_else(|| record.judged()),
             unit: if found { scale.name } else { String::new() },
             interval: interval.unwrap_or_default(),
-            told: told.map(|told| format!("CPUID says {told}")).or(record.time()).unwrap_or_default(),
+            told: told
+                .map(|told| format!("CPUID says {told}"))
+                .or(record.time().filter(|_| found))
+                .unwrap_or_default(),
             finding: if record.part == Part::Environment { finding(record) } else { Vec::new() },
         }
     }

@@ -16,7 +16,11 @@ pub(crate) struct Translations {
 /// Those of the table's CPU, from the first level on; none where CPUID tells none.
 pub(crate) fn of_data(leaves: &Leaves) -> Vec<Translations> {
     let sources = [by_subleaf(leaves), by_descriptor(leaves), by_register(leaves)];
-    sources.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+    let found = sources.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
+    // Of two buffers of one level nothing says how they go together.
+    let alone =
+        |buffer: &&Translations| found.iter().filter(|other| other.level == buffer.level).count() == 1;
+    found.iter().filter(alone).copied().collect()
 }
 
 /// Leaf 18h (SDM vol. 2A, CPUID): a buffer by subleaf.
@@ -93,6 +97,17 @@ mod tests {
             (0x18, 4, [0, 0x0008_0001, 32, 0x4022]),
         ];
         assert_eq!(found(&subleaves), [(1, 96), (2, 2048)]);
+    }
+
+    #[test]
+    fn two_buffers_of_a_level_tell_nothing() {
+        let subleaves = [
+            (0x18, 0, [3, 0, 0, 0]),
+            (0x18, 1, [0, 0x0008_0003, 128, 0x4043]),
+            (0x18, 2, [0, 0x0008_0009, 128, 0x4043]),
+            (0x18, 3, [0, 0x0006_0001, 16, 0x4024]),
+        ];
+        assert_eq!(found(&subleaves), [(1, 96)]);
     }
 
     #[test]

@@ -66,10 +66,10 @@ pub(super) fn climb(
     // What memory takes is a matter of time too. Of a difference of programs there is no spread.
     if test.part == Part::Memory && walks.cost.is_some() && walks.walks[0].without.is_none() {
         for (what, n) in within(test, &found, [walks.counts[0], course.most]) {
-            let spread = core.spread(&walks.walks[0], n)?;
-            let record = records.iter_mut().find(|record| record.what == what);
-            if let (Some(record), Some(spread)) = (record, spread) {
-                record.measured = Some((n, spread));
+            // Without a cost there is no time.
+            let found = |record: &&mut UarchRecord| record.what == what && record.verdict == Kind::Found;
+            if let Some(record) = records.iter_mut().find(found).filter(|_| n >= walks.counts[0]) {
+                record.measured = core.spread(&walks.walks[0], n)?.map(|spread| (n, spread));
             }
         }
     }
@@ -314,6 +314,10 @@ fn judged(
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
             false if rising => Verdict::new(Kind::Unclear, format!("the cost still rises at {most}")),
+            // Every core has such a structure.
+            false if ends(found).is_empty() && walks.one => {
+                Verdict::new(Kind::Unclear, format!("no end was seen up to {most}"))
+            }
             false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
             false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
         };

@@ -111,7 +111,8 @@ fn found(value: f64, why: String) -> Verdict {
 /// A share of so many, with the 95 % interval that chance alone gives it.
 fn found_share(share: f64, number: usize, why: String) -> Verdict {
     let error = STANDARD_ERRORS * (share * (1.0 - share) / number as f64).sqrt();
-    between(share, error, why)
+    // Where none of so many is one, three times as many may have one (at 95 %, by the Poisson distribution).
+    between(share, error.max(if share == 0.0 { 3.0 / number as f64 } else { 0.0 }), why)
 }
 
 /// A share that is known within an error.
@@ -177,6 +178,17 @@ fn number<'a>(known: &'a [Known], what: &str) -> Result<(&'a Known, Interval), V
 /// What a load costs past all translations that the core keeps.
 const PAGE_WALK: &str = "data_tlb.beyond.cost";
 
+/// Bytes of the lines of the test of huge pages.
+const HUGE_LINES: f64 = (512 << 10) as f64;
+
+/// The same, where all levels of translations were passed: where little memory is free they are not.
+fn page_walk_cost(known: &[Known]) -> Result<Interval, Verdict> {
+    let (_, cost) = number(known, PAGE_WALK)?;
+    number(known, "data_tlb.2.size").map(|_| cost).map_err(|_| {
+        Verdict::new(Kind::Unclear, "no end of a second level of translations was found: none may be passed")
+    })
+}
+
 fn page_walk(surroundings: &Surroundings, known: &[Known]) -> Row {
     let (told, why) = match &surroundings.hypervisor {
         Some(name) => (
@@ -185,8 +197,8 @@ fn page_walk(surroundings: &Surroundings, known: &[Known]) -> Row {
         ),
         None => ("CPUID: no hypervisor".to_string(), "a walk goes through one set of tables"),
     };
-    let verdict = match number(known, PAGE_WALK) {
-        Ok((_, size)) => Verdict { size: Some(size), ..Verdict::new(Kind::Found, why) },
+    let verdict = match page_walk_cost(known) {
+        Ok(size) => Verdict { size: Some(size), ..Verdict::new(Kind::Found, why) },
         Err(verdict) => verdict,
     };
     Row {
@@ -200,7 +212,9 @@ fn page_walk(surroundings: &Surroundings, known: &[Known]) -> Row {
 }
 
 fn huge_pages(surroundings: &Surroundings, known: &[Known]) -> Row {
-    let walk = number(known, PAGE_WALK).ok().map(|(_, size)| size.value).filter(|walk| *walk > 0.0);
+    // Where the lines have no room in the second cache, where they lie there is a part of the difference.
+    let room = number(known, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
+    let walk = page_walk_cost(known).ok().map(|size| size.value).filter(|walk| room && *walk > 0.0);
     let verdict = match (number(known, "huge_pages"), walk) {
         (Ok((_, saved)), Some(walk)) => {
             let why = format!("they save {} of a page walk", percent(saved.value / walk));
@@ -295,7 +309,11 @@ fn stolen(course: &Course) -> Row {
 fn quota(surroundings: &Surroundings, course: &Course) -> Row {
     let [first, last] = &course.counted;
     let throttled = last.throttled(first);
-    let verdict = match (surroundings.quota, throttled.known(), throttled.why()) {
+    let limit = surroundings.quota.known().copied().flatten();
+    let verdict = match (limit, throttled.known(), throttled.why()) {
+        (None, ..) if surroundings.quota.known().is_none() => {
+            Verdict::new(Kind::Unclear, surroundings.quota.why().unwrap_or("the limit can't be read"))
+        }
         (None, ..) => Verdict::new(
             Kind::None,
             "no control group limits the time of the CPU, as far as this process sees",
@@ -310,7 +328,7 @@ fn quota(surroundings: &Surroundings, course: &Course) -> Row {
         definition: "times that the quota of a control group stopped its tasks",
         verdict,
         unit: Unit::Count,
-        told: surroundings.quota.map(|cpus| format!("kernel: a quota of {cpus:.2} CPUs")),
+        told: limit.map(|cpus| format!("kernel: a quota of {cpus:.2} CPUs")),
         cpuid: None,
     }
 }
@@ -337,7 +355,7 @@ mod tests {
             cpu: 1,
             siblings: Fact::Known("none".to_string()),
             huge_pages: Fact::Known("madvise".to_string()),
-            quota: None,
+            quota: Fact::Known(None),
         }
     }
 
@@ -372,13 +390,18 @@ mod tests {
     fn huge_pages_are_judged_by_what_a_walk_costs() {
         let walk = known("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
         let saved = |number: f64| known("huge_pages", Some([number; 3]), None);
-        let why = |number: f64| {
-            let rows = rows(&guest(Some("KVM")), &[walk.clone(), saved(number)]);
-            rows["environment.huge_pages"].why.clone()
+        let translations = known("data_tlb.2.size", Some([1700.0, 1800.0, 2100.0]), None);
+        let cache = |size: f64| known("data_caches.2.size", Some([size; 3]), None);
+        let why = |number: f64, size: f64| {
+            let known = [walk.clone(), saved(number), translations.clone(), cache(size)];
+            rows(&guest(Some("KVM")), &known)["environment.huge_pages"].why.clone()
         };
-        assert_eq!(why(49.5), "they save 90.0 % of a page walk");
-        assert!(why(11.0).contains("may split them"));
-        let rows = rows(&guest(Some("KVM")), &[walk]);
+        assert_eq!(why(49.5, 2e6), "they save 90.0 % of a page walk");
+        assert!(why(11.0, 2e6).contains("may split them"));
+        assert_eq!(why(49.5, 262_144.0), "they save so much", "a part is where lines lie in a small cache");
+        let few = rows(&guest(Some("KVM")), &[walk.clone()]);
+        assert_eq!(few["environment.page_walk"].verdict, Kind::Unclear, "no second level was passed");
+        let rows = rows(&guest(Some("KVM")), &[walk, translations]);
         let page_walk = &rows["environment.page_walk"];
         assert!(page_walk.why.contains("hypervisor") && page_walk.value.value == Some(55.0));
         assert_eq!(page_walk.told.as_deref(), Some("CPUID: a guest of KVM"));

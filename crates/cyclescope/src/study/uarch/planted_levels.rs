@@ -257,6 +257,30 @@ fn what_one_walk_alone_shows_gives_no_number_to_what_comes_after_it() {
     assert_eq!(keys(&exact(&["each line", "page after page"])).matches("size").count(), 4);
 }
 
+/// Lines of one set cost more past its ways, and more again past those of the next cache.
+struct Sets;
+
+impl Costs for Sets {
+    fn cost(&mut self, _: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let cost = [(8, 0.0), (20, 11.0)].iter().find(|(ways, _)| n <= *ways).map_or(60.0, |(_, cost)| *cost);
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+#[test]
+fn a_test_of_one_structure_has_one_number_with_its_name() {
+    let test = *TESTS.iter().find(|test| test.name == "l1d_ways").expect("it is in the list");
+    let Look::Levels(walks) = &test.look else { panic!("it is one of levels") };
+    let records = climb(&mut Sets, test, walks, walks.counts[1], &mut Random::new(5)).expect("it has costs");
+    let [record] = &records[..] else { panic!("{} records", records.len()) };
+    assert_eq!(
+        (record.what.as_str(), record.verdict, record.value.value),
+        ("l1d_ways", Kind::Found, Some(8.0))
+    );
+    let flat = climb(&mut Exact { only: &[] }, test, walks, walks.counts[1], &mut Random::new(5));
+    assert_eq!(flat.expect("it has costs")[0].verdict, Kind::Unclear, "every core has ways");
+}
+
 /// A machine that has no such memory.
 struct Without;
 

@@ -32,11 +32,12 @@ pub(super) fn rates(
     for row in rates.rows {
         let ways: Vec<&Way> = row.ways.iter().filter(|way| way.fits(has)).collect();
         let room = (row.n * rates.bytes) as u64 <= memory;
-        let done = if room { done(core, row, &ways)? } else { None };
+        let done =
+            if room { done(core, row, &ways)? } else { Err("there is not so much memory".to_string()) };
         let verdict = match &done {
             _ if ways.is_empty() => Verdict::new(Kind::None, "this CPU has no such instructions"),
-            None => Verdict::new(Kind::Unclear, "there is not so much memory"),
-            Some(done) => judged(done, ways.len(), rates),
+            Err(why) => Verdict::new(Kind::Unclear, why.clone()),
+            Ok(done) => judged(done, ways.len(), rates),
         };
         let mut record = UarchRecord::new(test, format!("{}.{}", test.name, row.name), verdict, rates.unit);
         let each = done.into_iter().flatten();
@@ -47,18 +48,22 @@ pub(super) fn rates(
     Ok(records)
 }
 
-/// The rates of a row's programs, the largest first; `None` where there is no memory for one.
-fn done(core: &mut dyn Costs, row: &Row, ways: &[&'static Way]) -> Result<Option<Vec<Done>>, RunError> {
+/// The rates of a row's programs, the largest first; or why one can't have its memory.
+fn done(
+    core: &mut dyn Costs,
+    row: &Row,
+    ways: &[&'static Way],
+) -> Result<Result<Vec<Done>, String>, RunError> {
     let mut done = Vec::new();
     for way in ways {
         match settled(core, &way.walk, row.n) {
             Ok(point) => done.extend(point.and_then(|point| Some((way.walk.name, rate(&point, row.each)?)))),
-            Err(RunError::Unavailable(_)) => return Ok(None),
+            Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
             Err(error) => return Err(error),
         }
     }
     done.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
-    Ok(Some(done))
+    Ok(Ok(done))
 }
 
 /// The rate of steps that do so much each; `None` where noise is as large as a step.

@@ -26,7 +26,7 @@ pub(super) struct Surroundings {
     /// How the kernel gives transparent huge pages.
     pub huge_pages: Fact<String>,
     /// CPUs that the control group may use, where there is a limit.
-    pub quota: Option<f64>,
+    pub quota: Fact<Option<f64>>,
 }
 
 impl Surroundings {
@@ -49,7 +49,7 @@ impl Surroundings {
             cpu: machine.target_cpu(),
             siblings,
             huge_pages: target.map_or_else(unknown, |target| target.power.huge_pages.clone()),
-            quota: machine.quota.known().copied().flatten(),
+            quota: machine.quota.clone(),
         }
     }
 }

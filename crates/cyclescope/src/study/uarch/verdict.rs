@@ -99,22 +99,26 @@ pub(super) struct Limits {
     pub own: Vec<Named>,
     /// The others, by name, and the name of the test whose structure stops them.
     limited: Vec<(&'static str, &'static str)>,
+    /// Those that go on past the end of a structure of which each was to take an entry, in the same way.
+    past: Vec<(&'static str, &'static str)>,
 }
 
 /// Which fillers another structure stops; `knee_of` tells the knee of another test.
 pub(super) fn limits(filled: &[Filled], knee_of: &dyn Fn(&str) -> Option<usize>) -> Limits {
-    let Limits { mut own, mut limited } = Limits::default();
+    let Limits { mut own, mut limited, mut past } = Limits::default();
     for filler in filled {
         let Ok(knee) = filler.knee else { continue };
         let stops = |other: &&&'static str| {
-            knee_of(other).is_some_and(|end| knee.high > end || near(knee.high, end, knee.links() as f64))
+            knee_of(other).is_some_and(|end| near(knee.high, end, knee.links() as f64))
         };
-        match filler.takes.iter().find(stops) {
-            Some(other) => limited.push((filler.name, *other)),
-            None => own.push((filler.name, knee)),
+        let passes = |other: &&&'static str| knee_of(other).is_some_and(|end| knee.high > end);
+        match (filler.takes.iter().find(stops), filler.takes.iter().find(passes)) {
+            (Some(other), _) => limited.push((filler.name, *other)),
+            (None, Some(other)) => past.push((filler.name, *other)),
+            (None, None) => own.push((filler.name, knee)),
         }
     }
-    Limits { own, limited }
+    Limits { own, limited, past }
 }
 
 /// Two knees or more that agree, around the one that most agree with.
@@ -149,7 +153,7 @@ pub(super) fn verdict(
     if filled.is_empty() {
         return Verdict::absent(test);
     }
-    let Limits { own, limited } = limits(filled, knee_of);
+    let Limits { own, limited, past } = limits(filled, knee_of);
     let group = agreeing(&own);
     if group.len() < 2 {
         return match (own.len(), limited.first()) {
@@ -160,7 +164,13 @@ pub(super) fn verdict(
             (0, None) if filled.iter().all(|filler| filler.knee == Err(No::End)) => {
                 Verdict::new(Kind::None, format!("no end up to {}", window.most))
             }
-            (0, None) => Verdict::new(Kind::Unclear, "no curve falls in one place"),
+            (0, None) => match past.first() {
+                Some((filler, other)) => Verdict::new(
+                    Kind::Unclear,
+                    format!("{filler} goes on past where {other} ends, and may not take it"),
+                ),
+                None => Verdict::new(Kind::Unclear, "no curve falls in one place"),
+            },
             _ => Verdict::new(Kind::Unclear, format!("no two fillers agree: {}", told(&own))),
         };
     }
@@ -225,6 +235,15 @@ mod tests {
         assert_eq!((found.kind, found.size), (Kind::Unclear, None));
         let found = judged("loads_in_flight", &[Ok(249), Ok(498), Ok(260)], &[]);
         assert_eq!((found.kind, found.limited_by), (Kind::Limited, Some("int_registers")));
+    }
+
+    #[test]
+    fn fillers_that_go_on_past_another_structure_are_not_limited_by_it() {
+        let found = judged("flags", &[Ok(290), Ok(290)], &[]);
+        assert_eq!((found.kind, found.limited_by, found.size), (Kind::Unclear, None, None));
+        assert!(found.why.contains("past where int_registers ends"), "{}", found.why);
+        assert_eq!(judged("flags", &[Ok(252), Ok(252)], &[]).limited_by, Some("int_registers"));
+        assert_eq!(judged("flags", &[Ok(150), Ok(150)], &[]).size.map(|size| size.value), Some(150.0));
     }
 
     #[test]

@@ -16,13 +16,13 @@ fn never(number: usize, condition: u8) -> Vec<u8> {
 }
 
 fn never_jc(number: usize) -> Steps {
-    straight(never(number, 0x82), number)
+    straight(never(number, 0x82), number + 1)
 }
 
 /// Each behind a comparison of its own.
 fn never_equal(number: usize) -> Steps {
     let one = [&code("test r14, r14"), &[0x0f, 0x84, 0, 0, 0, 0][..], &nop_of(7)].concat();
-    straight(one.repeat(number), number)
+    straight(one.repeat(number), number + 1)
 }
 
 /// A conditional branch that is not taken before each jump, and the loop's own branch.

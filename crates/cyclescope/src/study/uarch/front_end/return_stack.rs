@@ -91,8 +91,9 @@ fn from_one_64(depth: usize) -> Steps {
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "return_stack",
-    about: "how deep calls may be nested until a return is mispredicted",
-    definition: "calls within each other of which each returns without a misprediction",
+    about: "how deep calls may be nested, beside mispredicted branches, until a return is mispredicted",
+    definition: "calls within each other, with mispredicted branches at the first, of which the first returns without a misprediction; these \
+                 branches may cost entries",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Levels(Walks {

@@ -13,7 +13,7 @@ const BYTES: usize = 256 << 10;
 /// A load of the byte so far into each element, then one of its begin, each waiting for the one before.
 fn pairs(bytes: usize, stride: usize) -> Steps {
     let alone = chase(BYTES / stride, stride, Order::RandomByLine);
-    // The byte is zero: behind its pointer an element is, and so is the pointer's last byte.
+    // The byte is zero, as all of an element are but those of its pointer, its first eight.
     let body = code(&format!("movzx eax, byte ptr [rbp + {}]; add rbp, rax; mov rbp, [rbp]", bytes - 1));
     Steps { body: body.repeat(PAIRS), steps: PAIRS, ..alone }
 }
@@ -38,7 +38,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "pairs 1024 bytes apart", program: each_1024, without: None },
         ],
         beside: None,
-        counts: [8, 256],
+        counts: [16, 256],
         unit: Unit::Bytes,
         rise: 3.0,
         ratio: 1.15,
