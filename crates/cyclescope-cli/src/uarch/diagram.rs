@@ -129,7 +129,7 @@ mod tests {
         let blocks: Vec<(&str, String)> =
             drawn.rows.iter().flatten().map(|block| (block.name.as_str(), lines(block).join(", "))).collect();
         let expected = [
-            ("Front end", "return stack"),
+            ("Front end", "usable return stack"),
             ("Instructions a cycle", "not measured"),
             ("In flight", "reorder buffer"),
             ("Registers", "spare integer registers, spare mask registers"),

@@ -154,7 +154,7 @@ mod tests {
             "  spare mask registers        unclear",
             "  data caches, level 1: size    48 KiB          47.5 to 48.5",
             "  data caches, level 1: cost  4.98 core cycles  4.95 to 5.02",
-            "  return stack                none",
+            "  usable return stack         none",
         ];
         assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
     }

@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(why(49.5, 2e6), "they save 90.0 % of a page walk");
         assert!(why(11.0, 2e6).contains("may split them"));
         assert_eq!(why(49.5, 262_144.0), "they save so much", "a part is where lines lie in a small cache");
-        let few = rows(&guest(Some("KVM")), &[walk.clone()]);
+        let few = rows(&guest(Some("KVM")), std::slice::from_ref(&walk));
         assert_eq!(few["environment.page_walk"].verdict, Kind::Unclear, "no second level was passed");
         let rows = rows(&guest(Some("KVM")), &[walk, translations]);
         let page_walk = &rows["environment.page_walk"];
