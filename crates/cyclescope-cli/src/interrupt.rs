@@ -74,6 +74,37 @@ impl Drop for Group {
     }
 }
 
+/// Signals that end the program, held back until this is dropped: a process that has just been started is known by then, and
+/// what it has started ends with it.
+pub struct Held(libc::sigset_t);
+
+impl Held {
+    /// Holds them back.
+    pub fn new() -> Held {
+        // SAFETY: fills two sets, which live through the calls.
+        unsafe {
+            let mut ending = std::mem::zeroed();
+            let mut before = std::mem::zeroed();
+            libc::sigemptyset(&mut ending);
+            for signal in SIGNALS {
+                libc::sigaddset(&mut ending, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &ending, &mut before);
+            Held(before)
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: the set lives through the call.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
+    }
+}
+
+/// Signals that end the program.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
 /// What the handler removes, the last first. Null where there is nothing.
 static DOOMED: AtomicPtr<Doomed> = AtomicPtr::new(ptr::null_mut());
 
@@ -91,7 +122,7 @@ struct Doomed {
 /// worker dies with its parent, and what was written stays.
 pub fn handle() {
     let handler: extern "C" fn(libc::c_int) = end;
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in SIGNALS {
         // SAFETY: the handler calls nothing but async-signal-safe functions.
         unsafe { libc::signal(signal, handler as libc::sighandler_t) };
     }

@@ -9,7 +9,7 @@
 //! user's rights.
 
 use crate::failure::Failure;
-use crate::interrupt::{Group, Scratch};
+use crate::interrupt::{Group, Held, Scratch};
 use cyclescope::executor::user::signal_name;
 use cyclescope::record::{ErrorRecord, exit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -30,12 +30,14 @@ pub fn isolated<Loaded>(
     let patience = LOADING * folders.len().max(1) as u32;
     let (reader, writer) = pipe()?;
     let parent = std::process::id() as libc::pid_t;
+    let held = Held::new();
     // SAFETY: this process has one thread, so that the child may do all that this one may.
     match unsafe { libc::fork() } {
         -1 => Err(Failure::internal(format!("fork failed: {}", std::io::Error::last_os_error()))),
         0 => {
             drop(reader);
             Group::lead();
+            drop(held);
             // SAFETY: takes no pointers; the child must not outlive this process, not even one that has just
             // ended.
             unsafe {
@@ -57,6 +59,7 @@ pub fn isolated<Loaded>(
         child => {
             drop(writer);
             let group = Group::of_copy(child);
+            drop(held);
             let loaded = hear(&reader, Some(patience));
             // The compiled files are no longer needed.
             drop(folders);
