@@ -24,6 +24,8 @@ const TRIES: usize = 3;
 const AROUND: f64 = 1.1;
 /// The largest factor between the edges of an end. Where a rise is slower there is no end.
 const SOFT_MOST: f64 = 2.5;
+/// The same of all ends of one structure, whose entries are used one by one.
+const ONE_MOST: f64 = 1.3;
 /// Share by which the costs of a level's steps may differ from one program to another.
 const COST_APART: f64 = 0.25;
 /// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
@@ -293,7 +295,7 @@ fn judged(
     for (number, group) in numbered.iter().enumerate() {
         let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
             Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
-            None => size(group, found),
+            None => size(walks, group, found),
         };
         records.push(UarchRecord::new(test, size_of(test, walks, number), verdict, walks.unit));
         // Walks whose ends differ may still agree in what a step costs before.
@@ -346,7 +348,7 @@ fn group<'a>(own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a
 }
 
 /// The size in which walks agree.
-fn size(group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
+fn size(walks: &Walks, group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
     if !agree(group, found) {
         let why = format!("no other program has an end at {}: {}", told(group[0].2), ends(found));
         return Verdict::new(Kind::Unclear, why);
@@ -357,6 +359,9 @@ fn size(group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
     let value = group[0].2.value as f64;
     let each = group.iter().map(|(name, _, end)| format!("{name} {}", told(*end)));
     let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
+    if walks.one && high > ONE_MOST * low {
+        return Verdict::new(Kind::Unclear, format!("noise hides where it ends: {why}"));
+    }
     Verdict { size: Some(Interval { value, low, high }), ..Verdict::new(Kind::Found, why) }
 }
 

@@ -267,6 +267,16 @@ impl Costs for Sets {
     }
 }
 
+/// The cost rises over many counts.
+struct Soft;
+
+impl Costs for Soft {
+    fn cost(&mut self, _: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let cost = 11.0 * ((n as f64 - 8.0) / 8.0).clamp(0.0, 1.0);
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
 #[test]
 fn a_test_of_one_structure_has_one_number_with_its_name() {
     let test = *TESTS.iter().find(|test| test.name == "l1d_ways").expect("it is in the list");
@@ -277,6 +287,8 @@ fn a_test_of_one_structure_has_one_number_with_its_name() {
         (record.what.as_str(), record.verdict, record.value.value),
         ("l1d_ways", Kind::Found, Some(8.0))
     );
+    let soft = climb(&mut Soft, test, walks, walks.counts[1], &mut Random::new(5)).expect("it has costs");
+    assert_eq!((soft[0].what.as_str(), soft[0].verdict), ("l1d_ways", Kind::Unclear), "{}", soft[0].why);
     let flat = climb(&mut Exact { only: &[] }, test, walks, walks.counts[1], &mut Random::new(5));
     assert_eq!(flat.expect("it has costs")[0].verdict, Kind::Unclear, "every core has ways");
 }
