@@ -152,7 +152,7 @@ pub fn plain(
     drive(&front, &mut Told::new(study), order, output)
 }
 
-/// The file that is to be gone on with, and what it has.
+/// The file to resume, and what it has.
 fn resumed(command: &'static str, args: &PlainArgs) -> Result<Option<(ResultFile, Resumed)>, Failure> {
     let Some(path) = &args.resume else { return Ok(None) };
     ResultFile::resume(path, command, |content| Resumed::read(path, command, content)).map(Some)

@@ -111,7 +111,7 @@ fn found(value: f64, why: String) -> Verdict {
 /// A share of so many, with the 95 % interval that chance alone gives it.
 fn found_share(share: f64, number: usize, why: String) -> Verdict {
     let error = STANDARD_ERRORS * (share * (1.0 - share) / number as f64).sqrt();
-    // Where none of so many is one, three times as many may have one (at 95 %, by the Poisson distribution).
+    // Of a share of which no case was seen among n, the upper end of the interval is 3/n (95 %, by the Poisson distribution).
     between(share, error.max(if share == 0.0 { 3.0 / number as f64 } else { 0.0 }), why)
 }
 
