@@ -5,7 +5,6 @@
 //! are one level: a slow rise within a cache, as where translations begin to miss, is no new one.
 
 use super::cost::CostPoint;
-use super::knee::falling;
 use crate::statistics::median;
 use serde::Serialize;
 
@@ -167,8 +166,15 @@ fn rising(points: &[CostPoint]) -> Vec<f64> {
         }
         at => median(&mut [cost(at - 1), cost(at), cost(at + 1)]),
     };
-    let down: Vec<f64> = (0..points.len()).rev().map(middle).collect();
-    let mut up = falling(&down);
+    let mut lowest = f64::INFINITY;
+    let mut up: Vec<f64> = (0..points.len())
+        .rev()
+        .map(middle)
+        .map(|cost| {
+            lowest = lowest.min(cost);
+            lowest
+        })
+        .collect();
     up.reverse();
     up
 }
