@@ -30,7 +30,7 @@ pub(super) type Knees = BTreeMap<&'static str, usize>;
 /// Takes the knee of a test, the earliest of fillers that agree, and returns these.
 pub(super) fn learn(knees: &mut Knees, test: &'static Test, filled: &[Filled]) -> Vec<Named> {
     let group = agreeing(&limits(filled, &|name| knees.get(name).copied()).own);
-    if let Some(least) = group.iter().map(|(_, knee)| knee.high).min() {
+    if let Some(least) = group.iter().map(|named| named.knee.high).min() {
         knees.insert(test.name, least);
     }
     group
@@ -94,14 +94,15 @@ impl<'a> Trials<'a> {
         fillers: &[&'static Filler],
         group: &[Named],
     ) -> Result<Vec<Witness>, RunError> {
-        let [(name, knee), (other, _), ..] = group else { return Ok(Vec::new()) };
-        let named = |name: &str| fillers.iter().find(|filler| filler.name == name).expect("it was measured");
-        let (filler, other) = (named(name), named(other));
+        let [one, other, ..] = group else { return Ok(Vec::new()) };
+        let named =
+            |named: &Named| fillers.iter().find(|filler| filler.name == named.name).expect("it was measured");
+        let (knee, filler, other) = (one.knee, named(one), named(other));
         let [head, another] = window.heads;
         let behind = self.search(window, another, filler, None)?;
         let occupied = self.search(window, head, filler, Some((other, OCCUPIED)))?;
         let mut witnesses = vec![
-            told("another first chain", *knee, behind),
+            told("another first chain", knee, behind),
             told("entries that were occupied", knee.less(OCCUPIED), occupied),
         ];
         // Where they are not what is tested themselves.

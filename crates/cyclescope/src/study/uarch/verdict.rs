@@ -30,13 +30,15 @@ pub(super) struct Filled {
     pub name: &'static str,
     /// Names of the tests of which it takes entries too.
     pub takes: &'static [&'static str],
+    /// Whether some cores pack several of them into one entry.
+    packs: bool,
     /// Its knee.
     pub knee: Result<Knee, No>,
 }
 
 impl Filled {
     pub(super) fn new(filler: &Filler, knee: Result<Knee, No>) -> Filled {
-        Filled { name: filler.name, takes: filler.takes, knee }
+        Filled { name: filler.name, takes: filler.takes, packs: filler.packs, knee }
     }
 }
 
@@ -89,8 +91,16 @@ impl Verdict {
     }
 }
 
-/// A filler's name and its knee.
-pub(super) type Named = (&'static str, Knee);
+/// A filler with a knee.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Named {
+    /// Its name.
+    pub name: &'static str,
+    /// Its knee.
+    pub knee: Knee,
+    /// Whether some cores pack several of them into one entry.
+    packs: bool,
+}
 
 /// Fillers with a knee.
 #[derive(Debug, Default)]
@@ -115,29 +125,38 @@ pub(super) fn limits(filled: &[Filled], knee_of: &dyn Fn(&str) -> Option<usize>)
         match (filler.takes.iter().find(stops), filler.takes.iter().find(passes)) {
             (Some(other), _) => limited.push((filler.name, *other)),
             (None, Some(other)) => past.push((filler.name, *other)),
-            (None, None) => own.push((filler.name, knee)),
+            (None, None) => own.push(Named { name: filler.name, knee, packs: filler.packs }),
         }
     }
     Limits { own, limited, past }
 }
 
-/// Two knees or more that agree, around the one that most agree with.
+/// The knees that agree around the one that most agree with. Those of fillers alone that may be packed tell no entries.
 pub(super) fn agreeing(own: &[Named]) -> Vec<Named> {
-    let around = |(_, middle): &Named| {
-        own.iter().filter(|(_, knee)| same(*knee, *middle)).copied().collect::<Vec<_>>()
+    let around = |middle: &Named| {
+        own.iter().filter(|named| same(named.knee, middle.knee)).copied().collect::<Vec<_>>()
     };
     // Of groups of one size the smallest count: other structures can only make a knee later by being used less.
     own.iter()
         .map(around)
-        .max_by_key(|group| (group.len(), std::cmp::Reverse(group[0].1.high)))
+        .filter(|group| group.iter().any(|named| !named.packs))
+        .max_by_key(|group| (group.len(), std::cmp::Reverse(group[0].knee.high)))
         .unwrap_or_default()
+}
+
+/// Whether a filler's knee is that of another one, or where so many of it end of which an entry holds several.
+fn packed(named: &Named, one: &Named) -> bool {
+    let entries = one.knee.high;
+    let number = (named.knee.high as f64 / entries as f64).round().max(1.0) as usize;
+    let links = number * named.knee.links().max(one.knee.links());
+    near(named.knee.high, number * entries, links as f64)
 }
 
 /// The size that knees tell, in entries of the structure.
 pub(super) fn size(window: &Window, group: &[Named]) -> Option<Interval> {
-    let high = group.iter().map(|(_, knee)| knee.high).max()?;
-    let low = group.iter().map(|(_, knee)| knee.high).min()?;
-    let more = group.iter().map(|(_, knee)| knee.links()).max()?;
+    let high = group.iter().map(|named| named.knee.high).max()?;
+    let low = group.iter().map(|named| named.knee.high).min()?;
+    let more = group.iter().map(|named| named.knee.links()).max()?;
     let entries = |fillers: usize| (fillers + window.beside) as f64;
     Some(Interval { value: entries(high), low: entries(low), high: entries(high + more) })
 }
@@ -177,11 +196,15 @@ pub(super) fn verdict(
     if let Some(witness) = witnesses.iter().find(|witness| !witness.holds) {
         return Verdict::new(Kind::Unclear, format!("{}: {}", witness.name, witness.text));
     }
+    if let Some(other) = own.iter().find(|named| named.packs && !group.iter().any(|one| packed(named, one))) {
+        let why = format!("{} is no whole multiple of {}", told(&[*other]), told(&group));
+        return Verdict::new(Kind::Unclear, why);
+    }
     Verdict { size: size(window, &group), ..Verdict::new(Kind::Found, format!("{} agree", told(&group))) }
 }
 
 fn told(knees: &[Named]) -> String {
-    let one = |(name, knee): &Named| match knee.low == knee.high {
+    let one = |Named { name, knee, .. }: &Named| match knee.low == knee.high {
         true => format!("{name} {}", knee.high),
         false => format!("{name} {} to {}", knee.low, knee.high),
     };
@@ -235,6 +258,20 @@ mod tests {
         assert_eq!((found.kind, found.size), (Kind::Unclear, None));
         let found = judged("loads_in_flight", &[Ok(249), Ok(498), Ok(260)], &[]);
         assert_eq!((found.kind, found.limited_by), (Kind::Limited, Some("int_registers")));
+    }
+
+    #[test]
+    fn fillers_that_may_be_packed_tell_no_entries_alone_and_are_a_whole_multiple() {
+        let rob = |knees: [usize; 4]| judged("rob", &knees.map(Ok), &[]);
+        let size = |verdict: Verdict| verdict.size.map(|size| size.value);
+        // Zeros, a mixture, and two kinds of no-operations.
+        assert_eq!(size(rob([510, 510, 510, 510])), Some(512.0));
+        assert_eq!(size(rob([318, 318, 1272, 1272])), Some(320.0));
+        assert_eq!(size(rob([318, 318, 636, 318])), Some(320.0));
+        for hidden in [[318, 410, 1272, 1272], [400, 400, 510, 510], [400, 400, 400, 510]] {
+            let verdict = rob(hidden);
+            assert_eq!((verdict.kind, verdict.size), (Kind::Unclear, None), "{hidden:?}");
+        }
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub(in crate::study::uarch) struct Filler {
     pub needs: &'static [CpuidFeature],
     /// Names of the tests of other structures of which each takes an entry too.
     pub takes: &'static [&'static str],
+    /// Whether some cores pack several of them into one entry.
+    pub packs: bool,
 }
 
 impl Filler {
@@ -101,7 +103,7 @@ impl Filler {
         code: &'static [&'static str],
         takes: &'static [&'static str],
     ) -> Filler {
-        Filler { name, code, before: &[], needs: &[], takes }
+        Filler { name, code, before: &[], needs: &[], takes, packs: false }
     }
 }
 

@@ -3,21 +3,38 @@
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
-/// A no-operation takes nothing else.
-pub(in crate::study::uarch) const NOP: Filler = Filler::plain("nop", &["nop"], &[]);
+/// A no-operation takes nothing else, but Zen 4 and 5 hold several of them in an entry.
+pub(in crate::study::uarch) const NOP: Filler = Filler { packs: true, ..Filler::plain("nop", &["nop"], &[]) };
+const LONG_NOP: Filler = Filler { packs: true, ..Filler::plain("long nop", &["nop dword ptr [rax]"], &[]) };
+
+/// A result of zero is known at once and takes no register.
+const ZEROS: Filler = Filler::plain(
+    "zeros",
+    &[
+        "xor ebx, ebx",
+        "pxor xmm2, xmm2",
+        "xor r8d, r8d",
+        "pxor xmm3, xmm3",
+        "xor r9d, r9d",
+        "pxor xmm4, xmm4",
+    ],
+    &[],
+);
 
 /// A part of each class, so that none of their structures is full first.
 const MIXED: Filler = Filler::plain(
     "mixed",
     &[
-        "nop",
         "lea rbx, [rcx + rdx]",
         "paddd xmm2, xmm3",
-        "nop dword ptr [rax]",
-        "test r8, r9",
+        "xor r8d, r8d",
+        "pxor xmm6, xmm6",
+        "mov [r14], rcx",
         "lea r10, [rcx + rdx]",
         "paddd xmm4, xmm5",
-        "mov r11, [r14]",
+        "xor r9d, r9d",
+        "movups xmm7, [r14 + 64]",
+        "pxor xmm8, xmm8",
     ],
     &[],
 );
@@ -32,7 +49,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         beside: 2,
         leads: &[0, 1, 2, 3, 4, 5, 6, 7],
         heads: [SQRTSD, FSQRT],
-        fillers: &[NOP, Filler::plain("long nop", &["nop dword ptr [rax]"], &[]), MIXED],
+        fillers: &[ZEROS, MIXED, NOP, LONG_NOP],
         most: 900,
     }),
 };
