@@ -3,7 +3,7 @@
 use super::cost::{CostPoint, Costs, settled};
 use super::record::UarchRecord;
 use super::test::Test;
-use super::test::walk::Contrast;
+use super::test::walk::{Contrast, Walk};
 use super::verdict::{Kind, Verdict};
 use crate::error::RunError;
 use crate::statistics::Interval;
@@ -18,16 +18,16 @@ pub(super) fn contrast(
     test: &'static Test,
     contrast: &'static Contrast,
 ) -> Result<UarchRecord, RunError> {
-    let mut found = Vec::new();
-    for walk in contrast.walks {
-        let point = match settled(core, walk, COUNT) {
-            Err(RunError::Unavailable(reason)) => {
-                return Ok(UarchRecord::without(test, test.name.to_string(), &reason, Unit::CoreCycles));
-            }
-            point => point?,
-        };
-        found.extend(point.map(|point| (walk.name, event(&point, contrast.share))));
-    }
+    let walks: Vec<&Walk> = contrast.walks.iter().collect();
+    let points = match settled(core, &walks, COUNT) {
+        Err(RunError::Unavailable(reason)) => {
+            return Ok(UarchRecord::without(test, test.name.to_string(), &reason, Unit::CoreCycles));
+        }
+        points => points?,
+    };
+    let events = walks.iter().zip(points);
+    let found: Vec<(&str, Interval)> =
+        events.filter_map(|(walk, point)| Some((walk.name, event(&point?, contrast.share)))).collect();
     let verdict = judged(&found, contrast);
     Ok(UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles))
 }
@@ -63,7 +63,6 @@ mod tests {
     use crate::error::Unavailable;
     use crate::study::uarch::list::TESTS;
     use crate::study::uarch::test::Look;
-    use crate::study::uarch::test::walk::Walk;
 
     /// A core on which each step costs this much by program, and in every third measurement much more.
     struct Core([f64; 2], usize);

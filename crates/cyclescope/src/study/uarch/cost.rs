@@ -44,14 +44,24 @@ pub(super) trait Costs {
 /// Measurements of a cost that no curve holds.
 const TIMES: usize = 3;
 
-/// The cost of a walk's step at a count: the middle one of some measurements.
-pub(super) fn settled(core: &mut dyn Costs, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
-    let mut points = Vec::new();
+/// The costs of these walks' steps at a count, each the middle one of some measurements. The walks take turns, so that they meet
+/// the same of what changes meanwhile.
+pub(super) fn settled(
+    core: &mut dyn Costs,
+    walks: &[&Walk],
+    n: usize,
+) -> Result<Vec<Option<CostPoint>>, RunError> {
+    let mut all = vec![Vec::new(); walks.len()];
     for _ in 0..TIMES {
-        points.extend(core.cost(walk, n)?);
+        for (walk, points) in walks.iter().zip(&mut all) {
+            points.extend(core.cost(walk, n)?);
+        }
     }
-    points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
-    Ok(points.get(points.len() / 2).copied())
+    let middle = |points: &mut Vec<CostPoint>| {
+        points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+        points.get(points.len() / 2).copied()
+    };
+    Ok(all.iter_mut().map(middle).collect())
 }
 
 impl Costs for Core<'_> {

@@ -8,6 +8,7 @@ use super::cost::{CostPoint, Costs, settled};
 use super::record::{RateRecord, UarchRecord};
 use super::test::Test;
 use super::test::rate::{Rates, Row, Way};
+use super::test::walk::Walk;
 use super::verdict::{Kind, Verdict};
 use crate::error::RunError;
 use crate::record::Quantity;
@@ -16,6 +17,9 @@ use iced_x86::CpuidFeature;
 
 /// Things a cycle by which two rates may differ that are the same, where the test's share of them is less.
 const APART: f64 = 0.05;
+
+/// The largest width, as a share, of what two programs show that agree within their layouts alone.
+const WIDE_MOST: f64 = 0.3;
 
 /// What a program came to: its name and its rate.
 type Done = (&'static str, Interval);
@@ -54,14 +58,14 @@ fn done(
     row: &Row,
     ways: &[&'static Way],
 ) -> Result<Result<Vec<Done>, String>, RunError> {
-    let mut done = Vec::new();
-    for way in ways {
-        match settled(core, &way.walk, row.n) {
-            Ok(point) => done.extend(point.and_then(|point| Some((way.walk.name, rate(&point, row.each)?)))),
-            Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
-            Err(error) => return Err(error),
-        }
-    }
+    let walks: Vec<&Walk> = ways.iter().map(|way| &way.walk).collect();
+    let points = match settled(core, &walks, row.n) {
+        Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
+        points => points?,
+    };
+    let each = walks.iter().zip(points);
+    let mut done: Vec<Done> =
+        each.filter_map(|(walk, point)| Some((walk.name, rate(&point?, row.each)?))).collect();
     done.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
     Ok(Ok(done))
 }
@@ -75,8 +79,11 @@ fn rate(point: &CostPoint, each: f64) -> Option<Interval> {
 /// The largest rate that two programs reach, of those that are sorted by it, of so many that were to be measured.
 fn judged(done: &[Done], programs: usize, rates: &Rates) -> Verdict {
     let agree = |pair: &&[Done]| {
-        let [larger, smaller] = [pair[0].1.value, pair[1].1.value];
-        larger - smaller <= APART.max(rates.apart * larger)
+        let [larger, smaller] = [pair[0].1, pair[1].1];
+        let near = larger.value - smaller.value <= APART.max(rates.apart * larger.value);
+        // What other work takes makes layouts differ by more than the programs.
+        let narrow = larger.high - smaller.low <= WIDE_MOST * larger.value;
+        near || smaller.high >= larger.low && narrow
     };
     let tried = if rates.alone { done.len() } else { done.len().min(2) };
     if let Some([(_, larger), (_, smaller)]) = done[..tried].windows(2).find(agree) {
@@ -99,7 +106,7 @@ fn told(done: &[Done]) -> String {
 mod tests {
     use super::*;
     use crate::study::uarch::list::TESTS;
-    use crate::study::uarch::test::walk::{Steps, Walk, straight};
+    use crate::study::uarch::test::walk::{Steps, straight};
     use crate::study::uarch::test::{Look, Part};
     use crate::unit::Unit;
     use iced_x86::{Decoder, DecoderOptions};
@@ -170,6 +177,16 @@ mod tests {
             assert_eq!(judged, (Kind::Unclear, None, true), "{}", unclear.why);
         }
         assert_eq!(record(&[("one", 0.5), ("two", 0.5)], true, 63).why, "there is not so much memory");
+    }
+
+    #[test]
+    fn programs_agree_whose_layouts_differ_by_more_than_they() {
+        let rate = |value, low, high| Interval { value, low, high };
+        let sizes = |done: &[Done]| judged(done, done.len(), &PLANTED_RATES).size;
+        let found = sizes(&[("one", rate(6.0, 5.2, 6.3)), ("two", rate(5.3, 5.0, 5.6))]);
+        assert_eq!(found, Some(rate(6.0, 5.0, 6.3)));
+        assert_eq!(sizes(&[("one", rate(6.0, 5.8, 6.3)), ("two", rate(5.3, 5.0, 5.6))]), None);
+        assert_eq!(sizes(&[("one", rate(6.0, 4.0, 6.3)), ("two", rate(5.0, 4.0, 5.6))]), None);
     }
 
     #[test]
