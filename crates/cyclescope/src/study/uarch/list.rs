@@ -60,3 +60,27 @@ pub(super) const TESTS: &[&Test] = &[
     &bandwidth::WRITE_PAST,
     &environment::TEST,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::test::Look;
+
+    #[test]
+    fn tests_name_structures_that_come_before_them() {
+        for (number, test) in TESTS.iter().enumerate() {
+            assert!(TESTS[..number].iter().all(|other| other.name != test.name), "{}", test.name);
+            for other in test.needs() {
+                assert!(TESTS[..number].iter().any(|test| test.name == other), "{}: {other}", test.name);
+            }
+            let programs = match &test.look {
+                Look::Overlap(window) => window.fillers.len(),
+                Look::Levels(walks) => walks.walks.len(),
+                Look::Contrast(contrast) => contrast.walks.len(),
+                Look::Environment { reads } => reads.len(),
+                Look::Rates(rates) => rates.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
+            };
+            assert!(programs >= 2 && test.about.is_ascii(), "{}", test.name);
+        }
+    }
+}

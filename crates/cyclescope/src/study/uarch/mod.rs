@@ -16,10 +16,15 @@ mod front_end;
 mod kept;
 mod knee;
 mod list;
+mod look;
 mod memory;
 mod overlap;
 #[cfg(test)]
+mod planted_core;
+#[cfg(test)]
 mod planted_levels;
+#[cfg(test)]
+mod planted_window;
 mod plateau;
 mod rates;
 mod record;
@@ -28,8 +33,6 @@ mod spread;
 mod study;
 mod surroundings;
 mod test;
-#[cfg(test)]
-mod tests;
 mod trial;
 mod verdict;
 mod window;

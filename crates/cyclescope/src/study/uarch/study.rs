@@ -1,16 +1,15 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
-use super::climb::{climb, in_doubt};
+use super::climb::in_doubt;
 use super::conditions::{Conditions, Counted};
-use super::contrast::contrast;
 use super::environment::{Course, Known, environment};
 use super::kept::{filled, whole};
 use super::list::TESTS;
+use super::look::{Cpu, looked};
 use super::overlap::Core;
-use super::rates::rates;
 use super::surroundings::Surroundings;
-use super::test::{Filler, Look, Test};
-use super::trial::{Knees, Trials, learn};
+use super::test::{Look, Test};
+use super::trial::{Knees, learn};
 use crate::error::RunError;
 use crate::executor::{LockState, Open, closed};
 use crate::machine::calibrate::Stopwatch;
@@ -129,11 +128,6 @@ impl Uarch {
         [seed, seed ^ ORDER].map(Random::new)
     }
 
-    /// The fillers of a test that this CPU can run.
-    fn fillers(&self, test: &'static Test) -> Vec<&'static Filler> {
-        test.fillers().iter().filter(|filler| filler.needs.iter().all(|feature| self.has(feature))).collect()
-    }
-
     fn has(&self, feature: &CpuidFeature) -> bool {
         self.features.contains(&name_of(feature))
     }
@@ -194,13 +188,8 @@ impl Study for Uarch {
             let [random, mut order] = self.random(test);
             let (plan, executor) = (&self.plan, executor.as_mut());
             let mut core = Core { executor, plan, random, conditions: &mut conditions };
+            let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
             let mut records = match &test.look {
-                Look::Overlap(window) => {
-                    vec![Trials::new(&mut core, &mut knees).run(test, window, &self.fillers(test))?]
-                }
-                Look::Contrast(programs) => vec![contrast(&mut core, test, programs)?],
-                Look::Rates(done) => rates(&mut core, test, done, self.memory, &|feature| self.has(feature))?,
-                Look::Levels(walks) => climb(&mut core, test, walks, walks.most(self.memory), &mut order)?,
                 Look::Environment { .. } => {
                     let (then, counted) = &begun;
                     let time = core.executor.now().saturating_sub(*then);
@@ -209,6 +198,7 @@ impl Study for Uarch {
                     let course = Course { conditions: &conditions, width, counted, time };
                     environment(&self.surroundings, &known, &course)
                 }
+                _ => looked(&mut core, &mut knees, test, &cpu, &mut order)?,
             };
             let rate = match records.iter().any(|record| record.measured.is_some()) {
                 true => self.rate(answers, stopwatch.as_ref())?,

@@ -81,9 +81,9 @@ pub(in crate::study::uarch) struct Steps {
 }
 
 impl Beside {
-    /// Whether it moves an end between these counts by more than what is not known of it.
+    /// Whether it moves an end between these counts by more than what is not known of it, and leaves a level before it.
     pub(in crate::study::uarch) fn tells(&self, low: usize, high: usize) -> bool {
-        self.occupied > (high - low).max(low / 20)
+        self.occupied > (high - low).max(low / 20) && low >= 2 * self.occupied
     }
 }
 

@@ -1,0 +1,45 @@
+//! A test on a core: its records, by what it looks for.
+
+use super::climb::climb;
+use super::contrast::contrast;
+use super::cost::Costs;
+use super::overlap::Overlaps;
+use super::rates::rates;
+use super::record::UarchRecord;
+use super::test::{Filler, Look, Test};
+use super::trial::{Knees, Trials};
+use crate::error::RunError;
+use crate::random::Random;
+use iced_x86::CpuidFeature;
+
+/// What of the CPU a test has to know.
+pub(super) struct Cpu<'a> {
+    /// Whether it has a feature.
+    pub has: &'a dyn Fn(&CpuidFeature) -> bool,
+    /// Bytes that the programs of a test may use.
+    pub memory: u64,
+}
+
+impl Cpu<'_> {
+    /// The fillers of a test that it can run.
+    fn fillers(&self, test: &'static Test) -> Vec<&'static Filler> {
+        test.fillers().iter().filter(|filler| filler.needs.iter().all(self.has)).collect()
+    }
+}
+
+/// Measures a test, its counts in an order of chance. What is told by other tests alone has no records of its own.
+pub(super) fn looked(
+    core: &mut (impl Overlaps + Costs),
+    knees: &mut Knees,
+    test: &'static Test,
+    cpu: &Cpu,
+    order: &mut Random,
+) -> Result<Vec<UarchRecord>, RunError> {
+    Ok(match &test.look {
+        Look::Overlap(window) => vec![Trials::new(core, knees).run(test, window, &cpu.fillers(test))?],
+        Look::Contrast(programs) => vec![contrast(core, test, programs)?],
+        Look::Rates(done) => rates(core, test, done, cpu.memory, cpu.has)?,
+        Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
+        Look::Environment { .. } => Vec::new(),
+    })
+}

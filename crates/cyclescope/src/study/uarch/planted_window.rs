@@ -1,0 +1,147 @@
+//! A simulated window with planted sizes.
+
+use super::list::TESTS;
+use super::overlap::{Overlaps, Point, Probe};
+use super::test::chain::LINKS;
+use super::test::{Filler, Test};
+use crate::error::RunError;
+use crate::random::Random;
+use std::collections::BTreeMap;
+
+/// A core whose structures have these sizes.
+pub(super) struct Planted {
+    /// Entries of each structure, by the name of its test.
+    pub sizes: BTreeMap<&'static str, usize>,
+    /// No-operations that share an entry of the reorder buffer.
+    packed: usize,
+    /// Whether results of zero take a register, as any other.
+    zeros_take: bool,
+    /// Overlap at many fillers, as where a fence costs time that the second chain does not.
+    past: f64,
+    /// Fall of the overlap with each filler before the knee.
+    slope: f64,
+    noise: f64,
+    random: Random,
+}
+
+/// Structures of which each link takes an entry while it waits.
+const CHAINS_TAKE: [&str; 5] =
+    ["rob", "vector_registers_xmm", "vector_registers_ymm", "vector_registers_zmm", "vector_scheduler"];
+
+impl Planted {
+    pub(super) fn new(seed: u64) -> Planted {
+        let mut random = Random::new(seed);
+        let mut draw = |from: usize, to: usize| from + random.below(to - from);
+        let packed = [1, 1, 1, 2, 4][draw(0, 5)];
+        let zeros_take = draw(0, 8) == 0;
+        let rob = draw(120, 620);
+        let sizes = [
+            ("rob", rob),
+            ("int_registers", draw(60, 420)),
+            ("vector_registers_xmm", draw(60, 420)),
+            ("vector_registers_ymm", draw(60, 420)),
+            ("vector_registers_zmm", draw(60, 420)),
+            ("mask_registers", draw(30, 180)),
+            ("loads_in_flight", draw(40, 320)),
+            ("stores_in_flight", draw(30, 220)),
+            ("integer_scheduler", draw(30, 180)),
+            ("load_scheduler", draw(20, 120)),
+            ("vector_scheduler", draw(50, 180)),
+            ("branches_in_flight", draw(40, 200)),
+            ("flags", draw(60, 420)),
+            ("mmx_registers", draw(30, 180)),
+            ("stores_in_flight_ymm", draw(30, 220)),
+            ("stores_in_flight_zmm", draw(30, 220)),
+        ];
+        let [past, slope, noise] =
+            [0.2 * random.unit(), 0.0004 * random.unit(), 0.002 + 0.02 * random.unit()];
+        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, random }
+    }
+
+    /// Fillers of a test for each entry of this structure that they take.
+    fn fillers_an_entry(&self, filler: &Filler, structure: &str) -> f64 {
+        if !filler.takes.is_empty() {
+            return 1.0;
+        }
+        // One that is said to take none but its own may be of several instructions, of which each takes others.
+        let takes = |instruction: &&str| {
+            let zero = instruction.starts_with("xor") || instruction.starts_with("pxor");
+            let register = !zero || self.zeros_take;
+            match structure {
+                "rob" if instruction.starts_with("nop") => 1.0 / self.packed as f64,
+                "rob" => 1.0,
+                "int_registers" if instruction.starts_with("lea") || instruction.starts_with("xor") => {
+                    f64::from(register)
+                }
+                "vector_registers_xmm" if instruction.contains("xmm") => f64::from(register),
+                "stores_in_flight" => f64::from(instruction.starts_with("mov [")),
+                "loads_in_flight" => f64::from(instruction.starts_with("movups xmm")),
+                _ => 0.0,
+            }
+        };
+        filler.code.len() as f64 / filler.code.iter().map(takes).sum::<f64>()
+    }
+
+    /// Whether two fillers reach a structure's end before anything else that they take is full.
+    pub(super) fn shows(&self, test: &Test) -> bool {
+        let own = self.sizes[test.name] as f64;
+        let reaches = |filler: &&Filler| {
+            let an_entry = |other: &str| self.fillers_an_entry(filler, other);
+            let room = own * an_entry(test.name);
+            // Chains take an entry of some structures for each link.
+            let other = |(name, size): (&&str, &usize)| {
+                !filler.takes.is_empty() && !filler.takes.contains(name)
+                    || *name == test.name
+                    || *size as f64 * an_entry(name) > 1.08 * room + 24.0
+            };
+            self.sizes.iter().all(|(name, size)| other((name, size)))
+        };
+        let reaching: Vec<&Filler> = test.fillers().iter().filter(reaches).collect();
+        let honest = |filler: &&&Filler| !filler.packs || self.packed == 1;
+        reaching.iter().filter(honest).count() >= 2 && reaching.iter().any(|filler| !filler.packs)
+    }
+
+    /// The overlap without noise: as many links of the second chain as are let in run beside the first.
+    fn overlap(&self, probe: &Probe, n: usize) -> f64 {
+        let same = |filler: &Filler| {
+            let all = |filler: &Filler| (filler.code, filler.before, filler.takes);
+            all(filler) == all(probe.filler)
+        };
+        let owner = TESTS.iter().find(|test| test.fillers().iter().any(same));
+        let own = owner.map_or("rob", |test| test.name);
+        let before = probe.occupied.map_or(0, |(_, number)| number);
+        // A filler of its own takes what its instructions take.
+        let all: Vec<&str> = match probe.filler.takes {
+            [] => self.sizes.keys().copied().collect(),
+            takes => takes.iter().copied().chain([own]).collect(),
+        };
+        let room = all.iter().map(|structure| {
+            // The last link of the first chain is there until the end.
+            let head = usize::from(*structure == "rob");
+            let beside = probe.occupied.map_or(1.0, |(filler, _)| self.fillers_an_entry(filler, structure));
+            let entries = n as f64 / self.fillers_an_entry(probe.filler, structure) + before as f64 / beside;
+            let free = self.sizes[structure] as i64 - entries.ceil() as i64 - head as i64;
+            match (CHAINS_TAKE.contains(structure), free) {
+                (true, free) => free.clamp(0, LINKS as i64),
+                (false, 0..) => LINKS as i64,
+                (false, _) => 0,
+            }
+        });
+        let links = room.min().unwrap_or_default() as f64 / LINKS as f64;
+        let whole = 0.98 - self.slope * n as f64;
+        self.past + (whole - self.past).max(0.0) * links
+    }
+}
+
+impl Overlaps for Planted {
+    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+        // A neighbour's burst falls on one point of some hundred.
+        let point = |n: &usize| {
+            let overlap = self.overlap(probe, *n) + self.noise * self.random.normal();
+            let burst = self.random.happens(0.01);
+            let overlap = if burst { overlap + 0.3 * (self.random.unit() - 0.5) } else { overlap };
+            Point { n: *n, overlap, fast: f64::from(u8::from(overlap >= 0.5)) }
+        };
+        Ok(counts.iter().map(point).collect())
+    }
+}
