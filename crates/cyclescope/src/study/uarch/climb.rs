@@ -22,8 +22,9 @@ const MORE: usize = 60;
 const TRIES: usize = 3;
 /// How far around a level's end counts are measured again, as a factor.
 const AROUND: f64 = 1.1;
-/// The largest factor between the edges of an end. Where a rise is slower there is no end.
-const SOFT_MOST: f64 = 2.5;
+/// The largest factor between the edges of an end, where what is counted fills sets by chance and where not. Where a rise is
+/// slower there is no end: costs that drift are of no structure.
+const SOFT_MOST: [f64; 2] = [2.5, 1.4];
 /// The same of all ends of one structure, whose entries are used one by one.
 const ONE_MOST: f64 = 1.3;
 /// Share by which the costs of a level's steps may differ from one program to another.
@@ -50,7 +51,7 @@ pub(super) fn climb(
     }
     let found: Vec<(&str, Vec<Level>)> =
         curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect();
-    let (sizes, _) = numbered(&found);
+    let (sizes, _) = numbered(walks, &found);
     let first = sizes.first().filter(|group| agree(group, &found)).map(|group| group[0].2);
     let witness = match (&walks.beside, first) {
         // What is a small part of a level or of its edges can't move its end.
@@ -67,7 +68,7 @@ pub(super) fn climb(
     records[0].witnesses.extend(witness);
     // What memory takes is a matter of time too. Of a difference of programs there is no spread.
     if test.part == Part::Memory && walks.cost.is_some() && walks.walks[0].without.is_none() {
-        for (what, n) in within(test, &found, [walks.counts[0], course.most]) {
+        for (what, n) in within(test, walks, &found, [walks.counts[0], course.most]) {
             // Without a cost there is no time.
             let found = |record: &&mut UarchRecord| record.what == what && record.verdict == Kind::Found;
             if let Some(record) = records.iter_mut().find(found).filter(|_| n >= walks.counts[0]) {
@@ -86,8 +87,13 @@ pub(super) fn climb(
 
 /// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the
 /// largest count.
-fn within(test: &Test, found: &[(&str, Vec<Level>)], [least, most]: [usize; 2]) -> Vec<(String, usize)> {
-    let (numbered, _) = numbered(found);
+fn within(
+    test: &Test,
+    walks: &Walks,
+    found: &[(&str, Vec<Level>)],
+    [least, most]: [usize; 2],
+) -> Vec<(String, usize)> {
+    let (numbered, _) = numbered(walks, found);
     let mut from = least;
     let mut all = Vec::new();
     for (number, group) in numbered.iter().enumerate() {
@@ -241,12 +247,12 @@ pub(super) fn in_doubt(test: &Test) -> String {
 
 /// The levels that have a number, and ends of the first walk between them that no other one has. What one walk alone shows
 /// gives no number to what comes after it; past the last end that is agreed on, there may be one more level.
-fn numbered<'a>(found: &'a [(&'a str, Vec<Level>)]) -> (Vec<Group<'a>>, Vec<End>) {
+fn numbered<'a>(walks: &Walks, found: &'a [(&'a str, Vec<Level>)]) -> (Vec<Group<'a>>, Vec<End>) {
     let (first, levels) = &found[0];
     let (mut numbered, mut between, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for level in levels {
         let Some(end) = level.upto else { continue };
-        let group = group((*first, level, end), found);
+        let group = group(walks, (*first, level, end), found);
         if agree(&group, found) {
             between.extend(open.drain(..).map(|(end, _)| end));
             numbered.push(group);
@@ -287,7 +293,7 @@ fn judged(
     course: Course,
 ) -> Vec<UarchRecord> {
     let Course { most, rising } = course;
-    let (mut numbered, between) = numbered(found);
+    let (mut numbered, between) = numbered(walks, found);
     if walks.one {
         numbered.truncate(1);
     }
@@ -308,9 +314,14 @@ fn judged(
         let verdict = Verdict::new(Kind::Unclear, why);
         records.push(UarchRecord::new(test, in_doubt(test), verdict, walks.unit));
     }
-    let last: Vec<(&str, &Level)> =
-        found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?))).collect();
-    let what = if numbered.is_empty() { cost_of(test, 0) } else { cost_beyond(test) };
+    // Where the first walk has no end at all there is the first level alone.
+    let (what, last) = match numbered.is_empty() {
+        true => (cost_of(test, 0), begun(found, None)),
+        false => {
+            let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
+            (cost_beyond(test), last.collect())
+        }
+    };
     records.extend(priced(test, walks, what, &last));
     if numbered.is_empty() {
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
@@ -338,8 +349,9 @@ fn ends(found: &[(&str, Vec<Level>)]) -> String {
 }
 
 /// An end of the first walk and those of the others that overlap with it; none are steep enough where it is not.
-fn group<'a>(own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a>> {
-    let steep = |end: &End| end.high as f64 <= SOFT_MOST * end.low as f64;
+fn group<'a>(walks: &Walks, own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a>> {
+    let most = SOFT_MOST[usize::from(!walks.by_chance)];
+    let steep = |end: &End| end.high as f64 <= most * end.low as f64;
     let others = found[1..].iter().filter(|_| steep(&own.2)).filter_map(|(name, levels)| {
         let mut ended = levels.iter().filter_map(|level| Some((*name, level, level.upto.filter(steep)?)));
         ended.find(|(_, _, end)| overlap(own.2, *end))

@@ -16,10 +16,8 @@ use crate::error::RunError;
 use crate::random::{Random, mix};
 use std::collections::BTreeMap;
 
-/// Shares by which the cost of a step in a level may differ from what was planted: translations make it dearer by and by.
-const CHEAPER: f64 = 0.12;
-/// See `CHEAPER`.
-const DEARER: f64 = 0.3;
+/// Share by which the cost of a step in a level may differ from what was planted, beside its drift.
+const APART: f64 = 0.12;
 /// Noise of an event's cost and of a rate, as a share.
 const NOISE: f64 = 0.006;
 
@@ -194,7 +192,8 @@ fn what_is_planted_in_a_whole_core_is_found() {
                     let near = |cost: f64, planted: &f64| {
                         let more = cost - planted;
                         let slack = 0.3 * walks.rise;
-                        (-slack.max(CHEAPER * planted)..=slack.max(DEARER * planted)).contains(&more)
+                        (-slack.max(APART * planted)..=slack.max((APART + levels.ramp.0) * planted))
+                            .contains(&more)
                     };
                     for record in records.iter().filter(|record| record.what.ends_with("cost")) {
                         let Some(cost) = record.value.value else { continue };

@@ -26,7 +26,7 @@ pub(super) struct Planted {
     pub costs: Vec<f64>,
     endings: Vec<Ending>,
     /// Rise of the last levels' cost by translations, as a share, and the count from which on it rises.
-    ramp: (f64, f64),
+    pub ramp: (f64, f64),
     noise: f64,
     /// How often a neighbour takes a part of the last level.
     neighbours: f64,
@@ -88,7 +88,12 @@ impl Planted {
             _ => Ending::Ordered(draw(4.0, 17.0).floor()),
         };
         let endings = (0..sizes.len()).map(|number| ways(number, &mut draw)).collect();
-        let ramp = if walks.by_chance { caches.ramp } else { (0.0, most) };
+        // Costs drift for other reasons too.
+        let drifts = walks.walks[0].without.is_none() && draw(0.0, 1.0) < 0.3;
+        let ramp = match walks.by_chance {
+            true => caches.ramp,
+            false => (if drifts { draw(0.2, 0.8) } else { 0.0 }, least * draw(2.0, 20.0)),
+        };
         let second = if draw(0.0, 1.0) < 0.1 { draw(0.3, 0.7) } else { 1.0 };
         let neighbours = if walks.by_chance { 0.08 } else { 0.0 };
         Planted { walks, sizes, costs, endings, ramp, neighbours, second, ..caches }
