@@ -1,52 +1,64 @@
-//! What an event costs: the difference between a program in which it happens and the same one in which it does not.
+//! What events cost: the difference between a program in which it happens and the same one in which it does not.
 
 use super::cost::{CostPoint, Costs, settled};
 use super::record::UarchRecord;
 use super::test::Test;
-use super::test::walk::{Contrast, Walk};
+use super::test::rate::{Contrast, Row};
+use super::test::walk::Walk;
 use super::verdict::{Kind, Verdict};
 use crate::error::RunError;
 use crate::statistics::Interval;
 use crate::unit::Unit;
+use iced_x86::CpuidFeature;
 
-/// The count that programs are made for, which have none.
-const COUNT: usize = 1;
-
-/// Measures each program some times, and judges.
+/// Measures the programs of each event that are for a CPU with these features, and judges.
 pub(super) fn contrast(
     core: &mut dyn Costs,
     test: &'static Test,
     contrast: &'static Contrast,
-) -> Result<UarchRecord, RunError> {
-    let walks: Vec<&Walk> = contrast.walks.iter().collect();
-    let points = match settled(core, &walks, COUNT) {
-        Err(RunError::Unavailable(reason)) => {
-            return Ok(UarchRecord::without(test, test.name.to_string(), &reason, Unit::CoreCycles));
-        }
-        points => points?,
+    has: &dyn Fn(&CpuidFeature) -> bool,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let of_row = |row: &Row| {
+        let walks: Vec<&Walk> = row.ways.iter().filter(|way| way.fits(has)).map(|way| &way.walk).collect();
+        let verdict = match settled(core, &walks, row.n) {
+            Err(RunError::Unavailable(reason)) => {
+                return Ok(UarchRecord::without(test, row.key(test.name), &reason, Unit::CoreCycles));
+            }
+            points => {
+                let events = walks.iter().zip(points?);
+                let found: Vec<(&str, Interval)> =
+                    events.filter_map(|(walk, point)| Some((walk.name, event(&point?, row.each)))).collect();
+                judged(&found, walks.len(), contrast)
+            }
+        };
+        Ok(UarchRecord::new(test, row.key(test.name), verdict, Unit::CoreCycles))
     };
-    let events = walks.iter().zip(points);
-    let found: Vec<(&str, Interval)> =
-        events.filter_map(|(walk, point)| Some((walk.name, event(&point?, contrast.share)))).collect();
-    let verdict = judged(&found, contrast);
-    Ok(UarchRecord::new(test, test.name.to_string(), verdict, Unit::CoreCycles))
+    contrast.rows.iter().map(of_row).collect()
 }
 
-/// The cost of an event that happens in this share of the steps.
-fn event(point: &CostPoint, share: f64) -> Interval {
-    Interval { value: point.cost / share, low: point.low / share, high: point.high / share }
+/// The cost of an event of which a step has so many.
+fn event(point: &CostPoint, each: f64) -> Interval {
+    Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
 
-fn judged(found: &[(&str, Interval)], contrast: &Contrast) -> Verdict {
+/// The cost in which these programs agree, of so many that were to be measured.
+fn judged(found: &[(&str, Interval)], programs: usize, contrast: &Contrast) -> Verdict {
     let why =
         found.iter().map(|(name, cost)| format!("{name} {:.1}", cost.value)).collect::<Vec<_>>().join(", ");
     let least = found.iter().map(|(_, cost)| cost.value).fold(f64::INFINITY, f64::min);
     let most = found.iter().map(|(_, cost)| cost.value).fold(f64::NEG_INFINITY, f64::max);
-    if found.len() < contrast.walks.len() {
+    if programs == 0 {
+        return Verdict::new(Kind::None, "this CPU has no such instructions");
+    }
+    if found.len() < programs {
         return Verdict::new(Kind::Unclear, "other work disturbed all of a program's layouts");
     }
-    if most < contrast.apart {
+    if most < contrast.apart && least > -contrast.apart {
         return Verdict::new(Kind::None, format!("it costs nothing: {why}"));
+    }
+    // A control that is dearer is none.
+    if least < -contrast.apart {
+        return Verdict::new(Kind::Unclear, format!("a program without the event takes longer: {why}"));
     }
     if most - least > contrast.apart.max(contrast.apart_share * most) {
         return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
@@ -82,7 +94,7 @@ mod tests {
             _ => None,
         });
         let (test, contrast) = found.unwrap();
-        super::contrast(&mut Core(costs, 0), test, contrast).unwrap()
+        super::contrast(&mut Core(costs, 0), test, contrast, &|_| true).unwrap().remove(0)
     }
 
     #[test]
@@ -104,7 +116,7 @@ mod tests {
         }
         let test = *TESTS.iter().find(|test| test.name == "huge_pages").unwrap();
         let Look::Contrast(contrast) = &test.look else { panic!("it is a contrast") };
-        let found = super::contrast(&mut Without, test, contrast).unwrap();
+        let found = super::contrast(&mut Without, test, contrast, &|_| true).unwrap().remove(0);
         assert_eq!((found.verdict, found.value.value), (Kind::None, None));
         assert_eq!(found.why, "pages of 2 MiB: none came");
     }
@@ -113,6 +125,7 @@ mod tests {
     fn programs_that_differ_or_show_nothing_tell_no_number() {
         assert_eq!(penalty([8.0, 12.0]).verdict, Kind::Unclear);
         assert_eq!(penalty([0.1, 0.0]).verdict, Kind::None);
+        assert_eq!(penalty([0.1, -3.0]).verdict, Kind::Unclear);
         assert_eq!(penalty([8.0, 12.0]).value.value, None);
     }
 }

@@ -76,9 +76,10 @@ mod tests {
             let programs = match &test.look {
                 Look::Overlap(window) => window.fillers.len(),
                 Look::Levels(walks) => walks.walks.len(),
-                Look::Contrast(contrast) => contrast.walks.len(),
                 Look::Environment { reads } => reads.len(),
-                Look::Rates(rates) => rates.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
+                Look::Rates(_) | Look::Contrast(_) => {
+                    test.rows().iter().map(|row| row.ways.len()).min().unwrap_or_default()
+                }
             };
             assert!(programs >= 2 && test.about.is_ascii(), "{}", test.name);
         }

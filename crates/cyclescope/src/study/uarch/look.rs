@@ -37,7 +37,7 @@ pub(super) fn looked(
 ) -> Result<Vec<UarchRecord>, RunError> {
     Ok(match &test.look {
         Look::Overlap(window) => vec![Trials::new(core, knees).run(test, window, &cpu.fillers(test))?],
-        Look::Contrast(programs) => vec![contrast(core, test, programs)?],
+        Look::Contrast(events) => contrast(core, test, events, cpu.has)?,
         Look::Rates(done) => rates(core, test, done, cpu.memory, cpu.has)?,
         Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
         Look::Environment { .. } => Vec::new(),

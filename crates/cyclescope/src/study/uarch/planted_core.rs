@@ -25,8 +25,8 @@ const NOISE: f64 = 0.006;
 struct Planted {
     window: Window,
     levels: BTreeMap<&'static str, Levels>,
-    /// Core cycles of events.
-    events: BTreeMap<&'static str, f64>,
+    /// Core cycles of events, by the keys of their records.
+    events: BTreeMap<String, f64>,
     /// Rates, by the keys of their records.
     rates: BTreeMap<String, f64>,
     /// Programs that something slows down, by the same keys and their names, and the share that is left.
@@ -47,13 +47,15 @@ impl Planted {
                     levels.insert(test.name, Levels::of(walks, mix(seed, number as u64)));
                 }
                 Look::Contrast(contrast) => {
-                    let none = random.happens(0.2);
-                    let cost = contrast.apart * (2.0 + 20.0 * random.unit());
-                    events.insert(test.name, if none { 0.0 } else { cost });
+                    for row in contrast.rows {
+                        let none = random.happens(0.2);
+                        let cost = contrast.apart * (2.0 + 20.0 * random.unit());
+                        events.insert(row.key(test.name), if none { 0.0 } else { cost });
+                    }
                 }
                 Look::Rates(Rates { rows, .. }) => {
                     for row in *rows {
-                        let key = format!("{}.{}", test.name, row.name);
+                        let key = row.key(test.name);
                         rates.insert(key.clone(), row.each * (0.5 + 5.5 * random.unit()));
                         // Two programs at least do as much as the core can.
                         let mut ways: Vec<_> = row.ways.iter().filter(|way| way.fits(|_| true)).collect();
@@ -89,17 +91,20 @@ impl Costs for Planted {
             Look::Levels(_) => {
                 return self.levels.get_mut(self.test.name).expect("it was planted").cost(walk, n);
             }
-            Look::Contrast(contrast) => self.events[self.test.name] * contrast.share,
-            Look::Rates(rates) => {
+            Look::Contrast(_) | Look::Rates(_) => {
                 // The study walks over these rows themselves.
-                let row = rates
-                    .rows
-                    .iter()
-                    .find(|row| row.n == n && row.ways.iter().any(|way| std::ptr::eq(&way.walk, walk)));
+                let mut rows = self.test.rows().iter();
+                let row =
+                    rows.find(|row| row.n == n && row.ways.iter().any(|way| std::ptr::eq(&way.walk, walk)));
                 let row = row.expect("it is a row's program");
-                let key = format!("{}.{}", self.test.name, row.name);
-                let share = self.slow.get(&(key.clone(), walk.name)).copied().unwrap_or(1.0);
-                row.each / (self.rates[&key] * share)
+                let key = row.key(self.test.name);
+                match self.events.get(&key) {
+                    Some(event) => event * row.each,
+                    None => {
+                        let share = self.slow.get(&(key.clone(), walk.name)).copied().unwrap_or(1.0);
+                        row.each / (self.rates[&key] * share)
+                    }
+                }
             }
             Look::Overlap(_) | Look::Environment { .. } => panic!("{} has no costs", self.test.name),
         };
@@ -210,21 +215,21 @@ fn what_is_planted_in_a_whole_core_is_found() {
                     }
                 }
                 Look::Contrast(contrast) => {
-                    let planted = core.events[test.name];
-                    let slack = contrast.apart.max(contrast.apart_share * planted);
-                    let none = planted == 0.0 && records[0].verdict == Kind::None;
-                    let right = none || holds(&records[0], planted, slack);
                     let score = score.entry("events").or_default();
-                    if none {
-                        (score.visible, score.right) = (score.visible + 1, score.right + 1);
-                    } else {
-                        score.take(seed, test.name, true, records.first(), right);
+                    for (row, record) in contrast.rows.iter().zip(&records) {
+                        let planted = core.events[&row.key(test.name)];
+                        let slack = contrast.apart.max(contrast.apart_share * planted);
+                        if planted == 0.0 && record.verdict == Kind::None {
+                            (score.visible, score.right) = (score.visible + 1, score.right + 1);
+                        } else {
+                            score.take(seed, test.name, true, Some(record), holds(record, planted, slack));
+                        }
                     }
                 }
                 Look::Rates(rates) => {
                     let score = score.entry("rates").or_default();
                     for row in rates.rows {
-                        let key = format!("{}.{}", test.name, row.name);
+                        let key = row.key(test.name);
                         let record = named(&key);
                         let planted = core.rates[&key];
                         let right = record.is_some_and(|record| holds(record, planted, 0.02 * planted));

@@ -43,7 +43,7 @@ pub(super) fn rates(
             Err(why) => Verdict::new(Kind::Unclear, why.clone()),
             Ok(done) => judged(done, ways.len(), rates),
         };
-        let mut record = UarchRecord::new(test, format!("{}.{}", test.name, row.name), verdict, rates.unit);
+        let mut record = UarchRecord::new(test, row.key(test.name), verdict, rates.unit);
         let each = done.into_iter().flatten();
         let of_one = |(name, rate)| RateRecord { name, n: row.n, rate: Quantity::new(rate, rates.unit) };
         record.rates = each.map(of_one).collect();

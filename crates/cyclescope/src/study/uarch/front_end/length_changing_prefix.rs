@@ -1,6 +1,7 @@
 //! Prefixes that change the length of an instruction's immediate.
 
-use crate::study::uarch::test::walk::{Contrast, Steps, Walk, straight};
+use crate::study::uarch::test::rate::{Contrast, Row, Way};
+use crate::study::uarch::test::walk::{Steps, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 
 /// Bytes of straight code.
@@ -42,11 +43,15 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Contrast(Contrast {
-        walks: &[
-            Walk { name: "cmp r16, imm16, less cmp r32, imm32", program: cmp_16, without: Some(cmp_32) },
-            Walk { name: "test r16, imm16, less test r32, imm32", program: test_16, without: Some(test_32) },
-        ],
-        share: 1.0,
+        rows: &[Row::new(
+            "",
+            1,
+            1.0,
+            &[
+                Way::less("cmp r16, imm16, less cmp r32, imm32", cmp_16, cmp_32),
+                Way::less("test r16, imm16, less test r32, imm32", test_16, test_32),
+            ],
+        )],
         apart: 0.5,
         apart_share: 0.1,
     }),

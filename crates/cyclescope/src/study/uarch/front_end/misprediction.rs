@@ -1,7 +1,8 @@
 //! The penalty of a misprediction.
 
 use crate::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
-use crate::study::uarch::test::walk::{Contrast, Steps, Walk, code};
+use crate::study::uarch::test::rate::{Contrast, Row, Way};
+use crate::study::uarch::test::walk::{Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 
 /// Steps of the shorter call.
@@ -70,19 +71,16 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Contrast(Contrast {
-        walks: &[
-            Walk {
-                name: "random jc, less one that is never taken",
-                program: random_jc,
-                without: Some(never_jc),
-            },
-            Walk {
-                name: "random jnc, less one that is always taken",
-                program: random_jnc,
-                without: Some(always_jnc),
-            },
-        ],
-        share: 0.5,
+        // Half of all branches are mispredicted.
+        rows: &[Row::new(
+            "",
+            1,
+            0.5,
+            &[
+                Way::less("random jc, less one that is never taken", random_jc, never_jc),
+                Way::less("random jnc, less one that is always taken", random_jnc, always_jnc),
+            ],
+        )],
         apart: 2.0,
         apart_share: 0.1,
     }),

@@ -1,7 +1,8 @@
 //! What huge pages are worth here.
 
 use crate::program::memory::{Area, Memory, Order, PAGE, Pages};
-use crate::study::uarch::test::walk::{Contrast, LINE, Steps, Walk, chase};
+use crate::study::uarch::test::rate::{Contrast, Row, Way};
+use crate::study::uarch::test::walk::{LINE, Steps, chase};
 use crate::study::uarch::test::{Look, Part, Test};
 
 /// Small pages of the ring, 32 MiB of them: more than any level of translations holds, and their lines have room in a second cache.
@@ -39,15 +40,15 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     source: "A. Basu et al., Efficient Virtual Memory for Big Memory Servers (2013), section 2",
     part: Part::Memory,
     look: Look::Contrast(Contrast {
-        walks: &[
-            Walk { name: "a line of each page", program: a_line, without: Some(a_line_huge) },
-            Walk {
-                name: "another line of each page",
-                program: another_line,
-                without: Some(another_line_huge),
-            },
-        ],
-        share: 1.0,
+        rows: &[Row::new(
+            "",
+            1,
+            1.0,
+            &[
+                Way::less("a line of each page", a_line, a_line_huge),
+                Way::less("another line of each page", another_line, another_line_huge),
+            ],
+        )],
         apart: 3.0,
         // As levels of caches, and with other physical pages each time.
         apart_share: 0.25,

@@ -8,9 +8,9 @@ pub(super) mod walk;
 
 use chain::Head;
 use iced_x86::CpuidFeature;
-use rate::{Rates, Way};
+use rate::{Contrast, Rates, Row, Way};
 use serde::Serialize;
-use walk::{Contrast, Walks};
+use walk::Walks;
 
 /// A test of one structure.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(in crate::study::uarch) enum Look {
     Overlap(Window),
     /// The counts at which a step begins to take longer, and what it takes between them.
     Levels(Walks),
-    /// What an event costs.
+    /// What events cost.
     Contrast(Contrast),
     /// What the numbers of other tests, which these names are of, and all readings tell of the machine.
     Environment {
@@ -124,13 +124,18 @@ impl Test {
         }
     }
 
+    /// Its rows, where it has some.
+    pub(in crate::study::uarch) fn rows(&self) -> &'static [Row] {
+        match &self.look {
+            Look::Rates(rates) => rates.rows,
+            Look::Contrast(contrast) => contrast.rows,
+            Look::Overlap(_) | Look::Levels(_) | Look::Environment { .. } => &[],
+        }
+    }
+
     /// The features that some of its programs need, and those with which some are left out.
     pub(in crate::study::uarch) fn features(&self) -> impl Iterator<Item = CpuidFeature> {
-        let rows = match &self.look {
-            Look::Rates(rates) => rates.rows,
-            Look::Overlap(_) | Look::Levels(_) | Look::Contrast(_) | Look::Environment { .. } => &[],
-        };
-        let ways = rows.iter().flat_map(|row| row.ways);
+        let ways = self.rows().iter().flat_map(|row| row.ways);
         let asked = |way: &'static Way| way.needs.iter().copied().chain(way.unless);
         self.fillers().iter().flat_map(|filler| filler.needs).copied().chain(ways.flat_map(asked))
     }

@@ -1,4 +1,4 @@
-//! How many of something a core does in each core cycle, as data.
+//! How many of something a core does in each core cycle, and what events cost, as data.
 
 use super::walk::{Steps, Walk};
 use crate::unit::Unit;
@@ -20,20 +20,40 @@ pub(in crate::study::uarch) struct Rates {
     pub alone: bool,
 }
 
-/// One rate.
+/// A test of what events cost.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Contrast {
+    /// The events, each with unlike programs in which it happens, less one in which it does not: its control. A row's programs have
+    /// to agree.
+    pub rows: &'static [Row],
+    /// Core cycles of an event below which there is none, and by which programs that agree may differ.
+    pub apart: f64,
+    /// Share by which programs may differ that agree.
+    pub apart_share: f64,
+}
+
+/// One rate, or one event.
 #[derive(Debug)]
 pub(in crate::study::uarch) struct Row {
-    /// The rest of its key, behind the test's name.
+    /// The rest of its key, behind the test's name; empty where a test has one row alone.
     pub name: &'static str,
     /// What its programs are made for: bytes of a load, of an instruction, of memory, or steps of an iteration.
     pub n: usize,
-    /// What a step does, in the test's unit without `per cycle`.
+    /// What a step does, in the test's unit without `per cycle`; or how many events it has.
     pub each: f64,
-    /// Unlike programs that do the same. The rate is the largest one that two of them reach.
+    /// Unlike programs that do the same. The rate is the largest one that two of them reach; what an event costs is in all of them.
     pub ways: &'static [Way],
 }
 
 impl Row {
+    /// The key of its record.
+    pub(in crate::study::uarch) fn key(&self, test: &str) -> String {
+        match self.name {
+            "" => test.to_string(),
+            name => format!("{test}.{name}"),
+        }
+    }
+
     /// A row.
     pub(in crate::study::uarch) const fn new(
         name: &'static str,
@@ -57,6 +77,15 @@ pub(in crate::study::uarch) struct Way {
 }
 
 impl Way {
+    /// A program with an event that every CPU can run, less its control.
+    pub(in crate::study::uarch) const fn less(
+        name: &'static str,
+        program: fn(usize) -> Steps,
+        control: fn(usize) -> Steps,
+    ) -> Way {
+        Way { walk: Walk { name, program, without: Some(control) }, needs: &[], unless: None }
+    }
+
     /// A program that every CPU can run.
     pub(in crate::study::uarch) const fn plain(name: &'static str, program: fn(usize) -> Steps) -> Way {
         Way { walk: Walk { name, program, without: None }, needs: &[], unless: None }

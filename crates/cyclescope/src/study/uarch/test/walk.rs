@@ -30,19 +30,6 @@ pub(in crate::study::uarch) struct Walks {
     pub bytes: usize,
 }
 
-/// A test of what an event costs.
-#[derive(Debug)]
-pub(in crate::study::uarch) struct Contrast {
-    /// Unlike programs in which it happens, each without one in which it does not. They have to agree.
-    pub walks: &'static [Walk],
-    /// The share of steps in which it happens.
-    pub share: f64,
-    /// Core cycles of an event below which there is none, and by which programs that agree may differ.
-    pub apart: f64,
-    /// Share by which programs may differ that agree.
-    pub apart_share: f64,
-}
-
 /// A program that occupies a part of what is counted beforehand.
 #[derive(Debug)]
 pub(in crate::study::uarch) struct Beside {
