@@ -16,7 +16,7 @@ struct Room {
 }
 
 /// The boxes, row by row.
-const ROOMS: [Room; 9] = [
+const ROOMS: [Room; 10] = [
     Room { name: "Front end", row: 0, tests: &[], rest: Some(Part::FrontEnd) },
     Room {
         name: "Instructions a cycle",
@@ -55,9 +55,10 @@ const ROOMS: [Room; 9] = [
     Room {
         name: "Loads and stores a cycle",
         row: 3,
-        tests: &["load_rate", "store_rate", "copy_rate"],
+        tests: &["load_rate", "cache_banks", "store_rate", "copy_rate"],
         rest: None,
     },
+    Room { name: "Latency of loads", row: 3, tests: &["load_latency"], rest: None },
     Room {
         name: "Bytes a cycle",
         row: 3,
@@ -137,6 +138,7 @@ mod tests {
             ("Loads and stores", "not measured"),
             ("Caches and translation", "data caches, level 1: size, data caches, level 1: cost"),
             ("Loads and stores a cycle", "not measured"),
+            ("Latency of loads", "not measured"),
             ("Bytes a cycle", "not measured"),
         ];
         assert_eq!(blocks, expected.map(|(name, lines)| (name, lines.to_string())));

@@ -67,7 +67,8 @@ fn rates_have_the_programs_that_they_come_from() {
     let files = folder();
     let plots = files.path().join("plots");
     let pictures = plots.to_str().expect("text");
-    let arguments = ["uarch", "load_rate", "read_bandwidth", "--quick", "--json", "--plots", pictures];
+    let tests = ["load_rate", "load_latency", "read_bandwidth"];
+    let arguments = [&["uarch"][..], &tests, &["--quick", "--json", "--plots", pictures]].concat();
     let measured = answer(&mut cyclescope(&arguments));
     assert_eq!(measured.code, Some(0), "{measured:?}");
     let lines = measured.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -76,7 +77,11 @@ fn rates_have_the_programs_that_they_come_from() {
     for record in &records {
         let found = record["verdict"] == "found";
         assert_eq!(record["value"]["value"].is_number(), found, "{record}");
-        let unit = if record["test"] == "load_rate" { "per_cycle" } else { "bytes_per_cycle" };
+        let unit = match record["test"].as_str() {
+            Some("load_rate") => "per_cycle",
+            Some("load_latency") => "core_cycles",
+            _ => "bytes_per_cycle",
+        };
         assert_eq!(record["value"]["unit"], unit, "{record}");
         let rates = record["rates"].as_array().expect("rates");
         assert!(!found || rates.len() >= 2 && rates[0]["rate"]["value"].is_number(), "{record}");

@@ -19,7 +19,7 @@ pub(super) fn contrast(
     has: &dyn Fn(&CpuidFeature) -> bool,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let of_row = |row: &Row| {
-        let walks: Vec<&Walk> = row.ways.iter().filter(|way| way.fits(has)).map(|way| &way.walk).collect();
+        let walks: Vec<&Walk> = row.fitting(has).map(|way| &way.walk).collect();
         let verdict = match settled(core, &walks, row.n) {
             Err(RunError::Unavailable(reason)) => {
                 return Ok(UarchRecord::without(test, row.key(test.name), &reason, Unit::CoreCycles));

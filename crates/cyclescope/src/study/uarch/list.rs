@@ -6,8 +6,8 @@ use super::front_end::{
     dispatch_rate, instruction_cache, length_changing_prefix, misprediction, return_stack,
 };
 use super::memory::{
-    bandwidth, cache_line, copy_rate, data_caches, data_tlb, huge_pages, huge_tlb, load_rate, store_rate,
-    ways, write_combining,
+    bandwidth, cache_banks, cache_line, copy_rate, data_caches, data_caches_huge, data_tlb, huge_pages,
+    huge_tlb, l2_ways, load_latency, load_rate, store_rate, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -45,13 +45,17 @@ pub(super) const TESTS: &[&Test] = &[
     &vector_scheduler::TEST,
     &branches::TEST,
     &data_caches::TEST,
+    &data_caches_huge::TEST,
     &ways::TEST,
+    &l2_ways::TEST,
     &cache_line::TEST,
     &data_tlb::TEST,
     &huge_tlb::TEST,
     &huge_pages::TEST,
     &write_combining::TEST,
+    &load_latency::TEST,
     &load_rate::TEST,
+    &cache_banks::TEST,
     &store_rate::TEST,
     &copy_rate::TEST,
     &bandwidth::READ,

@@ -14,6 +14,7 @@ use super::trial::Knees;
 use super::verdict::Kind;
 use crate::error::RunError;
 use crate::random::{Random, mix};
+use crate::unit::Unit;
 use std::collections::BTreeMap;
 
 /// Share by which the cost of a step in a level may differ from what was planted, beside its drift.
@@ -27,7 +28,7 @@ struct Planted {
     levels: BTreeMap<&'static str, Levels>,
     /// Core cycles of events, by the keys of their records.
     events: BTreeMap<String, f64>,
-    /// Rates, by the keys of their records.
+    /// Rates, or what steps cost, by the keys of their records.
     rates: BTreeMap<String, f64>,
     /// Programs that something slows down, by the same keys and their names, and the share that is left.
     slow: BTreeMap<(String, &'static str), f64>,
@@ -58,7 +59,7 @@ impl Planted {
                         let key = row.key(test.name);
                         rates.insert(key.clone(), row.each * (0.5 + 5.5 * random.unit()));
                         // Two programs at least do as much as the core can.
-                        let mut ways: Vec<_> = row.ways.iter().filter(|way| way.fits(|_| true)).collect();
+                        let mut ways: Vec<_> = row.fitting(|_| true).collect();
                         random.shuffle(&mut ways);
                         for way in &ways[ways.len().min(2)..] {
                             let share = if random.happens(0.5) { 0.3 + 0.6 * random.unit() } else { 1.0 };
@@ -98,12 +99,13 @@ impl Costs for Planted {
                     rows.find(|row| row.n == n && row.ways.iter().any(|way| std::ptr::eq(&way.walk, walk)));
                 let row = row.expect("it is a row's program");
                 let key = row.key(self.test.name);
-                match self.events.get(&key) {
-                    Some(event) => event * row.each,
-                    None => {
-                        let share = self.slow.get(&(key.clone(), walk.name)).copied().unwrap_or(1.0);
-                        row.each / (self.rates[&key] * share)
+                let share = self.slow.get(&(key.clone(), walk.name)).copied().unwrap_or(1.0);
+                match (&self.test.look, self.events.get(&key)) {
+                    (_, Some(event)) => event * row.each,
+                    (Look::Rates(Rates { unit: Unit::CoreCycles, .. }), None) => {
+                        row.each * self.rates[&key] / share
                     }
+                    _ => row.each / (self.rates[&key] * share),
                 }
             }
             Look::Overlap(_) | Look::Environment { .. } => panic!("{} has no costs", self.test.name),

@@ -1,8 +1,9 @@
-//! How many of something a core does in each core cycle: by what a step costs where none waits for another.
+//! How many of something a core does in each core cycle, by what a step costs where none waits for another; or that cost
+//! itself, where each waits for the one before.
 //!
 //! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow one down (other work, the place
 //! of its code, ports that it uses beside), and nothing makes one faster than the core. Where one is faster than all others there is
-//! no number, but of instructions that some cores pack.
+//! no number, but of instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
 
 use super::cost::{CostPoint, Costs, settled};
 use super::record::{RateRecord, UarchRecord};
@@ -13,15 +14,16 @@ use super::verdict::{Kind, Verdict};
 use crate::error::RunError;
 use crate::record::Quantity;
 use crate::statistics::Interval;
+use crate::unit::Unit;
 use iced_x86::CpuidFeature;
 
-/// Things a cycle by which two rates may differ that are the same, where the test's share of them is less.
+/// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the test's share of them is less.
 const APART: f64 = 0.05;
 
 /// The largest width, as a share, of what two programs show that agree within their layouts alone.
 const WIDE_MOST: f64 = 0.3;
 
-/// What a program came to: its name and its rate.
+/// What a program came to: its name and its rate, or its cost.
 type Done = (&'static str, Interval);
 
 /// Measures each row's programs that are for a CPU with these features, in no more memory than that, and judges.
@@ -34,10 +36,13 @@ pub(super) fn rates(
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut records = Vec::new();
     for row in rates.rows {
-        let ways: Vec<&Way> = row.ways.iter().filter(|way| way.fits(has)).collect();
+        let ways: Vec<&Way> = row.fitting(has).collect();
         let room = (row.n * rates.bytes) as u64 <= memory;
-        let done =
-            if room { done(core, row, &ways)? } else { Err("there is not so much memory".to_string()) };
+        let done = if room {
+            done(core, row, rates.unit, &ways)?
+        } else {
+            Err("there is not so much memory".to_string())
+        };
         let verdict = match &done {
             _ if ways.is_empty() => Verdict::new(Kind::None, "this CPU has no such instructions"),
             Err(why) => Verdict::new(Kind::Unclear, why.clone()),
@@ -52,10 +57,11 @@ pub(super) fn rates(
     Ok(records)
 }
 
-/// The rates of a row's programs, the largest first; or why one can't have its memory.
+/// What a row's programs come to, the fastest first; or why one can't have its memory.
 fn done(
     core: &mut dyn Costs,
     row: &Row,
+    unit: Unit,
     ways: &[&'static Way],
 ) -> Result<Result<Vec<Done>, String>, RunError> {
     let walks: Vec<&Walk> = ways.iter().map(|way| &way.walk).collect();
@@ -63,32 +69,39 @@ fn done(
         Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
         points => points?,
     };
+    // Noise is as large as a step where the cost is not surely one.
+    let sure = |point: Option<CostPoint>| point.filter(|point| point.low > 0.0);
     let each = walks.iter().zip(points);
-    let mut done: Vec<Done> =
-        each.filter_map(|(walk, point)| Some((walk.name, rate(&point?, row.each)?))).collect();
-    done.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
-    Ok(Ok(done))
+    let mut points: Vec<_> = each.filter_map(|(walk, point)| Some((walk.name, sure(point)?))).collect();
+    points.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
+    Ok(Ok(points.iter().map(|(name, point)| (*name, number(point, row.each, unit))).collect()))
 }
 
-/// The rate of steps that do so much each; `None` where noise is as large as a step.
-fn rate(point: &CostPoint, each: f64) -> Option<Interval> {
-    let [value, low, high] = [point.cost, point.high, point.low].map(|cost| each / cost);
-    (point.low > 0.0).then_some(Interval { value, low, high })
+/// The rate of steps that do so much each, or in core cycles what each part of them costs.
+fn number(point: &CostPoint, each: f64, unit: Unit) -> Interval {
+    let CostPoint { cost, low, high, .. } = *point;
+    let [value, low, high] = match unit {
+        Unit::CoreCycles => [cost, low, high].map(|cost| cost / each),
+        _ => [cost, high, low].map(|cost| each / cost),
+    };
+    Interval { value, low, high }
 }
 
-/// The largest rate that two programs reach, of those that are sorted by it, of so many that were to be measured.
+/// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured.
 fn judged(done: &[Done], programs: usize, rates: &Rates) -> Verdict {
     let agree = |pair: &&[Done]| {
-        let [larger, smaller] = [pair[0].1, pair[1].1];
-        let near = larger.value - smaller.value <= APART.max(rates.apart * larger.value);
+        let [faster, slower] = [pair[0].1, pair[1].1];
+        let most = faster.value.max(slower.value);
+        let near = (faster.value - slower.value).abs() <= APART.max(rates.apart * most);
         // What other work takes makes layouts differ by more than the programs.
-        let narrow = larger.high - smaller.low <= WIDE_MOST * larger.value;
-        near || smaller.high >= larger.low && narrow
+        let meet = faster.low <= slower.high && slower.low <= faster.high;
+        let narrow = faster.high.max(slower.high) - faster.low.min(slower.low) <= WIDE_MOST * most;
+        near || meet && narrow
     };
     let tried = if rates.alone { done.len() } else { done.len().min(2) };
-    if let Some([(_, larger), (_, smaller)]) = done[..tried].windows(2).find(agree) {
+    if let Some([(_, faster), (_, slower)]) = done[..tried].windows(2).find(agree) {
         let size =
-            Interval { low: smaller.low.min(larger.low), high: smaller.high.max(larger.high), ..*larger };
+            Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
         return Verdict { size: Some(size), ..Verdict::new(Kind::Found, told(done)) };
     }
     let why = match done.len() < programs {
@@ -108,7 +121,6 @@ mod tests {
     use crate::study::uarch::list::TESTS;
     use crate::study::uarch::test::walk::{Steps, straight};
     use crate::study::uarch::test::{Look, Part};
-    use crate::unit::Unit;
     use iced_x86::{Decoder, DecoderOptions};
 
     fn nothing(_: usize) -> Steps {
@@ -125,6 +137,7 @@ mod tests {
             Way::plain("three", nothing).needing(&[CpuidFeature::AVX]),
             Way::plain("old", nothing).unless(CpuidFeature::AVX),
         ],
+        needs: &[],
     };
     const PLANTED_RATES: Rates =
         Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false };
@@ -201,6 +214,27 @@ mod tests {
     }
 
     #[test]
+    fn a_cost_is_the_smallest_that_two_programs_agree_in() {
+        let rate = |value| Interval { value, low: 0.9 * value, high: 1.1 * value };
+        let costs = Rates { unit: Unit::CoreCycles, ..PLANTED_RATES };
+        let found = |costs_of: [f64; 3]| judged(&costs_of.map(|cost| ("", rate(cost))), 3, &costs).size;
+        let [agree, differ] = [found([5.0, 5.02, 7.0]), found([5.0, 6.0, 6.01])];
+        let size = agree.expect("two agree");
+        assert_eq!((size.value, size.low, differ), (5.0, 4.5, None));
+        let point = CostPoint { n: 1, cost: 12.0, low: 11.0, high: 14.0 };
+        let two = number(&point, 2.0, Unit::CoreCycles);
+        assert_eq!([two.low, two.value, two.high], [5.5, 6.0, 7.0]);
+        let rate = number(&point, 6.0, Unit::PerCycle);
+        assert_eq!([rate.low, rate.value, rate.high], [6.0 / 14.0, 0.5, 6.0 / 11.0]);
+    }
+
+    #[test]
+    fn a_row_is_for_a_cpu_that_has_what_it_needs() {
+        let row = ROW.needing(&[CpuidFeature::AVX512F]);
+        assert_eq!([true, false].map(|has| row.fitting(|_| has).count()), [3, 0]);
+    }
+
+    #[test]
     fn programs_are_those_for_this_cpu() {
         let all = &[("one", 0.5), ("two", 0.25), ("three", 0.25), ("old", 0.5)];
         assert_eq!(record(all, true, 64).value.value, Some(256.0));
@@ -213,8 +247,7 @@ mod tests {
         for test in TESTS {
             let Look::Rates(rates) = &test.look else { continue };
             for row in rates.rows {
-                let numbers =
-                    [true, false].map(|has| row.ways.iter().filter(|way| way.fits(|_| has)).count());
+                let numbers = [true, false].map(|has| row.fitting(|_| has).count());
                 assert!(numbers[0] >= 2 && numbers[1] != 1, "{}.{}: {numbers:?}", test.name, row.name);
                 for way in row.ways {
                     let steps = (way.walk.program)(row.n);
@@ -236,8 +269,8 @@ mod tests {
                 let steps = (way.walk.program)(row.n);
                 let all = [steps.init, steps.body, steps.following].concat();
                 for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {
-                    let known =
-                        |feature: &&CpuidFeature| EVERYWHERE.contains(feature) || way.needs.contains(feature);
+                    let needs = [&EVERYWHERE, way.needs, row.needs].concat();
+                    let known = |feature: &&CpuidFeature| needs.contains(feature);
                     let other = instruction.cpuid_features().iter().find(|feature| !known(feature));
                     assert_eq!(other, None, "{}.{}, {}: {instruction}", test.name, row.name, way.walk.name);
                 }

@@ -31,10 +31,13 @@ pub(super) struct Surroundings {
 
 impl Surroundings {
     pub(super) fn of(machine: &Machine) -> Surroundings {
-        let caches = machine.topology.caches.iter().map(cached);
-        let nearest =
-            machine.topology.caches.iter().filter(|cache| cache.level == 1 && cache.kind == CacheKind::Data);
-        let lines = nearest.flat_map(|cache| [("cache_line", cache.line), ("l1d_ways", cache.ways)]);
+        let caches = machine.topology.caches.iter().flat_map(cached);
+        let of_level = |level: u32| {
+            let those = move |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
+            machine.topology.caches.iter().filter(those)
+        };
+        let nearest = of_level(1).flat_map(|cache| [("cache_line", cache.line), ("l1d_ways", cache.ways)]);
+        let lines = nearest.chain(of_level(2).map(|cache| ("l2_ways", cache.ways)));
         let lines = lines.map(|(test, number)| (test.to_string(), u64::from(number)));
         let translations = of_data(&machine.cpuid).into_iter().map(translated);
         let unknown = || Fact::unknown("no CPU is known to be allowed");
@@ -61,10 +64,13 @@ fn siblings(all: &[u32]) -> String {
     }
 }
 
-/// The key of a cache's size, and what CPUID says of it.
-fn cached(cache: &Cache) -> (String, u64) {
-    let test = if cache.kind == CacheKind::Instruction { "instruction_cache" } else { "data_caches" };
-    (format!("{test}.{}.size", cache.level), cache.bytes)
+/// The keys of a cache's size, and what CPUID says of it.
+fn cached(cache: &Cache) -> impl Iterator<Item = (String, u64)> {
+    let tests: &[&str] = match cache.kind {
+        CacheKind::Instruction => &["instruction_cache"],
+        _ => &["data_caches", "data_caches_huge"],
+    };
+    tests.iter().map(|test| (format!("{test}.{}.size", cache.level), cache.bytes))
 }
 
 /// The key of a number of translations, and what CPUID says of it.

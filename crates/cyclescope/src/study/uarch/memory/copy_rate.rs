@@ -1,11 +1,10 @@
 //! Loads that are stored again, in the nearest cache.
 
-use crate::study::uarch::test::moves::{in_pages, load, store};
-use crate::study::uarch::test::rate::{Rates, Row, Way};
+use crate::study::uarch::test::moves::{in_pages, load, moving_row, store};
+use crate::study::uarch::test::rate::{Rates, Way};
 use crate::study::uarch::test::walk::{Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// Pairs of an iteration.
 const PAIRS: usize = 96;
@@ -39,11 +38,11 @@ fn four_by_four(width: usize) -> Steps {
     copies(width, 4, |number| PAIRS - 1 - number)
 }
 
-const ONE: &str = "a load and its store, upwards";
-const TWO: &str = "two loads and their stores, upwards";
-const FOUR: &str = "four loads and their stores, downwards";
-const PLAIN: &[Way] =
-    &[Way::plain(ONE, one_by_one), Way::plain(TWO, two_by_two), Way::plain(FOUR, four_by_four)];
+const WAYS: &[Way] = &[
+    Way::plain("a load and its store, upwards", one_by_one),
+    Way::plain("two loads and their stores, upwards", two_by_two),
+    Way::plain("four loads and their stores, downwards", four_by_four),
+];
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "copy_rate",
@@ -53,28 +52,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     part: Part::Memory,
     look: Look::Rates(Rates {
         rows: &[
-            Row::new("8_bytes", 8, 1.0, PLAIN),
-            Row::new("16_bytes", 16, 1.0, PLAIN),
-            Row::new(
-                "32_bytes",
-                32,
-                1.0,
-                &[
-                    Way::plain(ONE, one_by_one).needing(&[AVX]),
-                    Way::plain(TWO, two_by_two).needing(&[AVX]),
-                    Way::plain(FOUR, four_by_four).needing(&[AVX]),
-                ],
-            ),
-            Row::new(
-                "64_bytes",
-                64,
-                1.0,
-                &[
-                    Way::plain(ONE, one_by_one).needing(&[AVX512F]),
-                    Way::plain(TWO, two_by_two).needing(&[AVX512F]),
-                    Way::plain(FOUR, four_by_four).needing(&[AVX512F]),
-                ],
-            ),
+            moving_row("8_bytes", 8, WAYS),
+            moving_row("16_bytes", 16, WAYS),
+            moving_row("32_bytes", 32, WAYS),
+            moving_row("64_bytes", 64, WAYS),
         ],
         unit: Unit::PerCycle,
         bytes: 0,

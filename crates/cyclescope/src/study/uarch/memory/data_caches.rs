@@ -5,23 +5,23 @@ use crate::study::uarch::test::walk::{Beside, LINE, Steps, Walk, Walks, chase, c
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-fn each_line(bytes: usize) -> Steps {
+pub(super) fn each_line(bytes: usize) -> Steps {
     chase(bytes / LINE, LINE, Order::RandomByLine)
 }
 
-fn every_other_line(bytes: usize) -> Steps {
+pub(super) fn every_other_line(bytes: usize) -> Steps {
     chase(bytes / (2 * LINE), 2 * LINE, Order::RandomByLine)
 }
 
 /// The same with few translations: all lines of a page, then those of another one.
-fn page_after_page(bytes: usize) -> Steps {
+pub(super) fn page_after_page(bytes: usize) -> Steps {
     chase(bytes / LINE, LINE, Order::RandomByPage)
 }
 
 /// Bytes of another ring.
-const OCCUPIED: usize = 8 << 10;
+pub(super) const OCCUPIED: usize = 8 << 10;
 
-fn beside_others(bytes: usize) -> Steps {
+pub(super) fn beside_others(bytes: usize) -> Steps {
     chase_beside(bytes / LINE, LINE, OCCUPIED / LINE)
 }
 

@@ -1,11 +1,10 @@
 //! Loads that the nearest cache answers in a cycle.
 
-use crate::study::uarch::test::moves::{in_pages, load};
-use crate::study::uarch::test::rate::{Rates, Row, Way};
+use crate::study::uarch::test::moves::{in_pages, load, moving_row};
+use crate::study::uarch::test::rate::{Rates, Way};
 use crate::study::uarch::test::walk::{LINE, Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// Loads of an iteration.
 const LOADS: usize = 192;
@@ -28,9 +27,7 @@ fn two_streams(width: usize) -> Steps {
     in_pages(code(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, 2)
 }
 
-const ONE: &str = "one stream";
-const TWO: &str = "two streams";
-const PLAIN: &[Way] = &[Way::plain(ONE, one_stream), Way::plain(TWO, two_streams)];
+const WAYS: &[Way] = &[Way::plain("one stream", one_stream), Way::plain("two streams", two_streams)];
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "load_rate",
@@ -40,23 +37,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     part: Part::Memory,
     look: Look::Rates(Rates {
         rows: &[
-            Row::new("8_bytes", 8, 1.0, PLAIN),
-            Row::new("16_bytes", 16, 1.0, PLAIN),
-            Row::new(
-                "32_bytes",
-                32,
-                1.0,
-                &[Way::plain(ONE, one_stream).needing(&[AVX]), Way::plain(TWO, two_streams).needing(&[AVX])],
-            ),
-            Row::new(
-                "64_bytes",
-                64,
-                1.0,
-                &[
-                    Way::plain(ONE, one_stream).needing(&[AVX512F]),
-                    Way::plain(TWO, two_streams).needing(&[AVX512F]),
-                ],
-            ),
+            moving_row("8_bytes", 8, WAYS),
+            moving_row("16_bytes", 16, WAYS),
+            moving_row("32_bytes", 32, WAYS),
+            moving_row("64_bytes", 64, WAYS),
         ],
         unit: Unit::PerCycle,
         bytes: 0,

@@ -1,12 +1,16 @@
 //! Caches, translation, what they cost, and how much they move in a cycle.
 
 pub(super) mod bandwidth;
+pub(super) mod cache_banks;
 pub(super) mod cache_line;
 pub(super) mod copy_rate;
 pub(super) mod data_caches;
+pub(super) mod data_caches_huge;
 pub(super) mod data_tlb;
 pub(super) mod huge_pages;
 pub(super) mod huge_tlb;
+pub(super) mod l2_ways;
+pub(super) mod load_latency;
 pub(super) mod load_rate;
 pub(super) mod store_rate;
 pub(super) mod ways;

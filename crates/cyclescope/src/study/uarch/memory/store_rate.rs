@@ -1,11 +1,10 @@
 //! Stores that the nearest cache takes in a cycle.
 
-use crate::study::uarch::test::moves::{in_pages, store};
-use crate::study::uarch::test::rate::{Rates, Row, Way};
+use crate::study::uarch::test::moves::{in_pages, moving_row, store};
+use crate::study::uarch::test::rate::{Rates, Way};
 use crate::study::uarch::test::walk::{LINE, Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// Stores of an iteration.
 const STORES: usize = 192;
@@ -48,22 +47,10 @@ fn line_before(width: usize) -> Steps {
     })
 }
 
-const UP: &str = "line after line";
-const DOWN: &str = "line before line";
-const NEXT: &str = "the next line";
-const BEFORE: &str = "two rows of lines, downwards";
-const ONE_LINE: &[Way] = &[Way::plain(UP, line_after_line), Way::plain(DOWN, line_before_line)];
-const OTHER_LINES: &[Way] = &[Way::plain(NEXT, next_line), Way::plain(BEFORE, line_before)];
-const ONE_LINE_32: &[Way] =
-    &[Way::plain(UP, line_after_line).needing(&[AVX]), Way::plain(DOWN, line_before_line).needing(&[AVX])];
-const OTHER_LINES_32: &[Way] =
-    &[Way::plain(NEXT, next_line).needing(&[AVX]), Way::plain(BEFORE, line_before).needing(&[AVX])];
-const ONE_LINE_64: &[Way] = &[
-    Way::plain(UP, line_after_line).needing(&[AVX512F]),
-    Way::plain(DOWN, line_before_line).needing(&[AVX512F]),
-];
-const OTHER_LINES_64: &[Way] =
-    &[Way::plain(NEXT, next_line).needing(&[AVX512F]), Way::plain(BEFORE, line_before).needing(&[AVX512F])];
+const ONE_LINE: &[Way] =
+    &[Way::plain("line after line", line_after_line), Way::plain("line before line", line_before_line)];
+const OTHER_LINES: &[Way] =
+    &[Way::plain("the next line", next_line), Way::plain("two rows of lines, downwards", line_before)];
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "store_rate",
@@ -74,14 +61,14 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     part: Part::Memory,
     look: Look::Rates(Rates {
         rows: &[
-            Row::new("8_bytes", 8, 1.0, ONE_LINE),
-            Row::new("8_bytes_apart", 8, 1.0, OTHER_LINES),
-            Row::new("16_bytes", 16, 1.0, ONE_LINE),
-            Row::new("16_bytes_apart", 16, 1.0, OTHER_LINES),
-            Row::new("32_bytes", 32, 1.0, ONE_LINE_32),
-            Row::new("32_bytes_apart", 32, 1.0, OTHER_LINES_32),
-            Row::new("64_bytes", 64, 1.0, ONE_LINE_64),
-            Row::new("64_bytes_apart", 64, 1.0, OTHER_LINES_64),
+            moving_row("8_bytes", 8, ONE_LINE),
+            moving_row("8_bytes_apart", 8, OTHER_LINES),
+            moving_row("16_bytes", 16, ONE_LINE),
+            moving_row("16_bytes_apart", 16, OTHER_LINES),
+            moving_row("32_bytes", 32, ONE_LINE),
+            moving_row("32_bytes_apart", 32, OTHER_LINES),
+            moving_row("64_bytes", 64, ONE_LINE),
+            moving_row("64_bytes_apart", 64, OTHER_LINES),
         ],
         unit: Unit::PerCycle,
         bytes: 0,

@@ -57,7 +57,7 @@ pub(in crate::study::uarch) enum Look {
         /// The tests.
         reads: &'static [&'static str],
     },
-    /// How many of something the core does in each cycle.
+    /// How many of something the core does in each cycle, or how many cycles one takes.
     Rates(Rates),
 }
 
@@ -135,8 +135,10 @@ impl Test {
 
     /// The features that some of its programs need, and those with which some are left out.
     pub(in crate::study::uarch) fn features(&self) -> impl Iterator<Item = CpuidFeature> {
-        let ways = self.rows().iter().flat_map(|row| row.ways);
+        let rows = self.rows();
+        let ways = rows.iter().flat_map(|row| row.ways);
         let asked = |way: &'static Way| way.needs.iter().copied().chain(way.unless);
-        self.fillers().iter().flat_map(|filler| filler.needs).copied().chain(ways.flat_map(asked))
+        let of_rows = rows.iter().flat_map(|row| row.needs).copied().chain(ways.flat_map(asked));
+        self.fillers().iter().flat_map(|filler| filler.needs).copied().chain(of_rows)
     }
 }

@@ -1,7 +1,9 @@
 //! Instructions that move data between registers and memory, by width in bytes.
 
+use super::rate::{Row, Way};
 use super::walk::{Steps, straight};
 use crate::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use iced_x86::CpuidFeature::{self, AVX, AVX512F};
 
 /// A loop over code that moves data to and from so many pages, to whose first byte R14 points.
 pub(in crate::study::uarch) fn in_pages(body: Vec<u8>, steps: usize, pages: u64) -> Steps {
@@ -35,6 +37,24 @@ pub(in crate::study::uarch) fn store(width: usize, register: usize, address: &st
 pub(in crate::study::uarch) fn store_past(width: usize, register: usize, address: &str) -> String {
     let (_, name) = moving(width);
     format!("{name} [{address}], {}", named(width, register))
+}
+
+/// A row of programs that move so many bytes at once, where the CPU has registers of that width.
+pub(in crate::study::uarch) const fn moving_row(
+    name: &'static str,
+    width: usize,
+    ways: &'static [Way],
+) -> Row {
+    Row::new(name, width, 1.0, ways).needing(needs(width))
+}
+
+/// The features that registers of this width need.
+const fn needs(width: usize) -> &'static [CpuidFeature] {
+    match width {
+        32 => &[AVX],
+        64 => &[AVX512F],
+        _ => &[],
+    }
 }
 
 /// The instruction, and the one that goes past the caches.

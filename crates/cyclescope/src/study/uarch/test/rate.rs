@@ -1,19 +1,19 @@
-//! How many of something a core does in each core cycle, and what events cost, as data.
+//! How many of something a core does in each core cycle, how many cycles one takes, and what events cost, as data.
 
 use super::walk::{Steps, Walk};
 use crate::unit::Unit;
 use iced_x86::CpuidFeature;
 
-/// A test of rates.
+/// A test of rates, or of what is one by them: the core cycles of a step.
 #[derive(Debug)]
 pub(in crate::study::uarch) struct Rates {
     /// What is done.
     pub rows: &'static [Row],
-    /// Of what a rate is: `PerCycle` or `BytesPerCycle`.
+    /// Of what a rate is: `PerCycle` or `BytesPerCycle`; `CoreCycles` where what a step takes is asked.
     pub unit: Unit,
     /// Bytes of memory for each of a row's `n`; a row that needs more than may be used has no number.
     pub bytes: usize,
-    /// Share of the larger rate by which two may differ that are the same.
+    /// Share of the larger number by which two may differ that are the same.
     pub apart: f64,
     /// Whether one program alone may do more than the others, as where some cores pack its instructions. Where not, the largest rate of all
     /// is one that two reach, or there is no number.
@@ -37,12 +37,14 @@ pub(in crate::study::uarch) struct Contrast {
 pub(in crate::study::uarch) struct Row {
     /// The rest of its key, behind the test's name; empty where a test has one row alone.
     pub name: &'static str,
-    /// What its programs are made for: bytes of a load, of an instruction, of memory, or steps of an iteration.
+    /// What its programs are made for: bytes of a load, of an instruction, of memory, between two addresses, or steps of an iteration.
     pub n: usize,
     /// What a step does, in the test's unit without `per cycle`; or how many events it has.
     pub each: f64,
     /// Unlike programs that do the same. The rate is the largest one that two of them reach; what an event costs is in all of them.
     pub ways: &'static [Way],
+    /// The features that all of them need beside those of every x86-64.
+    pub needs: &'static [CpuidFeature],
 }
 
 impl Row {
@@ -61,7 +63,21 @@ impl Row {
         each: f64,
         ways: &'static [Way],
     ) -> Row {
-        Row { name, n, each, ways }
+        Row { name, n, each, ways, needs: &[] }
+    }
+
+    /// The same row where this CPU has these features.
+    pub(in crate::study::uarch) const fn needing(self, needs: &'static [CpuidFeature]) -> Row {
+        Row { needs, ..self }
+    }
+
+    /// Its programs for a CPU with these features.
+    pub(in crate::study::uarch) fn fitting(
+        &self,
+        has: impl Fn(&CpuidFeature) -> bool,
+    ) -> impl Iterator<Item = &'static Way> {
+        let row = self.needs.iter().all(&has);
+        self.ways.iter().filter(move |way| row && way.fits(&has))
     }
 }
 
@@ -102,7 +118,7 @@ impl Way {
     }
 
     /// Whether it is for a CPU with these features.
-    pub(in crate::study::uarch) fn fits(&self, has: impl Fn(&CpuidFeature) -> bool) -> bool {
+    fn fits(&self, has: impl Fn(&CpuidFeature) -> bool) -> bool {
         self.needs.iter().all(&has) && !self.unless.as_ref().is_some_and(&has)
     }
 }
