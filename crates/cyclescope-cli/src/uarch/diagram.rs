@@ -58,7 +58,7 @@ const ROOMS: [Room; 10] = [
         tests: &["load_rate", "cache_banks", "store_rate", "copy_rate"],
         rest: None,
     },
-    Room { name: "Latency of loads", row: 3, tests: &["load_latency"], rest: None },
+    Room { name: "Latency of loads", row: 3, tests: &["load_latency", "strided_load"], rest: None },
     Room {
         name: "Bytes a cycle",
         row: 3,

@@ -7,7 +7,7 @@ use super::front_end::{
 };
 use super::memory::{
     bandwidth, cache_banks, cache_line, copy_rate, data_caches, data_caches_huge, data_tlb, huge_pages,
-    huge_tlb, l2_ways, load_latency, load_rate, store_rate, ways, write_combining,
+    huge_tlb, l2_ways, load_latency, load_rate, store_rate, strided_load, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -52,6 +52,7 @@ pub(super) const TESTS: &[&Test] = &[
     &data_tlb::TEST,
     &huge_tlb::TEST,
     &huge_pages::TEST,
+    &strided_load::TEST,
     &write_combining::TEST,
     &load_latency::TEST,
     &load_rate::TEST,

@@ -13,5 +13,6 @@ pub(super) mod l2_ways;
 pub(super) mod load_latency;
 pub(super) mod load_rate;
 pub(super) mod store_rate;
+pub(super) mod strided_load;
 pub(super) mod ways;
 pub(super) mod write_combining;
