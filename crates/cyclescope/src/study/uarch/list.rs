@@ -11,8 +11,8 @@ use super::memory::{
 };
 use super::test::Test;
 use super::window::{
-    branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, masks, mmx_registers,
-    reorder_buffer, stores, vector_registers, vector_scheduler,
+    branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, loads_uncompleted, masks,
+    mmx_registers, reorder_buffer, stores, taken_branches, vector_registers, vector_scheduler,
 };
 
 /// The tests, in the order of the datasheet. One that others name comes before them.
@@ -42,8 +42,10 @@ pub(super) const TESTS: &[&Test] = &[
     &stores::ZMM,
     &integer_scheduler::TEST,
     &load_scheduler::TEST,
+    &loads_uncompleted::TEST,
     &vector_scheduler::TEST,
     &branches::TEST,
+    &taken_branches::TEST,
     &data_caches::TEST,
     &data_caches_huge::TEST,
     &ways::TEST,

@@ -52,6 +52,8 @@ impl Planted {
             ("mmx_registers", draw(30, 180)),
             ("stores_in_flight_ymm", draw(30, 220)),
             ("stores_in_flight_zmm", draw(30, 220)),
+            ("loads_uncompleted", draw(20, 120)),
+            ("taken_branches_in_flight", draw(40, 200)),
         ];
         let [past, slope, noise] =
             [0.2 * random.unit(), 0.0004 * random.unit(), 0.002 + 0.02 * random.unit()];
