@@ -2,8 +2,9 @@
 
 use super::environment;
 use super::front_end::{
-    branch_rate, branch_targets, code_tlb, conditional_targets, decode_rate, direction_predictor,
-    dispatch_rate, instruction_cache, length_changing_prefix, misprediction, return_stack,
+    branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_rate,
+    direction_predictor, dispatch_rate, indirect_history, indirect_targets, instruction_cache,
+    length_changing_prefix, misprediction, predictor_reach, retire_rate, return_stack, uop_cache,
 };
 use super::memory::{
     bandwidth, cache_banks, cache_line, copy_rate, data_caches, data_caches_huge, data_tlb, huge_pages,
@@ -19,14 +20,21 @@ use super::window::{
 pub(super) const TESTS: &[&Test] = &[
     &branch_targets::TEST,
     &conditional_targets::TEST,
+    &call_targets::TEST,
+    &indirect_targets::TEST,
+    &indirect_history::TEST,
     &return_stack::TEST,
     &direction_predictor::TEST,
+    &predictor_reach::TEST,
     &misprediction::TEST,
+    &misprediction::DECODED,
+    &uop_cache::TEST,
     &instruction_cache::TEST,
     &code_tlb::TEST,
     &decode_rate::TEST,
     &length_changing_prefix::TEST,
     &dispatch_rate::TEST,
+    &retire_rate::TEST,
     &branch_rate::TEST,
     &reorder_buffer::TEST,
     &integer_registers::TEST,

@@ -14,26 +14,30 @@ const TIMES: usize = 2;
 fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
     let mut random = Random::new(seed ^ period as u64);
     let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
-    // R14 points to the pattern, R13 to a cell with the place in it; R11 is zero, RBP the place, which
-    // no clock changes.
     let mut body = code("cmp byte ptr [r14 + rbp], 0");
     body.extend([branch, 3]);
     body.extend(code(&format!("nop dword ptr [rax]; inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
+    in_turn(body, Fill::Bytes(bits), period as u64, (TIMES * period).max(ITERATIONS_LEAST))
+}
+
+/// A loop over code that goes through a table of so many bytes and begins again, from one call to the next: R14 points to the table,
+/// RBP is the place in it, which no clock changes, and R11 is zero.
+pub(super) fn in_turn(body: Vec<u8>, table: Fill, bytes: u64, iterations: usize) -> Steps {
     let kept = |area: Area, register| Area {
         lifetime: Lifetime::Kept,
         present: Present::Everywhere,
         pointer: Some(Pointer { register, at: At::Start }),
         ..area
     };
-    let bytes = kept(Area::new(period as u64, Fill::Bytes(bits)), 14);
+    // R13 points to a cell with the place.
     let cell = kept(Area::new(PAGE, Fill::Image(vec![0; 8])), 13);
     Steps {
         init: code("xor r11d, r11d; mov rbp, [r13]"),
         body,
         following: code("mov [r13], rbp"),
         steps: 1,
-        iterations: (TIMES * period).max(ITERATIONS_LEAST) as u64,
-        memory: Memory { areas: vec![bytes, cell], ..Memory::default() },
+        iterations: iterations as u64,
+        memory: Memory { areas: vec![kept(Area::new(bytes, table), 14), cell], ..Memory::default() },
     }
 }
 

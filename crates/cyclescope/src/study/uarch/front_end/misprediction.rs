@@ -64,24 +64,66 @@ fn always_jnc(_: usize) -> Steps {
     branch("r12", JNC)
 }
 
+/// Instructions behind each branch of a long program, and such programs' bytes: less than the first caches of all cores, and more
+/// instructions than any cache of decoded ones is known to hold.
+const BEHIND: &str = "lea eax, [rcx + rdx]; lea ebx, [rcx + rdx]; lea esi, [rcx + rdx]; lea edi, [rcx + rdx]";
+const TIMES_BEHIND: usize = 3;
+const BYTES: usize = 29 << 10;
+/// Iterations of such a program's shorter call.
+const FEW_ITERATIONS: u64 = 5;
+
+/// As many such branches as fit so many bytes, with instructions behind each.
+fn long(by: &str, condition: u8) -> Steps {
+    let one = [branch(by, condition).body, code(BEHIND).repeat(TIMES_BEHIND)].concat();
+    let number = BYTES / one.len();
+    Steps { steps: number, ..generator(one.repeat(number), FEW_ITERATIONS) }
+}
+
+const SOURCE: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)";
+
+/// The share of random branches that are mispredicted.
+const SHARE: f64 = 0.5;
+
+/// What mispredictions cost, by programs and their controls.
+const fn penalty(rows: &'static [Row]) -> Look {
+    Look::Contrast(Contrast { rows, apart: 2.0, apart_share: 0.1 })
+}
+
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "misprediction",
     about: "how long a mispredicted branch delays what follows",
     definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the nearest cache",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: SOURCE,
     part: Part::FrontEnd,
-    look: Look::Contrast(Contrast {
-        // Half of all branches are mispredicted.
-        rows: &[Row::new(
-            "",
-            1,
-            0.5,
-            &[
-                Way::less("random jc, less one that is never taken", random_jc, never_jc),
-                Way::less("random jnc, less one that is always taken", random_jnc, always_jnc),
-            ],
-        )],
-        apart: 2.0,
-        apart_share: 0.1,
-    }),
+    look: penalty(&[Row::new(
+        "",
+        1,
+        SHARE,
+        &[
+            Way::less("random jc, less one that is never taken", random_jc, never_jc),
+            Way::less("random jnc, less one that is always taken", random_jnc, always_jnc),
+        ],
+    )]),
+};
+
+pub(in crate::study::uarch) const DECODED: Test = Test {
+    name: "misprediction_decoded",
+    about: "how long a mispredicted branch delays what has to be decoded",
+    definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, which the instruction cache holds and \
+                 no cache of decoded instructions",
+    source: SOURCE,
+    part: Part::FrontEnd,
+    look: penalty(&[Row::new(
+        "",
+        1,
+        SHARE,
+        &[
+            Way::less("random jc, less one that is never taken", |_| long("rbp", JC), |_| long("r12", JC)),
+            Way::less(
+                "random jnc, less one that is always taken",
+                |_| long("rbp", JNC),
+                |_| long("r12", JNC),
+            ),
+        ],
+    )]),
 };

@@ -2,12 +2,18 @@
 
 pub(super) mod branch_rate;
 pub(super) mod branch_targets;
+pub(super) mod call_targets;
 pub(super) mod code_tlb;
 pub(super) mod conditional_targets;
 pub(super) mod decode_rate;
 pub(super) mod direction_predictor;
 pub(super) mod dispatch_rate;
+pub(super) mod indirect_history;
+pub(super) mod indirect_targets;
 pub(super) mod instruction_cache;
 pub(super) mod length_changing_prefix;
 pub(super) mod misprediction;
+pub(super) mod predictor_reach;
+pub(super) mod retire_rate;
 pub(super) mod return_stack;
+pub(super) mod uop_cache;
