@@ -21,10 +21,15 @@ const ROOMS: [Room; 10] = [
     Room {
         name: "Instructions a cycle",
         row: 0,
-        tests: &["decode_rate", "length_changing_prefix", "dispatch_rate", "branch_rate"],
+        tests: &["decode_rate", "length_changing_prefix", "dispatch_rate", "retire_rate", "branch_rate"],
         rest: None,
     },
-    Room { name: "In flight", row: 1, tests: &["rob", "branches_in_flight"], rest: Some(Part::Window) },
+    Room {
+        name: "In flight",
+        row: 1,
+        tests: &["rob", "branches_in_flight", "taken_branches_in_flight"],
+        rest: Some(Part::Window),
+    },
     Room {
         name: "Registers",
         row: 2,
@@ -48,7 +53,13 @@ const ROOMS: [Room; 10] = [
     Room {
         name: "Loads and stores",
         row: 2,
-        tests: &["loads_in_flight", "stores_in_flight", "stores_in_flight_ymm", "stores_in_flight_zmm"],
+        tests: &[
+            "loads_in_flight",
+            "loads_uncompleted",
+            "stores_in_flight",
+            "stores_in_flight_ymm",
+            "stores_in_flight_zmm",
+        ],
         rest: None,
     },
     Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },

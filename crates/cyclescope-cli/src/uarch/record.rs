@@ -236,7 +236,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 18] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -248,6 +248,9 @@ const NAMES: [(&str, &str); 15] = [
     ("stores_in_flight_ymm", "256-bit stores in flight"),
     ("stores_in_flight_zmm", "512-bit stores in flight"),
     ("return_stack", "usable return stack"),
+    ("indirect_history", "targets in turn"),
+    ("misprediction_decoded", "misprediction, from decoders"),
+    ("uop_cache", "µop cache"),
     ("l1d_ways", "ways of the first data cache"),
     ("l2_ways", "ways of the second data cache"),
     ("data_caches_huge", "caches in huge pages"),
