@@ -52,7 +52,8 @@ fn jne(period: usize) -> Steps {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "direction_predictor",
     about: "how long a random pattern of one conditional branch the core learns",
-    definition: "period of a random pattern that one branch follows without being mispredicted more often than in a shorter one",
+    definition: "period of a random pattern that one branch follows, of which about half is still known: tables that are found by hashes fill by \
+                 chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Levels(Walks {
@@ -65,7 +66,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         unit: Unit::Count,
         rise: 5.0,
         ratio: 1.3,
-        by_chance: false,
+        // Its tables are found by hashes.
+        by_chance: true,
         one: false,
         cost: Some("core cycles of a turn: the branch, its load and its counter"),
         bytes: 1,

@@ -48,7 +48,8 @@ fn each_16(number: usize) -> Steps {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "indirect_history",
     about: "how many targets of one indirect jump, in a random order that repeats, the core predicts",
-    definition: "targets that one indirect jump has in turn, each once, without being mispredicted more often than with fewer of them",
+    definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: tables that are found by hashes \
+                 fill by chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Levels(Walks {
@@ -61,7 +62,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         unit: Unit::Count,
         rise: 5.0,
         ratio: 1.3,
-        by_chance: false,
+        // Its tables are found by hashes.
+        by_chance: true,
         one: false,
         cost: Some("core cycles of a turn: the jump there and back, its load and its counter"),
         bytes: PLACE,
