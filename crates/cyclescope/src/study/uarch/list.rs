@@ -1,14 +1,18 @@
 //! All tests.
 
 use super::environment;
+use super::execution::{
+    bypass_delay, dependency_breaking, move_elimination, partial_registers, subnormals, upper_halves,
+};
 use super::front_end::{
     branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_rate,
     direction_predictor, dispatch_rate, indirect_history, indirect_targets, instruction_cache,
     length_changing_prefix, misprediction, predictor_reach, retire_rate, return_stack, uop_cache,
 };
 use super::memory::{
-    bandwidth, cache_banks, cache_line, copy_rate, data_caches, data_caches_huge, data_tlb, huge_pages,
-    huge_tlb, l2_ways, load_latency, load_rate, store_rate, strided_load, ways, write_combining,
+    bandwidth, cache_banks, cache_line, copy_rate, data_caches, data_caches_huge, data_tlb, failed_forwarding,
+    false_dependence, huge_pages, huge_tlb, l2_ways, load_latency, load_rate, memory_renaming, split_access,
+    store_forwarding, store_rate, strided_load, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -54,6 +58,12 @@ pub(super) const TESTS: &[&Test] = &[
     &vector_scheduler::TEST,
     &branches::TEST,
     &taken_branches::TEST,
+    &move_elimination::TEST,
+    &dependency_breaking::TEST,
+    &partial_registers::TEST,
+    &bypass_delay::TEST,
+    &subnormals::TEST,
+    &upper_halves::TEST,
     &data_caches::TEST,
     &data_caches_huge::TEST,
     &ways::TEST,
@@ -69,6 +79,11 @@ pub(super) const TESTS: &[&Test] = &[
     &cache_banks::TEST,
     &store_rate::TEST,
     &copy_rate::TEST,
+    &store_forwarding::TEST,
+    &failed_forwarding::TEST,
+    &memory_renaming::TEST,
+    &false_dependence::TEST,
+    &split_access::TEST,
     &bandwidth::READ,
     &bandwidth::WRITE,
     &bandwidth::COPY,

@@ -12,6 +12,7 @@ mod conditions;
 mod contrast;
 mod cost;
 mod environment;
+mod execution;
 mod front_end;
 mod kept;
 mod knee;

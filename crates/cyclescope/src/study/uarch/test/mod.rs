@@ -4,6 +4,7 @@ pub(super) mod chain;
 pub(super) mod lengths;
 pub(super) mod moves;
 pub(super) mod rate;
+pub(super) mod text;
 pub(super) mod walk;
 
 use chain::Head;
@@ -37,6 +38,8 @@ pub(in crate::study::uarch) enum Part {
     FrontEnd,
     /// What holds instructions until they retire.
     Window,
+    /// Renaming, and what executes.
+    Execution,
     /// Caches and translation.
     Memory,
     /// What is told of them, and what other work takes.

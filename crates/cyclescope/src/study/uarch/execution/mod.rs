@@ -1,0 +1,8 @@
+//! Renaming, and what executes.
+
+pub(super) mod bypass_delay;
+pub(super) mod dependency_breaking;
+pub(super) mod move_elimination;
+pub(super) mod partial_registers;
+pub(super) mod subnormals;
+pub(super) mod upper_halves;

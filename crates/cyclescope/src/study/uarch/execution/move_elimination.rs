@@ -1,0 +1,71 @@
+//! Moves that renaming does.
+
+use crate::study::uarch::test::rate::{Rates, Row, Way};
+use crate::study::uarch::test::text::{repeated, way};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "move_elimination",
+    about: "what a move between registers takes in a chain of moves",
+    definition: "core cycles of a move that waits for the one before; less than one where renaming does it, at least where slots for it are free",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::Execution,
+    look: Look::Rates(Rates {
+        rows: &[
+            Row::new(
+                "32_bits",
+                1,
+                2.0,
+                &[way!("mov eax, ebx; mov ebx, eax"), way!("mov esi, r8d; mov r8d, esi")],
+            ),
+            Row::new(
+                "64_bits",
+                1,
+                2.0,
+                &[way!("mov rax, rbx; mov rbx, rax"), way!("mov rsi, r8; mov r8, rsi")],
+            ),
+            Row::new(
+                "16_bits_extended",
+                1,
+                2.0,
+                &[way!("movzx eax, bx; movzx ebx, ax"), way!("movzx esi, r8w; movzx r8d, si")],
+            ),
+            Row::new(
+                "8_bits_extended",
+                1,
+                2.0,
+                &[way!("movzx eax, bl; movzx ebx, al"), way!("movzx esi, r8b; movzx r8d, sil")],
+            ),
+            Row::new(
+                "xmm",
+                1,
+                2.0,
+                &[way!("movaps xmm2, xmm3; movaps xmm3, xmm2"), way!("movdqa xmm4, xmm5; movdqa xmm5, xmm4")],
+            ),
+            Row::new(
+                "ymm",
+                1,
+                2.0,
+                &[
+                    way!("vmovaps ymm2, ymm3; vmovaps ymm3, ymm2").needing(&[AVX]),
+                    way!("vmovdqa ymm4, ymm5; vmovdqa ymm5, ymm4").needing(&[AVX]),
+                ],
+            ),
+            Row::new(
+                "zmm",
+                1,
+                2.0,
+                &[
+                    way!("vmovaps zmm2, zmm3; vmovaps zmm3, zmm2").needing(&[AVX512F]),
+                    way!("vmovdqa64 zmm4, zmm5; vmovdqa64 zmm5, zmm4").needing(&[AVX512F]),
+                ],
+            ),
+        ],
+        unit: Unit::CoreCycles,
+        bytes: 0,
+        apart: 0.05,
+        alone: false,
+    }),
+};

@@ -1,0 +1,90 @@
+//! Numbers that are too small to be normal.
+
+use crate::study::uarch::test::rate::{Contrast, Row, Way};
+use crate::study::uarch::test::text::repeated;
+use crate::study::uarch::test::walk::Steps;
+use crate::study::uarch::test::{Look, Part, Test};
+
+/// MXCSR with all exceptions masked, and the same where subnormal numbers are zero, as operands and as results.
+const AS_THEY_ARE: u32 = 0x1f80;
+const AS_ZERO: u32 = 0x9fc0;
+
+/// A loop over a text, where xmm2 and xmm4 hold a subnormal number, xmm3 and xmm5 one and a half, and xmm6 and xmm7 the smallest normal
+/// number: of doubles, and of singles in the later register of each pair.
+fn computing(mxcsr: u32, text: &str) -> Steps {
+    let single = |register: &str, bits: u32| format!("mov esi, {bits:#x}; movd {register}, esi; ");
+    let double = |register: &str, bits: u64| format!("mov rsi, {bits:#x}; movq {register}, rsi; ");
+    let before = [
+        format!("mov dword ptr [r14], {mxcsr}; ldmxcsr [r14]; "),
+        double("xmm2", 1 << 40),
+        single("xmm4", 1 << 16),
+        double("xmm3", 1.5f64.to_bits()),
+        single("xmm5", 1.5f32.to_bits()),
+        double("xmm6", f64::MIN_POSITIVE.to_bits()),
+        single("xmm7", f32::MIN_POSITIVE.to_bits()),
+    ];
+    repeated(before.concat().trim_end_matches("; "), text)
+}
+
+/// A computation with subnormal numbers, less the same one that takes them as zero.
+macro_rules! subnormal {
+    ($text:literal) => {
+        Way::less($text, |_| computing(AS_THEY_ARE, $text), |_| computing(AS_ZERO, $text))
+    };
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "subnormals",
+    about: "what operations with subnormal numbers cost",
+    definition: "core cycles by which an operation takes longer than where MXCSR makes subnormal operands and results zero",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::Execution,
+    look: Look::Contrast(Contrast {
+        rows: &[
+            Row::new(
+                "add_operand",
+                1,
+                1.0,
+                &[
+                    subnormal!("movaps xmm0, xmm2; addsd xmm0, xmm3"),
+                    subnormal!("movaps xmm1, xmm4; addss xmm1, xmm5"),
+                ],
+            ),
+            Row::new(
+                "add_result",
+                1,
+                1.0,
+                &[
+                    subnormal!("movaps xmm0, xmm2; addsd xmm0, xmm2"),
+                    subnormal!("movaps xmm1, xmm4; addss xmm1, xmm4"),
+                ],
+            ),
+            Row::new(
+                "multiply_operand",
+                1,
+                1.0,
+                &[
+                    subnormal!("movaps xmm0, xmm2; mulsd xmm0, xmm3"),
+                    subnormal!("movaps xmm1, xmm4; mulss xmm1, xmm5"),
+                ],
+            ),
+            Row::new(
+                "divide_result",
+                1,
+                1.0,
+                &[
+                    subnormal!("movaps xmm0, xmm6; divsd xmm0, xmm3"),
+                    subnormal!("movaps xmm1, xmm7; divss xmm1, xmm5"),
+                ],
+            ),
+            Row::new(
+                "square_root_operand",
+                1,
+                1.0,
+                &[subnormal!("sqrtsd xmm0, xmm2"), subnormal!("sqrtss xmm1, xmm4")],
+            ),
+        ],
+        apart: 2.0,
+        apart_share: 0.2,
+    }),
+};

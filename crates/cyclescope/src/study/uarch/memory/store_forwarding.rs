@@ -1,0 +1,124 @@
+//! What a store gives to a load behind it.
+
+use crate::study::uarch::test::rate::{Rates, Row, Way};
+use crate::study::uarch::test::text::{repeated, way};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
+
+// An index keeps cores from knowing that both addresses are one before they have them.
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "store_forwarding",
+    about: "what a value takes through a store and a load of it, by what they have in common",
+    definition: "core cycles from a register through a store and a load of what it wrote, or of a part of it, and back",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::Memory,
+    look: Look::Rates(Rates {
+        rows: &[
+            Row::new(
+                "8_bytes",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
+                    way!("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
+                ],
+            ),
+            Row::new(
+                "low_4_of_8_bytes",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + r12], rax; mov eax, [r14 + r12]"),
+                    way!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 328]"),
+                ],
+            ),
+            Row::new(
+                "high_4_of_8_bytes",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + r12], rax; mov eax, [r14 + r12 + 4]"),
+                    way!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]"),
+                ],
+            ),
+            Row::new(
+                "last_of_8_bytes",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + r12], rax; movzx eax, byte ptr [r14 + r12 + 7]"),
+                    way!("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]"),
+                ],
+            ),
+            Row::new(
+                "16_bytes",
+                1,
+                1.0,
+                &[
+                    way!("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
+                    way!("movdqu [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]"),
+                ],
+            ),
+            Row::new(
+                "low_8_of_16_bytes",
+                1,
+                1.0,
+                &[
+                    way!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12]"),
+                    way!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 320]"),
+                ],
+            ),
+            Row::new(
+                "high_8_of_16_bytes",
+                1,
+                1.0,
+                &[
+                    way!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12 + 8]"),
+                    way!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 328]"),
+                ],
+            ),
+            Row::new(
+                "32_bytes",
+                1,
+                1.0,
+                &[
+                    way!("vmovups [r14 + r12], ymm2; vmovups ymm2, [r14 + r12]").needing(&[AVX]),
+                    way!("vmovdqu [r14 + r12 + 320], ymm3; vmovdqu ymm3, [r14 + r12 + 320]").needing(&[AVX]),
+                ],
+            ),
+            Row::new(
+                "64_bytes",
+                1,
+                1.0,
+                &[
+                    way!("vmovups [r14 + r12], zmm2; vmovups zmm2, [r14 + r12]").needing(&[AVX512F]),
+                    way!("vmovdqu64 [r14 + r12 + 320], zmm3; vmovdqu64 zmm3, [r14 + r12 + 320]")
+                        .needing(&[AVX512F]),
+                ],
+            ),
+            Row::new(
+                "across_lines",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + r12 + 60], rax; mov rax, [r14 + r12 + 60]"),
+                    way!("mov [r14 + r12 + 316], rsi; mov rsi, [r14 + r12 + 316]"),
+                ],
+            ),
+            Row::new(
+                "across_pages",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + r12 + 4092], rax; mov rax, [r14 + r12 + 4092]"),
+                    way!("mov [r14 + r12 + 12284], rsi; mov rsi, [r14 + r12 + 12284]"),
+                ],
+            ),
+        ],
+        unit: Unit::CoreCycles,
+        bytes: 0,
+        apart: 0.05,
+        alone: false,
+    }),
+};
