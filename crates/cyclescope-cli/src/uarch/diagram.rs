@@ -16,7 +16,7 @@ struct Room {
 }
 
 /// The boxes, row by row.
-const ROOMS: [Room; 10] = [
+const ROOMS: [Room; 12] = [
     Room { name: "Front end", row: 0, tests: &[], rest: Some(Part::FrontEnd) },
     Room {
         name: "Instructions a cycle",
@@ -62,6 +62,7 @@ const ROOMS: [Room; 10] = [
         ],
         rest: None,
     },
+    Room { name: "Execution", row: 2, tests: &[], rest: Some(Part::Execution) },
     Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },
     Room {
         name: "Loads and stores a cycle",
@@ -70,6 +71,18 @@ const ROOMS: [Room; 10] = [
         rest: None,
     },
     Room { name: "Latency of loads", row: 3, tests: &["load_latency", "strided_load"], rest: None },
+    Room {
+        name: "Loads behind stores",
+        row: 3,
+        tests: &[
+            "store_forwarding",
+            "failed_forwarding",
+            "memory_renaming",
+            "false_dependence",
+            "split_access",
+        ],
+        rest: None,
+    },
     Room {
         name: "Bytes a cycle",
         row: 3,

@@ -23,6 +23,8 @@ pub enum Part {
     /// What holds instructions until they retire.
     #[default]
     Window,
+    /// Renaming, and what executes.
+    Execution,
     /// Caches and the translation of addresses.
     Memory,
     /// What is told of them, and what other work takes.

@@ -8,9 +8,10 @@ use crate::terminal::harmless;
 use serde_json::Value;
 
 /// The parts in the order of an instruction's way.
-const PARTS: [(Part, &str); 4] = [
+const PARTS: [(Part, &str); 5] = [
     (Part::FrontEnd, "Front end"),
     (Part::Window, "In flight"),
+    (Part::Execution, "Execution"),
     (Part::Memory, "Memory"),
     (Part::Environment, "Environment"),
 ];
