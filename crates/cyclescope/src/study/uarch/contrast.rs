@@ -75,6 +75,7 @@ mod tests {
     use crate::error::Unavailable;
     use crate::study::uarch::list::TESTS;
     use crate::study::uarch::test::Look;
+    use crate::study::uarch::test::walk::Steps;
 
     /// A core on which each step costs this much by program, and in every third measurement much more.
     struct Core([f64; 2], usize);
@@ -103,6 +104,23 @@ mod tests {
         let found = penalty([8.0, 8.25]);
         assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(16.25)));
         assert!(found.value.low.unwrap() < 16.0 && found.value.high.unwrap() > 16.5);
+    }
+
+    /// What is subtracted is another program.
+    #[test]
+    fn every_event_has_a_control() {
+        for test in TESTS.iter().filter(|test| matches!(test.look, Look::Contrast(_))) {
+            for (row, way) in test.rows().iter().flat_map(|row| row.ways.iter().map(move |way| (row, way))) {
+                let event = (way.walk.program)(row.n);
+                let control = way.walk.without.expect("an event is a difference")(row.n);
+                let name = format!("{}, {}", row.key(test.name), way.walk.name);
+                let all = |steps: &Steps| {
+                    let memory = format!("{:?}", steps.memory);
+                    [steps.init.clone(), steps.body.clone(), memory.into_bytes()].concat()
+                };
+                assert_ne!(all(&event), all(&control), "{name}");
+            }
+        }
     }
 
     #[test]
