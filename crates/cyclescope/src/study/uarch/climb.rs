@@ -158,6 +158,17 @@ fn curve(
             };
             let Some(point) = point else { continue };
             match points.iter_mut().find(|point| point.n == n) {
+                // What disturbed the program that is subtracted made the difference smaller.
+                Some(known) if walk.without.is_some() => {
+                    let middle = |one: f64, other: f64| (one + other) / 2.0;
+                    let cost = middle(known.cost, point.cost);
+                    *known = CostPoint {
+                        cost,
+                        low: known.low.min(point.low),
+                        high: known.high.max(point.high),
+                        ..point
+                    };
+                }
                 // Other work takes room and time, and never gives any.
                 Some(known) if point.cost < known.cost => *known = point,
                 Some(_) => {}

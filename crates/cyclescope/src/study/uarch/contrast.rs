@@ -44,7 +44,7 @@ fn event(point: &CostPoint, each: f64) -> Interval {
 /// The cost in which these programs agree, of so many that were to be measured.
 fn judged(found: &[(&str, Interval)], programs: usize, contrast: &Contrast) -> Verdict {
     let why =
-        found.iter().map(|(name, cost)| format!("{name} {:.1}", cost.value)).collect::<Vec<_>>().join(", ");
+        found.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
     let least = found.iter().map(|(_, cost)| cost.value).fold(f64::INFINITY, f64::min);
     let most = found.iter().map(|(_, cost)| cost.value).fold(f64::NEG_INFINITY, f64::max);
     if programs == 0 {
@@ -54,11 +54,14 @@ fn judged(found: &[(&str, Interval)], programs: usize, contrast: &Contrast) -> V
         return Verdict::new(Kind::Unclear, "other work disturbed all of a program's layouts");
     }
     if most < contrast.apart && least > -contrast.apart {
-        return Verdict::new(Kind::None, format!("it costs nothing: {why}"));
+        return Verdict::new(Kind::None, format!("it costs less than {}: {why}", contrast.apart));
     }
     // A control that is dearer is none.
     if least < -contrast.apart {
         return Verdict::new(Kind::Unclear, format!("a program without the event takes longer: {why}"));
+    }
+    if least < contrast.apart {
+        return Verdict::new(Kind::Unclear, format!("one program alone shows it: {why}"));
     }
     if most - least > contrast.apart.max(contrast.apart_share * most) {
         return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
@@ -144,6 +147,11 @@ mod tests {
         assert_eq!(penalty([8.0, 12.0]).verdict, Kind::Unclear);
         assert_eq!(penalty([0.1, 0.0]).verdict, Kind::None);
         assert_eq!(penalty([0.1, -3.0]).verdict, Kind::Unclear);
+        assert_eq!(
+            penalty([0.9, 1.1]).verdict,
+            Kind::Unclear,
+            "one is an event of 1.8, and they differ by less than 2"
+        );
         assert_eq!(penalty([8.0, 12.0]).value.value, None);
     }
 }

@@ -6,8 +6,10 @@ use super::cost::Costs;
 use super::overlap::Overlaps;
 use super::rates::rates;
 use super::record::UarchRecord;
+use super::test::rate::Row;
 use super::test::{Filler, Look, Test};
 use super::trial::{Knees, Trials};
+use super::verdict::{Kind, Verdict};
 use crate::error::RunError;
 use crate::random::Random;
 use iced_x86::CpuidFeature;
@@ -38,7 +40,20 @@ pub(super) fn looked(
     Ok(match &test.look {
         Look::Overlap(window) => vec![Trials::new(core, knees).run(test, window, &cpu.fillers(test))?],
         Look::Contrast(events) => contrast(core, test, events, cpu.has)?,
-        Look::Rates(done) => rates(core, test, done, cpu.memory, cpu.has)?,
+        Look::Rates(done) => {
+            let room = done.within.map(|(other, entries)| (other, entries, knees.get(other).copied()));
+            match room {
+                Some((other, entries, knee)) if knee.is_none_or(|knee| knee < entries) => {
+                    let why = format!("its programs take {entries} entries of {other}, which may have fewer");
+                    let verdict = |row: &Row| {
+                        let unclear = Verdict::new(Kind::Unclear, why.clone());
+                        UarchRecord::new(test, row.key(test.name), unclear, done.unit)
+                    };
+                    done.rows.iter().map(verdict).collect()
+                }
+                _ => rates(core, test, done, cpu.memory, cpu.has)?,
+            }
+        }
         Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
         Look::Environment { .. } => Vec::new(),
     })

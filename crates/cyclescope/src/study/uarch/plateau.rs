@@ -1,6 +1,6 @@
 //! Levels of a rising curve: stretches of counts over which a step costs the same, and the counts at which they end.
 //!
-//! Points are replaced by medians of three, against bursts, and these by the nearest curve that never falls. A level is a
+//! Points are replaced by medians of three, against bursts, and these by the highest curve that never falls and is nowhere above them. A level is a
 //! stretch whose cost stays within a tolerance over a factor of counts. Stretches that differ by less than a step's least rise
 //! are one level: a slow rise within a cache, as where translations begin to miss, is no new one.
 
@@ -153,7 +153,7 @@ fn between(low: usize, high: usize) -> usize {
     ((low as f64 * high as f64).sqrt() as usize).clamp(low + 1, high - 1)
 }
 
-/// The nearest curve that never falls, through medians of neighbours.
+/// The highest curve that never falls and is nowhere above medians of neighbours.
 fn rising(points: &[CostPoint]) -> Vec<f64> {
     let cost = |at: usize| points[at].cost;
     let last = points.len().saturating_sub(1);

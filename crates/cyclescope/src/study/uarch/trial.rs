@@ -27,10 +27,13 @@ pub(super) struct Trials<'a> {
 /// The knees that tests have found: in fillers, with nothing of the chains.
 pub(super) type Knees = BTreeMap<&'static str, usize>;
 
-/// Takes the knee of a test, the earliest of fillers that agree, and returns these.
+/// Takes the knee of a test, the earliest of fillers that agree, and returns these. Where none agree it is that of any filler: what goes
+/// on past it is not known to be no part of the structure.
 pub(super) fn learn(knees: &mut Knees, test: &'static Test, filled: &[Filled]) -> Vec<Named> {
     let group = agreeing(&limits(filled, &|name| knees.get(name).copied()).own);
-    if let Some(least) = group.iter().map(|named| named.knee.high).min() {
+    let agreed = group.iter().map(|named| named.knee.high).min();
+    let any = || filled.iter().filter_map(|filled| Some(filled.knee.ok()?.high)).min();
+    if let Some(least) = agreed.or_else(any) {
         knees.insert(test.name, least);
     }
     group

@@ -11,7 +11,7 @@ const ZEROS: &str = "pxor xmm2, xmm2; pxor xmm3, xmm3; pxor xmm6, xmm6; pxor xmm
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "bypass_delay",
     about: "what a result costs that goes to a unit of another kind, and back",
-    definition: "core cycles by which a chain takes longer that crosses over once more and back; how much of it is in each direction is not known",
+    definition: "core cycles by which a chain takes longer that crosses over once more and back; how much of it is in each direction is not known, and an operation that is faster behind its like counts too",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::Execution,
     look: Look::Contrast(Contrast {

@@ -38,12 +38,12 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     part: Part::Execution,
     look: Look::Rates(Rates {
         rows: &[
-            integer!("none", "add rax, rax", "add rsi, rsi"),
+            integer!("add_64", "add rax, rax", "add rsi, rsi"),
             integer!("xor_32", "xor eax, eax", "xor esi, esi"),
             integer!("xor_64", "xor rax, rax", "xor rsi, rsi"),
             integer!("xor_16", "xor ax, ax", "xor si, si"),
             integer!("sub_64", "sub rax, rax", "sub rsi, rsi"),
-            integer!("sbb_64", "sbb rax, rax", "sbb rsi, rsi"),
+            integer!("sbb_64", "test r8, r8; sbb rax, rax", "test r8, r8; sbb rsi, rsi"),
             integer!("and_0", "and rax, 0", "and rsi, 0"),
             vector!("pxor", "pxor xmm2, xmm2", "pxor xmm4, xmm4"),
             vector!("xorps", "xorps xmm2, xmm2", "xorps xmm4, xmm4"),
@@ -52,7 +52,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             vector!("pcmpeqd", "pcmpeqd xmm2, xmm2", "pcmpeqd xmm4, xmm4"),
             vector!("pcmpgtd", "pcmpgtd xmm2, xmm2", "pcmpgtd xmm4, xmm4"),
             Row::new(
-                "vpxor_ymm",
+                "vxorps_ymm",
                 1,
                 1.0,
                 &[
@@ -65,5 +65,6 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 0,
         apart: 0.05,
         alone: false,
+        within: None,
     }),
 };

@@ -26,13 +26,13 @@ macro_rules! dirty {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "upper_halves",
     about: "what legacy vector instructions cost where upper halves of registers are not zero",
-    definition: "core cycles by which an instruction takes longer than behind vzeroupper",
+    definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind vzeroupper",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::Execution,
     look: Look::Contrast(Contrast {
         rows: &[
             Row::new("chain", 1, 1.0, &[dirty!("paddd xmm2, xmm6"), dirty!("psubd xmm3, xmm7")]),
-            Row::new("overwritten", 1, 1.0, &[dirty!("pshufd xmm2, xmm6, 27"), dirty!("sqrtps xmm3, xmm7")]),
+            Row::new("overwritten", 1, 1.0, &[dirty!("cvtdq2ps xmm2, xmm6"), dirty!("cvttps2dq xmm3, xmm7")]),
             Row::new(
                 "in_turn_with_vex",
                 1,

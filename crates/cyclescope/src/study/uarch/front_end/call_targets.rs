@@ -1,7 +1,8 @@
 //! Targets of direct calls.
 
 use crate::study::uarch::test::lengths::nop_of;
-use crate::study::uarch::test::walk::{Steps, Walk, Walks, code, straight};
+use crate::study::uarch::test::moves::in_pages;
+use crate::study::uarch::test::walk::{Steps, Walk, Walks, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
@@ -13,7 +14,8 @@ fn calls(number: usize, apart: usize) -> Steps {
     // A call of the very next instruction is no call to some cores.
     let between = apart - CALL - target.len();
     let one = [&[0xe8][..], &(between as i32).to_le_bytes(), &nop_of(between), &target].concat();
-    straight(one.repeat(number), number)
+    // Calls need a stack.
+    Steps { init: code("lea rsp, [r14 + 2048]"), ..in_pages(one.repeat(number), number, 1) }
 }
 
 fn each_16(number: usize) -> Steps {

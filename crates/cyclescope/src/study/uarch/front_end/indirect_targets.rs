@@ -31,13 +31,13 @@ fn from_address(number: usize, apart: usize) -> Steps {
 
 const JMP_RCX: [u8; 2] = [0xff, 0xe1];
 
-// Jumps so far apart that is no power of two take all sets of a structure alike.
-fn own_24(number: usize) -> Steps {
-    own_address(number, 24)
+// An instruction cache ends at two thirds as many of the one as of the other, which do not agree.
+fn own_16(number: usize) -> Steps {
+    own_address(number, 16)
 }
 
-fn from_28(number: usize) -> Steps {
-    from_address(number, 28)
+fn from_24(number: usize) -> Steps {
+    from_address(number, 24)
 }
 
 pub(in crate::study::uarch) const TEST: Test = Test {
@@ -48,8 +48,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     part: Part::FrontEnd,
     look: Look::Levels(Walks {
         walks: &[
-            Walk { name: "lea and jmp r64, 24 bytes apart", program: own_24, without: None },
-            Walk { name: "add and jmp r64, 28 bytes apart", program: from_28, without: None },
+            Walk { name: "lea and jmp r64, 16 bytes apart", program: own_16, without: None },
+            Walk { name: "add and jmp r64, 24 bytes apart", program: from_24, without: None },
         ],
         beside: None,
         counts: [64, 12288],
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn each_jump_goes_to_the_next_one() {
-        let own = own_24(10).body;
+        let own = own_16(10).body;
         let all: Vec<_> = Decoder::new(64, &own, DecoderOptions::NONE).iter().collect();
-        let ends: Vec<u64> = (1..=10).map(|place| 24 * place).collect();
+        let ends: Vec<u64> = (1..=10).map(|place| 16 * place).collect();
         let addresses = all.iter().filter(|one| one.mnemonic() == Mnemonic::Lea);
         assert_eq!(addresses.map(|lea| lea.ip_rel_memory_address()).collect::<Vec<_>>(), ends);
-        let from = from_28(10).body;
+        let from = from_24(10).body;
         let all: Vec<_> = Decoder::new(64, &from, DecoderOptions::NONE).iter().collect();
         let mut at = all[0].ip_rel_memory_address();
         for one in all.iter().filter(|one| one.mnemonic() == Mnemonic::Add) {

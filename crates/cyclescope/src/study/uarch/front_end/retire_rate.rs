@@ -46,8 +46,7 @@ const MIXED: &[&str] = &[
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "retire_rate",
     about: "how many instructions the core retires in a cycle",
-    definition: "instructions in a core cycle of 120 that are executed and wait for an older one, when it has retired; kinds that some cores pack \
-                 count where two of them agree",
+    definition: "instructions that retire in a core cycle, of 120 that were executed while an older one had not retired",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
     part: Part::FrontEnd,
     look: Look::Rates(Rates {
@@ -66,6 +65,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 0,
         apart: 0.05,
         alone: true,
+        // The chain and the fence are among them.
+        within: Some(("rob", MANY + LINKS + 1)),
     }),
 };
 

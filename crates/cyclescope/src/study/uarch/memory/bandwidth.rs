@@ -132,7 +132,14 @@ const fn bandwidth(
         definition,
         source: "J. McCalpin, Memory Bandwidth and Machine Balance in Current High Performance Computers (1995)",
         part: Part::Memory,
-        look: Look::Rates(Rates { rows, unit: Unit::BytesPerCycle, bytes: 1, apart: APART, alone: false }),
+        look: Look::Rates(Rates {
+            rows,
+            unit: Unit::BytesPerCycle,
+            bytes: 1,
+            apart: APART,
+            alone: false,
+            within: None,
+        }),
     }
 }
 

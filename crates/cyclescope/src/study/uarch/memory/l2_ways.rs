@@ -1,4 +1,4 @@
-//! The ways of the second data cache.
+//! The ways of the second data cache: of the last one that is nearer than some 26 core cycles.
 //!
 //! Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
 

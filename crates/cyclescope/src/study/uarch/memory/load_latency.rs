@@ -140,7 +140,7 @@ const VECTORS: &[Way] =
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "load_latency",
     about: "how long a load from the nearest cache takes, by its address and its register",
-    definition: "core cycles from the address, of which the last load is a part, to the result: of mov r64, [r] and the same with a displacement or an \
+    definition: "core cycles from the result of one load, which is the address of the next one, to that one's result: of mov r64, [r] and the same with a displacement or an \
                  index; with an index and with a part of a register, zero or sign extended; of loads into a vector register the sum with movq r64, xmm",
     source: "A. Fog, Instruction tables (2024), how the values were measured",
     part: Part::Memory,
@@ -166,5 +166,6 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 0,
         apart: 0.02,
         alone: false,
+        within: None,
     }),
 };

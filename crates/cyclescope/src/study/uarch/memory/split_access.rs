@@ -36,7 +36,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                 1,
                 1.0,
                 &[
-                    way!("vmovups ymm2, [r14 + 48]", less "vmovups ymm2, [r14 + 32]").needing(&[AVX]),
+                    way!("vmovups ymm2, [r14 + 44]", less "vmovups ymm2, [r14 + 32]").needing(&[AVX]),
                     way!("vmovups ymm3, [r14 + 1276]", less "vmovups ymm3, [r14 + 1248]").needing(&[AVX]),
                 ],
             ),

@@ -74,5 +74,6 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 0,
         apart: 0.05,
         alone: false,
+        within: None,
     }),
 };

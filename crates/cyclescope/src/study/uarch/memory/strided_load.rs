@@ -93,10 +93,12 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Row::new("random", LINE, 1.0, RANDOM),
         ],
         unit: Unit::CoreCycles,
-        bytes: REGION / LINE,
+        // The rows that are nearer take as much.
+        bytes: REGION / MOST,
         // As memory that others use too.
         apart: 0.3,
         alone: false,
+        within: None,
     }),
 };
 

@@ -115,6 +115,7 @@ impl Test {
     pub(in crate::study::uarch) fn needs(&self) -> Vec<&'static str> {
         match &self.look {
             Look::Environment { reads } => reads.to_vec(),
+            Look::Rates(rates) => rates.within.iter().map(|(test, _)| *test).collect(),
             _ => self.fillers().iter().flat_map(|filler| filler.takes).copied().collect(),
         }
     }

@@ -18,6 +18,9 @@ pub(in crate::study::uarch) struct Rates {
     /// Whether one program alone may do more than the others, as where some cores pack its instructions. Where not, the largest rate of all
     /// is one that two reach, or there is no number.
     pub alone: bool,
+    /// The test of a structure, and entries that its programs take: where it has fewer, or as many as that is not known, there is no
+    /// number.
+    pub within: Option<(&'static str, usize)>,
 }
 
 /// A test of what events cost.

@@ -6,7 +6,7 @@ use crate::program::memory::PAGE;
 
 /// Times that an iteration has the text.
 const TIMES: usize = 32;
-/// Pages of zeros to whose begin R14 points.
+/// Pages to whose begin R14 points.
 const PAGES: u64 = 18;
 
 /// The place of the stack in them: at the end of the last one.

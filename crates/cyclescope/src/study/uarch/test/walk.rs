@@ -90,18 +90,19 @@ const CHASES: u64 = 24;
 pub(in crate::study::uarch) const LINE: usize = 64;
 /// Times that a chase goes all the way round before it is timed.
 const ROUNDS_BEFORE: usize = 2;
-/// Elements that it visits before at most: a larger ring is in no cache as a whole.
-const BEFORE_MOST: usize = 1 << 20;
+/// Elements that it visits before at most, behind a reading of all of them, one after another, which takes less time: what has room in a
+/// cache is there then, and what has none is what comes next.
+const BEFORE_MOST: usize = 1 << 19;
 
 /// Loads that each wait for the one before, around a ring of this many elements in this order, each call where the last one
 /// stopped. The first call goes around it before.
 pub(in crate::study::uarch) fn chase(elements: usize, stride: usize, order: Order) -> Steps {
-    // R14 points to the ring and R13 to a cell with the place in it and the number of steps to go before. RBP holds the place:
-    // no clock changes it, not one that calls a function either.
+    // R14 points to the ring and R13 to a cell with the place in it, the number of steps to go before, and that of elements to read
+    // before these. RBP holds the place: no clock changes it, not one that calls a function either.
     let ring = Ring { stride: stride as u32, order, seed: elements as u64 };
     let bytes = ((elements - 1) * stride + 8) as u64;
     let before = (ROUNDS_BEFORE * elements).min(BEFORE_MOST) as u64;
-    let cell = [0u64.to_le_bytes(), before.to_le_bytes()].concat();
+    let cell = [0, before, elements as u64].map(u64::to_le_bytes).concat();
     let kept = |area: Area, register| Area {
         lifetime: Lifetime::Kept,
         present: Present::Everywhere,
@@ -110,12 +111,17 @@ pub(in crate::study::uarch) fn chase(elements: usize, stride: usize, order: Orde
     };
     let areas =
         vec![kept(Area::new(bytes, Fill::Ring(ring)), 14), kept(Area::new(PAGE, Fill::Image(cell)), 13)];
-    let mut init = code("mov rbp, [r13]; test rbp, rbp; cmovz rbp, r14; mov r9, [r13 + 8]");
-    let mut step = code("mov rbp, [rbp]; dec r9");
-    // jg back to the load.
-    step.extend([0x7f, (-(step.len() as i8) - 2) as u8]);
-    init.extend(step);
-    init.extend(code("mov [r13 + 8], r9"));
+    let mut init = code("mov rbp, [r13]; test rbp, rbp; cmovz rbp, r14; mov r8, r14");
+    for (number, step) in
+        [(16, format!("mov rax, [r8]; add r8, {stride}")), (8, "mov rbp, [rbp]".to_string())]
+    {
+        init.extend(code(&format!("mov r9, [r13 + {number}]")));
+        let mut step = code(&format!("{step}; dec r9"));
+        // jg back to the load.
+        step.extend([0x7f, (-(step.len() as i8) - 2) as u8]);
+        init.extend(step);
+        init.extend(code(&format!("mov [r13 + {number}], r9")));
+    }
     Steps {
         init,
         body: code("mov rbp, [rbp]").repeat(LOADS),
