@@ -1,7 +1,7 @@
 //! Numbers that are too small to be normal.
 
 use crate::study::uarch::test::rate::{Contrast, Row, Way};
-use crate::study::uarch::test::text::repeated;
+use crate::study::uarch::test::text::{ITERATIONS_SLOW, repeated};
 use crate::study::uarch::test::walk::{Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 
@@ -24,7 +24,11 @@ fn computing(mxcsr: u32, text: &str) -> Steps {
         single("xmm7", f32::MIN_POSITIVE.to_bits()),
     ];
     let steps = repeated(before.concat().trim_end_matches("; "), text);
-    Steps { following: code(&format!("mov dword ptr [r14], {AS_THEY_ARE}; ldmxcsr [r14]")), ..steps }
+    Steps {
+        following: code(&format!("mov dword ptr [r14], {AS_THEY_ARE}; ldmxcsr [r14]")),
+        iterations: ITERATIONS_SLOW,
+        ..steps
+    }
 }
 
 /// A computation with subnormal numbers, less the same one that takes them as zero.

@@ -1,7 +1,7 @@
 //! Instructions of two encodings, of which one keeps the upper half of a register.
 
 use crate::study::uarch::test::rate::{Contrast, Row, Way};
-use crate::study::uarch::test::text::repeated;
+use crate::study::uarch::test::text::{ITERATIONS_SLOW, repeated};
 use crate::study::uarch::test::walk::{Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use iced_x86::CpuidFeature::AVX;
@@ -13,7 +13,7 @@ const CLEAN: &str = "vzeroupper";
 
 fn computing(text: &str, clean: bool) -> Steps {
     let before = if clean { format!("{ONES}; {CLEAN}") } else { ONES.to_string() };
-    Steps { following: code(CLEAN), ..repeated(&before, text) }
+    Steps { following: code(CLEAN), iterations: ITERATIONS_SLOW, ..repeated(&before, text) }
 }
 
 /// A text behind dirty upper halves, less the same behind clean ones.

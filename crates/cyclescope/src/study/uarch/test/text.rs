@@ -9,6 +9,8 @@ const TIMES: usize = 32;
 /// Pages to whose begin R14 points.
 const PAGES: u64 = 18;
 
+/// Iterations of the shorter call of a program whose steps take some hundred cycles: an undisturbed call has to be short.
+pub(in crate::study::uarch) const ITERATIONS_SLOW: u64 = 8;
 /// The place of the stack in them: at the end of the last one.
 const STACK: u64 = PAGES * PAGE;
 
