@@ -41,7 +41,7 @@ fn event(point: &CostPoint, each: f64) -> Interval {
     Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
 
-/// The cost in which these programs agree, of so many that were to be measured.
+/// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
 fn judged(found: &[(&str, Interval)], programs: usize, contrast: &Contrast) -> Verdict {
     let why =
         found.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");

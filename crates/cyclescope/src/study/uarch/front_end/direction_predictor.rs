@@ -20,8 +20,8 @@ fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
     in_turn(body, Fill::Bytes(bits), period as u64, (TIMES * period).max(ITERATIONS_LEAST))
 }
 
-/// A loop over code that goes through a table of so many bytes and begins again, from one call to the next: R14 points to the table,
-/// RBP is the place in it, which no clock changes, and R11 is zero.
+/// A loop over code that reads a table of this length entry by entry, and then from its begin. A call goes on where the last one
+/// stopped. R14 points to the table, RBP holds the place in it, which no clock changes, and R11 is zero.
 pub(super) fn in_turn(body: Vec<u8>, table: Fill, bytes: u64, iterations: usize) -> Steps {
     let kept = |area: Area, register| Area {
         lifetime: Lifetime::Kept,

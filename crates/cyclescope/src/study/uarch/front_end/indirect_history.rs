@@ -13,8 +13,8 @@ const ITERATIONS_LEAST: usize = 4000;
 /// Bytes of the number of a target's place.
 const PLACE: usize = 4;
 
-/// One indirect jump a step, to each of so many targets in a random order, and again in the same one. The targets are this many
-/// bytes apart.
+/// A program with one indirect jump. Each step takes it to another of `number` targets, which are `apart` bytes from each other. Their
+/// order is random, and repeats when all have been jumped to.
 fn targets(number: usize, apart: usize, seed: u64) -> Steps {
     let mut order: Vec<usize> = (0..number).collect();
     Random::new(seed ^ number as u64).shuffle(&mut order);

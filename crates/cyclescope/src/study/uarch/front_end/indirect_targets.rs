@@ -5,7 +5,7 @@ use crate::study::uarch::test::walk::{Steps, Walk, Walks, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-/// This code so many times, this many bytes apart.
+/// Repeats the code `number` times. A copy begins `apart` bytes behind the one before.
 fn row(one: &[u8], number: usize, apart: usize) -> Vec<u8> {
     let between = apart - one.len();
     [one, &nop_of(between / 2), &nop_of(between.div_ceil(2))].concat().repeat(number)

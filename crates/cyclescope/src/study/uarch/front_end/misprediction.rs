@@ -72,7 +72,7 @@ const BYTES: usize = 29 << 10;
 /// Iterations of such a program's shorter call.
 const FEW_ITERATIONS: u64 = 5;
 
-/// As many such branches as fit so many bytes, with instructions behind each.
+/// Repeats the branch and the instructions behind it as often as they fit `BYTES`.
 fn long(by: &str, condition: u8) -> Steps {
     let one = [branch(by, condition).body, code(BEHIND).repeat(TIMES_BEHIND)].concat();
     let number = BYTES / one.len();
