@@ -69,6 +69,9 @@ pub struct CoreRecord {
     /// Rates of programs.
     #[serde(default)]
     pub rates: Vec<Rate>,
+    /// What other classes of instructions do to one.
+    #[serde(default)]
+    pub displaced: Vec<Value>,
 }
 
 /// The rate of a program.

@@ -99,7 +99,10 @@ impl Row {
                 .map(|told| format!("CPUID says {told}"))
                 .or(record.time().filter(|_| found))
                 .unwrap_or_default(),
-            finding: if record.part == Part::Environment { finding(record) } else { Vec::new() },
+            finding: match record.part == Part::Environment || !record.displaced.is_empty() {
+                true => finding(record),
+                false => Vec::new(),
+            },
         }
     }
 

@@ -6,7 +6,9 @@
 
 use super::overlap::Core;
 use super::spread::Spread;
-use super::test::walk::{Steps, Walk};
+use super::test::mixture::{Order, Share, mixed};
+use super::test::moves::in_pages;
+use super::test::walk::{Steps, Walk, code};
 use crate::error::RunError;
 use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds};
 use crate::program::Recipe;
@@ -16,6 +18,9 @@ use serde::Serialize;
 
 /// Timed rounds in each layout.
 const ROUNDS: u32 = 12;
+
+/// Mixtures of the shorter call.
+const MIXTURES: u64 = 120;
 
 /// The cost of a step at a count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -41,6 +46,12 @@ pub(super) trait Costs {
     }
 }
 
+/// A core on which mixtures can be measured.
+pub(super) trait Mixes {
+    /// Core cycles of a mixture; `None` where no layout was undisturbed.
+    fn mixed(&mut self, shares: &[Share], order: Order, before: &str) -> Result<Option<CostPoint>, RunError>;
+}
+
 /// Measurements of a cost that no curve holds.
 const TIMES: usize = 3;
 
@@ -64,6 +75,14 @@ pub(super) fn settled(
     Ok(all.iter_mut().map(middle).collect())
 }
 
+/// What layouts show of a cost, where there are some.
+fn point(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
+    layouts.sort_by(f64::total_cmp);
+    let [low, cost, high] =
+        [0.25, 0.5, 0.75].map(|share| (!layouts.is_empty()).then(|| quantile(&layouts, share)));
+    Some(CostPoint { n, cost: cost?, low: low?, high: high? })
+}
+
 impl Costs for Core<'_> {
     fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
         let mut all = self.layouts(&(walk.program)(n))?;
@@ -75,12 +94,7 @@ impl Costs for Core<'_> {
             let rest = median(&mut others);
             all.iter_mut().for_each(|cost| *cost -= rest);
         }
-        if all.is_empty() {
-            return Ok(None);
-        }
-        all.sort_by(f64::total_cmp);
-        let [low, cost, high] = [0.25, 0.5, 0.75].map(|share| quantile(&all, share));
-        Ok(Some(CostPoint { n, cost, low, high }))
+        Ok(point(n, all))
     }
 
     fn spread(&mut self, walk: &Walk, n: usize) -> Result<Option<Spread>, RunError> {
@@ -95,6 +109,14 @@ impl Costs for Core<'_> {
             );
         }
         Ok(Spread::of(&all))
+    }
+}
+
+impl Mixes for Core<'_> {
+    fn mixed(&mut self, shares: &[Share], order: Order, before: &str) -> Result<Option<CostPoint>, RunError> {
+        let body = code(&mixed(shares, order, self.plan.avx));
+        let steps = Steps { init: code(before), iterations: MIXTURES, ..in_pages(body, 1, 2) };
+        Ok(point(0, self.layouts(&steps)?))
     }
 }
 

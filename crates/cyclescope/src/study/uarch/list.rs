@@ -2,7 +2,8 @@
 
 use super::environment;
 use super::execution::{
-    bypass_delay, dependency_breaking, move_elimination, partial_registers, subnormals, upper_halves,
+    bypass_delay, dependency_breaking, mixed_throughput, move_elimination, partial_registers, subnormals,
+    upper_halves,
 };
 use super::front_end::{
     branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_rate,
@@ -62,6 +63,7 @@ pub(super) const TESTS: &[&Test] = &[
     &dependency_breaking::TEST,
     &partial_registers::TEST,
     &bypass_delay::TEST,
+    &mixed_throughput::TEST,
     &subnormals::TEST,
     &upper_halves::TEST,
     &data_caches::TEST,
@@ -107,6 +109,7 @@ mod tests {
                 Look::Overlap(window) => window.fillers.len(),
                 Look::Levels(walks) => walks.walks.len(),
                 Look::Environment { reads } => reads.len(),
+                Look::Mixture(mixture) => mixture.classes.len(),
                 Look::Rates(_) | Look::Contrast(_) => {
                     test.rows().iter().map(|row| row.ways.len()).min().unwrap_or_default()
                 }

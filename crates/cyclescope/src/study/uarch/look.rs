@@ -2,7 +2,8 @@
 
 use super::climb::climb;
 use super::contrast::contrast;
-use super::cost::Costs;
+use super::cost::{Costs, Mixes};
+use super::mixture::mixture;
 use super::overlap::Overlaps;
 use super::rates::rates;
 use super::record::UarchRecord;
@@ -31,7 +32,7 @@ impl Cpu<'_> {
 
 /// Measures a test, its counts in an order of chance. What is told by other tests alone has no records of its own.
 pub(super) fn looked(
-    core: &mut (impl Overlaps + Costs),
+    core: &mut (impl Overlaps + Costs + Mixes),
     knees: &mut Knees,
     test: &'static Test,
     cpu: &Cpu,
@@ -55,6 +56,7 @@ pub(super) fn looked(
             }
         }
         Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
+        Look::Mixture(asked) => mixture(core, test, asked, order)?,
         Look::Environment { .. } => Vec::new(),
     })
 }

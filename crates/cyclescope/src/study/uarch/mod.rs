@@ -19,11 +19,14 @@ mod knee;
 mod list;
 mod look;
 mod memory;
+mod mixture;
 mod overlap;
 #[cfg(test)]
 mod planted_core;
 #[cfg(test)]
 mod planted_levels;
+#[cfg(test)]
+mod planted_mixture;
 #[cfg(test)]
 mod planted_window;
 mod plateau;

@@ -1,12 +1,14 @@
 //! A whole simulated core, with something planted for each test: each number that is found must be what was planted.
 
-use super::cost::{CostPoint, Costs};
+use super::cost::{CostPoint, Costs, Mixes};
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::{Overlaps, Point, Probe};
 use super::planted_levels::Planted as Levels;
+use super::planted_mixture::Planted as Units;
 use super::planted_window::Planted as Window;
 use super::record::UarchRecord;
+use super::test::mixture::{Mixture, Order, Share};
 use super::test::rate::{Contrast, Rates};
 use super::test::walk::{Walk, Walks};
 use super::test::{Look, Test};
@@ -28,6 +30,7 @@ const CONTROL: f64 = 5.0;
 /// The core.
 struct Planted {
     window: Window,
+    units: Option<Units>,
     levels: BTreeMap<&'static str, Levels>,
     /// Core cycles of events, by the keys of their records.
     events: BTreeMap<String, f64>,
@@ -45,6 +48,7 @@ impl Planted {
         let mut random = Random::new(seed);
         let (mut levels, mut events) = (BTreeMap::new(), BTreeMap::new());
         let (mut rates, mut slow) = (BTreeMap::new(), BTreeMap::new());
+        let mut units = None;
         for (number, test) in TESTS.iter().enumerate() {
             match &test.look {
                 Look::Levels(walks) => {
@@ -70,10 +74,11 @@ impl Planted {
                         }
                     }
                 }
+                Look::Mixture(mixture) => units = Some(Units::of(mixture, mix(seed, number as u64))),
                 Look::Overlap(_) | Look::Environment { .. } => {}
             }
         }
-        Planted { window: Window::new(seed), levels, events, rates, slow, test: TESTS[0], random }
+        Planted { window: Window::new(seed), units, levels, events, rates, slow, test: TESTS[0], random }
     }
 
     fn noisy(&mut self, n: usize, cost: f64) -> CostPoint {
@@ -86,6 +91,12 @@ impl Planted {
 impl Overlaps for Planted {
     fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
         self.window.at(probe, counts)
+    }
+}
+
+impl Mixes for Planted {
+    fn mixed(&mut self, shares: &[Share], order: Order, before: &str) -> Result<Option<CostPoint>, RunError> {
+        self.units.as_mut().expect("it was planted").mixed(shares, order, before)
     }
 }
 
@@ -113,7 +124,9 @@ impl Costs for Planted {
                     _ => row.each / (self.rates[&key] * share),
                 }
             }
-            Look::Overlap(_) | Look::Environment { .. } => panic!("{} has no costs", self.test.name),
+            Look::Overlap(_) | Look::Mixture(_) | Look::Environment { .. } => {
+                panic!("{} has no costs", self.test.name)
+            }
         };
         Ok(Some(self.noisy(n, cost)))
     }
@@ -205,6 +218,23 @@ impl Score {
         "events"
     }
 
+    /// Of what each class does to each other one. Units that are drawn are shared in ways of which pairs do not tell all, so that groups of
+    /// three say little.
+    fn mixture(&mut self, core: &Planted, mixture: &Mixture, records: &[UarchRecord]) -> &'static str {
+        let units = core.units.as_ref().expect("it was planted");
+        for (class, record) in mixture.classes.iter().zip(records) {
+            for (what, right) in units.judged(record, class, mixture) {
+                self.visible += 1;
+                match right {
+                    Some(true) => self.right += 1,
+                    Some(false) => self.wrong.push(what),
+                    None => self.missed.push(what),
+                }
+            }
+        }
+        "mixtures"
+    }
+
     fn rates(&mut self, core: &Planted, rates: &Rates, records: &[UarchRecord]) -> &'static str {
         for (row, record) in rates.rows.iter().zip(records) {
             let planted = core.rates[&row.key(core.test.name)];
@@ -242,6 +272,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
                 Look::Levels(walks) => score.levels(&core, walks, &records),
                 Look::Contrast(contrast) => score.events(&core, contrast, &records),
                 Look::Rates(rates) => score.rates(&core, rates, &records),
+                Look::Mixture(mixture) => score.mixture(&core, mixture, &records),
                 Look::Environment { .. } => continue,
             };
             scores.entry((look, test.name)).or_default().add(score);
@@ -253,7 +284,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
 #[test]
 fn what_is_planted_in_a_whole_core_is_found() {
     let scores = scores();
-    for look in ["window", "levels", "events", "rates"] {
+    for look in ["window", "levels", "events", "rates", "mixtures"] {
         let own = || scores.iter().filter(|((other, _), _)| *other == look);
         let sum = |count: fn(&Score) -> usize| own().map(|(_, score)| count(score)).sum::<usize>();
         let [right, visible, wrong] =

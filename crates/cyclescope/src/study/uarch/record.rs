@@ -45,6 +45,8 @@ pub(super) struct UarchRecord {
     pub walks: Vec<WalkRecord>,
     /// What each program's rate was, the largest first.
     pub rates: Vec<RateRecord>,
+    /// What each other class does to one of a mixture.
+    pub displaced: Vec<DisplacedRecord>,
     /// What would have come out otherwise if the number meant something else.
     pub witnesses: Vec<Witness>,
     /// How a cost is spread over rounds, and what it is in time.
@@ -93,6 +95,17 @@ pub(super) struct RateRecord {
     pub rate: Quantity,
 }
 
+/// What another class of instructions does to one that fills its units.
+#[derive(Debug, Serialize)]
+pub(super) struct DisplacedRecord {
+    /// The other class.
+    pub by: &'static str,
+    /// `found` where it displaces some; `none`; `limited` where there is no room to see it; or `unclear`.
+    pub verdict: Kind,
+    /// How many each instruction of it displaces.
+    pub share: Quantity,
+}
+
 impl UarchRecord {
     /// What is known of a number, without curves.
     pub(super) fn new(test: &Test, what: String, verdict: Verdict, unit: Unit) -> UarchRecord {
@@ -113,6 +126,7 @@ impl UarchRecord {
             fillers: Vec::new(),
             walks: Vec::new(),
             rates: Vec::new(),
+            displaced: Vec::new(),
             witnesses: Vec::new(),
             spread: None,
             measured: None,

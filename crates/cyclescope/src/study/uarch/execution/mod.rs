@@ -2,6 +2,7 @@
 
 pub(super) mod bypass_delay;
 pub(super) mod dependency_breaking;
+pub(super) mod mixed_throughput;
 pub(super) mod move_elimination;
 pub(super) mod partial_registers;
 pub(super) mod subnormals;

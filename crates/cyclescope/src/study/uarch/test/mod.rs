@@ -2,6 +2,7 @@
 
 pub(super) mod chain;
 pub(super) mod lengths;
+pub(super) mod mixture;
 pub(super) mod moves;
 pub(super) mod rate;
 pub(super) mod text;
@@ -9,6 +10,7 @@ pub(super) mod walk;
 
 use chain::Head;
 use iced_x86::CpuidFeature;
+use mixture::Mixture;
 use rate::{Contrast, Rates, Row, Way};
 use serde::Serialize;
 use walk::Walks;
@@ -62,6 +64,8 @@ pub(in crate::study::uarch) enum Look {
     },
     /// How many of something the core does in each cycle, or how many cycles one takes.
     Rates(Rates),
+    /// Which instructions slow each other down.
+    Mixture(Mixture),
 }
 
 /// A structure that instructions in flight occupy.
@@ -124,7 +128,11 @@ impl Test {
     pub(in crate::study::uarch) fn fillers(&self) -> &'static [Filler] {
         match &self.look {
             Look::Overlap(window) => window.fillers,
-            Look::Levels(_) | Look::Contrast(_) | Look::Rates(_) | Look::Environment { .. } => &[],
+            Look::Levels(_)
+            | Look::Contrast(_)
+            | Look::Rates(_)
+            | Look::Mixture(_)
+            | Look::Environment { .. } => &[],
         }
     }
 
@@ -133,7 +141,7 @@ impl Test {
         match &self.look {
             Look::Rates(rates) => rates.rows,
             Look::Contrast(contrast) => contrast.rows,
-            Look::Overlap(_) | Look::Levels(_) | Look::Environment { .. } => &[],
+            Look::Overlap(_) | Look::Levels(_) | Look::Mixture(_) | Look::Environment { .. } => &[],
         }
     }
 
