@@ -31,7 +31,7 @@ struct Row {
     number: String,
     unit: String,
     interval: String,
-    /// What CPUID says, where it is something else; or a cost in time.
+    /// What CPUID says, where it is something else; a cost in time; or what is told beside.
     told: String,
     /// What a row of findings means, and what CPUID or the kernel tells beside it.
     finding: Vec<String>,
@@ -98,6 +98,7 @@ impl Row {
             told: told
                 .map(|told| format!("CPUID says {told}"))
                 .or(record.time().filter(|_| found))
+                .or(record.told.clone().filter(|_| found && record.part != Part::Environment))
                 .unwrap_or_default(),
             finding: match record.part == Part::Environment || !record.displaced.is_empty() {
                 true => finding(record),

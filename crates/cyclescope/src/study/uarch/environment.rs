@@ -36,7 +36,7 @@ const STANDARD_ERRORS: f64 = 1.96;
 /// What is known of a number of another test.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Known {
-    what: String,
+    pub(super) what: String,
     verdict: Kind,
     value: Quantity,
     why: String,
@@ -55,7 +55,8 @@ impl Known {
         Known::deserialize(line).ok()
     }
 
-    fn found(&self) -> Option<Interval> {
+    /// The number, where there is one.
+    pub(super) fn found(&self) -> Option<Interval> {
         let Quantity { value, low, high, .. } = self.value;
         let value = value.filter(|_| self.verdict == Kind::Found)?;
         Some(Interval { value, low: low.unwrap_or(value), high: high.unwrap_or(value) })

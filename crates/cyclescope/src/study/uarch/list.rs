@@ -11,7 +11,7 @@ use super::front_end::{
     length_changing_prefix, misprediction, predictor_reach, retire_rate, return_stack, uop_cache,
 };
 use super::memory::{
-    bandwidth, cache_banks, cache_line, copy_rate, data_caches, data_caches_huge, data_tlb,
+    bandwidth, cache_banks, cache_line, copy_methods, copy_rate, data_caches, data_caches_huge, data_tlb,
     failed_forwarding, false_dependence, huge_pages, huge_tlb, l2_ways, load_latency, load_rate,
     memory_renaming, split_access, store_forwarding, store_rate, strided_load, ways, write_combining,
 };
@@ -90,6 +90,7 @@ pub(super) const TESTS: &[&Test] = &[
     &bandwidth::WRITE,
     &bandwidth::COPY,
     &bandwidth::WRITE_PAST,
+    &copy_methods::TEST,
     &environment::TEST,
 ];
 

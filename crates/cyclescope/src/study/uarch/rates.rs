@@ -142,6 +142,7 @@ mod tests {
             Way::plain("old", nothing).unless(CpuidFeature::AVX),
         ],
         needs: &[],
+        bound: None,
     };
     const PLANTED_RATES: Rates =
         Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false, within: None };

@@ -1,5 +1,6 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
+use super::bound;
 use super::climb::in_doubt;
 use super::conditions::{Conditions, Counted};
 use super::environment::{Course, Known, environment};
@@ -200,6 +201,7 @@ impl Study for Uarch {
                 }
                 _ => looked(&mut core, &mut knees, test, &cpu, &mut order)?,
             };
+            bound::told(test, &mut records, &known);
             let rate = match records.iter().any(|record| record.measured.is_some()) {
                 true => self.rate(answers, stopwatch.as_ref())?,
                 false => None,

@@ -3,6 +3,7 @@
 pub(super) mod bandwidth;
 pub(super) mod cache_banks;
 pub(super) mod cache_line;
+pub(super) mod copy_methods;
 pub(super) mod copy_rate;
 pub(super) mod data_caches;
 pub(super) mod data_caches_huge;

@@ -119,7 +119,10 @@ impl Test {
     pub(in crate::study::uarch) fn needs(&self) -> Vec<&'static str> {
         match &self.look {
             Look::Environment { reads } => reads.to_vec(),
-            Look::Rates(rates) => rates.within.iter().map(|(test, _)| *test).collect(),
+            Look::Rates(rates) => {
+                let bounds = rates.rows.iter().filter_map(|row| row.bound);
+                rates.within.iter().map(|(test, _)| *test).chain(bounds).collect()
+            }
             _ => self.fillers().iter().flat_map(|filler| filler.takes).copied().collect(),
         }
     }

@@ -48,6 +48,8 @@ pub(in crate::study::uarch) struct Row {
     pub ways: &'static [Way],
     /// The features that all of them need beside those of every x86-64.
     pub needs: &'static [CpuidFeature],
+    /// The test whose largest number is told beside, by which it is bounded.
+    pub bound: Option<&'static str>,
 }
 
 impl Row {
@@ -66,7 +68,12 @@ impl Row {
         each: f64,
         ways: &'static [Way],
     ) -> Row {
-        Row { name, n, each, ways, needs: &[] }
+        Row { name, n, each, ways, needs: &[], bound: None }
+    }
+
+    /// The same row beside the largest number of another test.
+    pub(in crate::study::uarch) const fn bounded(self, test: &'static str) -> Row {
+        Row { bound: Some(test), ..self }
     }
 
     /// The same row where this CPU has these features.

@@ -1,0 +1,57 @@
+//! What share of the most that another test found a number is.
+
+use super::environment::Known;
+use super::list::TESTS;
+use super::record::UarchRecord;
+use super::test::Test;
+
+/// Tells it of each number of a test whose row names another one, where that has numbers.
+pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
+    for record in records {
+        let row = test.rows().iter().find(|row| row.key(test.name) == record.what);
+        let Some(bound) = row.and_then(|row| row.bound) else { continue };
+        let most = most(bound, known);
+        record.told = most.zip(record.value.value).map(|(most, value)| share(value / most, bound));
+    }
+}
+
+/// The largest of what the rows of a test do in a cycle, each by what it does it for.
+fn most(bound: &str, known: &[Known]) -> Option<f64> {
+    let test = TESTS.iter().find(|test| test.name == bound)?;
+    let found = test.rows().iter().filter_map(|row| {
+        let key = row.key(bound);
+        Some(known.iter().find(|known| known.what == key)?.found()?.value * row.n as f64)
+    });
+    found.reduce(f64::max)
+}
+
+fn share(share: f64, bound: &str) -> String {
+    format!("{:.0} % of the most in {bound}", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Interval;
+    use crate::study::uarch::verdict::{Kind, Verdict};
+    use crate::unit::Unit;
+
+    fn record(test: &str, row: &str, value: f64, unit: Unit) -> UarchRecord {
+        let test = TESTS.iter().find(|other| other.name == test).unwrap();
+        let size = Some(Interval { value, low: value, high: value });
+        UarchRecord::new(test, row.to_string(), Verdict { size, ..Verdict::new(Kind::Found, "") }, unit)
+    }
+
+    #[test]
+    fn a_copy_is_a_share_of_the_most_that_registers_reach() {
+        let known = [("copy_rate.16_bytes", 2.0), ("copy_rate.32_bytes", 1.5), ("load_rate.64_bytes", 3.0)]
+            .map(|(row, rate)| Known::of(&record(row.split('.').next().unwrap(), row, rate, Unit::PerCycle)));
+        let test = TESTS.iter().find(|test| test.name == "copy_methods").unwrap();
+        let row = "copy_methods.rep_movsb.4_KiB";
+        let mut records = [record("copy_methods", row, 36.0, Unit::BytesPerCycle)];
+        told(test, &mut records, &known);
+        assert_eq!(records[0].told.as_deref(), Some("75 % of the most in copy_rate"));
+        told(test, &mut records, &known[2..]);
+        assert_eq!(records[0].told, None);
+    }
+}
