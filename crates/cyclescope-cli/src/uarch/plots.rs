@@ -19,9 +19,8 @@ pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
         plots.draw(&name, &chart.svg())?;
     }
     for records in records.chunk_by(|one, other| one.test == other.test) {
-        if let Some((name, chart)) = bandwidth(records, plots.machine()) {
-            plots.draw(&name, &chart.svg())?;
-        }
+        let charts = [bandwidth(records, plots.machine()), places(records, plots.machine())];
+        charts.iter().flatten().try_for_each(|(name, chart)| plots.draw(name, &chart.svg()))?;
     }
     plots.draw("core", &diagram(&records, plots.machine()).svg())
 }
@@ -80,6 +79,23 @@ fn bandwidth(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
         series,
     };
     Some((format!("{KIND}-{}", first.test), chart)).filter(|(_, chart)| !chart.series.is_empty())
+}
+
+/// Costs by place, from the records of a test of that: a curve each.
+fn places(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
+    let first = records.iter().find(|record| !record.places.is_empty())?;
+    let curve = |record: &CoreRecord| {
+        let points = record.places.iter().map(|place| (place.place, place.cost.unwrap_or(f64::NAN)));
+        line(record.what.rsplit('.').next().unwrap_or_default(), points)
+    };
+    let chart = Chart {
+        title: title(first),
+        note: machine.to_string(),
+        x: axis("bytes behind the first place of what is looked at", Scale::Linear),
+        y: axis("core cycles", Scale::Log),
+        series: records.iter().filter(|record| !record.places.is_empty()).map(curve).collect(),
+    };
+    Some((format!("{KIND}-{}", first.test), chart))
 }
 
 fn overlap(filler: &Filler) -> Series {

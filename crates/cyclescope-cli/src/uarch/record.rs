@@ -69,9 +69,22 @@ pub struct CoreRecord {
     /// Rates of programs.
     #[serde(default)]
     pub rates: Vec<Rate>,
+    /// Costs at places.
+    #[serde(default)]
+    pub places: Vec<Place>,
     /// What other classes of instructions do to one.
     #[serde(default)]
     pub displaced: Vec<Value>,
+}
+
+/// The cost at a place.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Place {
+    /// The place, in bytes.
+    pub place: f64,
+    /// Core cycles.
+    #[serde(default)]
+    pub cost: Option<f64>,
 }
 
 /// The rate of a program.
@@ -206,6 +219,11 @@ impl CoreRecord {
     /// Whether there is a number.
     pub fn is_found(&self) -> bool {
         self.verdict == "found" && self.value.value.is_some()
+    }
+
+    /// Whether why it is so says more than the number.
+    pub fn is_told(&self) -> bool {
+        self.part == Part::Environment || !self.displaced.is_empty() || !self.places.is_empty()
     }
 
     /// What CPUID says, where the number differs from it or there is none.

@@ -100,7 +100,7 @@ impl Row {
                 .or(record.time().filter(|_| found))
                 .or(record.told.clone().filter(|_| found && record.part != Part::Environment))
                 .unwrap_or_default(),
-            finding: match record.part == Part::Environment || !record.displaced.is_empty() {
+            finding: match record.is_told() {
                 true => finding(record),
                 false => Vec::new(),
             },

@@ -12,8 +12,9 @@ use super::front_end::{
 };
 use super::memory::{
     bandwidth, cache_banks, cache_line, copy_methods, copy_rate, data_caches, data_caches_huge, data_tlb,
-    failed_forwarding, false_dependence, huge_pages, huge_tlb, l2_ways, load_latency, load_rate,
-    memory_renaming, split_access, store_forwarding, store_rate, strided_load, ways, write_combining,
+    failed_forwarding, false_dependence, forwarding_map, huge_pages, huge_tlb, l2_ways, load_latency,
+    load_rate, memory_renaming, split_access, store_forwarding, store_rate, strided_load, ways,
+    write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -83,6 +84,8 @@ pub(super) const TESTS: &[&Test] = &[
     &copy_rate::TEST,
     &store_forwarding::TEST,
     &failed_forwarding::TEST,
+    &forwarding_map::TEST,
+    &forwarding_map::AT_ENDS,
     &memory_renaming::TEST,
     &false_dependence::TEST,
     &split_access::TEST,
@@ -110,6 +113,7 @@ mod tests {
                 Look::Overlap(window) => window.fillers.len(),
                 Look::Levels(walks) => walks.walks.len(),
                 Look::Environment { reads } => reads.len(),
+                Look::Map(map) => map.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
                 Look::Mixture(mixture) => mixture.classes.len(),
                 Look::Rates(_) | Look::Contrast(_) => {
                     test.rows().iter().map(|row| row.ways.len()).min().unwrap_or_default()

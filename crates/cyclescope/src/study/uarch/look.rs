@@ -3,6 +3,7 @@
 use super::climb::climb;
 use super::contrast::contrast;
 use super::cost::{Costs, Mixes};
+use super::map::map;
 use super::mixture::mixture;
 use super::overlap::Overlaps;
 use super::rates::rates;
@@ -56,6 +57,7 @@ pub(super) fn looked(
             }
         }
         Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
+        Look::Map(asked) => map(core, test, asked, cpu.has)?,
         Look::Mixture(asked) => mixture(core, test, asked, order)?,
         Look::Environment { .. } => Vec::new(),
     })

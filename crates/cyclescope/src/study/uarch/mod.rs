@@ -19,6 +19,7 @@ mod kept;
 mod knee;
 mod list;
 mod look;
+mod map;
 mod memory;
 mod mixture;
 mod overlap;

@@ -8,6 +8,7 @@ use super::planted_levels::Planted as Levels;
 use super::planted_mixture::Planted as Units;
 use super::planted_window::Planted as Window;
 use super::record::UarchRecord;
+use super::test::map::Map;
 use super::test::mixture::{Mixture, Order, Share};
 use super::test::rate::{Contrast, Rates};
 use super::test::walk::{Walk, Walks};
@@ -38,6 +39,8 @@ struct Planted {
     rates: BTreeMap<String, f64>,
     /// Programs that something slows down, by the same keys and their names, and the share that is left.
     slow: BTreeMap<(String, &'static str), f64>,
+    /// Core cycles at each place, by the keys of their rows.
+    places: BTreeMap<String, Vec<f64>>,
     /// The test that runs.
     test: &'static Test,
     random: Random,
@@ -48,7 +51,7 @@ impl Planted {
         let mut random = Random::new(seed);
         let (mut levels, mut events) = (BTreeMap::new(), BTreeMap::new());
         let (mut rates, mut slow) = (BTreeMap::new(), BTreeMap::new());
-        let mut units = None;
+        let (mut units, mut places) = (None, BTreeMap::new());
         for (number, test) in TESTS.iter().enumerate() {
             match &test.look {
                 Look::Levels(walks) => {
@@ -74,11 +77,29 @@ impl Planted {
                         }
                     }
                 }
+                Look::Map(map) => {
+                    for row in map.rows {
+                        let [least, more] = [4.0 + 4.0 * random.unit(), 8.0 + 6.0 * random.unit()];
+                        let cost = |fails| if fails { least + more } else { least };
+                        let costs = (0..row.places).map(|_| cost(random.happens(0.5))).collect();
+                        places.insert(format!("{}.{}", test.name, row.name), costs);
+                    }
+                }
                 Look::Mixture(mixture) => units = Some(Units::of(mixture, mix(seed, number as u64))),
                 Look::Overlap(_) | Look::Environment { .. } => {}
             }
         }
-        Planted { window: Window::new(seed), units, levels, events, rates, slow, test: TESTS[0], random }
+        Planted {
+            window: Window::new(seed),
+            units,
+            levels,
+            events,
+            rates,
+            slow,
+            places,
+            test: TESTS[0],
+            random,
+        }
     }
 
     fn noisy(&mut self, n: usize, cost: f64) -> CostPoint {
@@ -105,6 +126,12 @@ impl Costs for Planted {
         let cost = match &self.test.look {
             Look::Levels(_) => {
                 return self.levels.get_mut(self.test.name).expect("it was planted").cost(walk, n);
+            }
+            Look::Map(map) => {
+                let mut rows = map.rows.iter();
+                let row = rows.find(|row| row.ways.iter().any(|way| std::ptr::eq(way, walk)));
+                let row = row.expect("it is a row's program");
+                self.places[&format!("{}.{}", self.test.name, row.name)][n]
             }
             Look::Contrast(_) | Look::Rates(_) => {
                 // The study walks over these rows themselves.
@@ -218,6 +245,24 @@ impl Score {
         "events"
     }
 
+    /// Of the cost at each place.
+    fn map(&mut self, core: &Planted, map: &Map, records: &[UarchRecord]) -> &'static str {
+        for (row, record) in map.rows.iter().zip(records) {
+            let planted = &core.places[&record.what];
+            assert_eq!(planted.len(), record.places.len(), "{}", row.name);
+            for (planted, found) in planted.iter().zip(&record.places) {
+                self.visible += 1;
+                let told = format!("{} at {}: {:?} of {planted}", row.name, found.place, found.cost);
+                match found.cost {
+                    Some(cost) if (cost - planted).abs() <= 0.03 * planted => self.right += 1,
+                    Some(_) => self.wrong.push(told),
+                    None => self.missed.push(told),
+                }
+            }
+        }
+        "maps"
+    }
+
     /// Of what each class does to each other one. Units that are drawn are shared in ways of which pairs do not tell all, so that groups of
     /// three say little.
     fn mixture(&mut self, core: &Planted, mixture: &Mixture, records: &[UarchRecord]) -> &'static str {
@@ -272,6 +317,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
                 Look::Levels(walks) => score.levels(&core, walks, &records),
                 Look::Contrast(contrast) => score.events(&core, contrast, &records),
                 Look::Rates(rates) => score.rates(&core, rates, &records),
+                Look::Map(map) => score.map(&core, map, &records),
                 Look::Mixture(mixture) => score.mixture(&core, mixture, &records),
                 Look::Environment { .. } => continue,
             };
@@ -284,7 +330,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
 #[test]
 fn what_is_planted_in_a_whole_core_is_found() {
     let scores = scores();
-    for look in ["window", "levels", "events", "rates", "mixtures"] {
+    for look in ["window", "levels", "events", "rates", "maps", "mixtures"] {
         let own = || scores.iter().filter(|((other, _), _)| *other == look);
         let sum = |count: fn(&Score) -> usize| own().map(|(_, score)| count(score)).sum::<usize>();
         let [right, visible, wrong] =

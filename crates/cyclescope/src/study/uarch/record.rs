@@ -45,6 +45,8 @@ pub(super) struct UarchRecord {
     pub walks: Vec<WalkRecord>,
     /// What each program's rate was, the largest first.
     pub rates: Vec<RateRecord>,
+    /// What it costs at each place.
+    pub places: Vec<PlaceRecord>,
     /// What each other class does to one of a mixture.
     pub displaced: Vec<DisplacedRecord>,
     /// What would have come out otherwise if the number meant something else.
@@ -95,6 +97,15 @@ pub(super) struct RateRecord {
     pub rate: Quantity,
 }
 
+/// The cost at a place.
+#[derive(Debug, Serialize)]
+pub(super) struct PlaceRecord {
+    /// The place, in bytes.
+    pub place: isize,
+    /// Core cycles, where two programs agree.
+    pub cost: Option<f64>,
+}
+
 /// What another class of instructions does to one that fills its units.
 #[derive(Debug, Serialize)]
 pub(super) struct DisplacedRecord {
@@ -127,6 +138,7 @@ impl UarchRecord {
             walks: Vec::new(),
             rates: Vec::new(),
             displaced: Vec::new(),
+            places: Vec::new(),
             witnesses: Vec::new(),
             spread: None,
             measured: None,

@@ -10,6 +10,7 @@ pub(super) mod data_caches_huge;
 pub(super) mod data_tlb;
 pub(super) mod failed_forwarding;
 pub(super) mod false_dependence;
+pub(super) mod forwarding_map;
 pub(super) mod huge_pages;
 pub(super) mod huge_tlb;
 pub(super) mod l2_ways;

@@ -2,6 +2,7 @@
 
 pub(super) mod chain;
 pub(super) mod lengths;
+pub(super) mod map;
 pub(super) mod mixture;
 pub(super) mod moves;
 pub(super) mod rate;
@@ -10,6 +11,7 @@ pub(super) mod walk;
 
 use chain::Head;
 use iced_x86::CpuidFeature;
+use map::Map;
 use mixture::Mixture;
 use rate::{Contrast, Rates, Row, Way};
 use serde::Serialize;
@@ -64,6 +66,8 @@ pub(in crate::study::uarch) enum Look {
     },
     /// How many of something the core does in each cycle, or how many cycles one takes.
     Rates(Rates),
+    /// What a program costs at each place.
+    Map(Map),
     /// Which instructions slow each other down.
     Mixture(Mixture),
 }
@@ -131,11 +135,7 @@ impl Test {
     pub(in crate::study::uarch) fn fillers(&self) -> &'static [Filler] {
         match &self.look {
             Look::Overlap(window) => window.fillers,
-            Look::Levels(_)
-            | Look::Contrast(_)
-            | Look::Rates(_)
-            | Look::Mixture(_)
-            | Look::Environment { .. } => &[],
+            _ => &[],
         }
     }
 
@@ -144,7 +144,7 @@ impl Test {
         match &self.look {
             Look::Rates(rates) => rates.rows,
             Look::Contrast(contrast) => contrast.rows,
-            Look::Overlap(_) | Look::Levels(_) | Look::Mixture(_) | Look::Environment { .. } => &[],
+            _ => &[],
         }
     }
 
@@ -154,6 +154,11 @@ impl Test {
         let ways = rows.iter().flat_map(|row| row.ways);
         let asked = |way: &'static Way| way.needs.iter().copied().chain(way.unless);
         let of_rows = rows.iter().flat_map(|row| row.needs).copied().chain(ways.flat_map(asked));
-        self.fillers().iter().flat_map(|filler| filler.needs).copied().chain(of_rows)
+        let courses = match &self.look {
+            Look::Map(map) => map.rows,
+            _ => &[],
+        };
+        let of_courses = courses.iter().flat_map(|course| course.needs).copied();
+        self.fillers().iter().flat_map(|filler| filler.needs).copied().chain(of_rows).chain(of_courses)
     }
 }

@@ -1,0 +1,140 @@
+//! What a program costs at each place: a number for the places where it costs least, and where it costs more.
+
+use super::cost::Costs;
+use super::record::{PlaceRecord, UarchRecord};
+use super::test::Test;
+use super::test::map::{Course, Map};
+use super::test::walk::Walk;
+use super::verdict::{Kind, Verdict};
+use crate::error::RunError;
+use crate::statistics::{Interval, median};
+use crate::unit::Unit;
+use iced_x86::CpuidFeature;
+
+/// Measurements of a place at most, until both programs agree.
+const TIMES: usize = 4;
+/// Share of a row's places of which the cost has to be known.
+const KNOWN: f64 = 0.8;
+
+/// The cost at a place, where two programs agree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    place: isize,
+    cost: Option<f64>,
+}
+
+/// Measures each row that is for a CPU with these features, and judges.
+pub(super) fn map(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    map: &'static Map,
+    has: &dyn Fn(&CpuidFeature) -> bool,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut records = Vec::new();
+    for row in map.rows {
+        let what = format!("{}.{}", test.name, row.name);
+        let record = |verdict| UarchRecord::new(test, what, verdict, Unit::CoreCycles);
+        if !row.needs.iter().all(has) {
+            records.push(record(Verdict::new(Kind::None, "this CPU has no such instructions")));
+            continue;
+        }
+        let places = measured(core, map, row)?;
+        let mut record = record(judged(map, &places));
+        record.places = places.into_iter().map(|Place { place, cost }| PlaceRecord { place, cost }).collect();
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// The cost at each place of a row.
+fn measured(core: &mut dyn Costs, map: &Map, row: &'static Course) -> Result<Vec<Place>, RunError> {
+    let cost = |number| Ok(Place { place: row.place(number), cost: agreed(core, map, &row.ways, number)? });
+    (0..row.places).map(cost).collect()
+}
+
+/// The lower of what two programs cost that agree. What differs is measured again: other work makes it dearer, and never cheaper.
+fn agreed(
+    core: &mut dyn Costs,
+    map: &Map,
+    walks: &'static [Walk; 2],
+    number: usize,
+) -> Result<Option<f64>, RunError> {
+    let mut lowest = [f64::INFINITY; 2];
+    for _ in 0..TIMES {
+        for (walk, lowest) in walks.iter().zip(&mut lowest) {
+            *lowest = core.cost(walk, number)?.map_or(*lowest, |point| lowest.min(point.cost));
+        }
+        let [one, other] = lowest;
+        if one.is_finite() && same(map, one, other) {
+            return Ok(Some(one.min(other)));
+        }
+    }
+    Ok(None)
+}
+
+fn same(map: &Map, one: f64, other: f64) -> bool {
+    (one - other).abs() <= map.apart.max(map.apart_share * one.max(other))
+}
+
+/// The least cost, and what the others are, each with its places.
+fn judged(map: &Map, places: &[Place]) -> Verdict {
+    let mut known: Vec<(f64, isize)> =
+        places.iter().filter_map(|place| Some((place.cost?, place.place))).collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let groups: Vec<&[(f64, isize)]> = known.chunk_by(|one, other| same(map, one.0, other.0)).collect();
+    let middle =
+        |group: &[(f64, isize)]| median(&mut group.iter().map(|(cost, _)| *cost).collect::<Vec<_>>());
+    let step = places.get(1).map_or(1, |second| second.place - places[0].place);
+    let told = |group: &&[(f64, isize)]| {
+        format!("{:.1} at {}", middle(group), listed(group.iter().map(|(_, place)| *place).collect(), step))
+    };
+    let mut why: Vec<String> = groups.iter().map(told).collect();
+    let unknown: Vec<isize> =
+        places.iter().filter(|place| place.cost.is_none()).map(|place| place.place).collect();
+    if !unknown.is_empty() {
+        why.push(format!("no two programs agree at {}", listed(unknown, step)));
+    }
+    let enough = known.len() as f64 >= KNOWN * places.len() as f64;
+    let kind = if enough { Kind::Found } else { Kind::Unclear };
+    let least = groups.first().filter(|_| enough).map(|group| Interval {
+        value: middle(group),
+        low: group[0].0,
+        high: group[group.len() - 1].0,
+    });
+    Verdict { size: least, ..Verdict::new(kind, why.join("; ")) }
+}
+
+/// Places in words: `-3 to -1, 5`.
+fn listed(mut places: Vec<isize>, step: isize) -> String {
+    places.sort_unstable();
+    let runs = places.chunk_by(|one, next| next - one == step);
+    let text = |run: &[isize]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+        [] => String::new(),
+    };
+    runs.map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: Map = Map { rows: &[], apart: 0.3, apart_share: 0.06 };
+
+    fn places(costs: &[Option<f64>]) -> Vec<Place> {
+        costs.iter().zip(-1..).map(|(cost, place)| Place { place, cost: *cost }).collect()
+    }
+
+    #[test]
+    fn the_least_cost_is_the_number_and_the_others_are_told() {
+        let found =
+            judged(&MAP, &places(&[Some(18.0), Some(5.0), Some(5.1), Some(4.9), Some(18.5), Some(18.2)]));
+        assert_eq!(found.why, "5.0 at 0 to 2; 18.2 at -1, 3 to 4");
+        assert_eq!(found.size, Some(Interval { value: 5.0, low: 4.9, high: 5.1 }));
+        let half = judged(&MAP, &places(&[None, Some(5.0), Some(5.0), None]));
+        assert_eq!((half.kind, half.size), (Kind::Unclear, None));
+        assert_eq!(half.why, "5.0 at 0 to 1; no two programs agree at -1, 2");
+        assert_eq!(judged(&MAP, &places(&[None])).size, None);
+    }
+}
