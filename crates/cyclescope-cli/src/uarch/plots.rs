@@ -19,8 +19,9 @@ pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
         plots.draw(&name, &chart.svg())?;
     }
     for records in records.chunk_by(|one, other| one.test == other.test) {
-        let charts = [bandwidth(records, plots.machine()), places(records, plots.machine())];
-        charts.iter().flatten().try_for_each(|(name, chart)| plots.draw(name, &chart.svg()))?;
+        if let Some((name, chart)) = bandwidth(records, plots.machine()) {
+            plots.draw(&name, &chart.svg())?;
+        }
     }
     plots.draw("core", &diagram(&records, plots.machine()).svg())
 }
@@ -31,7 +32,8 @@ fn charts(record: &CoreRecord, machine: &str) -> Vec<(String, Chart)> {
     let overlaps = || overlaps(record, machine);
     let costs = || costs(record, machine);
     match (record.fillers.is_empty(), record.walks.is_empty()) {
-        (true, true) => Vec::new(),
+        (true, true) if record.places.is_empty() => Vec::new(),
+        (true, true) => vec![(name, places(record, machine))],
         (false, true) => vec![(name, overlaps())],
         (true, false) => vec![(name, costs())],
         (false, false) => vec![(format!("{name}-steps"), costs()), (name, overlaps())],
@@ -81,21 +83,17 @@ fn bandwidth(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
     Some((format!("{KIND}-{}", first.test), chart)).filter(|(_, chart)| !chart.series.is_empty())
 }
 
-/// Costs by place, from the records of a test of that: a curve each.
-fn places(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
-    let first = records.iter().find(|record| !record.places.is_empty())?;
-    let curve = |record: &CoreRecord| {
-        let points = record.places.iter().map(|place| (place.place, place.cost.unwrap_or(f64::NAN)));
-        line(record.what.rsplit('.').next().unwrap_or_default(), points)
-    };
-    let chart = Chart {
-        title: title(first),
-        note: machine.to_string(),
-        x: axis("bytes behind the first place of what is looked at", Scale::Linear),
-        y: axis("core cycles", Scale::Log),
-        series: records.iter().filter(|record| !record.places.is_empty()).map(curve).collect(),
-    };
-    Some((format!("{KIND}-{}", first.test), chart))
+/// Costs by place.
+fn places(record: &CoreRecord, machine: &str) -> Chart {
+    let points = record.places.iter().map(|place| Point::new(place.place, place.cost.unwrap_or(f64::NAN)));
+    let points = points.collect();
+    Chart {
+        title: record.label(),
+        note: note(record, machine),
+        x: axis("bytes", Scale::Linear),
+        y: axis("core cycles", Scale::Linear),
+        series: vec![Series { name: "two programs agree".to_string(), style: Style::Dots, points }],
+    }
 }
 
 fn overlap(filler: &Filler) -> Series {
