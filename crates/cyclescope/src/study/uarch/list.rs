@@ -3,7 +3,7 @@
 use super::environment;
 use super::execution::{
     bypass_delay, dependency_breaking, mixed_throughput, move_elimination, partial_registers, subnormals,
-    upper_halves,
+    upper_halves, wake_up,
 };
 use super::front_end::{
     branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_rate,
@@ -67,6 +67,7 @@ pub(super) const TESTS: &[&Test] = &[
     &mixed_throughput::TEST,
     &subnormals::TEST,
     &upper_halves::TEST,
+    &wake_up::TEST,
     &data_caches::TEST,
     &data_caches_huge::TEST,
     &ways::TEST,

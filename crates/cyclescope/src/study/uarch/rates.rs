@@ -267,19 +267,28 @@ mod tests {
         use CpuidFeature as F;
         const EVERYWHERE: [CpuidFeature; 8] =
             [F::INTEL8086, F::INTEL386, F::INTEL486, F::X64, F::CMOV, F::MULTIBYTENOP, F::SSE, F::SSE2];
+        let check = |name: &str, steps: Steps, needs: &[CpuidFeature]| {
+            let all = [steps.init, steps.body, steps.following].concat();
+            for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {
+                let known =
+                    |feature: &&CpuidFeature| EVERYWHERE.iter().chain(needs).any(|one| one == *feature);
+                let other = instruction.cpuid_features().iter().find(|feature| !known(feature));
+                assert_eq!(other, None, "{name}: {instruction}");
+            }
+        };
         for test in TESTS {
-            let ways = test.rows().iter().flat_map(|row| row.ways.iter().map(move |way| (row, way)));
-            let programs = |(row, way): (&'static Row, &'static Way)| {
-                let all = std::iter::once(way.walk.program).chain(way.walk.without);
-                all.map(move |program| (row, way, program(row.n)))
-            };
-            for (row, way, steps) in ways.flat_map(programs) {
-                let all = [steps.init, steps.body, steps.following].concat();
-                for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {
-                    let needs = [&EVERYWHERE, way.needs, row.needs].concat();
-                    let known = |feature: &&CpuidFeature| needs.contains(feature);
-                    let other = instruction.cpuid_features().iter().find(|feature| !known(feature));
-                    assert_eq!(other, None, "{}.{}, {}: {instruction}", test.name, row.name, way.walk.name);
+            for row in test.rows() {
+                for way in row.ways {
+                    for program in std::iter::once(way.walk.program).chain(way.walk.without) {
+                        let name = format!("{}.{}, {}", test.name, row.name, way.walk.name);
+                        check(&name, program(row.n), &[way.needs, row.needs].concat());
+                    }
+                }
+            }
+            let Look::Map(map) = &test.look else { continue };
+            for row in map.rows {
+                for way in &row.ways {
+                    check(row.name, (way.program)(0), row.needs);
                 }
             }
         }

@@ -7,3 +7,4 @@ pub(super) mod move_elimination;
 pub(super) mod partial_registers;
 pub(super) mod subnormals;
 pub(super) mod upper_halves;
+pub(super) mod wake_up;

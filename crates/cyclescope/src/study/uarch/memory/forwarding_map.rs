@@ -109,7 +109,7 @@ macro_rules! rows {
 }
 
 const NONE: &[CpuidFeature] = &[];
-const WHOLE: &[CpuidFeature] = &[AVX512F];
+const WHOLE: &[CpuidFeature] = &[AVX, AVX512F];
 
 const OFFSETS: &[Course] = rows! {
     "4_to_4_bytes" 4 4 by 1 NONE;
