@@ -2,19 +2,20 @@
 
 use super::environment;
 use super::execution::{
-    bypass_delay, dependency_breaking, mixed_throughput, move_elimination, partial_registers, subnormals,
-    upper_halves, wake_up,
+    bypass_delay, dependency_breaking, macro_fusion, mixed_throughput, move_elimination, partial_registers,
+    slow_operands, special_numbers, stack_engine, subnormals, subnormals_x87, taylor, upper_halves, wake_up,
 };
 use super::front_end::{
-    branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_rate,
-    direction_predictor, dispatch_rate, indirect_history, indirect_targets, instruction_cache,
-    length_changing_prefix, misprediction, predictor_reach, retire_rate, return_stack, uop_cache,
+    branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_double, decode_prefix,
+    decode_rate, direction_predictor, dispatch_rate, first_decode, indirect_history, indirect_targets,
+    instruction_cache, length_changing_prefix, long_constants, loop_rate, misprediction, predictor_reach,
+    retire_rate, return_stack, uop_cache,
 };
 use super::memory::{
     bandwidth, cache_banks, cache_line, copy_methods, copy_rate, data_caches, data_caches_huge, data_tlb,
-    failed_forwarding, false_dependence, forwarding_map, huge_pages, huge_tlb, l2_ways, load_latency,
-    load_rate, memory_renaming, split_access, store_forwarding, store_rate, strided_load, ways,
-    write_combining,
+    daxpy, disambiguation, failed_forwarding, false_dependence, forwarding_map, huge_pages, huge_tlb,
+    l2_ways, load_latency, load_rate, memory_renaming, split_access, store_forwarding, store_rate,
+    strided_load, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -35,10 +36,15 @@ pub(super) const TESTS: &[&Test] = &[
     &misprediction::TEST,
     &misprediction::DECODED,
     &uop_cache::TEST,
+    &long_constants::TEST,
     &instruction_cache::TEST,
     &code_tlb::TEST,
     &decode_rate::TEST,
+    &decode_double::TEST,
     &length_changing_prefix::TEST,
+    &decode_prefix::TEST,
+    &first_decode::TEST,
+    &loop_rate::TEST,
     &dispatch_rate::TEST,
     &branch_rate::TEST,
     &reorder_buffer::TEST,
@@ -63,11 +69,17 @@ pub(super) const TESTS: &[&Test] = &[
     &move_elimination::TEST,
     &dependency_breaking::TEST,
     &partial_registers::TEST,
+    &stack_engine::TEST,
+    &macro_fusion::TEST,
     &bypass_delay::TEST,
     &mixed_throughput::TEST,
     &subnormals::TEST,
+    &subnormals_x87::TEST,
+    &special_numbers::TEST,
+    &slow_operands::TEST,
     &upper_halves::TEST,
     &wake_up::TEST,
+    &taylor::TEST,
     &data_caches::TEST,
     &data_caches_huge::TEST,
     &ways::TEST,
@@ -89,7 +101,9 @@ pub(super) const TESTS: &[&Test] = &[
     &forwarding_map::AT_ENDS,
     &memory_renaming::TEST,
     &false_dependence::TEST,
+    &disambiguation::TEST,
     &split_access::TEST,
+    &daxpy::TEST,
     &bandwidth::READ,
     &bandwidth::WRITE,
     &bandwidth::COPY,

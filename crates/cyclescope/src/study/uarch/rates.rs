@@ -265,8 +265,17 @@ mod tests {
     #[test]
     fn every_program_runs_where_it_is_said_to() {
         use CpuidFeature as F;
-        const EVERYWHERE: [CpuidFeature; 8] =
-            [F::INTEL8086, F::INTEL386, F::INTEL486, F::X64, F::CMOV, F::MULTIBYTENOP, F::SSE, F::SSE2];
+        const EVERYWHERE: [CpuidFeature; 9] = [
+            F::INTEL8086,
+            F::INTEL386,
+            F::INTEL486,
+            F::X64,
+            F::FPU,
+            F::CMOV,
+            F::MULTIBYTENOP,
+            F::SSE,
+            F::SSE2,
+        ];
         let check = |name: &str, steps: Steps, needs: &[CpuidFeature]| {
             let all = [steps.init, steps.body, steps.following].concat();
             for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {

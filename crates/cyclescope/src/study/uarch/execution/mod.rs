@@ -2,9 +2,15 @@
 
 pub(super) mod bypass_delay;
 pub(super) mod dependency_breaking;
+pub(super) mod macro_fusion;
 pub(super) mod mixed_throughput;
 pub(super) mod move_elimination;
 pub(super) mod partial_registers;
+pub(super) mod slow_operands;
+pub(super) mod special_numbers;
+pub(super) mod stack_engine;
 pub(super) mod subnormals;
+pub(super) mod subnormals_x87;
+pub(super) mod taylor;
 pub(super) mod upper_halves;
 pub(super) mod wake_up;

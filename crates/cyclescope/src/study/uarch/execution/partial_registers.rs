@@ -57,6 +57,42 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                     way!("dec ebx; cmova ebx, edi", less "sub ebx, 1; cmova ebx, edi"),
                 ],
             ),
+            Row::new(
+                "carry_changed",
+                1,
+                1.0,
+                &[
+                    way!("bt eax, 3; cmovbe eax, edi", less "cmp eax, 3; cmovbe eax, edi"),
+                    way!("bt ebx, 5; cmova ebx, edi", less "cmp ebx, 5; cmova ebx, edi"),
+                ],
+            ),
+            Row::new(
+                "low_8_bits_moved",
+                1,
+                1.0,
+                &[
+                    way!("mov al, cl; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
+                    way!("mov bl, dl; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
+                ],
+            ),
+            Row::new(
+                "high_8_bits_moved",
+                1,
+                1.0,
+                &[
+                    way!("mov ah, cl; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
+                    way!("mov bh, dl; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
+                ],
+            ),
+            Row::new(
+                "16_bits_moved",
+                1,
+                1.0,
+                &[
+                    way!("mov ax, cx; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
+                    way!("mov bx, dx; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
+                ],
+            ),
         ],
         apart: 0.3,
         apart_share: 0.1,

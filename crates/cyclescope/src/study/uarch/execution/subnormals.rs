@@ -4,13 +4,15 @@ use crate::study::uarch::test::rate::{Contrast, Row, Way};
 use crate::study::uarch::test::text::{ITERATIONS_SLOW, repeated};
 use crate::study::uarch::test::walk::{Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
+use iced_x86::CpuidFeature::{AVX, FMA};
 
 /// MXCSR with all exceptions masked, and the same where subnormal numbers are zero, as operands and as results.
 const AS_THEY_ARE: u32 = 0x1f80;
 const AS_ZERO: u32 = 0x9fc0;
 
 /// A loop over a text, where xmm2 and xmm4 hold a subnormal number, xmm3 and xmm5 one and a half, and xmm6 and xmm7 the smallest normal
-/// number: of doubles, and of singles in the later register of each pair.
+/// number, xmm8 and xmm9 one half: of doubles, and of singles in the later register of each pair. xmm10 holds a double that as a single is
+/// subnormal.
 fn computing(mxcsr: u32, text: &str) -> Steps {
     let single = |register: &str, bits: u32| format!("mov esi, {bits:#x}; movd {register}, esi; ");
     let double = |register: &str, bits: u64| format!("mov rsi, {bits:#x}; movq {register}, rsi; ");
@@ -22,6 +24,9 @@ fn computing(mxcsr: u32, text: &str) -> Steps {
         single("xmm5", 1.5f32.to_bits()),
         double("xmm6", f64::MIN_POSITIVE.to_bits()),
         single("xmm7", f32::MIN_POSITIVE.to_bits()),
+        double("xmm8", 0.5f64.to_bits()),
+        single("xmm9", 0.5f32.to_bits()),
+        double("xmm10", 1e-40f64.to_bits()),
     ];
     let steps = repeated(before.concat().trim_end_matches("; "), text);
     Steps {
@@ -76,6 +81,30 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                     subnormal!("movaps xmm0, xmm2; mulsd xmm0, xmm3"),
                     subnormal!("movaps xmm1, xmm4; mulss xmm1, xmm5"),
                 ],
+            ),
+            Row::new(
+                "multiply_result",
+                1,
+                1.0,
+                &[
+                    subnormal!("movaps xmm0, xmm6; mulsd xmm0, xmm8"),
+                    subnormal!("movaps xmm1, xmm7; mulss xmm1, xmm9"),
+                ],
+            ),
+            Row::new(
+                "fma_operand",
+                1,
+                1.0,
+                &[
+                    subnormal!("vmovaps xmm0, xmm2; vfmadd213sd xmm0, xmm3, xmm3").needing(&[AVX, FMA]),
+                    subnormal!("vmovaps xmm1, xmm4; vfmadd213ss xmm1, xmm5, xmm5").needing(&[AVX, FMA]),
+                ],
+            ),
+            Row::new(
+                "convert_result",
+                1,
+                1.0,
+                &[subnormal!("cvtsd2ss xmm0, xmm10"), subnormal!("cvtpd2ps xmm1, xmm10")],
             ),
             Row::new(
                 "divide_result",

@@ -23,6 +23,18 @@ macro_rules! dirty {
     };
 }
 
+/// A text behind dirty upper halves, less another one behind the same.
+macro_rules! ordered {
+    ($text:literal, less $other:literal) => {
+        Way::less(
+            concat!($text, ", less ", $other),
+            |_| computing($text, false),
+            |_| computing($other, false),
+        )
+        .needing(&[AVX])
+    };
+}
+
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "upper_halves",
     about: "what legacy vector instructions cost where upper halves of registers are not zero",
@@ -40,6 +52,51 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                 &[
                     dirty!("paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6"),
                     dirty!("psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7"),
+                ],
+            ),
+            Row::new(
+                "before_vzeroupper",
+                1,
+                1.0,
+                &[
+                    ordered!(
+                        "vorps ymm2, ymm6, ymm7; paddd xmm3, xmm6; vzeroupper",
+                        less "vorps ymm2, ymm6, ymm7; vzeroupper; paddd xmm3, xmm6"
+                    ),
+                    ordered!(
+                        "vandps ymm4, ymm6, ymm7; psubd xmm5, xmm7; vzeroupper",
+                        less "vandps ymm4, ymm6, ymm7; vzeroupper; psubd xmm5, xmm7"
+                    ),
+                ],
+            ),
+            Row::new(
+                "in_turns_or_pairs",
+                1,
+                1.0,
+                &[
+                    ordered!(
+                        "paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6; paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6",
+                        less "paddd xmm2, xmm6; paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6; vpaddd xmm4, xmm4, xmm6"
+                    ),
+                    ordered!(
+                        "psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7; psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7",
+                        less "psubd xmm3, xmm7; psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7; vpsubd xmm5, xmm5, xmm7"
+                    ),
+                ],
+            ),
+            Row::new(
+                "vzeroupper",
+                1,
+                1.0,
+                &[
+                    ordered!(
+                        "vandps ymm3, ymm6, ymm7; vzeroupper; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop",
+                        less "vandps ymm3, ymm6, ymm7; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop"
+                    ),
+                    ordered!(
+                        "vorps ymm2, ymm6, ymm7; vzeroupper; xor eax, eax; xor ebx, ebx; xor ecx, ecx; xor edx, edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d; xor eax, eax; xor ebx, ebx; xor ecx, ecx; xor edx, edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d",
+                        less "vorps ymm2, ymm6, ymm7; xor eax, eax; xor ebx, ebx; xor ecx, ecx; xor edx, edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d; xor eax, eax; xor ebx, ebx; xor ecx, ecx; xor edx, edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d"
+                    ),
                 ],
             ),
         ],

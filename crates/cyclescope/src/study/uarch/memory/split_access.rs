@@ -14,6 +14,60 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Contrast(Contrast {
         rows: &[
             Row::new(
+                "load_8_within",
+                1,
+                1.0,
+                &[
+                    way!("mov rax, [r14 + 3]", less "mov rax, [r14 + 8]"),
+                    way!("mov rsi, [r14 + 1237]", less "mov rsi, [r14 + 1240]"),
+                ],
+            ),
+            Row::new(
+                "load_16_within",
+                1,
+                1.0,
+                &[
+                    way!("movups xmm2, [r14 + 24]", less "movups xmm2, [r14 + 32]"),
+                    way!("movups xmm3, [r14 + 1241]", less "movups xmm3, [r14 + 1248]"),
+                ],
+            ),
+            Row::new(
+                "load_32_within",
+                1,
+                1.0,
+                &[
+                    way!("vmovups ymm2, [r14 + 16]", less "vmovups ymm2, [r14 + 32]").needing(&[AVX]),
+                    way!("vmovups ymm3, [r14 + 1237]", less "vmovups ymm3, [r14 + 1248]").needing(&[AVX]),
+                ],
+            ),
+            Row::new(
+                "store_8_within",
+                1,
+                1.0,
+                &[
+                    way!("mov [r14 + 3], rax", less "mov [r14 + 8], rax"),
+                    way!("mov [r14 + 1237], rsi", less "mov [r14 + 1240], rsi"),
+                ],
+            ),
+            Row::new(
+                "store_16_within",
+                1,
+                1.0,
+                &[
+                    way!("movups [r14 + 24], xmm2", less "movups [r14 + 32], xmm2"),
+                    way!("movups [r14 + 1241], xmm3", less "movups [r14 + 1248], xmm3"),
+                ],
+            ),
+            Row::new(
+                "store_32_within",
+                1,
+                1.0,
+                &[
+                    way!("vmovups [r14 + 16], ymm2", less "vmovups [r14 + 32], ymm2").needing(&[AVX]),
+                    way!("vmovups [r14 + 1237], ymm3", less "vmovups [r14 + 1248], ymm3").needing(&[AVX]),
+                ],
+            ),
+            Row::new(
                 "load_8_lines",
                 1,
                 1.0,

@@ -98,6 +98,24 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                 ],
             ),
             Row::new(
+                "8_bytes_x87",
+                1,
+                1.0,
+                &[
+                    way!("fld1", "fstp qword ptr [r14 + r12]; fld qword ptr [r14 + r12]"),
+                    way!("fld1", "fstp qword ptr [r14 + r12 + 328]; fld qword ptr [r14 + r12 + 328]"),
+                ],
+            ),
+            Row::new(
+                "10_bytes_x87",
+                1,
+                1.0,
+                &[
+                    way!("fld1", "fstp tbyte ptr [r14 + r12]; fld tbyte ptr [r14 + r12]"),
+                    way!("fld1", "fstp tbyte ptr [r14 + r12 + 336]; fld tbyte ptr [r14 + r12 + 336]"),
+                ],
+            ),
+            Row::new(
                 "across_lines",
                 1,
                 1.0,

@@ -39,7 +39,7 @@ fn register(place: usize) -> u8 {
 }
 
 /// The instruction behind as many prefixes as make it so long.
-fn prefixed(instruction: &[u8], length: usize) -> Vec<u8> {
+pub(in crate::study::uarch) fn prefixed(instruction: &[u8], length: usize) -> Vec<u8> {
     [&vec![CS; length - instruction.len()], instruction].concat()
 }
 

@@ -1,0 +1,135 @@
+//! Instructions that go through the core together with the conditional branch behind them.
+//!
+//! Another instruction between the two keeps them apart. So both programs have the same instructions: in the control the branch
+//! is directly behind the instruction that sets its flags, in the other program one of many cheap instructions is between them. These take all that
+//! the core has in each cycle, and what is fused leaves room for one more of them.
+
+use crate::study::uarch::test::moves::in_pages;
+use crate::study::uarch::test::rate::{Contrast, Row, Way};
+use crate::study::uarch::test::walk::{LINE, Steps, code};
+use crate::study::uarch::test::{Look, Part, Test};
+
+/// Bytes of a step: no branch is in two lines, nor at the end of a block of 32 bytes, where some cores take no decoded instructions.
+const BLOCK: usize = 32;
+/// Steps of an iteration.
+const STEPS: usize = 32;
+/// Bytes of a cheap instruction.
+const CHEAP: usize = 3;
+/// The segment prefix of CS, which does nothing in 64-bit mode.
+const CS: u8 = 0x2e;
+
+/// The cheap instruction of a place: neither reads flags nor writes them.
+type Cheap = fn(usize) -> Vec<u8>;
+
+/// not of one of nine registers.
+fn not(place: usize) -> Vec<u8> {
+    const REGISTERS: [&str; 9] = ["rbx", "rcx", "rdx", "rbp", "r8", "r9", "r10", "r11", "r12"];
+    code(&format!("not {}", REGISTERS[place % REGISTERS.len()]))
+}
+
+/// The same, and in every third place a move of a vector register, which needs no unit that the others use.
+fn not_and_move(place: usize) -> Vec<u8> {
+    const MOVES: [&str; 3] = ["movaps xmm1, xmm4", "movaps xmm2, xmm5", "movaps xmm3, xmm6"];
+    if place % 3 == 2 { code(MOVES[place / 3 % MOVES.len()]) } else { not(place) }
+}
+
+/// An instruction and a branch by this condition that goes to the next instruction, whether it is taken or not. Cheap
+/// instructions behind them make it so many bytes, and one is between them where they are to be apart.
+fn step(bytes: usize, instruction: &str, condition: u8, cheap: Cheap, apart: bool) -> Vec<u8> {
+    let setting = code(instruction);
+    let branch = [0x70 | condition, 0];
+    let room = bytes - setting.len() - branch.len();
+    let mut others: Vec<Vec<u8>> = (0..room / CHEAP).map(cheap).collect();
+    others.last_mut().expect("a step has room for many").splice(..0, vec![CS; room % CHEAP]);
+    let first = others.remove(0);
+    let [one, other] = if apart { [&first[..], &branch] } else { [&branch[..], &first] };
+    [&setting[..], one, other, &others.concat()].concat()
+}
+
+fn looped(body: Vec<u8>) -> Steps {
+    let init = code("mov qword ptr [r14], 0; xor eax, eax; xor edi, edi; xor esi, esi");
+    Steps { init, ..in_pages(body, STEPS, 1) }
+}
+
+fn branching(instruction: &str, condition: u8, cheap: Cheap, apart: bool) -> Steps {
+    looped(step(BLOCK, instruction, condition, cheap, apart).repeat(STEPS))
+}
+
+/// The same where each instruction is the last one in a line.
+fn across(instruction: &str, condition: u8, cheap: Cheap, apart: bool) -> Steps {
+    let mut body = step(LINE, instruction, condition, cheap, apart).repeat(STEPS);
+    body.rotate_left(code(instruction).len());
+    looped(body)
+}
+
+/// Conditions, as a branch has them in its first byte.
+const O: u8 = 0;
+const C: u8 = 2;
+const E: u8 = 4;
+const NE: u8 = 5;
+const S: u8 = 8;
+const NP: u8 = 11;
+const L: u8 = 12;
+
+/// What is saved by an instruction and a condition, among two kinds of cheap instructions.
+macro_rules! pair {
+    ($name:literal, $instruction:literal, $condition:ident) => {
+        pair!($name, $instruction, $condition, branching)
+    };
+    ($name:literal, $instruction:literal, $condition:ident, $program:ident) => {
+        Row::new(
+            $name,
+            1,
+            1.0,
+            &[
+                Way::less(
+                    concat!($instruction, " and branch apart, less together, among not"),
+                    |_| $program($instruction, $condition, not, true),
+                    |_| $program($instruction, $condition, not, false),
+                ),
+                Way::less(
+                    concat!($instruction, " and branch apart, less together, among not and movaps"),
+                    |_| $program($instruction, $condition, not_and_move, true),
+                    |_| $program($instruction, $condition, not_and_move, false),
+                ),
+            ],
+        )
+    };
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "macro_fusion",
+    about: "which instructions become one with the conditional branch behind them",
+    definition: "core cycles by which both take longer with a cheap instruction between them than with it behind them, where the core is busy with such instructions: what it gains by taking both as one",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::Execution,
+    look: Look::Contrast(Contrast {
+        rows: &[
+            pair!("cmp_equal", "cmp rax, rdi", NE),
+            pair!("cmp_equal_across_lines", "cmp rax, rdi", NE, across),
+            pair!("cmp_carry", "cmp rax, rdi", C),
+            pair!("cmp_less", "cmp rax, rdi", L),
+            pair!("cmp_sign", "cmp rax, rdi", S),
+            pair!("cmp_overflow", "cmp rax, rdi", O),
+            pair!("cmp_parity", "cmp rax, rdi", NP),
+            pair!("test_equal", "test rax, rdi", NE),
+            pair!("test_sign", "test rax, rdi", S),
+            pair!("add_equal", "add rax, rdi", NE),
+            pair!("add_sign", "add rax, rdi", S),
+            pair!("sub_carry", "sub rax, rdi", C),
+            pair!("and_equal", "and rax, rdi", NE),
+            pair!("or_equal", "or rax, rdi", NE),
+            pair!("xor_equal", "xor rax, rdi", NE),
+            pair!("inc_equal", "inc rsi", E),
+            pair!("inc_carry", "inc rsi", C),
+            pair!("neg_equal", "neg rax", NE),
+            pair!("bt_carry", "bt rax, 1", C),
+            pair!("cmp_immediate", "cmp eax, 5", E),
+            pair!("cmp_load", "cmp rdi, [r14]", NE),
+            pair!("cmp_memory", "cmp [r14], rdi", NE),
+            pair!("cmp_memory_immediate", "cmp dword ptr [r14], 5", E),
+        ],
+        apart: 0.06,
+        apart_share: 0.7,
+    }),
+};

@@ -1,0 +1,52 @@
+//! Instructions of a loop, by its length.
+
+use crate::study::uarch::test::lengths::{move_of, nop_of, zero_of};
+use crate::study::uarch::test::rate::{Rates, Row, Way};
+use crate::study::uarch::test::walk::{Steps, straight};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+const LENGTH: usize = 5;
+
+fn nops(number: usize) -> Steps {
+    straight(nop_of(LENGTH).repeat(number), number)
+}
+
+fn zeros(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| zero_of(LENGTH, place)).collect(), number)
+}
+
+fn moves(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| move_of(LENGTH, place)).collect(), number)
+}
+
+const WAYS: &[Way] = &[
+    Way::plain("no-operations", nops),
+    Way::plain("xor r32, same", zeros),
+    Way::plain("mov r32, immediate", moves),
+];
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "loop_rate",
+    about: "how many instructions of a loop the core does in a cycle, by its length",
+    definition: "instructions in a core cycle of a loop of so many, and of the two that count it, which are not counted",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::FrontEnd,
+    look: Look::Rates(Rates {
+        rows: &[
+            Row::new("4_instructions", 4, 1.0, WAYS),
+            Row::new("8_instructions", 8, 1.0, WAYS),
+            Row::new("16_instructions", 16, 1.0, WAYS),
+            Row::new("32_instructions", 32, 1.0, WAYS),
+            Row::new("64_instructions", 64, 1.0, WAYS),
+            Row::new("128_instructions", 128, 1.0, WAYS),
+            Row::new("512_instructions", 512, 1.0, WAYS),
+            Row::new("2048_instructions", 2048, 1.0, WAYS),
+        ],
+        unit: Unit::PerCycle,
+        bytes: 0,
+        apart: 0.05,
+        alone: true,
+        within: None,
+    }),
+};
