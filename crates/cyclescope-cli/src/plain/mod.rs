@@ -1,6 +1,7 @@
 //! The commands of studies that take nothing but the names of their subjects: everything comes from what the library
 //! knows of them.
 
+mod catalog;
 mod session;
 mod told;
 
@@ -115,6 +116,10 @@ pub fn plain(
     let adopted = resumed.as_ref().map(|resumed| resumed.adopt(common, &args.subjects)).transpose()?;
     let (common, names) =
         adopted.as_ref().map_or((common, &args.subjects), |(common, names)| (common, names));
+    if let (true, Some(catalog)) = (args.list, catalog::named(&plain, names)) {
+        catalog::list(catalog, output)?;
+        return Ok(exit::DONE);
+    }
     let subjects = subjects(&plain, info.name, names)?;
     if args.list {
         list(&plain, &subjects, output)?;
@@ -322,6 +327,7 @@ mod tests {
         restore: |container| Ok(Box::new(Fruit::restore(container)?)),
         plain: Some(Plain {
             subjects: &[("apple", "round"), ("pear", "not round")],
+            catalogs: &[],
             columns: &["name", "arena"],
             explanation: None,
             whole: <[Value]>::len,

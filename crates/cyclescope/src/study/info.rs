@@ -25,6 +25,8 @@ pub struct StudyInfo {
 pub struct Plain {
     /// What it can measure, each by name and with a few words.
     pub subjects: &'static [(&'static str, &'static str)],
+    /// What others call what it measures; `--list` shows each by its name.
+    pub catalogs: &'static [Catalog],
     /// The fields of its records that a table shows, in this order.
     pub columns: &'static [&'static str],
     /// The field of its records that explains them in words.
@@ -34,6 +36,26 @@ pub struct Plain {
     pub whole: fn(&[Value]) -> usize,
     /// Makes the study.
     pub select: fn(Selected) -> Box<dyn Study>,
+}
+
+/// The questions of another suite, and which subjects of a study answer them.
+#[derive(Debug, Clone, Copy)]
+pub struct Catalog {
+    /// Its name.
+    pub name: &'static str,
+    /// The questions.
+    pub entries: &'static [Entry],
+}
+
+/// A question.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// What the other suite calls it.
+    pub name: &'static str,
+    /// What it is for, in a few words.
+    pub about: &'static str,
+    /// Subjects, or commands that begin with `cyclescope`.
+    pub answers: &'static [&'static str],
 }
 
 /// What was asked for.

@@ -17,6 +17,6 @@ mod uarch;
 mod versus;
 
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};
-pub use info::{Plain, Selected, StudyInfo};
+pub use info::{Catalog, Entry, Plain, Selected, StudyInfo};
 pub use list::{ALL, replay};
 pub use resumed::{Head, Session};

@@ -7,6 +7,7 @@
 //! many of something a core does in a cycle is one by its cost ([`mod@rates`]). What a guest gets
 //! of the machine is read from all of it ([`mod@environment`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
+mod agner;
 mod bound;
 mod climb;
 mod conditions;

@@ -1,5 +1,6 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
+use super::agner::AGNER;
 use super::bound;
 use super::climb::in_doubt;
 use super::conditions::{Conditions, Counted};
@@ -49,6 +50,7 @@ pub(in crate::study) const INFO: StudyInfo = StudyInfo {
     restore: |container| Ok(Box::new(Uarch::restore(container)?)),
     plain: Some(Plain {
         subjects: &SUBJECTS,
+        catalogs: &[AGNER],
         columns: &["test", "verdict", "value", "limited_by"],
         explanation: Some("why"),
         whole,

@@ -82,3 +82,27 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         apart_share: 0.3,
     }),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    #[test]
+    fn the_control_has_the_same_instructions_in_another_order() {
+        for way in TEST.rows().iter().flat_map(|row| row.ways) {
+            let decoded = |steps: Steps| -> Vec<String> {
+                Decoder::new(64, &steps.body, DecoderOptions::NONE)
+                    .iter()
+                    .map(|one| one.to_string())
+                    .collect()
+            };
+            let [mut each, mut last] =
+                [(way.walk.program)(1), way.walk.without.expect("it has a control")(1)].map(decoded);
+            assert_ne!(each, last, "{}", way.walk.name);
+            each.sort();
+            last.sort();
+            assert_eq!(each, last, "{}", way.walk.name);
+        }
+    }
+}

@@ -81,3 +81,21 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 0,
     }),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    #[test]
+    fn every_call_is_of_the_one_function_and_one_alone_stores_where_it_loads() {
+        let steps = going_by(5, true, MULTIPLY, "mov rcx, [r14]");
+        let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
+        let calls: Vec<_> = all.iter().filter(|one| one.mnemonic() == Mnemonic::Call).collect();
+        let places = |text: &str| all.iter().filter(|one| one.to_string() == text).count();
+        assert_eq!((calls.len(), places("mov rax,r14"), places("mov rax,r12")), (5, 1, 4));
+        assert!(calls.iter().all(|call| call.near_branch_target() == all[1].ip()), "{all:?}");
+        let returned = all.iter().position(|one| one.mnemonic() == Mnemonic::Ret).expect("it returns");
+        assert_eq!(all[0].near_branch_target(), all[returned].next_ip());
+    }
+}
