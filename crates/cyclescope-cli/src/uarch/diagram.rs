@@ -21,7 +21,15 @@ const ROOMS: [Room; 12] = [
     Room {
         name: "Instructions a cycle",
         row: 0,
-        tests: &["decode_rate", "length_changing_prefix", "dispatch_rate", "retire_rate", "branch_rate"],
+        tests: &[
+            "decode_rate",
+            "decode_double",
+            "loop_rate",
+            "length_changing_prefix",
+            "dispatch_rate",
+            "retire_rate",
+            "branch_rate",
+        ],
         rest: None,
     },
     Room {
@@ -67,14 +75,20 @@ const ROOMS: [Room; 12] = [
     Room {
         name: "Loads and stores a cycle",
         row: 3,
-        tests: &["load_rate", "cache_banks", "store_rate", "copy_rate"],
+        tests: &["load_rate", "cache_banks", "store_rate", "copy_rate", "daxpy"],
         rest: None,
     },
     Room { name: "Latency of loads", row: 3, tests: &["load_latency", "strided_load"], rest: None },
     Room {
         name: "Loads behind stores",
         row: 3,
-        tests: &["store_forwarding", "failed_forwarding", "memory_renaming", "false_dependence"],
+        tests: &[
+            "store_forwarding",
+            "failed_forwarding",
+            "memory_renaming",
+            "false_dependence",
+            "disambiguation",
+        ],
         rest: None,
     },
     Room {

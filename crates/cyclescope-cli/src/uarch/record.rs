@@ -259,7 +259,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 20] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -278,6 +278,8 @@ const NAMES: [(&str, &str); 18] = [
     ("l2_ways", "ways of the second data cache"),
     ("data_caches_huge", "caches in huge pages"),
     ("write_combining", "write-combining lines"),
+    ("subnormals_x87", "subnormals of x87"),
+    ("taylor", "Taylor series"),
 ];
 
 /// The test of findings; their names are those of numbers behind it.

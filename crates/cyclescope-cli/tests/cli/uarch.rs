@@ -117,6 +117,10 @@ fn tests_are_listed_and_misspelt_ones_refused() {
     assert!(list.stdout.contains("vector_registers_xmm\n") && list.code == Some(0), "{list:?}");
     let wrong = answer(&mut cyclescope(&["uarch", "stores"]));
     assert!(wrong.code == Some(2) && wrong.stderr.contains("did you mean stores_in_flight"), "{wrong:?}");
+    let agner = answer(&mut cyclescope(&["uarch", "--list", "agner"]));
+    assert!(agner.stdout.contains("fused_branch  ") && agner.stdout.contains("macro_fusion"), "{agner:?}");
+    let lines = answer(&mut cyclescope(&["uarch", "--list", "agner", "--json"]));
+    assert!(lines.stdout.lines().count() == 37 && lines.code == Some(0), "{lines:?}");
     let nothing = answer(&mut cyclescope(&["uarch", "--list", "--plots", "x"]));
     assert!(nothing.code == Some(2) && nothing.stderr.contains("cannot be used"), "{nothing:?}");
 }
