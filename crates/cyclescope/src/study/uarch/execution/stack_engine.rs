@@ -1,5 +1,6 @@
 //! Reads of the stack pointer behind pushes.
 
+use crate::program::memory::PAGE;
 use crate::study::uarch::test::moves::in_pages;
 use crate::study::uarch::test::rate::{Contrast, Row, Way};
 use crate::study::uarch::test::walk::{Steps, code};
@@ -10,9 +11,12 @@ const PUSHES: usize = 4;
 /// Cheap instructions behind each push, and behind the pops.
 const BETWEEN: usize = 5;
 const BEHIND: usize = 16;
+/// Steps of an iteration, and pages for the stack.
 const STEPS: usize = 16;
 const PAGES: u64 = 2;
 
+/// Pushes and pops with a read behind each push, or all of these behind the last one. The read behind the pops is in both, so that neither ends where
+/// it began.
 fn pushing(read: &str, cheap: fn(usize) -> String, each: bool) -> Steps {
     let others = |from: usize, number: usize| (from..from + number).map(cheap);
     let mut all: Vec<String> = Vec::new();
@@ -29,7 +33,7 @@ fn pushing(read: &str, cheap: fn(usize) -> String, each: bool) -> Steps {
     all.extend(vec!["pop rsi".to_string(); PUSHES]);
     all.extend(others(PUSHES * BETWEEN, BEHIND));
     all.push(read.to_string());
-    let init = code(&format!("lea rsp, [r14 + {}]; mov rbp, rsp", PAGES * 4096 - 256));
+    let init = code(&format!("lea rsp, [r14 + {}]; mov rbp, rsp", PAGES * PAGE));
     Steps { init, ..in_pages(code(&all.join("; ")).repeat(STEPS), STEPS, PAGES) }
 }
 
@@ -42,6 +46,7 @@ fn nop(_: usize) -> String {
     "nop".to_string()
 }
 
+/// Reads by an instruction, among two kinds of cheap ones.
 macro_rules! read {
     ($name:literal, $text:literal) => {
         Row::new(
@@ -75,7 +80,6 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             read!("move", "mov rax, rsp"),
             read!("add", "lea rax, [rsp + 8]"),
             read!("compare", "cmp rdi, rsp"),
-            read!("load", "mov rax, [rsp + 64]"),
             read!("other_register", "lea rax, [rbp + 8]"),
         ],
         apart: 0.05,

@@ -6,6 +6,7 @@ use crate::study::uarch::test::walk::{Steps, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
+/// Bytes of an instruction, as in `dispatch_rate`.
 const LENGTH: usize = 5;
 
 fn nops(number: usize) -> Steps {
