@@ -84,6 +84,12 @@ pub struct Common {
     /// Write code, raw samples and the machine's facts to a new directory
     #[arg(long, global = true, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
+    /// Measure while this assembly runs round and round on another CPU; once for each CPU that is to be busy
+    #[arg(long, global = true, value_name = "SNIPPET", allow_hyphen_values = true, value_parser = snippet)]
+    pub beside: Vec<String>,
+    /// The CPU of --beside, in the order of the snippets [default: that which shares the core, as far as the kernel says, then the nearest]
+    #[arg(long, global = true, value_name = "N")]
+    pub beside_cpu: Vec<u32>,
     /// In kernel mode: run code that may loop forever even where no second CPU can end it
     #[arg(long, global = true)]
     pub force: bool,
@@ -105,6 +111,8 @@ impl Common {
             ("--evidence", self.evidence.is_some()),
             ("--executor", !self.offer().is_default()),
             ("--force", self.force),
+            ("--beside", !self.beside.is_empty()),
+            ("--beside-cpu", !self.beside_cpu.is_empty()),
         ];
         given.iter().find(|(_, given)| *given).map(|(name, _)| *name)
     }

@@ -4,6 +4,7 @@
 //! exit code it means. Everything else is here.
 
 use crate::args::Common;
+use crate::beside::{self, Beside};
 use crate::evidence::{Place, unwritten};
 use crate::executor::warn_of_neighbours;
 use crate::failure::Failure;
@@ -72,13 +73,17 @@ pub struct Order<'a> {
     pub file: Option<ResultFile>,
     /// The directory of graphs.
     pub plots: Option<&'a Path>,
+    /// What runs on other CPUs meanwhile.
+    pub beside: Beside,
 }
 
 impl<'a> Order<'a> {
-    /// To standard output and, where that was asked for, evidence, whose directory is made here.
+    /// To standard output and, where that was asked for, evidence, whose directory is made here. What is to run beside the study runs
+    /// from here on.
     pub fn new(common: &'a Common, machine: &'a Machine, repro: &'a str) -> Result<Order<'a>, Failure> {
         let place = Place::prepare(common)?;
-        Ok(Order { machine, repro, place, file: None, plots: None })
+        let beside = Beside::start(common, machine)?;
+        Ok(Order { machine, repro, place, file: None, plots: None, beside })
     }
 }
 
@@ -89,13 +94,14 @@ pub fn drive<F: Front>(
     order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let Order { machine, repro, place, file, plots } = order;
+    let Order { machine, repro, place, file, plots, beside } = order;
     let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
     let evidence = place.as_ref().map(|place| begin(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(Answers::live, Answers::kept);
     let files = plots.is_some() || front.exports();
     let mut follower = Follower::new(output, evidence.clone(), place.as_ref(), file, files);
     let ended = study.measure(&answers, &mut follower);
+    let beside = beside.end();
     let Ended { unprinted, failure } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {
         warn_of_neighbours(lock, machine.target_cpu());
@@ -112,7 +118,8 @@ pub fn drive<F: Front>(
     let printed = unprinted.map_or_else(|| print(front, study, output), Err);
     let exported = front.export(study);
     let kept = evidence.map_or(Ok(()), |evidence| evidence.finish().map_err(unwritten));
-    exported.and(drawn).and(kept).and(printed)?;
+    let beside = beside.and_then(|records| beside::print(&records, output).and_then(|()| output.finish()));
+    exported.and(drawn).and(kept).and(printed).and(beside)?;
     Ok(front.exit(study))
 }
 

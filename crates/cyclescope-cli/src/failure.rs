@@ -47,6 +47,14 @@ impl Failure {
         self
     }
 
+    /// The failure with what it is about before its text.
+    pub fn about(mut self, what: &str) -> Failure {
+        if let Failure::Error(record) = &mut self {
+            record.text = format!("{what}: {}", record.text);
+        }
+        self
+    }
+
     /// Its text.
     pub fn text(&self) -> &str {
         match self {

@@ -3,6 +3,7 @@
 mod again;
 mod args;
 mod assembler;
+mod beside;
 mod calling;
 mod charset;
 mod clocks;
@@ -133,6 +134,10 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
             "no command was given",
             Some("cyclescope run 'mulsd xmm0, xmm1', or cyclescope --help"),
         )),
+        Some(Command::Doctor) if !common.beside.is_empty() => {
+            let remedy = Some("leave --beside out; it is for what is measured, as by run");
+            Err(Failure::usage("doctor examines the machine as it is, beside nothing", remedy))
+        }
         Some(Command::Doctor) => doctor::doctor(common, output),
         Some(Command::Run(args)) if args.points.is_given() => points::points(common, args, output),
         Some(Command::Run(args)) => run::run(common, args, output),

@@ -16,7 +16,7 @@ struct Field {
     present: usize,
 }
 
-/// The fields of one kind by path. An object counts as a field of its own, so that its parts can be held against it.
+/// The fields of one kind by path. An object counts as a field of its own, so that its parts can be compared with it.
 type Fields = BTreeMap<String, Field>;
 
 fn type_of(value: &Value) -> &'static str {

@@ -1,6 +1,7 @@
 //! `cyclescope` as its user sees it: what is printed where, with which exit code, and what stays behind.
 
 mod around;
+mod beside;
 mod calls;
 mod clock;
 mod compare;

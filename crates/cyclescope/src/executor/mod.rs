@@ -2,6 +2,7 @@
 
 mod batch;
 mod capabilities;
+mod companion;
 mod contract;
 mod fault;
 pub mod kernel;
@@ -16,6 +17,7 @@ pub mod user;
 
 pub use batch::{Batch, CounterProgress, DELAY, ObtainedPages, PlacedArea, Sample};
 pub use capabilities::{Capabilities, CycleCounter, Lack, Ring, Room, Timing};
+pub use companion::Companion;
 pub use contract::Executor;
 pub use fault::FaultReport;
 pub use layout::{Call, Layout, Placed};

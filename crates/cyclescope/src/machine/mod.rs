@@ -162,7 +162,7 @@ impl Machine {
 
     /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for
     /// siblings, then the nearest numbers.
-    pub(crate) fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
+    pub fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
         let Some(target) = &self.target else { return Fact::unknown("no CPU is known to be allowed") };
         self.topology.allowed.clone().map(|allowed| {
             let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));

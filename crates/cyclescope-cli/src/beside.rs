@@ -1,0 +1,139 @@
+//! Code that runs on other CPUs while something is measured, and what share of the time it ran.
+
+use crate::args::Common;
+use crate::failure::{Failure, warn};
+use crate::output::Output;
+use crate::page::{Page, note};
+use crate::terminal::harmless;
+use cyclescope::executor::Companion;
+use cyclescope::machine::Machine;
+use cyclescope::snippet::Snippet;
+use serde::Serialize;
+
+/// The kind of its lines.
+const KIND: &str = "beside";
+/// Shares of the time below this are warned of.
+const WHOLE: f64 = 0.9;
+
+/// What runs beside a measurement.
+#[derive(Debug, Default)]
+pub struct Beside(Vec<(BesideRecord, Companion)>);
+
+/// Code that ran beside a measurement.
+#[derive(Debug, Serialize)]
+pub struct BesideRecord {
+    /// Its text.
+    snippet: String,
+    /// The CPU that it ran on.
+    cpu: u32,
+    /// Whether the kernel says that this CPU shares its core with the measured one; null where it does not say.
+    sibling: Option<bool>,
+    /// The share of the time in which it ran.
+    share: Option<f64>,
+}
+
+impl Beside {
+    /// Starts what was asked for. The measurement that follows is beside all of it.
+    pub fn start(common: &Common, machine: &Machine) -> Result<Beside, Failure> {
+        let Common { beside, beside_cpu, .. } = common;
+        if beside_cpu.len() > beside.len() {
+            let remedy = "give a snippet for each of them: --beside 'imul rbx, rbx' --beside-cpu 1";
+            return Err(Failure::usage(
+                "--beside-cpu names a CPU for which there is no --beside",
+                Some(remedy),
+            ));
+        }
+        let snippets = beside.iter().map(|text| {
+            Snippet::parse(text).map_err(|error| Failure::snippet(&error, text)).and_then(|snippet| {
+                match snippet.code().is_empty() {
+                    true => Err(Failure::usage("the snippet of --beside has no instructions", None)),
+                    false => Ok(snippet),
+                }
+            })
+        });
+        let snippets = snippets.collect::<Result<Vec<_>, _>>()?;
+        let cpus = cpus(snippets.len(), beside_cpu, machine)?;
+        let siblings = machine.target.as_ref().and_then(|target| target.siblings.known().cloned());
+        let mut running = Vec::new();
+        for (snippet, cpu) in snippets.iter().zip(cpus) {
+            let sibling = siblings.as_ref().map(|siblings| siblings.contains(&cpu));
+            let record = BesideRecord { snippet: snippet.text().to_string(), cpu, sibling, share: None };
+            let companion = Companion::start(snippet, cpu).map_err(|error| record.failed(error.into()))?;
+            running.push((record, companion));
+        }
+        Ok(Beside(running))
+    }
+
+    /// Ends it, and says how it went.
+    pub fn end(self) -> Result<Vec<BesideRecord>, Failure> {
+        let ended = self.0.into_iter().map(|(mut record, companion)| {
+            let share = companion.stop().map_err(|error| record.failed(error.into()))?;
+            if share < WHOLE {
+                let text = harmless(&record.snippet);
+                warn(&format!("`{text}` ran beside it for {:.0} % of the time only", 100.0 * share));
+            }
+            record.share = Some(share);
+            Ok(record)
+        });
+        ended.collect()
+    }
+}
+
+impl BesideRecord {
+    fn failed(&self, failure: Failure) -> Failure {
+        failure.about(&format!("beside it, `{}` on CPU {}", harmless(&self.snippet), self.cpu))
+    }
+
+    /// In words.
+    fn text(&self) -> String {
+        let share =
+            self.share.map_or(String::new(), |share| format!(" ran {:.1} % of the time", 100.0 * share));
+        let sibling = match self.sibling {
+            Some(true) => ", which shares the core as the kernel says",
+            Some(false) => ", another core as the kernel says",
+            None => "",
+        };
+        format!("`{}`{share} on CPU {}{sibling}", self.snippet, self.cpu)
+    }
+}
+
+/// The CPUs for so many snippets: those that were named, then the nearest of the others.
+fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Failure> {
+    let measured = machine.target_cpu();
+    let mut cpus: Vec<u32> = Vec::new();
+    for cpu in named {
+        if *cpu == measured || cpus.contains(cpu) {
+            let text = format!(
+                "CPU {cpu} is taken: on each CPU runs one thing, and CPU {measured} is the measured one"
+            );
+            return Err(Failure::usage(text, Some("name another one with --beside-cpu, or with --cpu")));
+        }
+        cpus.push(*cpu);
+    }
+    let near = machine.neighbours(usize::MAX).known().cloned().map(|(near, _)| near).unwrap_or_default();
+    let free: Vec<u32> = near.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
+    cpus.extend(free);
+    if cpus.len() < number {
+        let text = format!("{number} snippets are to run beside it, and there are CPUs for {}", cpus.len());
+        return Err(Failure::usage(
+            text,
+            Some("allow the process more CPUs, as with taskset, or leave --beside out"),
+        ));
+    }
+    cpus.truncate(number);
+    Ok(cpus)
+}
+
+/// Prints what ran.
+pub fn print(records: &[BesideRecord], output: &mut Output) -> Result<(), Failure> {
+    for record in records {
+        match output.is_json() {
+            true => output.record(KIND, record)?,
+            false => {
+                output.line("")?;
+                note(&mut Page::new(output), &format!("Beside it, {}.", harmless(&record.text())))?;
+            }
+        }
+    }
+    Ok(())
+}
