@@ -73,7 +73,7 @@ pub(super) const AGNER: Catalog = Catalog {
         script(
             "warmup_fp",
             "vector units that have to wake up",
-            &["cyclescope run 'vaddps ymm0, ymm0, ymm1' --counts"],
+            &["wake_up"],
         ),
         script("xor", "operations of a register with itself", &["dependency_breaking"]),
     ],
