@@ -3,10 +3,10 @@
 //! A thread of its own has an executor on that CPU and calls the code round and round, some hundredths of a second at a time. Its
 //! readings tell the share of the time in which the code ran: without that a cost beside it would say nothing.
 
-use super::offer::{Offer, OpenOptions};
+use super::offer::{Offer, OpenError, OpenOptions};
 use super::{Batch, Call, Capabilities, DELAY, Layout, Placed, Sample, list};
 use crate::clock::{Clock, preferred};
-use crate::error::{Error, RunError, Unavailable};
+use crate::error::{RunError, Unavailable};
 use crate::machine::Machine;
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
@@ -33,7 +33,7 @@ pub struct Companion {
     /// The CPU that it runs on.
     pub cpu: u32,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<f64, Error>>>,
+    thread: Option<JoinHandle<Result<f64, RunError>>>,
 }
 
 impl Companion {
@@ -42,7 +42,7 @@ impl Companion {
     /// # Errors
     ///
     /// If there is no executor for that CPU, or if the code faults, does not end, or can't run in a loop.
-    pub fn start(snippet: &Snippet, cpu: u32) -> Result<Companion, Error> {
+    pub fn start(snippet: &Snippet, cpu: u32) -> Result<Companion, RunError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (started, begun) = channel();
         let thread = {
@@ -57,7 +57,7 @@ impl Companion {
     }
 
     /// Waits for the first call.
-    fn begun(&mut self, begun: &Receiver<()>) -> Result<(), Error> {
+    fn begun(&mut self, begun: &Receiver<()>) -> Result<(), RunError> {
         // The other end is gone where the thread has ended.
         if begun.recv().is_ok() {
             return Ok(());
@@ -73,11 +73,11 @@ impl Companion {
     /// # Errors
     ///
     /// If the code did not run all the time, since it faulted or its process was ended.
-    pub fn stop(mut self) -> Result<f64, Error> {
+    pub fn stop(mut self) -> Result<f64, RunError> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<f64, Error> {
+    fn end(&mut self) -> Result<f64, RunError> {
         self.stop.store(true, Ordering::Release);
         let Some(thread) = self.thread.take() else { return Ok(0.0) };
         let panicked = |_| RunError::machinery("running code beside", "its thread panicked", "report this");
@@ -93,11 +93,15 @@ impl Drop for Companion {
 }
 
 /// Runs the code until it is to stop. Returns the share of the time in which it ran.
-fn run(snippet: &Snippet, cpu: u32, stop: &AtomicBool, started: &Sender<()>) -> Result<f64, Error> {
-    let machine = Machine::detect_on(cpu)?;
+fn run(snippet: &Snippet, cpu: u32, stop: &AtomicBool, started: &Sender<()>) -> Result<f64, RunError> {
+    let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
     let offer: &Offer = list::DEFAULT;
     let clock = clock(&machine, &(offer.capabilities)(&machine))?;
-    let mut executor = (offer.open)(&machine, &OpenOptions::default())?;
+    let opened = (offer.open)(&machine, &OpenOptions::default());
+    let mut executor = opened.map_err(|error| match error {
+        OpenError::Unavailable(reason) => RunError::Unavailable(reason),
+        OpenError::Failed(error) => error,
+    })?;
     let outline = snippet.outline(machine.features.has(iced_x86::CpuidFeature::AVX));
     let recipe = Recipe {
         world: outline.world,
@@ -137,12 +141,12 @@ fn took(sample: &Sample) -> u64 {
 }
 
 /// A timing method for the readings.
-fn clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'static Clock, Error> {
+fn clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'static Clock, RunError> {
     let usable = |clock: &&Clock| capabilities.require(clock, machine).is_ok();
     preferred(&machine.features).into_iter().find(usable).ok_or_else(|| {
         let what = "reading a clock on another CPU".to_string();
         let why = "no timing method works there".to_string();
-        Unavailable { what, why, remedy: "choose another CPU".to_string() }.into()
+        RunError::Unavailable(Unavailable { what, why, remedy: "choose another CPU".to_string() })
     })
 }
 

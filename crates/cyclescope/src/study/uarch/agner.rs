@@ -47,7 +47,7 @@ pub(super) const AGNER: Catalog = Catalog {
             "bandwidth of memory",
             &["read_bandwidth", "write_bandwidth", "nt_write_bandwidth"],
         ),
-        script("resource_sharing", "what several threads share", &["environment"]),
+        script("resource_sharing", "what several threads share", &["resource_sharing"]),
         script("returnstack", "size of the return stack", &["return_stack"]),
         script("stack_sync_uops", "reads of the stack pointer", &["stack_engine"]),
         script(
@@ -70,11 +70,7 @@ pub(super) const AGNER: Catalog = Catalog {
         ),
         script("ucache_size", "size of the cache of decoded instructions", &["uop_cache"]),
         script("unaligned_mem", "loads and stores that are not aligned", &["split_access"]),
-        script(
-            "warmup_fp",
-            "vector units that have to wake up",
-            &["wake_up"],
-        ),
+        script("warmup_fp", "vector units that have to wake up", &["wake_up"]),
         script("xor", "operations of a register with itself", &["dependency_breaking"]),
     ],
 };

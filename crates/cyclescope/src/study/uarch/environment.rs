@@ -349,6 +349,7 @@ mod tests {
 
     fn guest(hypervisor: Option<&str>) -> Surroundings {
         Surroundings {
+            others: Vec::new(),
             numbers: BTreeMap::new(),
             model: "family 6, model 167".to_string(),
             design: Fact::unknown("it never had AMX"),

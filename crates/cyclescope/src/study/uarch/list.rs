@@ -3,7 +3,8 @@
 use super::environment;
 use super::execution::{
     bypass_delay, dependency_breaking, macro_fusion, mixed_throughput, move_elimination, partial_registers,
-    slow_operands, special_numbers, stack_engine, subnormals, subnormals_x87, taylor, upper_halves, wake_up,
+    resource_sharing, slow_operands, special_numbers, stack_engine, subnormals, subnormals_x87, taylor,
+    upper_halves, wake_up,
 };
 use super::front_end::{
     branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_double, decode_prefix,
@@ -109,6 +110,7 @@ pub(super) const TESTS: &[&Test] = &[
     &bandwidth::COPY,
     &bandwidth::WRITE_PAST,
     &copy_methods::TEST,
+    &resource_sharing::TEST,
     &environment::TEST,
 ];
 
@@ -128,6 +130,9 @@ mod tests {
                 Look::Overlap(window) => window.fillers.len(),
                 Look::Levels(walks) => walks.walks.len(),
                 Look::Environment { reads } => reads.len(),
+                Look::Sharing(sharing) => {
+                    sharing.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default()
+                }
                 Look::Map(map) => map.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
                 Look::Mixture(mixture) => mixture.classes.len(),
                 Look::Rates(_) | Look::Contrast(_) => {

@@ -59,6 +59,7 @@ pub(super) fn looked(
         Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
         Look::Map(asked) => map(core, test, asked, cpu.has)?,
         Look::Mixture(asked) => mixture(core, test, asked, order)?,
-        Look::Environment { .. } => Vec::new(),
+        // The study knows the other CPUs.
+        Look::Sharing(_) | Look::Environment { .. } => Vec::new(),
     })
 }

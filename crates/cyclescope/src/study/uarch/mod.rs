@@ -36,6 +36,7 @@ mod plateau;
 mod rates;
 mod record;
 mod search;
+mod sharing;
 mod spread;
 mod study;
 mod surroundings;

@@ -86,7 +86,7 @@ impl Planted {
                     }
                 }
                 Look::Mixture(mixture) => units = Some(Units::of(mixture, mix(seed, number as u64))),
-                Look::Overlap(_) | Look::Environment { .. } => {}
+                Look::Overlap(_) | Look::Sharing(_) | Look::Environment { .. } => {}
             }
         }
         Planted {
@@ -151,7 +151,7 @@ impl Costs for Planted {
                     _ => row.each / (self.rates[&key] * share),
                 }
             }
-            Look::Overlap(_) | Look::Mixture(_) | Look::Environment { .. } => {
+            Look::Overlap(_) | Look::Mixture(_) | Look::Sharing(_) | Look::Environment { .. } => {
                 panic!("{} has no costs", self.test.name)
             }
         };
@@ -319,7 +319,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
                 Look::Rates(rates) => score.rates(&core, rates, &records),
                 Look::Map(map) => score.map(&core, map, &records),
                 Look::Mixture(mixture) => score.mixture(&core, mixture, &records),
-                Look::Environment { .. } => continue,
+                Look::Sharing(_) | Look::Environment { .. } => continue,
             };
             scores.entry((look, test.name)).or_default().add(score);
         }

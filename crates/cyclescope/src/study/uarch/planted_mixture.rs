@@ -84,7 +84,11 @@ impl Planted {
 impl Mixes for Planted {
     fn mixed(&mut self, shares: &[Share], order: Order, _: &str) -> Result<Option<CostPoint>, RunError> {
         let sum: usize = shares.iter().map(|(_, number)| number).sum();
-        let poor = if shares.len() > 1 && sum.is_multiple_of(self.poor) && order == Order::Runs { POOR } else { 0.0 };
+        let poor = if shares.len() > 1 && sum.is_multiple_of(self.poor) && order == Order::Runs {
+            POOR
+        } else {
+            0.0
+        };
         let burst = if self.random.happens(0.03) { 0.5 } else { 0.0 };
         let cost = self.cost(shares) * (1.0 + poor + burst + NOISE * self.random.normal());
         Ok(Some(CostPoint { n: 0, cost, low: (1.0 - NOISE) * cost, high: (1.0 + NOISE) * cost }))

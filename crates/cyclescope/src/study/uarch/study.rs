@@ -9,17 +9,19 @@ use super::kept::{filled, whole};
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::Core;
+use super::sharing::{Others, sharing};
 use super::surroundings::Surroundings;
 use super::test::{Look, Test};
 use super::trial::{Knees, learn};
 use crate::error::RunError;
-use crate::executor::{LockState, Open, closed};
+use crate::executor::{Companion, LockState, Open, closed};
 use crate::machine::calibrate::Stopwatch;
 use crate::measure::Plan;
 use crate::random::{Random, mix};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
 use crate::ruler::sentinel_width;
+use crate::snippet::Snippet;
 use crate::study::contract::{Follow, Progress, Record, Stop, Study, going};
 use crate::study::info::{Plain, Selected, StudyInfo};
 use crate::unit::{Hertz, Unit};
@@ -140,6 +142,28 @@ fn name_of(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
 
+/// Other CPUs whose answers are kept: a replay starts nothing.
+struct Kept<'a> {
+    answers: &'a Answers,
+    running: Option<Companion>,
+}
+
+impl Others for Kept<'_> {
+    fn begin(&mut self, cpu: u32, text: &'static str) -> Result<(), RunError> {
+        let Kept { answers, running } = self;
+        answers.get(|| {
+            let snippet = Snippet::parse(text).expect("the tests' instructions are assembly");
+            *running = Some(Companion::start(&snippet, cpu)?);
+            Ok(())
+        })
+    }
+
+    fn end(&mut self) -> Result<f64, RunError> {
+        let running = self.running.take();
+        self.answers.get(|| running.map_or(Ok(0.0), Companion::stop))
+    }
+}
+
 impl Study for Uarch {
     fn name(&self) -> &'static str {
         NAME
@@ -200,6 +224,10 @@ impl Study for Uarch {
                     let width = plan.adders.map(sentinel_width);
                     let course = Course { conditions: &conditions, width, counted, time };
                     environment(&self.surroundings, &known, &course)
+                }
+                Look::Sharing(asked) => {
+                    let mut others = Kept { answers, running: None };
+                    sharing(&mut core, &mut others, test, asked, &self.surroundings.others)?
                 }
                 _ => looked(&mut core, &mut knees, test, &cpu, &mut order)?,
             };

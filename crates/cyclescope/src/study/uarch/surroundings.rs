@@ -8,6 +8,9 @@ use crate::machine::translation::{Translations, of_data};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Other CPUs that are tried at most.
+const OTHERS: usize = 3;
+
 /// What is told, as a manifest has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Surroundings {
@@ -23,6 +26,9 @@ pub(super) struct Surroundings {
     pub cpu: u32,
     /// What the kernel says of its siblings.
     pub siblings: Fact<String>,
+    /// The nearest other CPUs: what the kernel takes for siblings first.
+    #[serde(default)]
+    pub others: Vec<u32>,
     /// How the kernel gives transparent huge pages.
     pub huge_pages: Fact<String>,
     /// CPUs that the control group may use, where there is a limit.
@@ -51,6 +57,7 @@ impl Surroundings {
             hypervisor: machine.hypervisor.as_ref().map(|hypervisor| hypervisor.name.clone()),
             cpu: machine.target_cpu(),
             siblings,
+            others: machine.neighbours(OTHERS).known().map(|(near, _)| near.clone()).unwrap_or_default(),
             huge_pages: target.map_or_else(unknown, |target| target.power.huge_pages.clone()),
             quota: machine.quota.clone(),
         }

@@ -6,6 +6,7 @@ pub(super) mod macro_fusion;
 pub(super) mod mixed_throughput;
 pub(super) mod move_elimination;
 pub(super) mod partial_registers;
+pub(super) mod resource_sharing;
 pub(super) mod slow_operands;
 pub(super) mod special_numbers;
 pub(super) mod stack_engine;

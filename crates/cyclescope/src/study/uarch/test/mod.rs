@@ -6,6 +6,7 @@ pub(super) mod map;
 pub(super) mod mixture;
 pub(super) mod moves;
 pub(super) mod rate;
+pub(super) mod sharing;
 pub(super) mod text;
 pub(super) mod walk;
 
@@ -15,6 +16,7 @@ use map::Map;
 use mixture::Mixture;
 use rate::{Contrast, Rates, Row, Way};
 use serde::Serialize;
+use sharing::Sharing;
 use walk::Walks;
 
 /// A test of one structure.
@@ -66,6 +68,8 @@ pub(in crate::study::uarch) enum Look {
     },
     /// How many of something the core does in each cycle, or how many cycles one takes.
     Rates(Rates),
+    /// How much longer work takes beside the same work on another CPU.
+    Sharing(Sharing),
     /// What a program costs at each place.
     Map(Map),
     /// Which instructions slow each other down.

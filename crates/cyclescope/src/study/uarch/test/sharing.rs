@@ -1,0 +1,23 @@
+//! Work that two CPUs may have to share a core for, as data.
+
+use super::walk::Walk;
+
+/// A test of what two CPUs share.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Sharing {
+    /// Kinds of work, each bound by something of a core; the first by what no two cores share.
+    pub rows: &'static [Work],
+    /// What the other CPU runs beside a control: nothing that takes units.
+    pub idle: &'static str,
+}
+
+/// Work that is bound by something of a core.
+#[derive(Debug)]
+pub(in crate::study::uarch) struct Work {
+    /// The rest of its key.
+    pub name: &'static str,
+    /// Unlike programs of it.
+    pub ways: [Walk; 2],
+    /// The same work as the other CPU runs it.
+    pub beside: &'static str,
+}
