@@ -4,6 +4,7 @@ use crate::args::Common;
 use crate::failure::{Failure, warn};
 use crate::output::Output;
 use crate::page::{Page, note};
+use crate::source::checked;
 use crate::terminal::harmless;
 use cyclescope::executor::Companion;
 use cyclescope::machine::Machine;
@@ -15,9 +16,12 @@ const KIND: &str = "beside";
 /// Shares of the time below this are warned of.
 const WHOLE: f64 = 0.9;
 
-/// What runs beside a measurement.
+/// What is to run beside a measurement, and on which CPUs.
 #[derive(Debug, Default)]
-pub struct Beside(Vec<(BesideRecord, Companion)>);
+pub struct Beside(Vec<(Snippet, BesideRecord)>);
+
+/// What runs beside a measurement.
+pub struct Running(Vec<(BesideRecord, Companion)>);
 
 /// Code that ran beside a measurement.
 #[derive(Debug, Serialize)]
@@ -33,37 +37,54 @@ pub struct BesideRecord {
 }
 
 impl Beside {
-    /// Starts what was asked for. The measurement that follows is beside all of it.
-    pub fn start(common: &Common, machine: &Machine) -> Result<Beside, Failure> {
+    /// What was asked for.
+    pub fn new(common: &Common, machine: &Machine) -> Result<Beside, Failure> {
         let Common { beside, beside_cpu, .. } = common;
-        if beside_cpu.len() > beside.len() {
-            let remedy = "give a snippet for each of them: --beside 'imul rbx, rbx' --beside-cpu 1";
-            return Err(Failure::usage(
-                "--beside-cpu names a CPU for which there is no --beside",
-                Some(remedy),
-            ));
+        let snippets = beside.iter().map(|text| snippet(text, machine)).collect::<Result<Vec<_>, _>>()?;
+        if snippets.is_empty() {
+            return Ok(Beside::default());
         }
-        let snippets = beside.iter().map(|text| {
-            Snippet::parse(text).map_err(|error| Failure::snippet(&error, text)).and_then(|snippet| {
-                match snippet.code().is_empty() {
-                    true => Err(Failure::usage("the snippet of --beside has no instructions", None)),
-                    false => Ok(snippet),
-                }
-            })
-        });
-        let snippets = snippets.collect::<Result<Vec<_>, _>>()?;
         let cpus = cpus(snippets.len(), beside_cpu, machine)?;
-        let siblings = machine.target.as_ref().and_then(|target| target.siblings.known().cloned());
-        let mut running = Vec::new();
-        for (snippet, cpu) in snippets.iter().zip(cpus) {
-            let sibling = siblings.as_ref().map(|siblings| siblings.contains(&cpu));
+        let siblings = machine.target.as_ref().and_then(|target| target.siblings.known());
+        let planned = snippets.into_iter().zip(cpus).map(|(snippet, cpu)| {
+            let sibling = siblings.map(|siblings| siblings.contains(&cpu));
             let record = BesideRecord { snippet: snippet.text().to_string(), cpu, sibling, share: None };
-            let companion = Companion::start(snippet, cpu).map_err(|error| record.failed(error.into()))?;
-            running.push((record, companion));
-        }
-        Ok(Beside(running))
+            (snippet, record)
+        });
+        Ok(Beside(planned.collect()))
     }
 
+    /// Starts it, in the process that measures.
+    pub fn start(self) -> Result<Running, Failure> {
+        let start = |(snippet, record): (Snippet, BesideRecord)| {
+            let started = Companion::start(&snippet, record.cpu);
+            let companion = started.map_err(|error| record.failed(error.into()))?;
+            Ok::<_, Failure>((record, companion))
+        };
+        Ok(Running(self.0.into_iter().map(start).collect::<Result<_, _>>()?))
+    }
+}
+
+/// A snippet that can run in a loop on this machine.
+fn snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
+    let listing = checked(text, machine)?;
+    let bytes = listing.bytes();
+    let remedy = "run `nop`, for example";
+    if bytes.is_empty() {
+        return Err(Failure::usage("the snippet of --beside has no instructions", Some(remedy)));
+    }
+    let snippet = Snippet::new(bytes.to_vec(), Vec::new(), text);
+    if snippet.outline(false).uses_r15 {
+        let remedy = "use another register";
+        return Err(Failure::usage(
+            "the snippet of --beside runs in a loop that is counted in R15",
+            Some(remedy),
+        ));
+    }
+    Ok(snippet)
+}
+
+impl Running {
     /// Ends it, and says how it went.
     pub fn end(self) -> Result<Vec<BesideRecord>, Failure> {
         let ended = self.0.into_iter().map(|(mut record, companion)| {
@@ -110,7 +131,15 @@ fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Fai
         }
         cpus.push(*cpu);
     }
-    let near = machine.neighbours(usize::MAX).known().cloned().map(|(near, _)| near).unwrap_or_default();
+    if cpus.len() >= number {
+        return Ok(cpus);
+    }
+    let near = machine.neighbours(usize::MAX);
+    let (near, _) = near.known().cloned().ok_or_else(|| {
+        let why = near.why().unwrap_or_default();
+        let remedy = "name a CPU for each snippet with --beside-cpu";
+        Failure::usage(format!("which CPUs may be used is not known: {why}"), Some(remedy))
+    })?;
     let free: Vec<u32> = near.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
     cpus.extend(free);
     if cpus.len() < number {

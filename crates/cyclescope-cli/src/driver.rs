@@ -78,11 +78,10 @@ pub struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// To standard output and, where that was asked for, evidence, whose directory is made here. What is to run beside the study runs
-    /// from here on.
+    /// To standard output and, where that was asked for, evidence, whose directory is made here.
     pub fn new(common: &'a Common, machine: &'a Machine, repro: &'a str) -> Result<Order<'a>, Failure> {
         let place = Place::prepare(common)?;
-        let beside = Beside::start(common, machine)?;
+        let beside = Beside::new(common, machine)?;
         Ok(Order { machine, repro, place, file: None, plots: None, beside })
     }
 }
@@ -100,8 +99,9 @@ pub fn drive<F: Front>(
     let answers = evidence.clone().map_or_else(Answers::live, Answers::kept);
     let files = plots.is_some() || front.exports();
     let mut follower = Follower::new(output, evidence.clone(), place.as_ref(), file, files);
+    let running = beside.start()?;
     let ended = study.measure(&answers, &mut follower);
-    let beside = beside.end();
+    let beside = running.end();
     let Ended { unprinted, failure } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {
         warn_of_neighbours(lock, machine.target_cpu());

@@ -122,6 +122,9 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
         let remedy = format!("leave it out, or add --executor {}", takers.join(" or "));
         return Err(Failure::usage(format!("--force has no effect in {}", offer.place), Some(&remedy)));
     }
+    if let Some(why) = alone(asked) {
+        return Err(Failure::usage(why, Some("leave --beside and --beside-cpu out")));
+    }
     let command = match asked {
         Asked::Own(cli) => &cli.command,
         Asked::Plain(chosen) => {
@@ -134,10 +137,6 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
             "no command was given",
             Some("cyclescope run 'mulsd xmm0, xmm1', or cyclescope --help"),
         )),
-        Some(Command::Doctor) if !common.beside.is_empty() => {
-            let remedy = Some("leave --beside out; it is for what is measured, as by run");
-            Err(Failure::usage("doctor examines the machine as it is, beside nothing", remedy))
-        }
         Some(Command::Doctor) => doctor::doctor(common, output),
         Some(Command::Run(args)) if args.points.is_given() => points::points(common, args, output),
         Some(Command::Run(args)) => run::run(common, args, output),
@@ -147,6 +146,39 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
         Some(Command::Clock(args)) => clocks::clock(common, args, output),
         Some(Command::Compare(args)) => compare::compare(common, args, output),
         Some(Command::Replay(args)) => replay::replay(common, args, output),
+    }
+}
+
+/// Why nothing may run beside what was asked for, where something is to.
+fn alone(asked: &Asked) -> Option<&'static str> {
+    const KEPT: &str = "a result file does not keep what ran beside; --json prints it";
+    const NOTHING: &str = "nothing is measured that anything could run beside";
+    let common = asked.common();
+    if common.beside.is_empty() {
+        let cpus = !common.beside_cpu.is_empty();
+        return cpus.then_some("--beside-cpu names a CPU for which there is no --beside");
+    }
+    if common.beside_cpu.len() > common.beside.len() {
+        return Some("--beside-cpu names a CPU for which there is no --beside");
+    }
+    let (kept, nothing) = match asked {
+        Asked::Plain(chosen) => {
+            let (_, _, args) = &**chosen;
+            (args.out.is_some() || args.resume.is_some(), args.list)
+        }
+        Asked::Own(cli) => match &cli.command {
+            Some(Command::Instr(args)) => (args.out.is_some() || args.resume.is_some(), false),
+            Some(Command::Run(args)) => (args.points.out.is_some() || args.points.resume.is_some(), false),
+            Some(Command::Evaluate(_) | Command::Marker(_)) => (false, false),
+            // The last two name the option themselves.
+            None | Some(Command::Compare(_) | Command::Replay(_)) => (false, false),
+            Some(Command::Doctor | Command::Clock(_)) => (false, true),
+        },
+    };
+    match (nothing, kept) {
+        (true, _) => Some(NOTHING),
+        (_, true) => Some(KEPT),
+        _ => None,
     }
 }
 

@@ -32,6 +32,8 @@ impl CommandLine {
         self.option("--cpu", &common.cpu);
         self.flag("--quick", common.quick);
         self.flag("--force", common.force);
+        common.beside.iter().for_each(|snippet| self.option("--beside", &Some(snippet)));
+        common.beside_cpu.iter().for_each(|cpu| self.option("--beside-cpu", &Some(cpu)));
         self.option("--seed", &Some(seed));
     }
 

@@ -41,7 +41,7 @@ pub struct PlainArgs {
     /// What to measure [default: everything that --list shows]
     #[arg(value_name = "NAME")]
     pub subjects: Vec<String>,
-    /// Measure nothing, and list what can be measured
+    /// Measure nothing, and list what can be measured; `uarch --list agner` lists the scripts of A. Fog's suite with what answers each
     #[arg(long)]
     pub list: bool,
     /// Write the machine's facts and each line of the result, as soon as it is complete, to a new file of JSON lines

@@ -82,13 +82,7 @@ const ROOMS: [Room; 12] = [
     Room {
         name: "Loads behind stores",
         row: 3,
-        tests: &[
-            "store_forwarding",
-            "failed_forwarding",
-            "memory_renaming",
-            "false_dependence",
-            "disambiguation",
-        ],
+        tests: &["store_forwarding", "failed_forwarding", "memory_renaming", "false_dependence"],
         rest: None,
     },
     Room {

@@ -80,7 +80,10 @@ fn bandwidth(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
         y: axis("bytes per core cycle", Scale::Log),
         series,
     };
-    Some((format!("{KIND}-{}", first.test), chart)).filter(|(_, chart)| !chart.series.is_empty())
+    // Of a program there is one rate by size.
+    let once = |series: &Series| series.points.windows(2).all(|pair| pair[0].x < pair[1].x);
+    let drawn = !chart.series.is_empty() && chart.series.iter().all(once);
+    Some((format!("{KIND}-{}", first.test), chart)).filter(|_| drawn)
 }
 
 /// Costs by place.

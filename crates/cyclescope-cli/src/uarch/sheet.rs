@@ -54,8 +54,7 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
         })?;
     }
     // A finding has its reason below it.
-    let mut missing =
-        records.iter().filter(|record| !record.is_found() && record.part != Part::Environment).peekable();
+    let mut missing = records.iter().filter(|record| !record.is_found() && !record.is_told()).peekable();
     if missing.peek().is_some() {
         page.section("Why there is no number")?;
     }

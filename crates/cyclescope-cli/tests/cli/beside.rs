@@ -1,17 +1,21 @@
 //! `--beside`: code that runs on another CPU meanwhile, and what is refused.
 
-use crate::support::{answer, cyclescope, json};
+use crate::support::{answer, cyclescope, folder, has, json};
 use serde_json::Value;
 
-/// Whether this process may use two CPUs.
+/// Whether this process may use two CPUs; if not, says that the test is skipped.
+#[track_caller]
 fn two_cpus() -> bool {
-    std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2)
+    let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
+    if !two {
+        cyclescope_skipped::skipped(format_args!("this process may use one CPU only"));
+    }
+    two
 }
 
 #[test]
 fn what_ran_beside_is_told_with_its_share_of_the_time() {
     if !two_cpus() {
-        eprintln!("skipped: there is one CPU");
         return;
     }
     let arguments = ["run", "imul rax, rax", "--quick", "--beside", "mov rbx, [r14]", "--json"];
@@ -34,7 +38,6 @@ fn what_ran_beside_is_told_with_its_share_of_the_time() {
 #[test]
 fn what_can_not_run_beside_is_named() {
     if !two_cpus() {
-        eprintln!("skipped: there is one CPU");
         return;
     }
     for (snippet, code, named) in [
@@ -59,10 +62,28 @@ fn cpus_that_are_not_free_are_refused_before_anything_is_measured() {
         (&["run", "nop", "--beside-cpu", "0"][..], "for which there is no --beside"),
         (&["run", "nop", "--beside", "nop", "--beside-cpu", &measured], " is taken"),
         (&many, "there are CPUs for"),
-        (&["doctor", "--beside", "nop"], "beside nothing"),
+        (&["doctor", "--beside", "nop"], "nothing is measured"),
+        (&["doctor", "--beside-cpu", "1"], "for which there is no --beside"),
+        (&["uarch", "--list", "--beside", "nop"], "nothing is measured"),
+        (&["uarch", "rob", "--out", "/nowhere/file", "--beside", "nop"], "does not keep what ran beside"),
+        (&["run", "nop", "--beside", "mov r15, 1"], "counted in R15"),
     ] {
         let told = answer(&mut cyclescope(arguments));
         assert_eq!(told.code, Some(2), "{arguments:?}: {told:?}");
         assert!(told.stderr.contains(named) && told.stdout.is_empty(), "{arguments:?}: {told:?}");
     }
+}
+
+#[test]
+fn a_function_is_measured_beside_code_too() {
+    if !two_cpus() || !has("cc") {
+        return;
+    }
+    let files = folder();
+    let path = files.path().join("f.c");
+    std::fs::write(&path, "int f(int *p) { return p[0] + p[1]; }").expect("a file");
+    let path = path.to_str().expect("text");
+    let told = answer(&mut cyclescope(&["run", "--c", path, "--quick", "--beside", "imul rbx, rbx"]));
+    assert!(matches!(told.code, Some(0 | 5)), "{told:?}");
+    assert!(told.stdout.contains("Beside it, `imul rbx, rbx` ran "), "{told:?}");
 }

@@ -1,7 +1,8 @@
 //! Code that runs on another CPU for as long as something is measured.
 //!
 //! A thread of its own has an executor on that CPU and calls the code round and round, some hundredths of a second at a time. Its
-//! readings tell the share of the time in which the code ran: without that a cost beside it would say nothing.
+//! readings tell the share of the time in which the code ran, by what a call usually takes: without that a cost beside it would say
+//! nothing. Time in which another run of this library uses that CPU counts as none.
 
 use super::offer::{Offer, OpenError, OpenOptions};
 use super::{Batch, Call, Capabilities, DELAY, Layout, Placed, Sample, list};
@@ -114,30 +115,39 @@ fn run(snippet: &Snippet, cpu: u32, stop: &AtomicBool, started: &Sender<()>) -> 
     let memory = Memory::standard(outline.world.element, outline.touches_memory);
     let (program, mut count) = (recipe.build(), 1);
     // Longer and longer, until a call takes its time.
-    while count < MOST {
+    let mut call = 0;
+    while call < CALL && count < MOST {
         let samples = executor.run(&batch(&program, &memory, count, 1))?;
-        if samples.iter().map(took).sum::<u64>() >= CALL {
-            break;
+        call = usual(&samples);
+        if call < CALL {
+            count *= 2;
         }
-        count *= 2;
     }
-    let batch = batch(&program, &memory, count, ROUNDS);
+    // A batch takes no longer where an iteration is longer than a call should be.
+    let rounds = (u64::from(ROUNDS) * CALL / call.max(CALL)).max(1) as u32;
+    let batch = batch(&program, &memory, count, rounds);
     let mut told = Some(started);
     let (mut ran, mut first, mut last) = (0, None, 0);
     while !stop.load(Ordering::Acquire) || told.is_some() {
         let samples = executor.run(&batch)?;
-        ran += samples.iter().map(took).sum::<u64>();
+        // What else runs on that CPU makes calls longer, and is no work of this.
+        if executor.exclusive().known() != Some(&false) {
+            ran += usual(&samples) * samples.len() as u64;
+        }
         first = first.or(samples.first().map(|sample| sample.start));
         last = samples.last().map_or(last, |sample| sample.end);
         // Whoever started it may be gone.
         told.take().map(|started| started.send(()));
     }
     let whole = last.saturating_sub(first.unwrap_or(last));
-    Ok(if whole > 0 { ran as f64 / whole as f64 } else { 0.0 })
+    Ok(if whole > 0 { (ran as f64 / whole as f64).min(1.0) } else { 0.0 })
 }
 
-fn took(sample: &Sample) -> u64 {
-    sample.end.saturating_sub(sample.start)
+/// What a call usually takes.
+fn usual(samples: &[Sample]) -> u64 {
+    let mut calls: Vec<u64> = samples.iter().map(|sample| sample.end.saturating_sub(sample.start)).collect();
+    calls.sort_unstable();
+    calls.get(calls.len() / 2).copied().unwrap_or_default()
 }
 
 /// A timing method for the readings.

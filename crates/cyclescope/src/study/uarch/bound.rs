@@ -4,6 +4,7 @@ use super::environment::Known;
 use super::list::TESTS;
 use super::record::UarchRecord;
 use super::test::Test;
+use super::verdict::Kind;
 
 /// Tells it of each number of a test whose row names another one, where that has numbers.
 pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
@@ -11,18 +12,27 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
         let row = test.rows().iter().find(|row| row.key(test.name) == record.what);
         let Some(bound) = row.and_then(|row| row.bound) else { continue };
         let most = most(bound, known);
-        record.told = most.zip(record.value.value).map(|(most, value)| share(value / most, bound));
+        // What is above it is not bounded by it.
+        let value = record.value.value.zip(most).filter(|(value, most)| value <= most);
+        record.told = value.map(|(value, most)| share(value / most, bound));
     }
 }
 
 /// The largest of what the rows of a test do in a cycle, each by what it does it for.
 fn most(bound: &str, known: &[Known]) -> Option<f64> {
     let test = TESTS.iter().find(|test| test.name == bound)?;
-    let found = test.rows().iter().filter_map(|row| {
+    let mut most = None;
+    for row in test.rows() {
         let key = row.key(bound);
-        Some(known.iter().find(|known| known.what == key)?.found()?.value * row.n as f64)
-    });
-    found.reduce(f64::max)
+        let known = known.iter().find(|known| known.what == key)?;
+        // Where the largest may be the one that is not known, nothing is.
+        let value = match known.verdict {
+            Kind::None => continue,
+            _ => known.found()?.value * row.n as f64,
+        };
+        most = Some(most.map_or(value, |most: f64| most.max(value)));
+    }
+    most
 }
 
 fn share(share: f64, bound: &str) -> String {
@@ -33,7 +43,7 @@ fn share(share: f64, bound: &str) -> String {
 mod tests {
     use super::*;
     use crate::statistics::Interval;
-    use crate::study::uarch::verdict::{Kind, Verdict};
+    use crate::study::uarch::verdict::Verdict;
     use crate::unit::Unit;
 
     fn record(test: &str, row: &str, value: f64, unit: Unit) -> UarchRecord {
@@ -44,14 +54,23 @@ mod tests {
 
     #[test]
     fn a_copy_is_a_share_of_the_most_that_registers_reach() {
-        let known = [("copy_rate.16_bytes", 2.0), ("copy_rate.32_bytes", 1.5), ("load_rate.64_bytes", 3.0)]
-            .map(|(row, rate)| Known::of(&record(row.split('.').next().unwrap(), row, rate, Unit::PerCycle)));
+        let rate = |(row, rate): (&str, f64)| Known::of(&record("copy_rate", row, rate, Unit::PerCycle));
+        let known = [
+            ("copy_rate.8_bytes", 2.0),
+            ("copy_rate.16_bytes", 2.0),
+            ("copy_rate.32_bytes", 1.5),
+            ("copy_rate.64_bytes", 0.75),
+        ]
+        .map(rate);
         let test = TESTS.iter().find(|test| test.name == "copy_methods").unwrap();
         let row = "copy_methods.rep_movsb.4_KiB";
         let mut records = [record("copy_methods", row, 36.0, Unit::BytesPerCycle)];
         told(test, &mut records, &known);
         assert_eq!(records[0].told.as_deref(), Some("75 % of the most in copy_rate"));
-        told(test, &mut records, &known[2..]);
-        assert_eq!(records[0].told, None);
+        told(test, &mut records, &known[1..]);
+        assert_eq!(records[0].told, None, "one is not known");
+        let mut above = [record("copy_methods", row, 49.0, Unit::BytesPerCycle)];
+        told(test, &mut above, &known);
+        assert_eq!(above[0].told, None);
     }
 }

@@ -37,7 +37,7 @@ const STANDARD_ERRORS: f64 = 1.96;
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Known {
     pub(super) what: String,
-    verdict: Kind,
+    pub(super) verdict: Kind,
     value: Quantity,
     why: String,
     #[serde(default)]

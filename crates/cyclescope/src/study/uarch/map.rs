@@ -119,6 +119,8 @@ fn listed(mut places: Vec<isize>, step: isize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::uarch::cost::CostPoint;
+    use crate::study::uarch::test::walk::{Steps, straight};
 
     const MAP: Map = Map { rows: &[], apart: 0.3, apart_share: 0.06 };
 
@@ -136,5 +138,32 @@ mod tests {
         assert_eq!((half.kind, half.size), (Kind::Unclear, None));
         assert_eq!(half.why, "5.0 at 0 to 1; no two programs agree at -1, 2");
         assert_eq!(judged(&MAP, &places(&[None])).size, None);
+    }
+
+    /// A core on which the second program costs more at odd places, and every third measurement is disturbed.
+    struct Core(usize);
+
+    impl Costs for Core {
+        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            self.0 += 1;
+            let more = if walk.name == "another" && n % 2 == 1 { 2.0 } else { 0.0 };
+            let cost = 5.0 + more + if self.0.is_multiple_of(3) { 9.0 } else { 0.0 };
+            Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+        }
+    }
+
+    #[test]
+    fn a_place_has_a_cost_where_both_programs_agree() {
+        fn nothing(_: usize) -> Steps {
+            straight(Vec::new(), 1)
+        }
+        static WALKS: [Walk; 2] = [
+            Walk { name: "one", program: nothing, without: None },
+            Walk { name: "another", program: nothing, without: None },
+        ];
+        let mut core = Core(0);
+        let costs: Vec<Option<f64>> =
+            (0..4).map(|number| agreed(&mut core, &MAP, &WALKS, number).unwrap()).collect();
+        assert_eq!(costs, [Some(5.0), None, Some(5.0), None]);
     }
 }

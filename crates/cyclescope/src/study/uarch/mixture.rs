@@ -82,17 +82,21 @@ pub(super) fn mixture(
     random: &mut Random,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut graph = Graph { core, mixture, alone: Vec::new(), slot: 0.0, whole: 0.0 };
-    let slot = graph.alone(&mixture.slots)?;
+    let mut slots = Vec::new();
+    for class in mixture.slots {
+        slots.push(graph.alone(class)?);
+    }
     for class in mixture.classes {
         let alone = graph.alone(class)?;
         graph.alone.push(alone);
     }
-    let Some(slot) = slot else {
+    let slots: Option<Vec<Interval>> = slots.into_iter().collect();
+    let Some(slots) = slots else {
         let why = "other work disturbed the no-operations";
         let record = |class: &Class| unclear(test, class, why.to_string());
         return Ok(mixture.classes.iter().map(record).collect());
     };
-    graph.slot = slot.value;
+    graph.slot = slots.iter().map(|slot| slot.value).fold(0.0, f64::max);
     let slowest = graph.alone.iter().flatten().map(|cost| cost.value).fold(0.0, f64::max);
     graph.whole = (LEAST * slowest).clamp(WHOLE[0], WHOLE[1]);
     let number = mixture.classes.len();
@@ -104,7 +108,7 @@ pub(super) fn mixture(
     }
     let triples = graph.triples(&edges, random)?;
     let mut records: Vec<_> = (0..number).map(|class| graph.record(test, class, &edges[class])).collect();
-    records.push(held(test, &triples));
+    records.push(held(test, &triples, mixture.triples));
     Ok(records)
 }
 
@@ -305,7 +309,7 @@ struct Triple {
 }
 
 /// How many groups of three take what pairs tell.
-fn held(test: &'static Test, triples: &[Triple]) -> UarchRecord {
+fn held(test: &'static Test, triples: &[Triple], wanted: usize) -> UarchRecord {
     let holds = |triple: &&Triple| (triple.cost.value - triple.told).abs() <= TOLD * triple.told;
     let held = triples.iter().filter(holds).count();
     let share = held as f64 / triples.len().max(1) as f64;
@@ -319,7 +323,7 @@ fn held(test: &'static Test, triples: &[Triple]) -> UarchRecord {
     });
     let counted = format!("{held} of {} groups take what pairs tell", triples.len());
     let why = std::iter::once(counted).chain(others).collect::<Vec<_>>().join("; ");
-    let kind = if share >= HOLD { Kind::Found } else { Kind::Unclear };
+    let kind = if share >= HOLD && 2 * triples.len() >= wanted { Kind::Found } else { Kind::Unclear };
     let size = (kind == Kind::Found).then_some(Interval { value: share, low: share, high: share });
     let verdict = Verdict { size, ..Verdict::new(kind, why) };
     let definition = "share of groups of three classes that take as long as what pairs of them take tells";

@@ -37,7 +37,7 @@ pub(super) struct UarchRecord {
     pub why: String,
     /// What CPUID says.
     pub cpuid: Option<u64>,
-    /// What CPUID or the kernel says that is no such number.
+    /// What CPUID or the kernel says that is no such number, or what share it is of the most of another test.
     pub told: Option<String>,
     /// What each filler showed.
     pub fillers: Vec<FillerRecord>,

@@ -106,7 +106,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                 1.0,
                 &[
                     less!("fld st(0); fmul st(0), st(2); fstp st(0)", SUBNORMAL, NORMAL),
-                    less!("fld st(0); fmul st(0), st(2); fstp st(0)", OTHER_SUBNORMAL, NORMAL),
+                    less!("fld st(1); fmul st(0), st(1); fstp st(0)", OTHER_SUBNORMAL, NORMAL),
                 ],
             ),
         ],

@@ -41,7 +41,7 @@ const fn row(name: &'static str, chains: usize, ways: &'static [Way]) -> Row {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "taylor",
     about: "what a term of a power series takes, by how many sums run beside each other",
-    definition: "core cycles of a term, a multiplication and an addition: in one chain the sum of their latencies, in many what the units do at once",
+    definition: "core cycles of a term, a multiplication and an addition, or both at once where the name says so: in one chain their latencies, in many what the units do at once",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
     part: Part::Execution,
     look: Look::Rates(Rates {

@@ -38,7 +38,7 @@ macro_rules! ordered {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "upper_halves",
     about: "what legacy vector instructions cost where upper halves of registers are not zero",
-    definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind vzeroupper",
+    definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind vzeroupper, or than in the order that the row's name does not have; of `vzeroupper` itself what it costs",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::Execution,
     look: Look::Contrast(Contrast {

@@ -38,8 +38,8 @@ macro_rules! ways {
     };
 }
 
-/// Core cycles of a rest that is longer than units stay awake: some three quarters of a millisecond.
-const LONG: usize = 3_000_000;
+/// Core cycles of a rest that is longer than units stay awake: most of a millisecond on the fastest.
+const LONG: usize = 4_500_000;
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "wake_up",

@@ -43,7 +43,7 @@ const WAYS: &[Way] = &[
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "decode_double",
     about: "how many instructions the core decodes in a cycle where some become several operations",
-    definition: "instructions in a core cycle from 28 KiB of straight code, of which every second, third, fourth, sixth or eighth becomes two or three operations and the others are xor of a register with itself",
+    definition: "instructions in a core cycle from 28 KiB of straight code, of which every second, third, fourth, sixth or eighth becomes two or three operations and the others are xor of a register with itself; or what executing them allows, where that is less",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Rates(Rates {

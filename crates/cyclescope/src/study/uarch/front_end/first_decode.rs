@@ -14,8 +14,8 @@ fn body(bytes: usize, one: u8) -> Steps {
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "first_decode",
-    about: "whether code is decoded more slowly that the instruction cache does not hold",
-    definition: "core cycles by which a line of 64 instructions of one byte takes longer in 160 KiB of straight code, whose lines come from the second cache each time, than in 28 KiB: where instructions begin has to be found anew, if the first cache keeps it",
+    about: "what a line of code costs that the instruction cache does not hold",
+    definition: "core cycles by which a line of 64 instructions of one byte takes longer in 160 KiB of straight code, whose lines come from the second cache each time, than in 28 KiB: fetching the line, and finding anew where instructions begin",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Contrast(Contrast {

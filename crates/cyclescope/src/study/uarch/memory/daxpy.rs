@@ -2,7 +2,7 @@
 
 use crate::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
 use crate::study::uarch::test::rate::{Rates, Row, Way};
-use crate::study::uarch::test::walk::{Steps, code};
+use crate::study::uarch::test::walk::{LINE, Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 use iced_x86::CpuidFeature::{self, AVX, AVX512F, FMA};
@@ -19,10 +19,10 @@ const FAR: usize = 128 << 10;
 
 /// y = a x + y with registers of so many bytes, as many elements at once as there are together. A step is a number.
 fn daxpy(bytes: usize, width: usize, together: usize, fused: bool) -> Steps {
-    // R14 points to x, and y is half a page behind its end: no load's address is that of a store in its last 12 bits. RBP is
+    // R14 points to x, and y is half a page and five lines behind its end: no load's address is that of a store in its last 12 bits, or 10. RBP is
     // the place in both.
     let half = bytes / 2;
-    let y = half + PAGE as usize / 2;
+    let y = half + PAGE as usize / 2 + 5 * LINE;
     let name = ["xmm", "ymm", "zmm"][width.ilog2() as usize - 4];
     let group = |first: usize| {
         let mut all = Vec::new();

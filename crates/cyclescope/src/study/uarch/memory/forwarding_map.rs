@@ -6,8 +6,9 @@ use crate::study::uarch::test::walk::{Steps, Walk};
 use crate::study::uarch::test::{Look, Part, Test};
 use iced_x86::CpuidFeature::{self, AVX, AVX512F};
 
-/// Where the store of the first program is, behind a line's begin, and that of the second one.
+/// The lines of the store in both programs. One of up to 16 bytes begins so far behind the line's begin that no load crosses its ends.
 const AT: [usize; 2] = [64, 64 + 320];
+const INSIDE: usize = 24;
 /// Bytes before the end of a line, and of a page, at which its first one is.
 const END: usize = 12;
 
@@ -68,7 +69,10 @@ fn texts(pair: &Pair, program: usize, [to, from]: [usize; 2]) -> [String; 2] {
 fn program(pair: &Pair, program: usize, number: usize) -> Steps {
     let places = match pair.wher {
         // The first load ends with the first byte of the store.
-        Where::Load { step } => [AT[program], AT[program] + number * step + step - pair.load],
+        Where::Load { step } => {
+            let to = AT[program] + if pair.store <= 16 { INSIDE } else { 0 };
+            [to, to + number * step + step - pair.load]
+        }
         Where::Both { end } => [end * (1 + program) - END + number; 2],
     };
     let [store, load] = texts(pair, program, places);

@@ -3,8 +3,8 @@
 /// A test of which classes of instructions slow each other down.
 #[derive(Debug)]
 pub(in crate::study::uarch) struct Mixture {
-    /// The class that takes nothing but what every instruction takes on its way to execution.
-    pub slots: Class,
+    /// Classes that take nothing but what every instruction takes on its way to execution; the dearest counts.
+    pub slots: &'static [Class],
     /// The classes.
     pub classes: &'static [Class],
     /// What runs once before all.
