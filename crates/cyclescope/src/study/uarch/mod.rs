@@ -4,7 +4,9 @@
 //! what is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
 //! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
 //! step costs ([`cost`], [`plateau`], [`climb`]), and what an event costs by a program without it ([`mod@contrast`]). How
-//! many of something a core does in a cycle is one by its cost ([`mod@rates`]). What a guest gets
+//! many of something a core does in a cycle is one by its cost ([`mod@rates`]). Instructions that want the same units are found by mixing
+//! two classes of them ([`mod@mixture`]), costs by place one by one ([`mod@map`]), and what another CPU shares by keeping it busy
+//! ([`mod@sharing`]). What a guest gets
 //! of the machine is read from all of it ([`mod@environment`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
 mod agner;

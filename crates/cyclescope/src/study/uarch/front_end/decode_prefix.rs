@@ -14,7 +14,7 @@ const CLCS: [u8; 10] = [0xf8; 10];
 /// Prefixes that do nothing here: of an operand's size, and of CS.
 const SIZE: u8 = 0x66;
 const CS: u8 = 0x2e;
-/// nop dword ptr [rax]
+/// `nop dword ptr [rax]`.
 const PLAIN: [u8; 3] = [0x0f, 0x1f, 0x00];
 
 fn among(instruction: &[u8], others: &[u8]) -> Steps {
