@@ -8,6 +8,7 @@ use crate::source::checked;
 use crate::terminal::harmless;
 use cyclescope::executor::Companion;
 use cyclescope::machine::Machine;
+use cyclescope::machine::fact::Fact;
 use cyclescope::snippet::Snippet;
 use serde::Serialize;
 
@@ -118,7 +119,7 @@ impl BesideRecord {
     }
 }
 
-/// The CPUs for so many snippets: those that were named, then the nearest of the others.
+/// Chooses a CPU for each of `number` snippets: the named ones first, then the nearest to the measured one.
 fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Failure> {
     let measured = machine.target_cpu();
     let mut cpus: Vec<u32> = Vec::new();
@@ -134,12 +135,13 @@ fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Fai
     if cpus.len() >= number {
         return Ok(cpus);
     }
-    let near = machine.neighbours(usize::MAX);
-    let (near, _) = near.known().cloned().ok_or_else(|| {
-        let why = near.why().unwrap_or_default();
-        let remedy = "name a CPU for each snippet with --beside-cpu";
-        Failure::usage(format!("which CPUs may be used is not known: {why}"), Some(remedy))
-    })?;
+    let near = match machine.neighbours(usize::MAX) {
+        Fact::Known((near, _)) => near,
+        Fact::Unknown(why) => {
+            let remedy = "name a CPU for each snippet with --beside-cpu";
+            return Err(Failure::usage(format!("which CPUs may be used is not known: {why}"), Some(remedy)));
+        }
+    };
     let free: Vec<u32> = near.into_iter().filter(|cpu| !cpus.contains(cpu)).collect();
     cpus.extend(free);
     if cpus.len() < number {

@@ -7,7 +7,7 @@ use crate::args::Common;
 use crate::beside::{self, Beside};
 use crate::evidence::{Place, unwritten};
 use crate::executor::warn_of_neighbours;
-use crate::failure::Failure;
+use crate::failure::{Failure, warn};
 use crate::file::ResultFile;
 use crate::follower::{Ended, Follower};
 use crate::interrupt;
@@ -108,6 +108,10 @@ pub fn drive<F: Front>(
     }
     // Of a study that ended early that is what was complete.
     let drawn = plots.as_mut().map_or(Ok(()), |plots| front.draw(study, plots));
+    if let (Err(_), Err(failure)) = (&ended, &beside) {
+        // What ended the study is reported; this may be why.
+        warn(failure.text());
+    }
     match ended {
         Ok(()) => {}
         Err(Stop::Asked) => return Err(failure.unwrap_or(Failure::ClosedPipe)),

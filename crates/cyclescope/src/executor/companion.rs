@@ -191,6 +191,12 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_something_else_interrupts_counts_as_a_usual_one() {
+        let calls = [10, 11, 10, 5000, 10].map(|took| Sample { start: 7, end: 7 + took });
+        assert_eq!((usual(&calls), usual(&[])), (10, 0));
+    }
+
+    #[test]
     fn code_runs_until_it_is_stopped() {
         let Some(cpu) = cpu() else { return };
         for text in ["add rax, rbx", "mov rbx, [r14]; mov [r14 + 8], rbx"] {

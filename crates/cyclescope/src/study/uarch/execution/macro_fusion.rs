@@ -34,7 +34,7 @@ fn not_and_move(place: usize) -> Vec<u8> {
 }
 
 /// An instruction and a branch by this condition that goes to the next instruction, whether it is taken or not. Cheap
-/// instructions behind them make it so many bytes, and one is between them where they are to be apart.
+/// instructions fill the step up to `bytes`. With `apart` the first of them stands between the two, else all stand behind both.
 fn step(bytes: usize, instruction: &str, condition: u8, cheap: Cheap, apart: bool) -> Vec<u8> {
     let setting = code(instruction);
     let branch = [0x70 | condition, 0];

@@ -25,7 +25,7 @@ macro_rules! work {
     };
 }
 
-/// Reads through pages, one line behind the one before by so many bytes.
+/// Reads through the pages over and over. Each load is `bytes` behind the last one.
 fn through(bytes: usize) -> Steps {
     let text = format!("and r12d, {}; mov rax, [r14 + r12]; add r12d, {bytes}", PAGES * 4096 - 1);
     Steps { init: code("xor r12d, r12d"), ..in_pages(code(&text).repeat(LOADS), LOADS, PAGES) }

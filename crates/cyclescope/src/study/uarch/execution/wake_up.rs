@@ -10,7 +10,8 @@ const TOGETHER: usize = 16;
 /// Steps of the shorter call: what is measured is as many that follow them, a microsecond behind the rest at most.
 const SOON: u64 = 8;
 
-/// Steps of an instruction on registers of a class, behind a loop of so many core cycles without it, or with it.
+/// Steps of a vector instruction. Before them runs a loop of `cycles` core cycles: one that `rests` has no vector instruction, the
+/// other executes one in each cycle.
 fn behind(name: &str, register: &str, cycles: usize, rests: bool) -> Steps {
     let one = |to: usize| format!("{name} {register}{to}, {register}15, {register}15");
     let inside = if rests { String::new() } else { format!("{}; ", one(0)) };

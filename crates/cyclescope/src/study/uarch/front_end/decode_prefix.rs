@@ -44,7 +44,7 @@ const WAYS: &[Way] = &[
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "decode_prefix",
     about: "how long several prefixes of an instruction delay the decoders",
-    definition: "core cycles by which an instruction with so many prefixes takes longer than one of as many bytes with none, both from the decoders among instructions of one byte",
+    definition: "core cycles by which the decoders take longer for a no-operation with this number of prefixes than for one of the same length with as few as it can have, both among instructions of one byte",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Contrast(Contrast {

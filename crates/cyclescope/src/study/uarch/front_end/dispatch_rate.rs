@@ -1,26 +1,11 @@
 //! Instructions that go through the core in a cycle.
 
-use crate::study::uarch::test::lengths::{move_of, nop_of, zero_of};
+use crate::study::uarch::test::lengths::{moves, nops, zeros};
 use crate::study::uarch::test::moves::in_pages;
 use crate::study::uarch::test::rate::{Rates, Row, Way};
-use crate::study::uarch::test::walk::{Steps, code, straight};
+use crate::study::uarch::test::walk::{Steps, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-
-/// Bytes of an instruction: so many that no part of a cache of decoded instructions has too many of them.
-const LENGTH: usize = 5;
-
-fn nops(number: usize) -> Steps {
-    straight(nop_of(LENGTH).repeat(number), number)
-}
-
-fn zeros(number: usize) -> Steps {
-    straight((0..number).flat_map(|place| zero_of(LENGTH, place)).collect(), number)
-}
-
-fn moves(number: usize) -> Steps {
-    straight((0..number).flat_map(|place| move_of(LENGTH, place)).collect(), number)
-}
 
 /// So many instructions of which each in turn goes to other units than the one before.
 fn mixed(number: usize, period: &[&str]) -> Steps {

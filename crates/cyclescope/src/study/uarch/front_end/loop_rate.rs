@@ -1,25 +1,9 @@
 //! Instructions of a loop, by its length.
 
-use crate::study::uarch::test::lengths::{move_of, nop_of, zero_of};
+use crate::study::uarch::test::lengths::{moves, nops, zeros};
 use crate::study::uarch::test::rate::{Rates, Row, Way};
-use crate::study::uarch::test::walk::{Steps, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-
-/// Bytes of an instruction, as in `dispatch_rate`.
-const LENGTH: usize = 5;
-
-fn nops(number: usize) -> Steps {
-    straight(nop_of(LENGTH).repeat(number), number)
-}
-
-fn zeros(number: usize) -> Steps {
-    straight((0..number).flat_map(|place| zero_of(LENGTH, place)).collect(), number)
-}
-
-fn moves(number: usize) -> Steps {
-    straight((0..number).flat_map(|place| move_of(LENGTH, place)).collect(), number)
-}
 
 const WAYS: &[Way] = &[
     Way::plain("no-operations", nops),

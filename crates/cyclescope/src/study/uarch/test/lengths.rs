@@ -1,5 +1,7 @@
 //! Instructions of a given length that wait for nothing.
 
+use super::walk::{Steps, straight};
+
 /// The segment prefix of CS, which does nothing in 64-bit mode.
 const CS: u8 = 0x2e;
 /// Registers of three bits that programs without memory may change: all but RSP and RBP.
@@ -32,6 +34,24 @@ pub(in crate::study::uarch) fn zero_of(length: usize, place: usize) -> Vec<u8> {
 /// mov r32, imm32, of 5 to 15 bytes.
 pub(in crate::study::uarch) fn move_of(length: usize, place: usize) -> Vec<u8> {
     prefixed(&[0xb8 | register(place), 0, 0, 0, 0], length)
+}
+
+/// Bytes of an instruction of the loops below: so many that no part of a cache of decoded instructions has too many of them.
+const LENGTH: usize = 5;
+
+/// A loop of this number of no-operations.
+pub(in crate::study::uarch) fn nops(number: usize) -> Steps {
+    straight(nop_of(LENGTH).repeat(number), number)
+}
+
+/// A loop of this number of instructions that make a register zero.
+pub(in crate::study::uarch) fn zeros(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| zero_of(LENGTH, place)).collect(), number)
+}
+
+/// A loop of this number of moves of constants.
+pub(in crate::study::uarch) fn moves(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| move_of(LENGTH, place)).collect(), number)
 }
 
 fn register(place: usize) -> u8 {
