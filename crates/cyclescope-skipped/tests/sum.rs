@@ -19,6 +19,7 @@ test machine::tsc::reads ...
 [skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP
 ok
 test result: FAILED. 7 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
+[failed] instr-1: not ok 2 - instr runs in ring 0
 ";
 
 #[test]
@@ -40,6 +41,7 @@ fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
         "[skipped] worker::faults::pku: no protection keys",
         "[left out] worker::faults::all: the CPU lacks the feature: FS base",
         "[skipped] cyclescope::src/machine/tsc.rs:94: no RDTSCP",
+        "[failed] instr-1: not ok 2 - instr runs in ring 0",
     ] {
         assert_eq!(lines.iter().filter(|line| **line == reason).count(), 1, "{said}");
     }
