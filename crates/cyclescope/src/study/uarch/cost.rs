@@ -46,6 +46,15 @@ pub(super) trait Costs {
     }
 }
 
+/// Other CPUs that can be kept busy.
+pub(super) trait Others {
+    /// Starts code on a CPU, which runs until [`Others::end`].
+    fn begin(&mut self, cpu: u32, text: &'static str) -> Result<(), RunError>;
+
+    /// Ends it. Returns the share of the time in which it ran.
+    fn end(&mut self) -> Result<f64, RunError>;
+}
+
 /// A core on which mixtures can be measured.
 pub(super) trait Mixes {
     /// Core cycles of a mixture; `None` where no layout was undisturbed.

@@ -26,7 +26,7 @@ pub(super) struct Cpu<'a> {
 
 impl Cpu<'_> {
     /// The fillers of a test that it can run.
-    fn fillers(&self, test: &'static Test) -> Vec<&'static Filler> {
+    pub(super) fn fillers(&self, test: &'static Test) -> Vec<&'static Filler> {
         test.fillers().iter().filter(|filler| filler.needs.iter().all(self.has)).collect()
     }
 }

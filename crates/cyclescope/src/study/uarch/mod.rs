@@ -26,6 +26,7 @@ mod map;
 mod memory;
 mod mixture;
 mod overlap;
+mod partition;
 #[cfg(test)]
 mod planted_core;
 #[cfg(test)]

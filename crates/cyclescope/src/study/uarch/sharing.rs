@@ -3,7 +3,9 @@
 //! The control is another CPU that is busy too but wants nothing of a core: a loop of PAUSE. Work beside the same work that takes no longer
 //! shares nothing that bounds it.
 
-use super::cost::{Costs, settled};
+use super::cost::{Costs, Others, settled};
+use super::overlap::Overlaps;
+use super::partition::{Alone, partitions};
 use super::record::UarchRecord;
 use super::test::Test;
 use super::test::sharing::{Sharing, Work};
@@ -21,22 +23,15 @@ const SAME_CORE: f64 = 1.5;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY: f64 = 0.9;
 
-/// Other CPUs that can be kept busy.
-pub(super) trait Others {
-    /// Starts code on a CPU, which runs until [`Others::end`].
-    fn begin(&mut self, cpu: u32, text: &'static str) -> Result<(), RunError>;
-
-    /// Ends it. Returns the share of the time in which it ran.
-    fn end(&mut self) -> Result<f64, RunError>;
-}
-
-/// Measures each kind of work beside itself on another of these CPUs, the one that slows the first kind most.
+/// Measures each kind of work beside itself on another of these CPUs, the one that slows the first kind most, and what that CPU
+/// leaves of each structure.
 pub(super) fn sharing(
-    core: &mut dyn Costs,
+    core: &mut (impl Costs + Overlaps),
     others: &mut dyn Others,
     test: &'static Test,
     sharing: &'static Sharing,
     cpus: &[u32],
+    alone: &Alone,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut all = Vec::new();
     for cpu in cpus {
@@ -50,28 +45,43 @@ pub(super) fn sharing(
     }
     all.sort_by(|one, other| other.0.total_cmp(&one.0));
     let Some((_, cpu, first)) = all.into_iter().next() else {
-        let record = |work: &Work| {
-            let verdict = Verdict::new(Kind::None, "this process may use no other CPU");
-            UarchRecord::new(test, key(test, work), verdict, Unit::Ratio)
-        };
-        return Ok(sharing.rows.iter().map(record).collect());
+        let none = Verdict::new(Kind::None, "this process may use no other CPU");
+        let verdicts = |number| vec![none.clone(); number];
+        return Ok(records(test, sharing, verdicts(sharing.rows.len()), verdicts(sharing.structures.len())));
     };
-    let mut records = Vec::new();
-    let mut first = Some(first);
-    for work in sharing.rows {
-        let proves = first.is_some();
-        let ratios = match first.take() {
-            Some(ratios) => ratios,
-            None => ratios(core, others, work, sharing.idle, cpu)?,
-        };
-        let verdict = judged(&ratios, cpu, proves);
-        records.push(UarchRecord::new(test, key(test, work), verdict, Unit::Ratio));
+    let mut verdicts = vec![judged(&first, cpu)];
+    for work in &sharing.rows[1..] {
+        verdicts.push(judged(&ratios(core, others, work, sharing.idle, cpu)?, cpu));
     }
-    Ok(records)
+    // The first kind is bound by what no two cores share.
+    let proof = &mut verdicts[0];
+    let same = proof.size.is_some_and(|size| size.value >= SAME_CORE);
+    let left = match (proof.kind, same) {
+        (Kind::Found, true) => {
+            proof.why.push_str("; both CPUs are of one core");
+            partitions(core, others, sharing, cpu, alone)?
+        }
+        (kind, _) => {
+            let (kind, why) = match kind {
+                Kind::None => (kind, "no CPU that was tried shares this core"),
+                _ => (Kind::Unclear, "whether another CPU shares this core is not known"),
+            };
+            vec![Verdict::new(kind, why); sharing.structures.len()]
+        }
+    };
+    Ok(records(test, sharing, verdicts, left))
 }
 
-fn key(test: &Test, work: &Work) -> String {
-    format!("{}.{}", test.name, work.name)
+/// The records of kinds of work and of what is left of structures.
+fn records(test: &Test, sharing: &Sharing, worked: Vec<Verdict>, left: Vec<Verdict>) -> Vec<UarchRecord> {
+    let record = |name: &str, definition, verdict| UarchRecord {
+        definition,
+        ..UarchRecord::new(test, format!("{}.{name}", test.name), verdict, Unit::Ratio)
+    };
+    let worked =
+        sharing.rows.iter().zip(worked).map(|(work, verdict)| record(work.name, test.definition, verdict));
+    let left = sharing.structures.iter().zip(left).map(|(name, verdict)| record(name, sharing.left, verdict));
+    worked.chain(left).collect()
 }
 
 /// How much longer each program of some work takes beside the same work; nothing where it was disturbed, or the other CPU was.
@@ -107,8 +117,8 @@ fn ratios(
     Ok((0..walks.len()).map(of_walk).collect())
 }
 
-/// What they show. Work that proves that both CPUs are of one core is bound by what no two cores share.
-fn judged(ratios: &Ratios, cpu: u32, proves: bool) -> Verdict {
+/// What they show.
+fn judged(ratios: &Ratios, cpu: u32) -> Verdict {
     let known: Vec<(&str, Interval)> = ratios.iter().flatten().copied().collect();
     let told: Vec<String> = known.iter().map(|(name, ratio)| format!("{name} {:.2}", ratio.value)).collect();
     let told = told.join(", ");
@@ -133,15 +143,19 @@ fn judged(ratios: &Ratios, cpu: u32, proves: bool) -> Verdict {
         low: edge(|ratio| ratio.low).fold(f64::INFINITY, f64::min),
         high: edge(|ratio| ratio.high).fold(0.0, f64::max),
     };
-    let proof = if proves && least >= SAME_CORE { "; both CPUs are of one core" } else { "" };
-    Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{place}: {told}{proof}")) }
+    Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{place}: {told}")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::Vectors;
+    use crate::snippet::Snippet;
     use crate::study::uarch::cost::CostPoint;
     use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::look::Cpu;
+    use crate::study::uarch::overlap::{Point, Probe};
+    use crate::study::uarch::planted_window::Planted;
     use crate::study::uarch::test::Look;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -149,16 +163,33 @@ mod tests {
     /// What runs on another CPU, and which one that is.
     type Running = Rc<Cell<Option<(u32, &'static str)>>>;
 
-    /// A core whose work takes twice as long beside the same work on CPU 5.
-    struct Core(Running, f64, &'static [Walk; 2]);
+    /// A core whose work takes longer beside the same work on CPU 5, and that gives parts of its window away.
+    struct Core {
+        running: Running,
+        slower: f64,
+        work: &'static [Walk; 2],
+        /// Alone, beside PAUSE and beside work.
+        windows: [Planted; 3],
+    }
 
     impl Costs for Core {
         fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
-            let idle = self.0.get().is_none_or(|(cpu, text)| cpu != 5 || text == "pause");
+            let idle = self.running.get().is_none_or(|(cpu, text)| cpu != 5 || text == "pause");
             // The first kind of work.
-            let shared = self.2.iter().any(|own| std::ptr::eq(own, walk));
-            let cost = if idle || !shared { 4.0 } else { 4.0 * self.1 };
+            let shared = self.work.iter().any(|own| std::ptr::eq(own, walk));
+            let cost = if idle || !shared { 4.0 } else { 4.0 * self.slower };
             Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
+        }
+    }
+
+    impl Overlaps for Core {
+        fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+            let window = match self.running.get() {
+                Some((5, "pause")) => 1,
+                Some((5, _)) => 2,
+                _ => 0,
+            };
+            self.windows[window].at(probe, counts)
         }
     }
 
@@ -176,15 +207,40 @@ mod tests {
         }
     }
 
+    /// Sizes alone, beside PAUSE and beside work.
+    const SIZES: [(&str, [usize; 3]); 7] = [
+        ("rob", [500, 250, 250]),
+        ("int_registers", [300, 300, 180]),
+        ("vector_registers_xmm", [330, 330, 330]),
+        ("loads_in_flight", [180, 90, 90]),
+        ("stores_in_flight", [112, 56, 56]),
+        ("integer_scheduler", [96, 96, 96]),
+        ("load_scheduler", [70, 70, 40]),
+    ];
+
     fn records(cpus: &[u32], slower: f64, busy: f64) -> Vec<UarchRecord> {
         let find = |test: &&'static Test| match &test.look {
             Look::Sharing(asked) => Some((*test, asked)),
             _ => None,
         };
         let (test, asked) = TESTS.iter().find_map(find).unwrap();
+        let windows = [0, 1, 2].map(|when| {
+            let mut window = Planted::new(1);
+            window.sizes.values_mut().for_each(|size| *size = 600);
+            window.sizes.extend(SIZES.map(|(name, sizes)| (name, sizes[when])));
+            window.sizes.insert("loads_uncompleted", 600);
+            window
+        });
         let running = Running::default();
-        let mut core = Core(running.clone(), slower, &asked.rows[0].ways);
-        sharing(&mut core, &mut Cpus(running, busy), test, asked, cpus).unwrap()
+        let mut core = Core { running: running.clone(), slower, work: &asked.rows[0].ways, windows };
+        let size = |name: &str| {
+            let (_, sizes) = SIZES.iter().find(|(own, _)| *own == name)?;
+            let value = sizes[0] as f64;
+            Some(Interval { value, low: value, high: value })
+        };
+        let cpu = Cpu { has: &|_| false, memory: 0 };
+        let alone = Alone { cpu: &cpu, size: &size };
+        sharing(&mut core, &mut Cpus(running, busy), test, asked, cpus, &alone).unwrap()
     }
 
     #[test]
@@ -192,9 +248,40 @@ mod tests {
         let found = records(&[3, 5, 4], 2.0, 0.99);
         assert_eq!((found[0].verdict, found[0].value.value), (Kind::Found, Some(2.0)));
         assert!(found[0].why.contains("CPU 5") && found[0].why.ends_with("both CPUs are of one core"));
-        assert!(found[1..].iter().all(|record| record.verdict == Kind::None), "{}", found[1].why);
+        let kinds = found.len() - SIZES.len();
+        assert!(found[1..kinds].iter().all(|record| record.verdict == Kind::None), "{}", found[1].why);
+        let left: Vec<(&str, Kind, f64, &str)> = found[kinds..]
+            .iter()
+            .map(|one| (&*one.what, one.verdict, one.value.value.unwrap_or_default(), &*one.why))
+            .collect();
+        let how = |number: usize, kind, share: f64, how: &str| {
+            let (what, verdict, value, why) = left[number];
+            let right = verdict == kind && (value - share).abs() < 0.01 && why.starts_with(how);
+            assert!(right, "{what}: {verdict:?} {value} {why}");
+        };
+        let divided = "divided as soon as the other thread executes anything:";
+        how(0, Kind::Found, 0.5, divided);
+        // Its registers outnumber what is left of the reorder buffer.
+        how(1, Kind::Unclear, 0.0, "no size was found beside PAUSE");
+        how(3, Kind::Found, 0.5, divided);
+        how(4, Kind::Found, 0.5, divided);
+        how(5, Kind::None, 0.0, "as much as alone is left");
+        how(6, Kind::Found, 40.0 / 70.0, "it goes to whoever takes it:");
         let part = records(&[5], 1.25, 0.99);
         assert_eq!((part[0].verdict, part[0].why.contains("one core")), (Kind::Found, false));
+        assert!(part[kinds..].iter().all(|record| record.verdict == Kind::Unclear));
+    }
+
+    #[test]
+    fn every_cpu_executes_what_keeps_it_busy() {
+        for test in TESTS {
+            let Look::Sharing(asked) = &test.look else { continue };
+            for text in asked.rows.iter().map(|work| work.beside).chain([asked.idle, asked.full]) {
+                let world = Snippet::parse(text).unwrap().outline(false).world;
+                let needs = !matches!(world.vectors, Vectors::None | Vectors::Legacy) || world.masks;
+                assert!(!needs, "not every x86-64 executes it: {text}");
+            }
+        }
     }
 
     #[test]

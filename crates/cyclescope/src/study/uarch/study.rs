@@ -4,12 +4,14 @@ use super::agner::AGNER;
 use super::bound;
 use super::climb::in_doubt;
 use super::conditions::{Conditions, Counted};
+use super::cost::Others;
 use super::environment::{Course, Known, environment};
 use super::kept::{filled, whole};
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::Core;
-use super::sharing::{Others, sharing};
+use super::partition::Alone;
+use super::sharing::sharing;
 use super::surroundings::Surroundings;
 use super::test::{Look, Test};
 use super::trial::{Knees, learn};
@@ -227,7 +229,10 @@ impl Study for Uarch {
                 }
                 Look::Sharing(asked) => {
                     let mut others = Kept { answers, running: None };
-                    sharing(&mut core, &mut others, test, asked, &self.surroundings.others)?
+                    let size =
+                        |name: &str| known.iter().find(|known| known.what == name).and_then(Known::found);
+                    let alone = Alone { cpu: &cpu, size: &size };
+                    sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?
                 }
                 _ => looked(&mut core, &mut knees, test, &cpu, &mut order)?,
             };

@@ -75,5 +75,17 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             },
         ],
         idle: "pause",
+        structures: &[
+            "rob",
+            "int_registers",
+            "vector_registers_xmm",
+            "loads_in_flight",
+            "stores_in_flight",
+            "integer_scheduler",
+            "load_scheduler",
+        ],
+        left: "the share of the entries it has alone that is left beside work that fills it on another CPU of the same core",
+        // Behind each pair of roots waits a part of each kind.
+        full: "sqrtsd xmm0, xmm0; sqrtsd xmm0, xmm0; mov rax, [r14]; mov [r14 + 8], rbx; lea rcx, [rdx + 1]; mov rsi, [r14 + 16]; mov [r14 + 24], rbx; lea rdi, [rdx + 2]; mov r8, [r14 + 32]; mov [r14 + 40], rbx; lea r9, [rdx + 3]; mov r10, [r14 + 48]; mov [r14 + 56], rbx; lea r11, [rdx + 4]; movq rax, xmm0; and eax, 63; mov rsi, [r14 + rax]; add rsi, rcx",
     }),
 };

@@ -131,6 +131,7 @@ impl Test {
                 let bounds = rates.rows.iter().filter_map(|row| row.bound);
                 rates.within.iter().map(|(test, _)| *test).chain(bounds).collect()
             }
+            Look::Sharing(sharing) => sharing.structures.to_vec(),
             _ => self.fillers().iter().flat_map(|filler| filler.takes).copied().collect(),
         }
     }

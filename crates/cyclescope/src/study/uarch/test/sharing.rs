@@ -9,6 +9,12 @@ pub(in crate::study::uarch) struct Sharing {
     pub rows: &'static [Work],
     /// What the other CPU runs beside a control: nothing that takes units.
     pub idle: &'static str,
+    /// Names of the tests of structures that the two threads of a core may have to share: those that a filler takes come first.
+    pub structures: &'static [&'static str],
+    /// What the number of such a structure counts.
+    pub left: &'static str,
+    /// What the other CPU runs to fill them all.
+    pub full: &'static str,
 }
 
 /// Work that is bound by something of a core.

@@ -1,0 +1,104 @@
+//! What a thread of the same core leaves of a structure, and whether it has to fill it for that.
+//!
+//! A structure of which a part is gone as soon as the other thread executes anything at all is divided between the two. One that is as
+//! large as ever beside PAUSE and smaller beside work that fills it goes to whoever takes it.
+
+use super::cost::Others;
+use super::list::TESTS;
+use super::look::Cpu;
+use super::overlap::Overlaps;
+use super::test::Look;
+use super::test::sharing::Sharing;
+use super::trial::{Knees, Trials};
+use super::verdict::{Kind, Verdict};
+use crate::error::RunError;
+use crate::statistics::Interval;
+
+/// The largest share of a structure that shows that some of it is gone.
+const LEFT: f64 = 0.9;
+/// The least share of the time in which the other CPU has to execute its code.
+const BUSY: f64 = 0.9;
+
+/// What is known of the structures without another thread.
+pub(super) struct Alone<'a> {
+    /// The fillers that this CPU can execute.
+    pub cpu: &'a Cpu<'a>,
+    /// The size that the test of this name found.
+    pub size: &'a dyn Fn(&str) -> Option<Interval>,
+}
+
+/// What another CPU of the same core leaves of each structure.
+pub(super) fn partitions(
+    core: &mut dyn Overlaps,
+    others: &mut dyn Others,
+    sharing: &'static Sharing,
+    cpu: u32,
+    alone: &Alone,
+) -> Result<Vec<Verdict>, RunError> {
+    let mut beside = |text| {
+        others.begin(cpu, text)?;
+        let sizes = sizes(core, sharing, alone.cpu);
+        let busy = others.end()? >= BUSY;
+        sizes.map(|sizes| sizes.into_iter().map(|size| size.filter(|_| busy)).collect::<Vec<_>>())
+    };
+    let (idle, full) = (beside(sharing.idle)?, beside(sharing.full)?);
+    let of = |(name, (idle, full))| judged((alone.size)(name), idle, full, cpu);
+    Ok(sharing.structures.iter().copied().zip(idle.into_iter().zip(full)).map(of).collect())
+}
+
+/// The sizes of the structures as they are now.
+fn sizes(
+    core: &mut dyn Overlaps,
+    sharing: &'static Sharing,
+    cpu: &Cpu,
+) -> Result<Vec<Option<Interval>>, RunError> {
+    let mut knees = Knees::new();
+    let mut sizes = Vec::new();
+    for name in sharing.structures {
+        let test = TESTS.iter().find(|test| test.name == *name).expect("a structure has a test");
+        let Look::Overlap(window) = &test.look else { unreachable!("its structures are of the window") };
+        let record = Trials::new(core, &mut knees).run(test, window, &cpu.fillers(test))?;
+        let quantity = record.value;
+        let size = quantity.value.filter(|_| record.verdict == Kind::Found).map(|value| Interval {
+            value,
+            low: quantity.low.unwrap_or(value),
+            high: quantity.high.unwrap_or(value),
+        });
+        sizes.push(size);
+    }
+    Ok(sizes)
+}
+
+/// What the three sizes show: alone, beside PAUSE, and beside what fills.
+fn judged(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval>, cpu: u32) -> Verdict {
+    let sizes = [alone, idle, full];
+    let [Some(alone), Some(idle), Some(full)] = sizes else {
+        let said = ["alone", "beside PAUSE", "beside work that fills it"];
+        let missing = said.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(said, _)| *said);
+        let missing = missing.collect::<Vec<_>>().join(", ");
+        return Verdict::new(Kind::Unclear, format!("no size was found {missing}"));
+    };
+    let left = |size: Interval| size.value / alone.value;
+    let told = format!(
+        "{} alone, {} beside PAUSE on CPU {cpu}, {} beside work",
+        alone.value, idle.value, full.value
+    );
+    // Ends that meet show no difference.
+    let less = |size: Interval| left(size) <= LEFT && size.high < alone.low;
+    let how = match (less(idle), less(full)) {
+        (false, false) => return Verdict::new(Kind::None, format!("as much as alone is left: {told}")),
+        (true, false) => {
+            return Verdict::new(
+                Kind::Unclear,
+                format!("more is left beside work than beside PAUSE: {told}"),
+            );
+        }
+        (true, true) if full.value >= LEFT * idle.value => {
+            "divided as soon as the other thread executes anything"
+        }
+        (true, true) => "divided, and a part goes to whoever takes it",
+        (false, true) => "it goes to whoever takes it",
+    };
+    let size = Interval { value: left(full), low: full.low / alone.high, high: full.high / alone.low };
+    Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{how}: {told}")) }
+}
