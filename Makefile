@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
+.PHONY: all build run test test-windows fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
 
 all: build
 
@@ -18,6 +18,8 @@ run:
 # Where those can't be had (77), the reason is printed and the rest counts.
 test: check
 	$(CARGO) test --workspace --release
+	$(CARGO) test --release -p cyclescope-clock --no-default-features
+	crates/cyclescope-clock/tests/windows/run || test $$? = 77
 	kernel/test/judge-test
 	kernel/test/run stable || test $$? = 77
 
@@ -28,6 +30,10 @@ fuzz:
 		$(CARGO) test --release -p cyclescope --test hostile -- --nocapture --test-threads 1 $(READER)
 	CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true CYCLESCOPE_FUZZ_INPUTS=$(INPUTS) CARGO_TARGET_DIR=$(TARGET)/fuzz \
 		$(CARGO) test --release -p cyclescope-cli --bins any_ -- --nocapture --test-threads 1 $(READER)
+
+# The clock crate as a Windows program, under Wine.
+test-windows:
+	crates/cyclescope-clock/tests/windows/run
 
 # In the kernel that the distribution installs, and in the newest that it has. Needs no root: packages are unpacked, not
 # installed. ARGS names suites.

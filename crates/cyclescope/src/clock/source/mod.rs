@@ -6,6 +6,8 @@
 
 mod assembly;
 mod c;
+#[cfg(test)]
+mod crate_pairs;
 mod language;
 mod rust;
 mod syntax;

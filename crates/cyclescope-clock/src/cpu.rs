@@ -1,0 +1,54 @@
+//! What CPUID says of the instructions that pairs have.
+
+use core::arch::x86_64::{__cpuid, __cpuid_count};
+use core::fmt;
+
+/// Something that not every x86-64 CPU has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// RDTSCP (CPUID leaf 80000001h, EDX bit 27).
+    Rdtscp,
+    /// SERIALIZE (CPUID leaf 7, EDX bit 14).
+    Serialize,
+    /// RDPRU (CPUID leaf 80000008h, EBX bit 4).
+    Rdpru,
+    /// A TSC that counts at a fixed rate in all states (CPUID leaf 80000007h, EDX bit 8).
+    InvariantTsc,
+}
+
+impl Feature {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Feature::Rdtscp => "RDTSCP",
+            Feature::Serialize => "SERIALIZE",
+            Feature::Rdpru => "RDPRU",
+            Feature::InvariantTsc => "a TSC that counts at a fixed rate",
+        }
+    }
+}
+
+/// Something that this CPU has not, as CPUID says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing(pub Feature);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        write!(formatter, "this CPU does not have {}, or CPUID hides it", self.0.name())
+    }
+}
+
+impl core::error::Error for Missing {}
+
+/// Whether CPUID shows it.
+pub(crate) fn has(feature: Feature) -> bool {
+    let most = |leaf: u32| __cpuid(leaf & 0x8000_0000).eax;
+    let bit =
+        |leaf: u32, register: fn(u32) -> u32, bit: u32| most(leaf) >= leaf && register(leaf) >> bit & 1 == 1;
+    match feature {
+        Feature::Rdtscp => bit(0x8000_0001, |leaf| __cpuid(leaf).edx, 27),
+        Feature::Serialize => bit(7, |leaf| __cpuid_count(leaf, 0).edx, 14),
+        Feature::Rdpru => bit(0x8000_0008, |leaf| __cpuid(leaf).ebx, 4),
+        Feature::InvariantTsc => bit(0x8000_0007, |leaf| __cpuid(leaf).edx, 8),
+    }
+}

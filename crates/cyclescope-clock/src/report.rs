@@ -1,0 +1,219 @@
+//! What was measured of each region.
+
+use crate::calibration::{BEYOND, Calibration};
+use crate::pair::Pair;
+use crate::thread::{self, Kept, Method};
+use crate::unit::CoreCycles;
+use core::fmt;
+use std::io::Write;
+use std::string::{String, ToString};
+use std::sync::atomic::Ordering;
+use std::vec::Vec;
+
+/// Standard deviations on each side of the mean in 95 % of a normal distribution.
+const NORMAL: f64 = 1.96;
+/// Executions below which the distribution is not known.
+const FEW: u64 = 100;
+/// The share of executions above which something is said of them.
+const SOME: f64 = 0.05;
+/// Steps of the clock below which an execution is short for it.
+const STEPS: f64 = 20.0;
+
+/// A number with its interval of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The number.
+    pub value: CoreCycles,
+    /// The interval's ends. They contain the error of the sample, of the ruler, and how much of a pair different code hides.
+    pub interval: [CoreCycles; 2],
+}
+
+/// A region's figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// Executions.
+    pub count: u64,
+    /// What an execution takes that nothing disturbed: the mean of those that are not far beyond the median.
+    pub cycles: Estimate,
+    /// The mean of all.
+    pub mean: CoreCycles,
+    /// Cycles that 5, 25, 50, 75, 95 and 99 % of the executions do not exceed.
+    pub quantiles: [CoreCycles; 6],
+    /// The most of one.
+    pub most: CoreCycles,
+    /// What may be wrong.
+    pub caveats: Vec<Caveat>,
+}
+
+/// Something that may be wrong with a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Caveat {
+    /// There were few executions.
+    FewExecutions,
+    /// This share of the executions was far beyond the others: interrupts, other programs, or another kind of work.
+    Beyond(f64),
+    /// The core's clock changed by more than 1 % around this share of the executions.
+    ClockMoved(f64),
+    /// The clock's step is this many core cycles, and an execution no twenty of them.
+    Coarse(f64),
+    /// This CPU, as CPUID shows it, has no TSC that counts at a fixed rate.
+    NoFixedRate,
+    /// The readings do not wait for the code.
+    DoesNotWait,
+    /// Multiplications do not take a whole number of additions: one of the two is no ruler.
+    RulersDisagree,
+}
+
+/// The figures of all regions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// The regions, in the order of their first execution.
+    pub rows: Vec<Row>,
+    /// What the method takes here.
+    pub calibration: Calibration,
+    /// What an execution takes of the program, and of a region around it.
+    pub execution: CoreCycles,
+    /// What the two readings take of it alone.
+    pub bare: CoreCycles,
+    /// Executions that could not be kept, since they ended while others were turned into core cycles, or while a thread ended.
+    pub lost: u64,
+}
+
+/// Figures of all executions that have ended, on all threads.
+pub fn report() -> Report {
+    let kept = thread::all();
+    let global = thread::global();
+    let calibration = global.calibration;
+    let nested = global.nested.get().copied().unwrap_or_default();
+    let executed = kept.iter().filter(|kept| kept.cycles.count > 0);
+    Report {
+        rows: executed.map(|kept| Row::new(kept, &calibration)).collect(),
+        calibration,
+        execution: nested.region,
+        bare: nested.pair,
+        lost: global.lost.load(Ordering::Relaxed),
+    }
+}
+
+/// Prints the report to standard error where it is dropped: at the end of `main`, where it was made at its beginning.
+#[derive(Debug)]
+#[must_use = "the report is printed where this is dropped"]
+pub struct AtEnd(());
+
+/// Prints the report at the end: `let _report = cyclescope_clock::report_at_end();`
+pub fn report_at_end() -> AtEnd {
+    AtEnd(())
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        // Whoever closed standard error does not want it.
+        let _ = write!(std::io::stderr(), "{}", report());
+    }
+}
+
+impl Row {
+    fn new(kept: &Kept, calibration: &Calibration) -> Row {
+        let Kept { name, cycles, moved, spread } = kept;
+        let quantile = |share| cycles.quantile(share).unwrap_or_default();
+        let number = cycles.count as f64;
+        let median = quantile(0.5);
+        let step = calibration.step.0 * calibration.scale.cycles;
+        // What a reading was before the pair's own cycles were subtracted.
+        let pair = calibration.pair.0;
+        let usual = cycles.below(BEYOND * (median + pair) - pair + 2.0 * step);
+        let value = usual.mean;
+        let sample = NORMAL * usual.deviation / (usual.count.max(1) as f64).sqrt();
+        let ruler = value.abs() * spread / number;
+        let [least, most] = calibration.between;
+        let ends = [value - (most.0 - pair) - sample - ruler, value + (pair - least.0) + sample + ruler];
+        let beyond = 1.0 - usual.count as f64 / number;
+        let moved = *moved as f64 / number;
+        let caveats = [
+            (cycles.count < FEW, Caveat::FewExecutions),
+            (beyond > SOME, Caveat::Beyond(beyond)),
+            (moved > SOME, Caveat::ClockMoved(moved)),
+            (value < STEPS * step && step > 1.0, Caveat::Coarse(step)),
+            (Method::check().is_err(), Caveat::NoFixedRate),
+            (!calibration.waits, Caveat::DoesNotWait),
+            (!calibration.rulers_agree, Caveat::RulersDisagree),
+        ];
+        Row {
+            name: name.clone(),
+            count: cycles.count,
+            cycles: Estimate { value: CoreCycles(value), interval: ends.map(CoreCycles) },
+            mean: CoreCycles(cycles.sum / number),
+            quantiles: [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|share| CoreCycles(quantile(share))),
+            most: CoreCycles(cycles.most),
+            caveats: caveats.into_iter().filter(|(holds, _)| *holds).map(|(_, caveat)| caveat).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Caveat {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        let percent = |share: &f64| 100.0 * share;
+        match self {
+            Caveat::FewExecutions => formatter.write_str("fewer than 100 executions"),
+            Caveat::Beyond(share) => write!(formatter, "{:.0} % far beyond the others", percent(share)),
+            Caveat::ClockMoved(share) => {
+                write!(formatter, "the core clock changed around {:.0} %", percent(share))
+            }
+            Caveat::Coarse(step) => write!(formatter, "the clock moves by {step:.0} core cycles at a time"),
+            Caveat::NoFixedRate => formatter.write_str("this CPU's TSC may not count at a fixed rate"),
+            Caveat::DoesNotWait => formatter.write_str("readings do not wait for the code"),
+            Caveat::RulersDisagree => formatter.write_str("the rulers disagree"),
+        }
+    }
+}
+
+/// A number with as many digits as say something.
+fn digits(cycles: CoreCycles) -> String {
+    match cycles.0.abs() {
+        ..1e4 => std::format!("{:.1}", cycles.0),
+        ..1e7 => std::format!("{:.0}", cycles.0),
+        _ => std::format!("{:.3e}", cycles.0),
+    }
+}
+
+/// A table of 80 columns.
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        writeln!(
+            formatter,
+            "region (core cycles)          count   cycles  95 % interval      median      p95"
+        )?;
+        for row in &self.rows {
+            let [low, high] = row.cycles.interval.map(digits);
+            let [_, _, median, _, p95, _] = row.quantiles.map(digits);
+            let interval = std::format!("{low} to {high}");
+            // A long name has a line of its own.
+            let name = row.name.to_string();
+            let short = name.chars().count() <= 22;
+            if !short {
+                writeln!(formatter, "{name}")?;
+            }
+            let name = if short { name } else { String::new() };
+            let count = row.count;
+            let value = digits(row.cycles.value);
+            writeln!(formatter, "{name:<22} {count:>12} {value:>8}  {interval:<16} {median:>8} {p95:>8}")?;
+            for caveat in &row.caveats {
+                writeln!(formatter, "    {caveat}")?;
+            }
+        }
+        let Calibration { pair, between: [low, high], .. } = self.calibration;
+        let [pair, low, high] = [pair, low, high].map(digits);
+        let [execution, bare] = [self.execution, self.bare].map(digits);
+        writeln!(
+            formatter,
+            "In core cycles, without the {pair} of the two readings ({low} to {high} by the code)."
+        )?;
+        writeln!(formatter, "An execution costs {execution}, of which the readings alone are {bare}.")?;
+        if self.lost > 0 {
+            writeln!(formatter, "{} executions could not be kept.", self.lost)?;
+        }
+        Ok(())
+    }
+}
