@@ -1,6 +1,6 @@
 //! The timing methods that user mode can run.
 //!
-//! Written from those of the library by its test `the_clock_crate_has_these_pairs`.
+//! Written from those of the library by its test `files_of_pairs_are_those_of_the_methods`.
 
 use crate::cpu::Feature;
 use crate::pair::{Counts, Pair};

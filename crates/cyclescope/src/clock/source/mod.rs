@@ -6,12 +6,12 @@
 
 mod assembly;
 mod c;
-#[cfg(test)]
-mod crate_pairs;
 mod language;
 mod rust;
 mod syntax;
 mod wiring;
+#[cfg(test)]
+mod written;
 
 pub use language::Language;
 

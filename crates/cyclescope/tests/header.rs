@@ -1,0 +1,71 @@
+//! The header for users' programs: compiled strictly as C and C++, and its example run.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder that goes with its owner.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-m64"];
+
+/// Compiles the example; nothing where there is no such compiler.
+fn built(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let program = folder.join("example");
+    let mut command = Command::new(compiler);
+    command.args(STRICT).args(options).arg("-I").arg(&include).arg(include.join("example.c"));
+    let Ok(output) = command.arg("-o").arg(&program).output() else {
+        cyclescope_skipped::left_out(format_args!("{compiler} is not installed"));
+        return None;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{compiler} {options:?}: {said}");
+    Some(program)
+}
+
+#[test]
+fn compilers_take_the_header_and_it_counts_core_cycles() {
+    let folder = Folder(std::env::temp_dir().join(format!("cyclescope-header-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    for (compiler, languages) in [
+        ("gcc", &["c99", "c11", "gnu17"][..]),
+        ("clang", &["c99", "c11"]),
+        ("g++", &["c++11", "c++17", "c++20"]),
+        ("clang++", &["c++17"]),
+    ] {
+        for language in languages {
+            for level in ["-O0", "-O2"] {
+                let standard = format!("-std={language}");
+                let mut options = vec![level, &*standard];
+                if language.contains("++") {
+                    options.extend(["-x", "c++"]);
+                }
+                let Some(program) = built(&folder.0, compiler, &options) else { continue };
+                // Without optimisation the loop is more than its multiplications.
+                if level == "-O2" {
+                    counts(&program);
+                }
+            }
+        }
+    }
+}
+
+/// A multiplication takes a whole number of additions, where rulers agree.
+fn counts(program: &Path) {
+    let output = Command::new(program).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    if said.contains("no core cycles here") || !output.status.success() {
+        return cyclescope_skipped::left_out(format_args!("the core's clock, or LFENCE: {}", said.trim()));
+    }
+    let numbers: Vec<f64> =
+        said.split(|other: char| !other.is_ascii_digit() && other != '.').flat_map(str::parse).collect();
+    let [_, cycles, low, high] = numbers[..] else { panic!("{said}") };
+    let nearest = (cycles / 50.0).round() * 50.0;
+    assert!(low - 0.05 * nearest < nearest && nearest < high + 0.05 * nearest && nearest > 0.0, "{said}");
+}

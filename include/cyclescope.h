@@ -1,0 +1,1201 @@
+/*
+ * cyclescope.h: timing methods, and core cycles, for your own program in C99, C++11 and later
+ * Written by cyclescope's own tests from its timing methods: a method here is what `cyclescope run --clock` measures with.
+ *
+ * Each method is a pair of functions that are always built in:
+ *
+ *     uint64_t start = cyclescope_lfence_rdtsc_lfence_start();
+ *     ... the code ...
+ *     uint64_t ticks = cyclescope_lfence_rdtsc_lfence_end() - start;
+ *
+ * The compiler moves no access over a reading to memory that other code can reach. Computations in registers, and in
+ * local variables that nothing points to, it may move over both readings, into the pair and out of it:
+ * use CYCLESCOPE_HIDE on what the code works on, behind the start, and CYCLESCOPE_KEEP on its results, before the end.
+ *
+ * Ticks of the time stamp counter are no core cycles. With GCC and Clang:
+ *
+ *     struct cyclescope_calibration pair = cyclescope_calibrate();
+ *     struct cyclescope_scale before = cyclescope_scale_now(&pair);
+ *     ... many pairs, less than a few milliseconds ...
+ *     struct cyclescope_scale after = cyclescope_scale_now(&pair);
+ *     double cycles = cyclescope_cycles(&pair, before, after, ticks);
+ *
+ * Both are of lfence-rdtsc-lfence: of readings by another method they say nothing. Where `before` and `after` differ by more than
+ * 1 % the core's clock changed: measure again. Take many pairs, and the mean of those that are not far beyond the median.
+ */
+#ifndef CYCLESCOPE_H
+#define CYCLESCOPE_H
+
+#if !defined(__x86_64__) && !defined(_M_X64)
+#error "this is for x86-64"
+#endif
+#include <stdint.h>
+#if defined(__linux__)
+#include <time.h>
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#define CYCLESCOPE_INTRINSICS
+#endif
+#ifdef CYCLESCOPE_INTRINSICS
+#include <intrin.h>
+#endif
+#ifdef _MSC_VER
+#define CYCLESCOPE_INLINE static __forceinline
+#else
+#define CYCLESCOPE_INLINE static inline __attribute__((always_inline))
+#endif
+
+#ifndef CYCLESCOPE_INTRINSICS
+/* CYCLESCOPE_HIDE(x)  the compiler knows nothing of x from here on, and takes it as changed
+   CYCLESCOPE_KEEP(x)  the value of x is needed here
+
+   Integers, pointers, float, double and vectors stay in their registers. All else goes through memory, with a store and a
+   load in the code: long double, __int128, complex numbers, structures, unions, and arrays of more than 8 bytes. Shorter
+   arrays, and classes of C++ that are not copied as bytes, do not compile: name their elements. x is a variable. */
+#ifndef CYCLESCOPE_HIDE
+/* Classes of types, in C and in C++: 8 is floating point; from 9 to 18 are complex numbers, structures and unions; vectors
+   have a negative one, or 19. */
+#define CYCLESCOPE_IN_MEMORY(x) \
+    (__builtin_classify_type(x) > 0 && __builtin_classify_type(x) < 19 \
+        && (__builtin_classify_type(x) > 8 || sizeof(x) > 8))
+#define CYCLESCOPE_IN_VECTOR(x) \
+    (__builtin_classify_type(x) == 8 || __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 18)
+#define CYCLESCOPE_HIDE(x) \
+    do { \
+        if (CYCLESCOPE_IN_MEMORY(x)) \
+            __asm__ volatile("" : "+m"(x)); \
+        else if (CYCLESCOPE_IN_VECTOR(x)) \
+            __asm__ volatile("" : "+x"(x)); \
+        else \
+            __asm__ volatile("" : "+r"(x)); \
+    } while (0)
+#ifdef __clang__
+/* Of several places clang takes memory, which is a store in the code that is measured. */
+#define CYCLESCOPE_KEEP(x) \
+    do { \
+        if (CYCLESCOPE_IN_MEMORY(x)) \
+            __asm__ volatile("" ::"m"(x)); \
+        else if (CYCLESCOPE_IN_VECTOR(x)) \
+            __asm__ volatile("" ::"x"(x)); \
+        else \
+            __asm__ volatile("" ::"r"(x)); \
+    } while (0)
+#else
+#define CYCLESCOPE_KEEP(x) __asm__ volatile("" ::"r,m,x"(x))
+#endif
+#endif
+#else
+#define CYCLESCOPE_HIDE(x) _ReadWriteBarrier()
+#define CYCLESCOPE_KEEP(x) _ReadWriteBarrier()
+#endif
+
+#if defined(CLOCK_MONOTONIC_RAW) && !defined(CYCLESCOPE_INTRINSICS)
+/*
+ * `clock-gettime`: what an ordinary program uses; shows what the other methods gain.
+ *
+ * Readings count nanoseconds.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+ * Not promised: stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ * Condition: calls the C library on the caller's stack.
+ *
+ * Source: clock_gettime(2), CLOCK_MONOTONIC_RAW.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_clock_gettime_start(void)
+{
+    struct timespec now;
+
+    __asm__ __volatile__("lfence" : : : "memory"); /* earlier instructions have executed, later ones wait */
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    __asm__ __volatile__("lfence" : : : "memory"); /* earlier instructions have executed, later ones wait */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_clock_gettime_end(void)
+{
+    struct timespec now;
+
+    __asm__ __volatile__("lfence" : : : "memory"); /* earlier instructions have executed, later ones wait */
+    clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+    __asm__ __volatile__("lfence" : : : "memory"); /* earlier instructions have executed, later ones wait */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+#endif
+
+/*
+ * `cpuid-rdtsc`: serialised, but the second CPUID's time and variance are in every sample.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body is done at the end, stores are drained.
+ * Not promised: the body waits for the start, following code waits.
+ * Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+ *
+ * Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.1.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    int leaf[4];
+
+    __cpuid(leaf, 0);
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&a"(low), "=&d"(high), "=&r"(rbx)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    int leaf[4];
+
+    __cpuid(leaf, 0);
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&a"(low), "=&d"(high), "=&r"(rbx)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `cpuid-rdtsc-cpuid`: serialised before and after each reading; two CPUIDs are inside the measured interval.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+ * Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+ *
+ * Source: Agner Fog, Test programs for measuring clock cycles and performance monitoring, section 7.12.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_cpuid_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    int leaf[4];
+
+    __cpuid(leaf, 0);
+    reading = __rdtsc();
+    __cpuid(leaf, 0);
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* keeps the reading */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_cpuid_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    int leaf[4];
+
+    __cpuid(leaf, 0);
+    reading = __rdtsc();
+    __cpuid(leaf, 0);
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* keeps the reading */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `cpuid-rdtsc-rdtscp`: no CPUID inside the pair; code that follows may begin before the end is read.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body is done at the end.
+ * Not promised: the body waits for the start, following code waits, stores are drained.
+ * Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ *
+ * Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    int leaf[4];
+
+    __cpuid(leaf, 0);
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&a"(low), "=&d"(high), "=&r"(rbx)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `cpuid-rdtsc-rdtscp-cpuid`: the paper's recommendation; both CPUIDs are outside the pair.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body is done at the end, following code waits.
+ * Not promised: the body waits for the start, stores are drained.
+ * Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ *
+ * Source: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.1.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_cpuid_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    int leaf[4];
+
+    __cpuid(leaf, 0);
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&a"(low), "=&d"(high), "=&r"(rbx)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_cpuid_rdtsc_rdtscp_cpuid_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+    int leaf[4];
+
+    reading = __rdtscp(&auxiliary);
+    __cpuid(leaf, 0);
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* keeps the reading */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `lfence-rdtsc`: waits for what comes before; what follows may begin before the reading.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body is done at the end.
+ * Not promised: the body waits for the start, following code waits, stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ *
+ * Source: Notes on using rdtsc(p): Zen 4 and Alder Lake as examples.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `lfence-rdtsc-lfence`: fully fenced and cheap; does not wait for stores.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+ * Not promised: stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ *
+ * Source: Intel SDM vol. 2, RDTSC, notes on ordering.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_lfence_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __rdtsc();
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_lfence_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __rdtsc();
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `lfence-rdtsc-rdtscp-lfence`: the improved method of Intel's paper with LFENCE for CPUID; the body may begin before the start is read.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body is done at the end, following code waits.
+ * Not promised: the body waits for the start, stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ *
+ * Source: Intel's paper, section 3.2.1, with LFENCE in CPUID's place.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_rdtscp_lfence_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_lfence_rdtsc_rdtscp_lfence_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `mfence-lfence-rdtsc`: fully fenced and waits until stores are globally visible.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ *
+ * Source: Intel SDM vol. 2, RDTSC, notes on ordering.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_mfence_lfence_rdtsc_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_mfence();
+    _mm_lfence();
+    reading = __rdtsc();
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "mfence\n\t"                         /* earlier loads and stores are globally visible */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_mfence_lfence_rdtsc_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_mfence();
+    _mm_lfence();
+    reading = __rdtsc();
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "mfence\n\t"                         /* earlier loads and stores are globally visible */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `mfence-rdtscp-lfence`: fully fenced and waits until stores are globally visible, where RDTSCP waits for MFENCE.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ *
+ * Source: Intel SDM vol. 2, RDTSCP, notes on ordering.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    _mm_mfence();
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "mfence\n\t"                         /* earlier loads and stores are globally visible */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_mfence_rdtscp_lfence_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    _mm_mfence();
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "mfence\n\t"                         /* earlier loads and stores are globally visible */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `rdpmc`: counts core cycles directly, where perf events give user mode a counter.
+ *
+ * Readings count core cycles.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+ * Not promised: stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ * Condition: needs a running counter of perf_event_open(2): its number is `index` - 1 of the event's mapped page.
+ *
+ * Source: Intel SDM vol. 2, RDPMC; perf_event_open(2), cap_user_rdpmc.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_start(uint32_t counter)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __readpmc(counter);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdpmc\n\t"                          /* reads the counter of ECX into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        : "c"(counter)
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_rdpmc_end(uint32_t counter)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _mm_lfence();
+    reading = __readpmc(counter);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        "rdpmc\n\t"                          /* reads the counter of ECX into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        : "c"(counter)
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+#ifndef CYCLESCOPE_INTRINSICS
+/*
+ * `rdpru`: counts core cycles directly, on AMD CPUs that allow it in user mode.
+ *
+ * Readings count core cycles.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+ * Not promised: stores are drained.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ * Condition: needs RDPRU (CPUID leaf 80000008h, EBX bit 4) and a system that lets user mode read APERF.
+ *
+ * Source: AMD APM vol. 3, RDPRU.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_rdpru_start(void)
+{
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        ".byte 0xb9, 0x01, 0x00, 0x00, 0x00\n\t"
+        ".byte 0x0f, 0x01, 0xfd\n\t"         /* reads APERF into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_rdpru_end(void)
+{
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        ".byte 0xb9, 0x01, 0x00, 0x00, 0x00\n\t"
+        ".byte 0x0f, 0x01, 0xfd\n\t"         /* reads APERF into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+}
+#endif
+
+/*
+ * `rdtsc`: the cheapest reading; orders nothing, so parts of short code fall outside the pair.
+ *
+ * Readings count TSC ticks.
+ * Not promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+ *
+ * Source: Intel SDM vol. 2, RDTSC.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtsc_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtsc_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    reading = __rdtsc();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `rdtscp`: waits for what comes before; the body may begin before the start is read.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body is done at the end.
+ * Not promised: the body waits for the start, following code waits, stores are drained.
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ *
+ * Source: Intel SDM vol. 2, RDTSCP.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `rdtscp-cpuid`: fully fenced, but the first CPUID is inside the measured interval.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+ * Not promised: stores are drained.
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ * Condition: CPUID leaves a virtual machine, which takes thousands of ticks that vary.
+ *
+ * Source: Notes on using rdtsc(p): Zen 4 and Alder Lake as examples.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+    int leaf[4];
+
+    reading = __rdtscp(&auxiliary);
+    __cpuid(leaf, 0);
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* keeps the reading */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_cpuid_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+    int leaf[4];
+
+    reading = __rdtscp(&auxiliary);
+    __cpuid(leaf, 0);
+    return reading;
+#else
+    uint64_t low, high, rbx;
+
+    __asm__ __volatile__(
+        "{mov %%rbx, %2|mov %2, rbx}\n\t"    /* the compiler may need RBX for itself */
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "{mov %%eax, %%esi|mov esi, eax}\n\t"
+        "{mov %%edx, %%edi|mov edi, edx}\n\t" /* keeps the reading */
+        "{mov $0, %%eax|mov eax, 0}\n\t"
+        "cpuid\n\t"                          /* everything earlier is done, stores too; later code waits */
+        "{mov %2, %%rbx|mov rbx, %2}\n\t"
+        : "=&S"(low), "=&D"(high), "=&r"(rbx)
+        :
+        : "rax", "rcx", "rdx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `rdtscp-lfence`: fully fenced; RDTSCP waits for what comes before, LFENCE delays what comes after.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits.
+ * Not promised: stores are drained.
+ * Condition: needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ *
+ * Source: Notes on using rdtsc(p): Zen 4 and Alder Lake as examples.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_lfence_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_rdtscp_lfence_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+    unsigned int auxiliary;
+
+    reading = __rdtscp(&auxiliary);
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        "rdtscp\n\t"                         /* reads the TSC into EDX:EAX when earlier instructions have executed */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "rcx", "memory");
+    return high << 32 | low;
+#endif
+}
+
+/*
+ * `serialize-rdtsc`: fully serialised without leaving a virtual machine; needs a recent CPU.
+ *
+ * Readings count TSC ticks.
+ * Promised: leading code is done, the body waits for the start, the body is done at the end, following code waits, stores are drained.
+ * Condition: needs SERIALIZE (CPUID leaf 7, EDX bit 14); the CPU faults without it.
+ * Condition: LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells).
+ *
+ * Source: Intel SDM vol. 3A, 9.3.
+ */
+CYCLESCOPE_INLINE uint64_t cyclescope_serialize_rdtsc_start(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _serialize();
+    reading = __rdtsc();
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        ".byte 0x0f, 0x01, 0xe8\n\t"         /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+CYCLESCOPE_INLINE uint64_t cyclescope_serialize_rdtsc_end(void)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    uint64_t reading;
+
+    _serialize();
+    reading = __rdtsc();
+    _mm_lfence();
+    return reading;
+#else
+    uint64_t low, high;
+
+    __asm__ __volatile__(
+        ".byte 0x0f, 0x01, 0xe8\n\t"         /* everything earlier is done, stores too; later code waits */
+        "rdtsc\n\t"                          /* reads the TSC into EDX:EAX */
+        "lfence\n\t"                         /* earlier instructions have executed, later ones wait */
+        : "=a"(low), "=d"(high)
+        :
+        : "memory");
+    return high << 32 | low;
+#endif
+}
+
+#ifndef CYCLESCOPE_INTRINSICS
+
+/* What is known of core cycles: a chain of additions of registers, of which each waits for the one before, takes one each. */
+
+/* Core cycles that pass in a tick. */
+struct cyclescope_scale {
+    double cycles;
+    double spread; /* the share of it by which single readings differ */
+};
+
+/* What a pair of lfence-rdtsc-lfence takes on this machine, in core cycles. */
+struct cyclescope_calibration {
+    double pair;      /* what it adds to a chain of multiplications: what is subtracted */
+    double least;     /* what it adds to code that it hides most of */
+    double most;      /* and least of */
+    double step;      /* of its readings, in ticks */
+    int waits;        /* whether the readings wait for the code between them */
+    int rulers_agree; /* whether a multiplication takes a whole number of additions */
+    unsigned loops;
+};
+
+#define CYCLESCOPE_ROUNDS 101
+#define CYCLESCOPE_TRIALS 7
+#define CYCLESCOPE_LINKS 64
+#define CYCLESCOPE_RULER 512
+
+/* Ticks of some code between two readings. It may change RAX, which it takes and leaves as `value`, and XMM0. */
+#define CYCLESCOPE_TIMED(ticks, value, code) \
+    do { \
+        uint64_t cyclescope_started = cyclescope_lfence_rdtsc_lfence_start(); \
+        __asm__ __volatile__(code : "+a"(value) : : "xmm0", "cc"); \
+        (ticks) = cyclescope_lfence_rdtsc_lfence_end() - cyclescope_started; \
+    } while (0)
+
+/* In either syntax of a compiler. */
+#define CYCLESCOPE_REPEATED(times, att, intel) ".rept " #times "\n\t{" att "|" intel "}\n\t.endr\n\t"
+
+/* Sorts; the numbers are few. */
+static inline void cyclescope_sort(double *numbers, int count)
+{
+    int i, j;
+
+    for (i = 1; i < count; i++)
+        for (j = i; j > 0 && numbers[j - 1] > numbers[j]; j--) {
+            double other = numbers[j];
+
+            numbers[j] = numbers[j - 1];
+            numbers[j - 1] = other;
+        }
+}
+
+/* The mean of what is not far beyond the middle: the step of the clock is in single readings and not in their mean. */
+static inline double cyclescope_typical(double *ticks, int count, double step)
+{
+    double sum = 0;
+    int i;
+
+    cyclescope_sort(ticks, count);
+    for (i = 0; i < count && ticks[i] <= 1.5 * ticks[count / 2] + 2 * step; i++)
+        sum += ticks[i];
+    return i > 0 ? sum / i : 0;
+}
+
+static inline struct cyclescope_scale cyclescope_scale_of(unsigned loops)
+{
+    double spans[CYCLESCOPE_TRIALS];
+    struct cyclescope_scale scale;
+    uint64_t value = 1, shorter, longer, ticks;
+    unsigned loop;
+    int i;
+
+    for (i = 0; i < CYCLESCOPE_TRIALS; i++) {
+        shorter = longer = 0;
+        for (loop = 0; loop < loops; loop++) {
+            CYCLESCOPE_TIMED(ticks, value, CYCLESCOPE_REPEATED(512, "add %%rax, %%rax", "add rax, rax"));
+            shorter += ticks;
+            CYCLESCOPE_TIMED(ticks, value, CYCLESCOPE_REPEATED(1024, "add %%rax, %%rax", "add rax, rax"));
+            longer += ticks;
+        }
+        spans[i] = (double)longer - (double)shorter;
+    }
+    cyclescope_sort(spans, CYCLESCOPE_TRIALS);
+    if (spans[CYCLESCOPE_TRIALS / 2] < 1)
+        spans[CYCLESCOPE_TRIALS / 2] = 1;
+    scale.cycles = (double)CYCLESCOPE_RULER * loops / spans[CYCLESCOPE_TRIALS / 2];
+    scale.spread = (spans[CYCLESCOPE_TRIALS - 2] - spans[1]) / spans[CYCLESCOPE_TRIALS / 2] / 2;
+    return scale;
+}
+
+/* Reads the ruler: some microseconds. */
+static inline struct cyclescope_scale cyclescope_scale_now(const struct cyclescope_calibration *pair)
+{
+    return cyclescope_scale_of(pair->loops);
+}
+
+/* Core cycles of the code in a pair whose difference is `ticks`, between two readings of the ruler. */
+static inline double cyclescope_cycles(const struct cyclescope_calibration *pair, struct cyclescope_scale before,
+    struct cyclescope_scale after, double ticks)
+{
+    return ticks * (before.cycles + after.cycles) / 2 - pair->pair;
+}
+
+/* What a pair adds to code of two lengths, and what a link of it takes: the middle one of several trials. */
+#define CYCLESCOPE_ADDED(added, link, loops, step, begin, att, intel) \
+    do { \
+        double cyclescope_added[CYCLESCOPE_TRIALS], cyclescope_link[CYCLESCOPE_TRIALS]; \
+        double cyclescope_short[CYCLESCOPE_ROUNDS], cyclescope_long[CYCLESCOPE_ROUNDS]; \
+        uint64_t cyclescope_value = 1, cyclescope_ticks; \
+        int cyclescope_trial, cyclescope_round; \
+        for (cyclescope_trial = -1; cyclescope_trial < CYCLESCOPE_TRIALS; cyclescope_trial++) { \
+            double cyclescope_scale = cyclescope_scale_of(loops).cycles, cyclescope_s, cyclescope_l; \
+            for (cyclescope_round = 0; cyclescope_round < CYCLESCOPE_ROUNDS; cyclescope_round++) { \
+                CYCLESCOPE_TIMED(cyclescope_ticks, cyclescope_value, begin CYCLESCOPE_REPEATED(64, att, intel)); \
+                cyclescope_short[cyclescope_round] = (double)cyclescope_ticks; \
+                CYCLESCOPE_TIMED(cyclescope_ticks, cyclescope_value, begin CYCLESCOPE_REPEATED(128, att, intel)); \
+                cyclescope_long[cyclescope_round] = (double)cyclescope_ticks; \
+            } \
+            cyclescope_scale = (cyclescope_scale + cyclescope_scale_of(loops).cycles) / 2; \
+            cyclescope_s = cyclescope_typical(cyclescope_short, CYCLESCOPE_ROUNDS, step) * cyclescope_scale; \
+            cyclescope_l = cyclescope_typical(cyclescope_long, CYCLESCOPE_ROUNDS, step) * cyclescope_scale; \
+            if (cyclescope_trial < 0) \
+                continue; /* the first one fetches the code */ \
+            cyclescope_added[cyclescope_trial] = 2 * cyclescope_s - cyclescope_l; \
+            cyclescope_link[cyclescope_trial] = (cyclescope_l - cyclescope_s) / CYCLESCOPE_LINKS; \
+        } \
+        cyclescope_sort(cyclescope_added, CYCLESCOPE_TRIALS); \
+        cyclescope_sort(cyclescope_link, CYCLESCOPE_TRIALS); \
+        (added) = cyclescope_added[CYCLESCOPE_TRIALS / 2]; \
+        (link) = cyclescope_link[CYCLESCOPE_TRIALS / 2]; \
+    } while (0)
+
+/* The step of the readings: what divides the differences of many. */
+static inline double cyclescope_step(void)
+{
+    uint64_t first = cyclescope_lfence_rdtsc_lfence_start(), one = 0, other, rest;
+    int i, j;
+
+    for (i = 0; i < 255; i++) {
+        for (j = 0; j < i % 7; j++)
+            __asm__ __volatile__("pause");
+        for (other = cyclescope_lfence_rdtsc_lfence_start() - first; other; other = rest) {
+            rest = one % other;
+            one = other;
+        }
+    }
+    return one ? (double)one : 1;
+}
+
+/* Measures the pair: some milliseconds. */
+static inline struct cyclescope_calibration cyclescope_calibrate(void)
+{
+    struct cyclescope_calibration found;
+    double all[4], link, latency, whole;
+
+    found.step = cyclescope_step();
+    found.loops = (unsigned)(250 * found.step / CYCLESCOPE_RULER) + 1;
+    CYCLESCOPE_ADDED(all[0], latency, found.loops, found.step, "", "imul %%rax, %%rax", "imul rax, rax");
+    CYCLESCOPE_ADDED(all[1], link, found.loops, found.step, "", "add %%rax, %%rax", "add rax, rax");
+    CYCLESCOPE_ADDED(all[2], link, found.loops, found.step, "{xorps %%xmm0, %%xmm0|xorps xmm0, xmm0}\n\t",
+        "mulsd %%xmm0, %%xmm0", "mulsd xmm0, xmm0");
+    CYCLESCOPE_ADDED(all[3], link, found.loops, found.step, "", "nop; nop; nop; nop; nop; nop",
+        "nop; nop; nop; nop; nop; nop");
+    (void)link;
+    whole = (double)(int)(latency + 0.5);
+    found.pair = all[0];
+    found.waits = found.pair > 0;
+    found.rulers_agree = latency - whole < 0.02 * whole && whole - latency < 0.02 * whole;
+    cyclescope_sort(all, 4);
+    found.least = all[0];
+    found.most = all[3];
+    return found;
+}
+
+#endif /* CYCLESCOPE_INTRINSICS */
+#endif

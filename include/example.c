@@ -1,0 +1,35 @@
+/* Fifty multiplications that wait for each other, in core cycles: cc -O2 -I include include/example.c -o example && ./example */
+#include "cyclescope.h"
+#include <stdio.h>
+
+enum { SAMPLES = 2001, TRIES = 50 };
+
+int main(void)
+{
+    static double ticks[SAMPLES];
+    struct cyclescope_calibration pair = cyclescope_calibrate();
+    struct cyclescope_scale before, after;
+    uint64_t start, x = 3;
+    double cycles;
+    int i, n, tries = 0;
+
+    if (!pair.waits || !pair.rulers_agree)
+        printf("no core cycles here: %s\n", pair.waits ? "the rulers disagree" : "LFENCE does not wait");
+    do {
+        before = cyclescope_scale_now(&pair);
+        for (i = 0; i < SAMPLES; i++) {
+            start = cyclescope_lfence_rdtsc_lfence_start();
+            CYCLESCOPE_HIDE(x);
+            for (n = 0; n < 50; n++)
+                x *= x;
+            CYCLESCOPE_KEEP(x);
+            ticks[i] = (double)(cyclescope_lfence_rdtsc_lfence_end() - start);
+        }
+        after = cyclescope_scale_now(&pair);
+        /* Again where the core's clock has changed. */
+    } while (++tries < TRIES && (after.cycles > 1.01 * before.cycles || before.cycles > 1.01 * after.cycles));
+    cycles = cyclescope_cycles(&pair, before, after, cyclescope_typical(ticks, SAMPLES, pair.step));
+    printf("50 dependent multiplications: %.1f core cycles (%.1f to %.1f)\n", cycles, cycles + pair.pair - pair.most,
+        cycles + pair.pair - pair.least);
+    return tries == TRIES;
+}
