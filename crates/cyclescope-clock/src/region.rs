@@ -15,7 +15,8 @@ const TRIALS: usize = 11;
 /// A part of a program whose executions are timed, by `lfence-rdtsc-lfence`.
 ///
 /// Regions of one name are one region. They may be within each other, and run on any number of threads. Each execution costs what the
-/// bare pair does and some ten cycles; once a millisecond the ruler takes some microseconds, which are in no region.
+/// bare pair does and some thirty cycles; once a millisecond the ruler takes some microseconds, which are in no region. Not for use in a
+/// global allocator: the first execution on a thread allocates memory.
 #[derive(Debug)]
 pub struct Region {
     name: &'static str,
