@@ -98,7 +98,7 @@ pub(super) fn mixture(
     };
     graph.slot = slots.iter().map(|slot| slot.value).fold(0.0, f64::max);
     let slowest = graph.alone.iter().flatten().map(|cost| cost.value).fold(0.0, f64::max);
-    graph.whole = (LEAST * slowest).clamp(WHOLE[0], WHOLE[1]);
+    graph.whole = whole(slowest);
     let number = mixture.classes.len();
     let mut edges = vec![vec![Edge::None; number]; number];
     for (displaced, row) in edges.iter_mut().enumerate() {
@@ -110,6 +110,24 @@ pub(super) fn mixture(
     let mut records: Vec<_> = (0..number).map(|class| graph.record(test, class, &edges[class])).collect();
     records.push(held(test, &triples, mixture.triples));
     Ok(records)
+}
+
+/// Core cycles for which a class fills its units, where the slowest one takes so many an instruction.
+pub(super) fn whole(slowest: f64) -> f64 {
+    (LEAST * slowest).clamp(WHOLE[0], WHOLE[1])
+}
+
+/// Instructions of a class that take so many core cycles each and fill its units for a time, and the places that they leave.
+pub(super) fn filled(whole: f64, each: f64, slot: f64) -> (usize, usize) {
+    let number = (whole / each).round().max(1.0);
+    (number as usize, ((number * each / slot).floor() - number).max(0.0) as usize)
+}
+
+/// How many of another class come beside so many of one, where there is room to see them.
+pub(super) fn beside(number: usize, each: f64, other: f64, places: usize) -> Option<usize> {
+    let most = (number as f64 * each / other).round() as usize;
+    let others = most.max(1).min(places);
+    (others as f64 >= ROOM * number as f64).then_some(others)
 }
 
 fn unclear(test: &Test, class: &Class, why: String) -> UarchRecord {
@@ -174,9 +192,7 @@ impl Graph<'_> {
 
     /// Instructions of a class that fill its units, and the places that they leave.
     fn filled(&self, class: usize) -> Option<(usize, usize)> {
-        let number = (self.whole / self.alone[class]?.value).round().max(1.0);
-        let whole = number * self.alone[class]?.value;
-        Some((number as usize, ((whole / self.slot).floor() - number).max(0.0) as usize))
+        Some(filled(self.whole, self.alone[class]?.value, self.slot))
     }
 
     /// What one class does to another one that fills its units.
@@ -185,11 +201,7 @@ impl Graph<'_> {
             return Ok(Edge::Unclear);
         };
         let each = self.alone[displaced].map_or(f64::NAN, |cost| cost.value);
-        let most = (number as f64 * each / other.value).round() as usize;
-        let others = most.max(1).min(places);
-        if (others as f64) < ROOM * number as f64 {
-            return Ok(Edge::Hidden);
-        }
+        let Some(others) = beside(number, each, other.value, places) else { return Ok(Edge::Hidden) };
         let shares = [(displaced, number), (by, others)];
         let Some(least) = self.least(&shares) else { return Ok(Edge::Unclear) };
         let Some(cost) = self.cost(&self.shares(&shares), least)? else { return Ok(Edge::Unclear) };

@@ -31,13 +31,13 @@ const CONTROL: f64 = 5.0;
 /// The core.
 struct Planted {
     window: Window,
-    units: Option<Units>,
+    units: BTreeMap<&'static str, Units>,
     levels: BTreeMap<&'static str, Levels>,
     /// Core cycles of events, by the keys of their records.
     events: BTreeMap<String, f64>,
     /// Rates, or what steps cost, by the keys of their records.
     rates: BTreeMap<String, f64>,
-    /// Programs that something slows down, by the same keys and their names, and the share that is left.
+    /// Programs that something slows down or that hide an event, by the same keys and their names, and the share that is left.
     slow: BTreeMap<(String, &'static str), f64>,
     /// Core cycles at each place, by the keys of their rows.
     places: BTreeMap<String, Vec<f64>>,
@@ -51,7 +51,7 @@ impl Planted {
         let mut random = Random::new(seed);
         let (mut levels, mut events) = (BTreeMap::new(), BTreeMap::new());
         let (mut rates, mut slow) = (BTreeMap::new(), BTreeMap::new());
-        let (mut units, mut places) = (None, BTreeMap::new());
+        let (mut units, mut places) = (BTreeMap::new(), BTreeMap::new());
         for (number, test) in TESTS.iter().enumerate() {
             match &test.look {
                 Look::Levels(walks) => {
@@ -85,7 +85,9 @@ impl Planted {
                         places.insert(format!("{}.{}", test.name, row.name), costs);
                     }
                 }
-                Look::Mixture(mixture) => units = Some(Units::of(mixture, mix(seed, number as u64))),
+                Look::Mixture(mixture) => {
+                    units.insert(test.name, Units::of(mixture, mix(seed, number as u64)));
+                }
                 Look::Overlap(_) | Look::Sharing(_) | Look::Environment { .. } => {}
             }
         }
@@ -117,7 +119,7 @@ impl Overlaps for Planted {
 
 impl Mixes for Planted {
     fn mixed(&mut self, shares: &[Share], order: Order, before: &str) -> Result<Option<CostPoint>, RunError> {
-        self.units.as_mut().expect("it was planted").mixed(shares, order, before)
+        self.units.get_mut(self.test.name).expect("it was planted").mixed(shares, order, before)
     }
 }
 
@@ -265,8 +267,13 @@ impl Score {
 
     /// Of what each class does to each other one. Units that are drawn are shared in ways of which pairs do not tell all, so that groups of
     /// three say little.
-    fn mixture(&mut self, core: &Planted, mixture: &Mixture, records: &[UarchRecord]) -> &'static str {
-        let units = core.units.as_ref().expect("it was planted");
+    fn mixture(
+        &mut self,
+        core: &Planted,
+        mixture: &'static Mixture,
+        records: &[UarchRecord],
+    ) -> &'static str {
+        let units = &core.units[core.test.name];
         for (class, record) in mixture.classes.iter().zip(records) {
             for (what, right) in units.judged(record, class, mixture) {
                 self.visible += 1;

@@ -21,6 +21,26 @@ pub(in crate::study::uarch) struct Class {
     /// Its instructions in turn, in legacy encoding and in VEX. A register that one of them reads and writes is written as rarely as
     /// there are registers.
     pub code: [&'static [&'static str]; 2],
+    /// Others of the class, which the core executes as these. Where it does not, orders differ, and there is no number.
+    pub others: [&'static [&'static str]; 2],
+}
+
+/// A class with the same texts in both encodings.
+pub(in crate::study::uarch) const fn general(
+    name: &'static str,
+    code: &'static [&'static str],
+    others: &'static [&'static str],
+) -> Class {
+    Class { name, code: [code, code], others: [others, others] }
+}
+
+impl Class {
+    /// The instruction of a place in an order, in VEX or not.
+    fn instruction(&self, order: Order, place: usize, vex: bool) -> &'static str {
+        let all = if order == Order::Runs { self.others } else { self.code };
+        let code = all[usize::from(vex)];
+        code[place % code.len()]
+    }
 }
 
 /// A number of instructions of a class.
@@ -31,7 +51,7 @@ pub(in crate::study::uarch) type Share = (&'static Class, usize);
 pub(in crate::study::uarch) enum Order {
     /// Each class is spread as evenly as it can be.
     Spread,
-    /// The same in runs of a few.
+    /// The same in runs of a few, of the others of each class.
     Runs,
     /// The same in pairs.
     Pairs,
@@ -64,8 +84,8 @@ pub(in crate::study::uarch) fn mixed(shares: &[Share], order: Order, vex: bool) 
     }
     runs.sort_by(|one, other| one.0.total_cmp(&other.0));
     let text = |(_, class, numbers): &(f64, usize, std::ops::Range<usize>)| {
-        let code = shares[*class].0.code[usize::from(vex)];
-        numbers.clone().map(|number| code[number % code.len()]).collect::<Vec<_>>().join("; ")
+        let instruction = |number| shares[*class].0.instruction(order, number, vex);
+        numbers.clone().map(instruction).collect::<Vec<_>>().join("; ")
     };
     runs.iter().map(text).collect::<Vec<_>>().join("; ")
 }
@@ -74,8 +94,8 @@ pub(in crate::study::uarch) fn mixed(shares: &[Share], order: Order, vex: bool) 
 mod tests {
     use super::*;
 
-    const ONE: Class = Class { name: "one", code: [&["a", "b"], &["va"]] };
-    const OTHER: Class = Class { name: "other", code: [&["x"], &["vx"]] };
+    const ONE: Class = Class { name: "one", code: [&["a", "b"], &["va"]], others: [&["c"], &["vc", "vd"]] };
+    const OTHER: Class = Class { name: "other", code: [&["x"], &["vx"]], others: [&["y"], &["vy"]] };
 
     #[test]
     fn classes_are_spread_or_come_in_runs() {
@@ -83,7 +103,7 @@ mod tests {
         assert_eq!(spread, "a; x; b; a; x; b; a; x; b");
         assert_eq!(
             mixed(&[(&ONE, 8), (&OTHER, 2)], Order::Runs, true),
-            "va; va; va; va; vx; vx; va; va; va; va"
+            "vc; vd; vc; vd; vy; vy; vc; vd; vc; vd"
         );
     }
 }
