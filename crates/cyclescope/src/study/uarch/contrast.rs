@@ -28,7 +28,7 @@ pub(super) fn contrast(
                 let events = walks.iter().zip(points?);
                 let found: Vec<(&str, Interval)> =
                     events.filter_map(|(walk, point)| Some((walk.name, event(&point?, row.each)))).collect();
-                judged(&found, walks.len(), contrast)
+                judged(&found, walks.len(), contrast, row.hidden)
             }
         };
         Ok(UarchRecord::new(test, row.key(test.name), verdict, Unit::CoreCycles))
@@ -42,15 +42,20 @@ fn event(point: &CostPoint, each: f64) -> Interval {
 }
 
 /// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
-fn judged(found: &[(&str, Interval)], programs: usize, contrast: &Contrast) -> Verdict {
+/// Those that do not show an event do not count where it may be `hidden` and two others do.
+fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, hidden: bool) -> Verdict {
     let why =
-        found.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
+        all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
+    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.apart;
+    let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.apart);
+    let few = !hidden || reversed || all.iter().filter(shows).count() < 2;
+    let found: Vec<_> = all.iter().filter(|one| few || shows(one)).collect();
     let least = found.iter().map(|(_, cost)| cost.value).fold(f64::INFINITY, f64::min);
     let most = found.iter().map(|(_, cost)| cost.value).fold(f64::NEG_INFINITY, f64::max);
     if programs == 0 {
         return Verdict::new(Kind::None, "this CPU has no such instructions");
     }
-    if found.len() < programs {
+    if all.len() < programs {
         return Verdict::new(Kind::Unclear, "other work disturbed all of a program's layouts");
     }
     if most < contrast.apart && least > -contrast.apart {
@@ -140,6 +145,23 @@ mod tests {
         let found = super::contrast(&mut Without, test, contrast, &|_| true).unwrap().remove(0);
         assert_eq!((found.verdict, found.value.value), (Kind::None, None));
         assert_eq!(found.why, "pages of 2 MiB: none came");
+    }
+
+    #[test]
+    fn two_programs_are_enough_of_an_event_that_others_may_hide() {
+        let contrast = Contrast { rows: &[], apart: 1.0, apart_share: 0.1 };
+        let told = |costs: &[f64], hidden| {
+            let found: Vec<_> =
+                costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
+            let verdict = judged(&found, costs.len(), &contrast, hidden);
+            (verdict.kind, verdict.size.map(|size| size.value))
+        };
+        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (Kind::Found, Some(4.0)));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (Kind::Unclear, None));
+        assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 0.2, 0.1, 0.0], true), (Kind::None, None));
     }
 
     #[test]

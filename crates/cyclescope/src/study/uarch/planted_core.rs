@@ -62,6 +62,10 @@ impl Planted {
                         let none = random.happens(0.2);
                         let cost = contrast.apart * (2.0 + 20.0 * random.unit());
                         events.insert(row.key(test.name), if none { 0.0 } else { cost });
+                        for way in row.ways.iter().skip(2).filter(|_| row.hidden) {
+                            let share = if random.happens(0.5) { 0.0 } else { 1.0 };
+                            slow.insert((row.key(test.name), way.walk.name), share);
+                        }
                     }
                 }
                 Look::Rates(Rates { rows, .. }) => {
@@ -146,7 +150,7 @@ impl Costs for Planted {
                 match (&self.test.look, self.events.get(&key)) {
                     // What is not subtracted stays.
                     (_, Some(event)) if walk.without.is_none() => event * row.each + CONTROL,
-                    (_, Some(event)) => event * row.each,
+                    (_, Some(event)) => event * row.each * share,
                     (Look::Rates(Rates { unit: Unit::CoreCycles, .. }), None) => {
                         row.each * self.rates[&key] / share
                     }

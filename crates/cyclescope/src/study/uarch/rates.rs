@@ -143,6 +143,7 @@ mod tests {
         ],
         needs: &[],
         bound: None,
+        hidden: false,
     };
     const PLANTED_RATES: Rates =
         Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false, within: None };

@@ -2,7 +2,8 @@
 //!
 //! Another instruction between the two keeps them apart. So both programs have the same instructions: in the control the branch
 //! is directly behind the instruction that sets its flags, in the other program one of many cheap instructions is between them. These take all that
-//! the core has in each cycle, and what is fused leaves room for one more of them.
+//! the core has in each cycle, and what is fused leaves room for one more of them. What is full in a cycle depends on the core: units of which branches need
+//! none, or places that every instruction takes. So some cheap instructions need units and others none, and two programs are enough that show it.
 
 use crate::study::uarch::test::moves::in_pages;
 use crate::study::uarch::test::rate::{Contrast, Row, Way};
@@ -27,10 +28,14 @@ fn not(place: usize) -> Vec<u8> {
     code(&format!("not {}", REGISTERS[place % REGISTERS.len()]))
 }
 
-/// The same, and in every third place a move of a vector register, which needs no unit that the others use.
-fn not_and_move(place: usize) -> Vec<u8> {
-    const MOVES: [&str; 3] = ["movaps xmm1, xmm4", "movaps xmm2, xmm5", "movaps xmm3, xmm6"];
-    if place % 3 == 2 { code(MOVES[place / 3 % MOVES.len()]) } else { not(place) }
+/// Nothing, which takes no unit, on some cores several of them as one.
+fn nothing(_: usize) -> Vec<u8> {
+    code("nop dword ptr [rax]")
+}
+
+/// Both in turns.
+fn not_and_nothing(place: usize) -> Vec<u8> {
+    if place.is_multiple_of(2) { not(place / 2) } else { nothing(place) }
 }
 
 /// An instruction and a branch by this condition that goes to the next instruction, whether it is taken or not. Cheap
@@ -71,8 +76,15 @@ const S: u8 = 8;
 const NP: u8 = 11;
 const L: u8 = 12;
 
-/// What is saved by an instruction and a condition, among two kinds of cheap instructions.
+/// What is saved by an instruction and a condition, among kinds of cheap instructions.
 macro_rules! pair {
+    ($among:literal, $instruction:literal, $condition:ident, $program:ident, $cheap:ident) => {
+        Way::less(
+            concat!($instruction, " and branch apart, less together, among ", $among),
+            |_| $program($instruction, $condition, $cheap, true),
+            |_| $program($instruction, $condition, $cheap, false),
+        )
+    };
     ($name:literal, $instruction:literal, $condition:ident) => {
         pair!($name, $instruction, $condition, branching)
     };
@@ -82,18 +94,12 @@ macro_rules! pair {
             1,
             1.0,
             &[
-                Way::less(
-                    concat!($instruction, " and branch apart, less together, among not"),
-                    |_| $program($instruction, $condition, not, true),
-                    |_| $program($instruction, $condition, not, false),
-                ),
-                Way::less(
-                    concat!($instruction, " and branch apart, less together, among not and movaps"),
-                    |_| $program($instruction, $condition, not_and_move, true),
-                    |_| $program($instruction, $condition, not_and_move, false),
-                ),
+                pair!("not", $instruction, $condition, $program, not),
+                pair!("not and nop", $instruction, $condition, $program, not_and_nothing),
+                pair!("nop", $instruction, $condition, $program, nothing),
             ],
         )
+        .hidden()
     };
 }
 
@@ -129,7 +135,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             pair!("cmp_memory", "cmp [r14], rdi", NE),
             pair!("cmp_memory_immediate", "cmp dword ptr [r14], 5", E),
         ],
-        apart: 0.06,
+        apart: 0.08,
         apart_share: 0.7,
     }),
 };

@@ -50,6 +50,8 @@ pub(in crate::study::uarch) struct Row {
     pub needs: &'static [CpuidFeature],
     /// The test whose largest number is told beside, by which it is bounded.
     pub bound: Option<&'static str>,
+    /// Whether some of an event's programs may not show it, as something else limits them: two that do are enough.
+    pub hidden: bool,
 }
 
 impl Row {
@@ -68,12 +70,17 @@ impl Row {
         each: f64,
         ways: &'static [Way],
     ) -> Row {
-        Row { name, n, each, ways, needs: &[], bound: None }
+        Row { name, n, each, ways, needs: &[], bound: None, hidden: false }
     }
 
     /// The same row beside the largest number of another test.
     pub(in crate::study::uarch) const fn bounded(self, test: &'static str) -> Row {
         Row { bound: Some(test), ..self }
+    }
+
+    /// The same row of an event that not all of its programs show.
+    pub(in crate::study::uarch) const fn hidden(self) -> Row {
+        Row { hidden: true, ..self }
     }
 
     /// The same row where this CPU has these features.
