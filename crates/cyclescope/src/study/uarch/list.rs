@@ -2,9 +2,9 @@
 
 use super::environment;
 use super::execution::{
-    bypass_delay, dependency_breaking, macro_fusion, mixed_throughput, move_elimination, partial_registers,
-    resource_sharing, slow_operands, special_numbers, stack_engine, subnormals, subnormals_x87, taylor,
-    upper_halves, wake_up,
+    bypass_delay, copies_in_flight, dependency_breaking, eliminated, macro_fusion, mixed_throughput,
+    move_elimination, partial_registers, rename_rate, resource_sharing, slow_operands, special_numbers,
+    stack_engine, subnormals, subnormals_x87, taylor, upper_halves, wake_up,
 };
 use super::front_end::{
     branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_double, decode_prefix,
@@ -67,7 +67,10 @@ pub(super) const TESTS: &[&Test] = &[
     &vector_scheduler::TEST,
     &branches::TEST,
     &taken_branches::TEST,
+    &rename_rate::TEST,
+    &eliminated::TEST,
     &move_elimination::TEST,
+    &copies_in_flight::TEST,
     &dependency_breaking::TEST,
     &partial_registers::TEST,
     &stack_engine::TEST,

@@ -8,8 +8,8 @@ use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "move_elimination",
-    about: "what a move between registers takes in a chain of moves",
-    definition: "core cycles of a move that waits for the one before; less than one where renaming does it, at least where slots for it are free",
+    about: "what a move between registers takes in a chain of moves, and an addition of a constant in one of such",
+    definition: "core cycles of a move, or of an addition of a constant, that waits for the one before; less than one where renaming does it, at least where slots for it are free",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::Execution,
     look: Look::Rates(Rates {
@@ -36,7 +36,13 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                 "8_bits_extended",
                 1,
                 2.0,
-                &[way!("movzx eax, bl; movzx ebx, al"), way!("movzx esi, r8b; movzx r8d, sil")],
+                &[way!("movzx eax, bl; movzx ebx, al"), way!("movzx ecx, dl; movzx edx, cl")],
+            ),
+            Row::new(
+                "8_bits_extended_of_new_registers",
+                1,
+                2.0,
+                &[way!("movzx esi, r8b; movzx r8d, sil"), way!("movzx edi, r9b; movzx r9d, dil")],
             ),
             Row::new(
                 "xmm",
@@ -61,6 +67,18 @@ pub(in crate::study::uarch) const TEST: Test = Test {
                     way!("vmovaps zmm2, zmm3; vmovaps zmm3, zmm2").needing(&[AVX512F]),
                     way!("vmovdqa64 zmm4, zmm5; vmovdqa64 zmm5, zmm4").needing(&[AVX512F]),
                 ],
+            ),
+            Row::new(
+                "constant_added",
+                1,
+                2.0,
+                &[way!("add rax, 3; add rax, 3"), way!("add rsi, 5; add rsi, 5")],
+            ),
+            Row::new(
+                "long_constant_added",
+                1,
+                2.0,
+                &[way!("add rax, 123456; add rax, 123456"), way!("add rsi, 654321; add rsi, 654321")],
             ),
         ],
         unit: Unit::CoreCycles,
