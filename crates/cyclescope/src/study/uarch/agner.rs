@@ -37,9 +37,17 @@ pub(super) const AGNER: Catalog = Catalog {
         script("loop_buffer", "the buffer of short loops", &["loop_rate"]),
         script("loop_size", "loops by length", &["loop_rate", "uop_cache"]),
         script("memcpy", "ways to copy memory", &["copy_methods"]),
-        script("memory_mirror", "memory that is renamed as registers are", &["memory_renaming"]),
+        script(
+            "memory_mirror",
+            "memory that is renamed as registers are",
+            &["memory_renaming", "memory_renaming_reach"],
+        ),
         script("mixed_throughput", "mixtures of several instructions", &["mixed_throughput"]),
-        script("mov_rename", "moves that renaming does", &["move_elimination"]),
+        script(
+            "mov_rename",
+            "moves that renaming does",
+            &["move_elimination", "rename_rate", "eliminated", "copies_in_flight"],
+        ),
         script("out_of_order", "how far instructions overtake others", &["rob", "integer_scheduler"]),
         script("partial_register_stall", "parts of registers and of flags", &["partial_registers"]),
         script(

@@ -104,6 +104,7 @@ pub(super) const TESTS: &[&Test] = &[
     &forwarding_map::TEST,
     &forwarding_map::AT_ENDS,
     &memory_renaming::TEST,
+    &memory_renaming::REACH,
     &false_dependence::TEST,
     &split_access::TEST,
     &daxpy::TEST,
