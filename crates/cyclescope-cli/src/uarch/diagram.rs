@@ -16,7 +16,7 @@ struct Room {
 }
 
 /// The boxes, row by row.
-const ROOMS: [Room; 12] = [
+const ROOMS: [Room; 14] = [
     Room { name: "Front end", row: 0, tests: &[], rest: Some(Part::FrontEnd) },
     Room {
         name: "Instructions a cycle",
@@ -70,7 +70,6 @@ const ROOMS: [Room; 12] = [
         ],
         rest: None,
     },
-    Room { name: "Execution", row: 2, tests: &[], rest: Some(Part::Execution) },
     Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },
     Room {
         name: "Loads and stores a cycle",
@@ -82,7 +81,14 @@ const ROOMS: [Room; 12] = [
     Room {
         name: "Loads behind stores",
         row: 3,
-        tests: &["store_forwarding", "failed_forwarding", "memory_renaming", "false_dependence"],
+        tests: &[
+            "store_forwarding",
+            "failed_forwarding",
+            "memory_renaming",
+            "memory_renaming_reach",
+            "false_dependence",
+            "disambiguation",
+        ],
         rest: None,
     },
     Room {
@@ -91,6 +97,14 @@ const ROOMS: [Room; 12] = [
         tests: &["read_bandwidth", "write_bandwidth", "copy_bandwidth", "nt_write_bandwidth"],
         rest: None,
     },
+    Room { name: "Execution", row: 4, tests: &[], rest: Some(Part::Execution) },
+    Room {
+        name: "Moves and zeros",
+        row: 4,
+        tests: &["rename_rate", "eliminated", "move_elimination", "copies_in_flight", "dependency_breaking"],
+        rest: None,
+    },
+    Room { name: "From unit to unit", row: 4, tests: &["bypass_delay", "mixed_throughput"], rest: None },
 ];
 
 /// The way of an instruction, and that of its data.
@@ -162,12 +176,14 @@ mod tests {
             ("Registers", "spare integer registers, spare mask registers"),
             ("Schedulers", "not measured"),
             ("Loads and stores", "not measured"),
-            ("Execution", "not measured"),
             ("Caches and translation", "data caches, level 1: size, data caches, level 1: cost"),
             ("Loads and stores a cycle", "not measured"),
             ("Latency of loads", "not measured"),
             ("Loads behind stores", "not measured"),
             ("Bytes a cycle", "not measured"),
+            ("Execution", "not measured"),
+            ("Moves and zeros", "not measured"),
+            ("From unit to unit", "not measured"),
         ];
         assert_eq!(blocks, expected.map(|(name, lines)| (name, lines.to_string())));
     }

@@ -14,9 +14,9 @@ use super::front_end::{
 };
 use super::memory::{
     bandwidth, cache_banks, cache_line, copy_methods, copy_rate, data_caches, data_caches_huge, data_tlb,
-    daxpy, failed_forwarding, false_dependence, forwarding_map, huge_pages, huge_tlb, l2_ways, load_latency,
-    load_rate, memory_renaming, split_access, store_forwarding, store_rate, strided_load, ways,
-    write_combining,
+    daxpy, disambiguation, failed_forwarding, false_dependence, forwarding_map, huge_pages, huge_tlb,
+    l2_ways, load_latency, load_rate, memory_renaming, split_access, store_forwarding, store_rate,
+    strided_load, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -106,6 +106,7 @@ pub(super) const TESTS: &[&Test] = &[
     &memory_renaming::TEST,
     &memory_renaming::REACH,
     &false_dependence::TEST,
+    &disambiguation::TEST,
     &split_access::TEST,
     &daxpy::TEST,
     &bandwidth::READ,

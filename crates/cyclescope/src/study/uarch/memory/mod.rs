@@ -9,6 +9,7 @@ pub(super) mod data_caches;
 pub(super) mod data_caches_huge;
 pub(super) mod data_tlb;
 pub(super) mod daxpy;
+pub(super) mod disambiguation;
 pub(super) mod failed_forwarding;
 pub(super) mod false_dependence;
 pub(super) mod forwarding_map;
