@@ -13,6 +13,8 @@ const CALL: usize = 64 << 10;
 const COPIES: usize = 256;
 /// Loads and stores of an iteration of a loop.
 const TOGETHER: usize = 4;
+/// Times that an iteration has each copy of less than a line, beside which its own count would not be little.
+const AGAIN: usize = 8;
 /// Bytes by which source and target are not aligned, where they are not.
 const OFF: [usize; 2] = [1, 3];
 
@@ -24,10 +26,12 @@ enum Method {
     Registers(usize),
     /// The same, with stores past the caches.
     Past(usize),
+    /// Registers of so many bytes at the begin and at the end, which overlap, as libraries copy little.
+    Ends(usize),
 }
 
 /// The methods, by the numbers that programs have.
-const METHODS: [Method; 7] = [
+const METHODS: [Method; 9] = [
     Method::Repeat(1),
     Method::Repeat(8),
     Method::Registers(8),
@@ -35,6 +39,8 @@ const METHODS: [Method; 7] = [
     Method::Registers(32),
     Method::Registers(64),
     Method::Past(16),
+    Method::Ends(16),
+    Method::Ends(32),
 ];
 
 impl Method {
@@ -45,6 +51,13 @@ impl Method {
             Method::Repeat(width) => format!("mov ecx, {}; rep movsq", bytes / width),
             Method::Registers(width) => looped(width, bytes, store),
             Method::Past(width) => format!("{}; sfence", looped(width, bytes, store_past)),
+            Method::Ends(width) => {
+                let each = |one: fn(usize, usize, &str) -> String, pointer: &str| {
+                    let last = one(width, 1, &format!("{pointer} + {}", bytes - width));
+                    format!("{}; {last}", one(width, 0, pointer))
+                };
+                format!("{}; {}", each(load, "rsi"), each(store, "rdi"))
+            }
         }
     }
 }
@@ -74,10 +87,11 @@ fn copies(method: &Method, bytes: usize, off: [usize; 2], places: usize) -> Step
         let to = (2 * place + 1) * part + page - LINE + off[1];
         format!("lea rsi, [r14 + {from}]; lea rdi, [r14 + {to}]; {}", method.text(bytes))
     };
-    let all: Vec<String> = (0..places).map(copy).collect();
+    let times = if bytes < LINE { AGAIN } else { 1 };
+    let all: Vec<String> = (0..places * times).map(|number| copy(number % places)).collect();
     let iterations = (CALL / bytes / places).clamp(2, COPIES) as u64;
     let pages = (2 * places * part / page + 1) as u64;
-    Steps { init: code("cld"), iterations, ..in_pages(code(&all.join("; ")), places, pages) }
+    Steps { init: code("cld"), iterations, ..in_pages(code(&all.join("; ")), places * times, pages) }
 }
 
 fn aligned<const METHOD: usize, const PLACES: usize>(bytes: usize) -> Steps {
@@ -120,6 +134,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             unaligned 4 &[AVX] => "by_32_bytes.1_KiB_unaligned" 1 << 10, "by_32_bytes.4_KiB_unaligned" 4 << 10;
             aligned 5 &[AVX512F] => "by_64_bytes.64_bytes" 64, "by_64_bytes.1_KiB" 1 << 10, "by_64_bytes.4_KiB" 4 << 10, "by_64_bytes.256_KiB" 256 << 10;
             unaligned 5 &[AVX512F] => "by_64_bytes.1_KiB_unaligned" 1 << 10, "by_64_bytes.4_KiB_unaligned" 4 << 10;
+            aligned 7 &[] => "head_and_tail.24_bytes" 24;
+            unaligned 7 &[] => "head_and_tail.24_bytes_unaligned" 24;
+            aligned 8 &[AVX] => "head_and_tail.48_bytes" 48;
+            unaligned 8 &[AVX] => "head_and_tail.48_bytes_unaligned" 48;
             aligned 6 &[] => "past_caches.1_KiB" 1 << 10, "past_caches.4_KiB" 4 << 10, "past_caches.256_KiB" 256 << 10;
         },
         unit: Unit::BytesPerCycle,
