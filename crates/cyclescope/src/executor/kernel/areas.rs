@@ -119,6 +119,7 @@ fn offered(memory: &Memory, info: &abi::Info) -> Result<(), Unavailable> {
         let why = match area {
             Area { pages: Pages::Huge, .. } => "the kernel module makes pages of 4 KiB only",
             Area { frames: Frames::Repeated(_), .. } => "the kernel module maps each physical page once",
+            Area { frames: Frames::Common(_), .. } => "the kernel module shares no memory with another CPU",
             Area { address: Address::Fixed(_), .. } => "the kernel module chooses addresses by itself",
             _ => continue,
         };
@@ -159,6 +160,7 @@ mod tests {
         };
         assert!(changed(&|area| area.pages = Pages::Huge).why.contains("4 KiB"));
         assert!(changed(&|area| area.frames = Frames::Repeated(2)).why.contains("once"));
+        assert!(changed(&|area| area.frames = Frames::Common(2)).why.contains("another CPU"));
         assert!(changed(&|area| area.address = Address::Fixed(0x1000_0000)).what.contains("area 3"));
         assert!(changed(&|area| area.bytes = 61 << 20).why.contains("67108864"));
         let many = vec![Area::new(1, Contents::Image(Vec::new())); 17];

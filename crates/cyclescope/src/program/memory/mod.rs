@@ -131,6 +131,9 @@ pub enum Frames {
     /// This number of physical pages, mapped repeatedly: page n is physical page n modulo this number. The fill is that
     /// of the physical pages.
     Repeated(u32),
+    /// Those that all areas of this number and of as many bytes have in common, of whichever executor of this process: what one
+    /// program stores, one on another CPU reads. Each worker writes the fill when its area begins to live.
+    Common(u64),
 }
 
 /// An area's address.
@@ -304,7 +307,7 @@ impl Area {
     /// Bytes of physical memory behind it.
     pub fn frame_bytes(&self) -> u64 {
         match self.frames {
-            Frames::Own => self.mapped_bytes(),
+            Frames::Own | Frames::Common(_) => self.mapped_bytes(),
             Frames::Repeated(pages) => u64::from(pages) * self.page_bytes(),
         }
     }

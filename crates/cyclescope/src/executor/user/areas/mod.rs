@@ -8,16 +8,19 @@
 //!
 //! The caller reserves the addresses: so it knows whether a fixed address is free, and a new worker has the same ones.
 
+mod common;
 mod pages;
 
 use super::regions::{Mapping, failed, map_shared, memory_file, reserve};
 use crate::error::{RunError, Unavailable};
 use crate::executor::{ObtainedPages, PlacedArea};
 use crate::program::memory::{Address, Area, Frames, HUGE_PAGE, Lifetime, Memory, PAGE, Pages, Present};
+use common::common;
 use cyclescope_worker::area::{AreaSetup, Backing, NO_REGISTER, Orders};
 use cyclescope_worker::view::GUARD;
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Mappings of one process that this leaves to others, of those that the kernel allows (`vm.max_map_count`).
 const OTHER_MAPPINGS: u64 = 4096;
@@ -56,7 +59,7 @@ impl Shape {
         let area = &memory.areas[number];
         let sparse = area.present == Present::AtPointer && area.pages == Pages::Small;
         let backing = match area.frames {
-            Frames::Repeated(_) => Kind::Repeated,
+            Frames::Repeated(_) | Frames::Common(_) => Kind::Repeated,
             Frames::Own if sparse => Kind::Template,
             Frames::Own => Kind::Copied,
         };
@@ -97,8 +100,8 @@ struct Made {
     /// Reserved addresses, kept free of anything else of this process.
     _reservations: Vec<Mapping>,
     setups: Vec<AreaSetup>,
-    /// The physical pages of areas that repeat them.
-    _frames: Vec<OwnedFd>,
+    /// The physical pages of areas that repeat them, or have them in common with others.
+    _frames: Vec<Arc<OwnedFd>>,
     obtained: Vec<ObtainedPages>,
     /// Whether sources have the contents that the memory describes.
     written: bool,
@@ -205,7 +208,10 @@ impl Made {
                 Kind::Copied => Backing::Copied,
                 Kind::Repeated => {
                     let bytes = area.frame_bytes() as usize;
-                    let file = memory_file("cyclescope-frames", bytes)?;
+                    let file = match area.frames {
+                        Frames::Common(number) => common(number, bytes)?,
+                        _ => Arc::new(memory_file("cyclescope-frames", bytes)?),
+                    };
                     let fd = file.as_raw_fd();
                     frames.push(file);
                     Backing::Repeated { fd, bytes }
@@ -355,12 +361,14 @@ fn limit_mappings(areas: &[Area]) -> Result<(), Unavailable> {
     let allowed = pages::most_mappings().saturating_sub(OTHER_MAPPINGS);
     let mut wanted = 0;
     for (number, area) in areas.iter().enumerate() {
-        let Frames::Repeated(_) = area.frames else { continue };
-        let what = format!("area {number} of repeated pages");
+        if area.frames == Frames::Own {
+            continue;
+        }
+        let what = format!("area {number} of pages that are mapped more than once");
         if area.pages == Pages::Huge {
             return Err(Unavailable {
                 what,
-                why: "this executor repeats pages of 4 KiB only".to_string(),
+                why: "this executor does that with pages of 4 KiB only".to_string(),
                 remedy: "ask for small pages".to_string(),
             });
         }
