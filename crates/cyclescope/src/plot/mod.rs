@@ -4,11 +4,11 @@
 //! the same bytes for the same chart, with no script and no font inside. Axes fit the points, with a little room;
 //! several series get a legend and colours that the colour-blind can distinguish.
 //!
-//! [`Bars`] and the boxes of a [`Diagram`] are pictures of their own, as tall as they are many.
+//! [`Bars`], the boxes of a [`Diagram`] and the squares of a [`Heat`] are pictures of their own, as tall as they are many.
 //!
 //! Drawn with `plotters`, which is not part of the interface. (`kuva` draws as well, but is so large that a
-//! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw`, `bars`
-//! and `diagram` put it all on the page.
+//! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw`, `bars`,
+//! `diagram` and `heat` put it all on the page.
 //!
 //! Limits: a point without a place on its axis (not a number, infinite, beyond ±1e250, or not above zero on a
 //! logarithmic axis) is left out, and the chart says how many were. Text widths are estimated, since only the
@@ -37,12 +37,14 @@ mod bars;
 mod chart;
 mod diagram;
 mod draw;
+mod heat;
 #[cfg(test)]
 mod tests;
 
 pub use bars::{Bar, Bars, Group};
 pub use chart::{Axis, Chart, Point, Scale, Series, Style};
 pub use diagram::{Arrow, Block, Diagram, Entry};
+pub use heat::{Heat, HeatRow};
 
 impl Chart {
     /// The picture as the text of an SVG file of 800 by 480 pixels on white ground.
