@@ -4,6 +4,7 @@ mod diagram;
 mod figure;
 #[cfg(test)]
 mod made_up;
+mod matrix;
 mod plots;
 mod record;
 mod sheet;

@@ -1,10 +1,11 @@
 //! A picture of the core, and one of each number's curves: overlaps against numbers of instructions, or what a step costs against sizes;
-//! and one of each test of bytes in a cycle, against how much memory they are of.
+//! one of each test of bytes in a cycle, against how much memory they are of, and one of the numbers of each two CPUs.
 //!
 //! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
 //! the costs, whose treads are levels and whose rises are between the sizes at which one ends and the next begins.
 
 use super::diagram::diagram;
+use super::matrix::Matrix;
 use super::record::{CoreRecord, Filler, KIND, Walk};
 use crate::failure::Failure;
 use crate::plots::Plots;
@@ -21,6 +22,10 @@ pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
     for records in records.chunk_by(|one, other| one.test == other.test) {
         if let Some((name, chart)) = bandwidth(records, plots.machine()) {
             plots.draw(&name, &chart.svg())?;
+        }
+        if let (Some(matrix), [first, ..]) = (Matrix::of(records), records) {
+            let heat = matrix.heat(title(first), plots.machine());
+            plots.draw(&format!("{KIND}-{}", first.test), &heat.svg())?;
         }
     }
     plots.draw("core", &diagram(&records, plots.machine()).svg())

@@ -72,9 +72,22 @@ pub struct CoreRecord {
     /// Costs at places.
     #[serde(default)]
     pub places: Vec<Place>,
+    /// The CPUs that it is of, where it is of two.
+    #[serde(default)]
+    pub pair: Option<Pair>,
     /// What other classes of instructions do to one.
     #[serde(default)]
     pub displaced: Vec<Value>,
+}
+
+/// Two CPUs.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Pair {
+    /// Their numbers, the smaller one first.
+    pub cpus: [u32; 2],
+    /// The cluster of pairs that are alike, from 1, the fastest.
+    #[serde(default)]
+    pub cluster: Option<u32>,
 }
 
 /// The cost at a place.
@@ -254,7 +267,12 @@ impl CoreRecord {
 
     /// The name of the number in words.
     pub fn label(&self) -> String {
-        label(&self.what)
+        match self.pair {
+            Some(Pair { cpus: [one, other], .. }) => {
+                format!("{}: CPU {one} and CPU {other}", label(&self.test))
+            }
+            None => label(&self.what),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The core on a page: its numbers by part, each with its interval and unit, or the verdict where there is none.
 
+use super::matrix::Matrix;
 use super::record::{CoreRecord, Part};
 use crate::failure::Failure;
 use crate::output::{Output, WIDTH, wrapped};
@@ -40,7 +41,7 @@ struct Row {
 /// Prints the page, then why some numbers are missing.
 pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
     let records = CoreRecord::all(lines);
-    let rows: Vec<Row> = records.iter().map(Row::of).collect();
+    let rows: Vec<Row> = records.iter().filter(|record| record.pair.is_none()).map(Row::of).collect();
     let columns = columns(&rows);
     let mut page = Page::new(output);
     for (part, title) in PARTS {
@@ -52,6 +53,11 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
             row.lines(columns).iter().try_for_each(|line| page.output.line(harmless(line)))?;
             row.finding.iter().try_for_each(|text| note_below(&mut page, text))
         })?;
+    }
+    if let Some(matrix) = Matrix::of(&records) {
+        page.section("From one CPU to another")?;
+        matrix.lines().iter().try_for_each(|line| page.output.line(line))?;
+        told_of_pairs(&records).iter().try_for_each(|text| note_below(&mut page, text))?;
     }
     // A finding has its reason below it.
     let mut missing = records.iter().filter(|record| !record.is_found() && !record.is_told()).peekable();
@@ -70,6 +76,33 @@ pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
 fn finding(record: &CoreRecord) -> Vec<String> {
     let why = Some(&record.why).filter(|why| !why.is_empty());
     why.into_iter().chain(&record.told).cloned().collect()
+}
+
+/// Why pairs have no number, each reason once, and what the nearest two CPUs show.
+fn told_of_pairs(records: &[CoreRecord]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    let of_pair =
+        |record: &CoreRecord| record.pair.map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
+    let missing = records.iter().filter(|record| !record.is_found());
+    for (record, pair) in missing.filter_map(|record| Some((record, of_pair(record)?))) {
+        match reasons.iter_mut().find(|(why, _)| *why == record.why) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => reasons.push((&record.why, vec![pair])),
+        }
+    }
+    let reason = |(why, pairs): &(&str, Vec<String>)| match &pairs[..] {
+        [pair] => format!("CPUs {pair}: {why}"),
+        [pair, rest @ ..] => format!("CPUs {pair} and {} more pairs: {why}", rest.len()),
+        [] => why.to_string(),
+    };
+    let found = records.iter().filter(|record| record.is_found() && record.pair.is_some());
+    let value = |record: &CoreRecord| record.value.value.unwrap_or(f64::INFINITY);
+    let nearest = found.min_by(|one, other| value(one).total_cmp(&value(other)));
+    let nearest = nearest.and_then(|record| {
+        let told = record.told.as_ref().map(|told| format!("; {told}")).unwrap_or_default();
+        Some(format!("The nearest are CPUs {}: {}{told}", of_pair(record)?, record.why))
+    });
+    nearest.into_iter().chain(reasons.iter().map(reason)).collect()
 }
 
 /// A text below a row.

@@ -124,3 +124,45 @@ fn tests_are_listed_and_misspelt_ones_refused() {
     let nothing = answer(&mut cyclescope(&["uarch", "--list", "--plots", "x"]));
     assert!(nothing.code == Some(2) && nothing.stderr.contains("cannot be used"), "{nothing:?}");
 }
+
+/// Other work may keep the CPUs from answering each other; then there is a reason, and the picture all the same.
+#[test]
+fn each_two_cpus_have_a_number_or_a_reason_and_a_picture() {
+    let files = folder();
+    let path = |name: &str| files.path().join(name).to_str().expect("text").to_string();
+    let arguments = ["uarch", "core_to_core", "--quick", "--json", "--evidence", &path("evidence")];
+    let measured = answer(cyclescope(&arguments).args(["--plots", &path("plots")]));
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let again = answer(&mut cyclescope(&["replay", "--json", &path("evidence")]));
+    let records = |text: &str| -> Vec<Value> {
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        lines.filter(|line| line["kind"] == "uarch").collect()
+    };
+    let (first, second) = (records(&measured.stdout), records(&again.stdout));
+    assert!(first == second && !first.is_empty(), "{first:?} and {second:?}");
+    for record in &first {
+        let found = record["verdict"] == "found";
+        assert!(record["value"]["value"].is_number() == found && record["value"]["unit"] == "ns", "{record}");
+        assert!(!record["why"].as_str().expect("text").is_empty(), "{record}");
+        if let Some(cpus) = record["pair"]["cpus"].as_array() {
+            assert_eq!(record["what"], format!("core_to_core.{}.{}", cpus[0], cpus[1]), "{record}");
+        }
+    }
+    let several = !first[0]["pair"].is_null();
+    assert_eq!(files.path().join("plots/uarch-core_to_core.svg").exists(), several);
+}
+
+/// A process that may use one CPU alone has no pair, and says so.
+#[test]
+fn one_cpu_has_no_other_to_exchange_messages_with() {
+    let mut alone = assert_cmd::Command::new("taskset");
+    let program = ["-c", "0", env!("CARGO_BIN_EXE_cyclescope")];
+    alone.args(program).args(["uarch", "core_to_core", "false_sharing", "--quick", "--json"]);
+    let Some(output) = alone.output().ok().filter(|output| output.status.success()) else {
+        return cyclescope_skipped::skipped(format_args!("a process may not be kept on CPU 0"));
+    };
+    let text = String::from_utf8(output.stdout).expect("text");
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let mut records = lines.filter(|line| line["kind"] == "uarch").peekable();
+    assert!(records.peek().is_some() && records.all(|record| record["verdict"] == "none"), "{text}");
+}

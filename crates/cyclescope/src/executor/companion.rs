@@ -4,11 +4,9 @@
 //! readings tell the share of the time in which the code ran, by what a call usually takes: without that a cost beside it would say
 //! nothing. Time in which another run of this library uses that CPU counts as none.
 
-use super::offer::{Offer, OpenError, OpenOptions};
-use super::{Batch, Call, Capabilities, DELAY, Layout, Placed, Sample, list};
-use crate::clock::{Clock, preferred};
-use crate::error::{RunError, Unavailable};
-use crate::machine::Machine;
+use super::offer::OpenOptions;
+use super::{Batch, Call, DELAY, Layout, Placed, Sample, remote};
+use crate::error::RunError;
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
 use crate::snippet::Snippet;
@@ -44,11 +42,24 @@ impl Companion {
     ///
     /// If there is no executor for that CPU, or if the code faults, does not end, or can't run in a loop.
     pub fn start(snippet: &Snippet, cpu: u32) -> Result<Companion, RunError> {
+        Companion::begin(snippet, None, cpu)
+    }
+
+    /// The same with this memory, of which it may have a part in common with other executors.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Companion::start`].
+    pub fn start_in(snippet: &Snippet, memory: Memory, cpu: u32) -> Result<Companion, RunError> {
+        Companion::begin(snippet, Some(memory), cpu)
+    }
+
+    fn begin(snippet: &Snippet, memory: Option<Memory>, cpu: u32) -> Result<Companion, RunError> {
         let stop = Arc::new(AtomicBool::new(false));
         let (started, begun) = channel();
         let thread = {
             let (snippet, stop) = (snippet.clone(), stop.clone());
-            let work = move || run(&snippet, cpu, &stop, &started);
+            let work = move || run(&snippet, memory, cpu, &stop, &started);
             std::thread::Builder::new().name(format!("beside on CPU {cpu}")).spawn(work)
         };
         let thread = thread.map_err(|error| RunError::io("starting a thread", &error))?;
@@ -94,16 +105,15 @@ impl Drop for Companion {
 }
 
 /// Runs the code until it is to stop. Returns the share of the time in which it ran.
-fn run(snippet: &Snippet, cpu: u32, stop: &AtomicBool, started: &Sender<()>) -> Result<f64, RunError> {
-    let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
-    let offer: &Offer = list::DEFAULT;
-    let clock = clock(&machine, &(offer.capabilities)(&machine))?;
-    let opened = (offer.open)(&machine, &OpenOptions::default());
-    let mut executor = opened.map_err(|error| match error {
-        OpenError::Unavailable(reason) => RunError::Unavailable(reason),
-        OpenError::Failed(error) => error,
-    })?;
-    let outline = snippet.outline(machine.features.has(iced_x86::CpuidFeature::AVX));
+fn run(
+    snippet: &Snippet,
+    memory: Option<Memory>,
+    cpu: u32,
+    stop: &AtomicBool,
+    started: &Sender<()>,
+) -> Result<f64, RunError> {
+    let (mut executor, clock) = remote::open(cpu, &OpenOptions::default())?;
+    let outline = snippet.outline(executor.machine().features.has(iced_x86::CpuidFeature::AVX));
     let recipe = Recipe {
         world: outline.world,
         init: snippet.init(),
@@ -112,7 +122,7 @@ fn run(snippet: &Snippet, cpu: u32, stop: &AtomicBool, started: &Sender<()>) -> 
         looped: true,
         ..Recipe::empty(clock)
     };
-    let memory = Memory::standard(outline.world.element, outline.touches_memory);
+    let memory = memory.unwrap_or_else(|| Memory::standard(outline.world.element, outline.touches_memory));
     let (program, mut count) = (recipe.build(), 1);
     // Longer and longer, until a call takes its time.
     let mut call = 0;
@@ -150,16 +160,6 @@ fn usual(samples: &[Sample]) -> u64 {
     calls.get(calls.len() / 2).copied().unwrap_or_default()
 }
 
-/// A timing method for the readings.
-fn clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'static Clock, RunError> {
-    let usable = |clock: &&Clock| capabilities.require(clock, machine).is_ok();
-    preferred(&machine.features).into_iter().find(usable).ok_or_else(|| {
-        let what = "reading a clock on another CPU".to_string();
-        let why = "no timing method works there".to_string();
-        RunError::Unavailable(Unavailable { what, why, remedy: "choose another CPU".to_string() })
-    })
-}
-
 /// Calls of the program's loop.
 fn batch(program: &Program, memory: &Memory, count: u64, rounds: u32) -> Batch {
     let layout = Layout {
@@ -182,6 +182,8 @@ fn batch(program: &Program, memory: &Memory, count: u64, rounds: u32) -> Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executor::list;
+    use crate::machine::Machine;
 
     /// A CPU that this process may use.
     fn cpu() -> Option<u32> {

@@ -12,6 +12,7 @@ mod lock;
 pub mod mock;
 mod offer;
 mod placement;
+mod remote;
 mod secret;
 pub mod user;
 
@@ -25,4 +26,5 @@ pub use list::{ALL, DEFAULT};
 pub use lock::LockState;
 pub(crate) use offer::closed;
 pub use offer::{Offer, Open, OpenError, OpenOptions, Opened};
+pub(crate) use remote::{Ran, Remote};
 use secret::random;

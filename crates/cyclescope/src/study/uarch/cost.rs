@@ -12,6 +12,7 @@ use super::test::walk::{Steps, Walk, code};
 use crate::error::RunError;
 use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds};
 use crate::program::Recipe;
+use crate::program::memory::Memory;
 use crate::snippet::Snippet;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
@@ -48,8 +49,8 @@ pub(super) trait Costs {
 
 /// Other CPUs that can be kept busy.
 pub(super) trait Others {
-    /// Starts code on a CPU, which runs until [`Others::end`].
-    fn begin(&mut self, cpu: u32, text: &'static str) -> Result<(), RunError>;
+    /// Starts code on a CPU, in this memory if that matters, which runs until [`Others::end`].
+    fn begin(&mut self, cpu: u32, text: &'static str, memory: Option<Memory>) -> Result<(), RunError>;
 
     /// Ends it. Returns the share of the time in which it ran.
     fn end(&mut self) -> Result<f64, RunError>;

@@ -349,6 +349,7 @@ mod tests {
 
     fn guest(hypervisor: Option<&str>) -> Surroundings {
         Surroundings {
+            places: Vec::new(),
             others: Vec::new(),
             numbers: BTreeMap::new(),
             model: "family 6, model 167".to_string(),

@@ -13,10 +13,10 @@ use super::front_end::{
     retire_rate, return_stack, uop_cache,
 };
 use super::memory::{
-    bandwidth, cache_banks, cache_line, copy_methods, copy_rate, data_caches, data_caches_huge, data_tlb,
-    daxpy, disambiguation, failed_forwarding, false_dependence, forwarding_map, huge_pages, huge_tlb,
-    l2_ways, load_latency, load_rate, memory_renaming, split_access, store_forwarding, store_rate,
-    strided_load, ways, write_combining,
+    bandwidth, cache_banks, cache_line, copy_methods, copy_rate, core_to_core, data_caches, data_caches_huge,
+    data_tlb, daxpy, disambiguation, failed_forwarding, false_dependence, false_sharing, forwarding_map,
+    huge_pages, huge_tlb, l2_ways, load_latency, load_rate, memory_renaming, split_access, store_forwarding,
+    store_rate, strided_load, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -115,6 +115,8 @@ pub(super) const TESTS: &[&Test] = &[
     &bandwidth::WRITE_PAST,
     &copy_methods::TEST,
     &resource_sharing::TEST,
+    &core_to_core::TEST,
+    &false_sharing::TEST,
     &environment::TEST,
 ];
 
@@ -137,6 +139,7 @@ mod tests {
                 Look::Sharing(sharing) => {
                     sharing.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default()
                 }
+                Look::Exchanges(exchanges) => exchanges.ways.len(),
                 Look::Map(map) => map.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
                 Look::Mixture(mixture) => mixture.classes.len(),
                 Look::Rates(_) | Look::Contrast(_) => {

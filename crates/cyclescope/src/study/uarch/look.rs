@@ -60,6 +60,6 @@ pub(super) fn looked(
         Look::Map(asked) => map(core, test, asked, cpu.has)?,
         Look::Mixture(asked) => mixture(core, test, asked, order)?,
         // The study knows the other CPUs.
-        Look::Sharing(_) | Look::Environment { .. } => Vec::new(),
+        Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => Vec::new(),
     })
 }

@@ -5,9 +5,9 @@
 //! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
 //! step costs ([`cost`], [`plateau`], [`climb`]), and what an event costs by a program without it ([`mod@contrast`]). How
 //! many of something a core does in a cycle is one by its cost ([`mod@rates`]). Instructions that want the same units are found by mixing
-//! two classes of them ([`mod@mixture`]), costs by place one by one ([`mod@map`]), and what another CPU shares by keeping it busy
-//! ([`mod@sharing`]). What a guest gets
-//! of the machine is read from all of it ([`mod@environment`]). A test is data ([`mod@test`]), one file each, and a line in a list.
+//! two classes of them ([`mod@mixture`]), costs by place one by one ([`mod@map`]), what another CPU shares by keeping it busy
+//! ([`mod@sharing`]), and how long a line takes between two CPUs by messages through it ([`mod@exchange`]). What a guest gets of the
+//! machine is read from all of it ([`mod@environment`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
 mod agner;
 mod bound;
@@ -16,6 +16,7 @@ mod conditions;
 mod contrast;
 mod cost;
 mod environment;
+mod exchange;
 mod execution;
 mod front_end;
 mod kept;
@@ -26,6 +27,7 @@ mod map;
 mod memory;
 mod mixture;
 mod overlap;
+mod pairs;
 mod partition;
 #[cfg(test)]
 mod planted_core;
@@ -38,6 +40,7 @@ mod planted_window;
 mod plateau;
 mod rates;
 mod record;
+mod remotes;
 mod search;
 mod sharing;
 mod spread;

@@ -36,7 +36,7 @@ pub(super) fn partitions(
     alone: &Alone,
 ) -> Result<Vec<Verdict>, RunError> {
     let mut beside = |text| {
-        others.begin(cpu, text)?;
+        others.begin(cpu, text, None)?;
         let sizes = sizes(core, sharing, alone.cpu);
         let busy = others.end()? >= BUSY;
         sizes.map(|sizes| sizes.into_iter().map(|size| size.filter(|_| busy)).collect::<Vec<_>>())

@@ -92,7 +92,7 @@ impl Planted {
                 Look::Mixture(mixture) => {
                     units.insert(test.name, Units::of(mixture, mix(seed, number as u64)));
                 }
-                Look::Overlap(_) | Look::Sharing(_) | Look::Environment { .. } => {}
+                Look::Overlap(_) | Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => {}
             }
         }
         Planted {
@@ -157,7 +157,11 @@ impl Costs for Planted {
                     _ => row.each / (self.rates[&key] * share),
                 }
             }
-            Look::Overlap(_) | Look::Mixture(_) | Look::Sharing(_) | Look::Environment { .. } => {
+            Look::Overlap(_)
+            | Look::Mixture(_)
+            | Look::Sharing(_)
+            | Look::Exchanges(_)
+            | Look::Environment { .. } => {
                 panic!("{} has no costs", self.test.name)
             }
         };
@@ -330,7 +334,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
                 Look::Rates(rates) => score.rates(&core, rates, &records),
                 Look::Map(map) => score.map(&core, map, &records),
                 Look::Mixture(mixture) => score.mixture(&core, mixture, &records),
-                Look::Sharing(_) | Look::Environment { .. } => continue,
+                Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => continue,
             };
             scores.entry((look, test.name)).or_default().add(score);
         }

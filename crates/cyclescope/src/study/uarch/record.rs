@@ -47,6 +47,8 @@ pub(super) struct UarchRecord {
     pub rates: Vec<RateRecord>,
     /// What it costs at each place.
     pub places: Vec<PlaceRecord>,
+    /// The CPUs that it is of, where it is of two.
+    pub pair: Option<PairRecord>,
     /// What each other class does to one of a mixture.
     pub displaced: Vec<DisplacedRecord>,
     /// What would have come out otherwise if the number meant something else.
@@ -106,6 +108,15 @@ pub(super) struct PlaceRecord {
     pub cost: Option<f64>,
 }
 
+/// Two CPUs.
+#[derive(Debug, Serialize)]
+pub(super) struct PairRecord {
+    /// Their numbers.
+    pub cpus: [u32; 2],
+    /// The cluster of pairs that are alike, from 1, the fastest; none without a number.
+    pub cluster: Option<usize>,
+}
+
 /// What another class of instructions does to one that fills its units.
 #[derive(Debug, Serialize)]
 pub(super) struct DisplacedRecord {
@@ -139,6 +150,7 @@ impl UarchRecord {
             rates: Vec::new(),
             displaced: Vec::new(),
             places: Vec::new(),
+            pair: None,
             witnesses: Vec::new(),
             spread: None,
             measured: None,

@@ -6,11 +6,13 @@ use super::climb::in_doubt;
 use super::conditions::{Conditions, Counted};
 use super::cost::Others;
 use super::environment::{Course, Known, environment};
+use super::exchange::{Time, exchanged, records};
 use super::kept::{filled, whole};
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::Core;
 use super::partition::Alone;
+use super::remotes::Remotes;
 use super::sharing::sharing;
 use super::surroundings::Surroundings;
 use super::test::{Look, Test};
@@ -19,6 +21,7 @@ use crate::error::RunError;
 use crate::executor::{Companion, LockState, Open, closed};
 use crate::machine::calibrate::Stopwatch;
 use crate::measure::Plan;
+use crate::program::memory::Memory;
 use crate::random::{Random, mix};
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError, plain};
@@ -31,9 +34,13 @@ use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
+use std::time::Duration;
 
 /// Makes the seed of the order of counts another one than that of the programs.
 const ORDER: u64 = 0x6f72_6465_7200_0000;
+/// The time of a test of all CPUs, in budgets of a plan, and at most.
+const BUDGETS: u32 = 75;
+const MOST: Duration = Duration::from_secs(11);
 /// Its name.
 const NAME: &str = "uarch";
 
@@ -151,11 +158,14 @@ struct Kept<'a> {
 }
 
 impl Others for Kept<'_> {
-    fn begin(&mut self, cpu: u32, text: &'static str) -> Result<(), RunError> {
+    fn begin(&mut self, cpu: u32, text: &'static str, memory: Option<Memory>) -> Result<(), RunError> {
         let Kept { answers, running } = self;
         answers.get(|| {
             let snippet = Snippet::parse(text).expect("the tests' instructions are assembly");
-            *running = Some(Companion::start(&snippet, cpu)?);
+            *running = Some(match memory {
+                Some(memory) => Companion::start_in(&snippet, memory, cpu)?,
+                None => Companion::start(&snippet, cpu)?,
+            });
             Ok(())
         })
     }
@@ -233,6 +243,16 @@ impl Study for Uarch {
                         |name: &str| known.iter().find(|known| known.what == name).and_then(Known::found);
                     let alone = Alone { cpu: &cpu, size: &size };
                     sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?
+                }
+                Look::Exchanges(asked) => {
+                    let places = &self.surroundings.places;
+                    let cpus: Vec<u32> = places.iter().map(|place| place.cpu).collect();
+                    let now = || core.executor.now();
+                    let time = Time { now: &now, most: (plan.budget * BUDGETS).min(MOST) };
+                    let pairs = exchanged(&mut Remotes::new(answers), asked, &cpus, &time)?;
+                    let rate = answers
+                        .get(|| Ok::<_, RunError>(stopwatch.as_ref().map(|stopwatch| stopwatch.rate()[1])))?;
+                    records(test, asked, &pairs, places, rate)
                 }
                 _ => looked(&mut core, &mut knees, test, &cpu, &mut order)?,
             };

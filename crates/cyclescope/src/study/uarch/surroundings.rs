@@ -1,10 +1,10 @@
 //! What CPUID and the kernel tell of the machine: beside what is measured, never in its place.
 
-use crate::machine::Machine;
 use crate::machine::cache::{Cache, CacheKind};
 use crate::machine::fact::Fact;
 use crate::machine::topology::cpu_list;
 use crate::machine::translation::{Translations, of_data};
+use crate::machine::{CpuFacts, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,9 @@ pub(super) struct Surroundings {
     /// The nearest other CPUs: what the kernel takes for siblings first.
     #[serde(default)]
     pub others: Vec<u32>,
+    /// All CPUs that this process may use, the measured one first, and where the kernel says that they are.
+    #[serde(default)]
+    pub places: Vec<Place>,
     /// How the kernel gives transparent huge pages.
     pub huge_pages: Fact<String>,
     /// CPUs that the control group may use, where there is a limit.
@@ -58,10 +61,52 @@ impl Surroundings {
             cpu: machine.target_cpu(),
             siblings,
             others: machine.neighbours(OTHERS).known().map(|(near, _)| near.clone()).unwrap_or_default(),
+            places: places(machine),
             huge_pages: target.map_or_else(unknown, |target| target.power.huge_pages.clone()),
             quota: machine.quota.clone(),
         }
     }
+}
+
+/// Where a CPU is, as the kernel says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    /// The CPU.
+    pub cpu: u32,
+    /// Others of its core.
+    pub siblings: Option<Vec<u32>>,
+    /// Its node of memory.
+    pub node: Option<u32>,
+}
+
+impl Place {
+    /// What the kernel says of two CPUs.
+    pub(super) fn told(places: &[Place], cpus: [u32; 2]) -> Option<String> {
+        let [one, other] = cpus.map(|cpu| places.iter().find(|place| place.cpu == cpu));
+        let (one, other) = (one?, other?);
+        let core = match one.siblings.as_ref()?.contains(&other.cpu) {
+            true => "one core",
+            false => "two cores",
+        };
+        let node = match (one.node, other.node) {
+            (Some(one), Some(other)) if one == other => " of one node",
+            (Some(_), Some(_)) => " of two nodes",
+            _ => "",
+        };
+        Some(format!("kernel: {core}{node}"))
+    }
+}
+
+fn places(machine: &Machine) -> Vec<Place> {
+    let Some(allowed) = machine.topology.allowed.known() else { return Vec::new() };
+    let target = machine.target_cpu();
+    let place = |&cpu: &u32| {
+        let facts = CpuFacts::detect(&machine.files, cpu);
+        Place { cpu, siblings: facts.siblings.known().cloned(), node: facts.node.known().copied() }
+    };
+    let mut places: Vec<Place> = allowed.iter().map(place).collect();
+    places.sort_by_key(|place| (place.cpu != target, place.cpu));
+    places
 }
 
 fn siblings(all: &[u32]) -> String {

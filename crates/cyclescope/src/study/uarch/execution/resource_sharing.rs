@@ -75,6 +75,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             },
         ],
         idle: "pause",
+        beside: "the same work",
+        memory: None,
+        proves: true,
+        apart: 0.15,
         structures: &[
             "rob",
             "int_registers",

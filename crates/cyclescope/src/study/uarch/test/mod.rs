@@ -1,6 +1,7 @@
 //! A test of the core as data: what it asks, the programs, and what its number means.
 
 pub(super) mod chain;
+pub(super) mod exchange;
 pub(super) mod lengths;
 pub(super) mod map;
 pub(super) mod mixture;
@@ -11,6 +12,7 @@ pub(super) mod text;
 pub(super) mod walk;
 
 use chain::Head;
+use exchange::Exchanges;
 use iced_x86::CpuidFeature;
 use map::Map;
 use mixture::Mixture;
@@ -70,6 +72,8 @@ pub(in crate::study::uarch) enum Look {
     Rates(Rates),
     /// How much longer work takes beside the same work on another CPU.
     Sharing(Sharing),
+    /// How long a line takes from one CPU to another.
+    Exchanges(Exchanges),
     /// What a program costs at each place.
     Map(Map),
     /// Which instructions slow each other down.
