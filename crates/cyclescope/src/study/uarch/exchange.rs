@@ -5,6 +5,9 @@
 //! which an exchange usually takes half as long or longer was not answered: the other CPU did not run. What is asked is the median
 //! of the others.
 //!
+//! Where on the chip a line has its home in the last cache, and so how far it goes, follows from its address: of two lines one took 57 ns
+//! and the other one 77 at the same time. So each pass is in another line, the same one for all pairs.
+//!
 //! Limits: with many CPUs there is time for the rows of a few.
 
 use super::pairs::{Pair, clusters, recorded};
@@ -15,14 +18,15 @@ use super::test::exchange::{Exchange, Exchanges};
 use crate::error::RunError;
 use crate::statistics::{median, quantile};
 use crate::unit::Hertz;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time for one pair: both of its programs and the control, and what starts them.
-const EACH: Duration = Duration::from_millis(10);
+/// Time for a pass of a pair: both of its programs, and what starts them.
+const EACH: Duration = Duration::from_millis(5);
 /// Time to make the executors of a CPU.
 const OPENED: Duration = Duration::from_millis(25);
-/// How often a pair is measured at most, where there are few.
-const PASSES: usize = 32;
+/// How often a pair is measured at least, and at most, where there are few.
+const PASSES: [usize; 2] = [4, 32];
 /// Of the rounds of a batch, the share that is below what stands for it: more than half may have been disturbed.
 const USUAL: f64 = 0.25;
 
@@ -33,6 +37,8 @@ pub(super) struct Asked {
     pub cpus: [u32; 2],
     /// The program.
     pub way: &'static Exchange,
+    /// The number of the line.
+    pub line: usize,
     /// Whether the answers go to another line: the control.
     pub apart: bool,
 }
@@ -80,30 +86,43 @@ pub(super) fn exchanged(
         let partners = partners.filter(|row| !rows.contains(column) || **row < *column);
         pairs.extend(partners.map(|row| Pair::new([*row.min(column), *row.max(column)])));
     }
-    let passes = passes(pairs.len(), time.most);
-    for pass in 1..=passes {
-        for number in 0..pairs.len() {
-            if (time.now)() >= end {
-                return Ok(pairs);
-            }
-            let pair = &mut pairs[number];
-            pair.tried = true;
-            measure(all, asked, pair)?;
-            let last = pass == passes;
-            let over = |cpu: &u32| pairs[number + 1..].iter().all(|pair| !pair.cpus.contains(cpu));
-            let cpus = pairs[number].cpus;
-            cpus.iter().filter(|cpu| last && over(cpu)).for_each(|cpu| all.done_with(*cpu));
+    let steps = steps(pairs.len(), passes(pairs.len(), time.most), rows.len() == cpus.len());
+    let mut last = BTreeMap::new();
+    for (step, (number, _)) in steps.iter().enumerate() {
+        last.extend(pairs[*number].cpus.map(|cpu| (cpu, step)));
+    }
+    for (step, (number, pass)) in steps.into_iter().enumerate() {
+        if (time.now)() >= end {
+            break;
         }
+        let pair = &mut pairs[number];
+        pair.tried = true;
+        measure(all, asked, pair, pass)?;
+        pair.cpus.iter().filter(|cpu| last[*cpu] == step).for_each(|cpu| all.done_with(*cpu));
     }
     Ok(pairs)
 }
 
-/// One pass of a pair. The two programs are asked from either side.
-fn measure(all: &mut dyn Pairs, asked: &'static Exchanges, pair: &mut Pair) -> Result<(), RunError> {
+/// Pairs and passes in turn. Where all CPUs can be held at once, each pass is of all pairs, so that all meet the same of what changes
+/// meanwhile; where not, a pair has its passes one after another.
+fn steps(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
+    match whole {
+        true => (0..passes).flat_map(|pass| (0..pairs).map(move |pair| (pair, pass))).collect(),
+        false => (0..pairs).flat_map(|pair| (0..passes).map(move |pass| (pair, pass))).collect(),
+    }
+}
+
+/// One pass of a pair, in this line. The two programs are asked from either side.
+fn measure(
+    all: &mut dyn Pairs,
+    asked: &'static Exchanges,
+    pair: &mut Pair,
+    line: usize,
+) -> Result<(), RunError> {
     let [one, other] = pair.cpus;
     let sides = [[one, other], [other, one]];
     for (number, (way, cpus)) in asked.ways.iter().zip(sides).enumerate() {
-        match all.exchanged(&Asked { cpus, way, apart: false })? {
+        match all.exchanged(&Asked { cpus, way, line, apart: false })? {
             Ok(turns) => pair.ways[number].extend(turns.usual()),
             Err(why) => {
                 pair.why = Some(why);
@@ -112,7 +131,7 @@ fn measure(all: &mut dyn Pairs, asked: &'static Exchanges, pair: &mut Pair) -> R
         }
     }
     if pair.unanswered.is_none() {
-        let control = Asked { cpus: pair.cpus, way: &asked.ways[0], apart: true };
+        let control = Asked { cpus: pair.cpus, way: &asked.ways[0], line, apart: true };
         match all.exchanged(&control)? {
             Ok(turns) => pair.unanswered = middle(turns.usual()),
             Err(why) => pair.why = Some(why),
@@ -143,7 +162,8 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
 fn rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     let count = cpus.len();
     let opening = OPENED * count as u32;
-    let pairs = (time.saturating_sub(opening).as_secs_f64() / EACH.as_secs_f64()) as usize;
+    let each = EACH.as_secs_f64() * PASSES[0] as f64;
+    let pairs = (time.saturating_sub(opening).as_secs_f64() / each) as usize;
     if count * count.saturating_sub(1) / 2 <= pairs {
         return cpus.to_vec();
     }
@@ -154,7 +174,7 @@ fn rows(cpus: &[u32], time: Duration) -> Vec<u32> {
 /// How often each of so many pairs is measured.
 fn passes(pairs: usize, time: Duration) -> usize {
     let whole = EACH.as_secs_f64() * pairs.max(1) as f64;
-    ((time.as_secs_f64() / whole) as usize).clamp(1, PASSES)
+    ((time.as_secs_f64() / whole) as usize).clamp(PASSES[0], PASSES[1])
 }
 
 /// The records of pairs, where the TSC has this rate.
@@ -193,7 +213,8 @@ mod tests {
         every: usize,
         held: BTreeSet<u32>,
         most: usize,
-        asked: Cell<usize>,
+        /// How often each line was asked for.
+        lines: Vec<usize>,
     }
 
     impl<F: Fn([u32; 2], usize) -> Option<u64>> Planted<F> {
@@ -204,7 +225,7 @@ mod tests {
                 every: 1,
                 held: BTreeSet::new(),
                 most: 0,
-                asked: Cell::new(0),
+                lines: vec![0; PASSES[1]],
             }
         }
 
@@ -225,7 +246,7 @@ mod tests {
         fn exchanged(&mut self, asked: &Asked) -> Result<Result<Turns, String>, RunError> {
             self.held.extend(asked.cpus);
             self.most = self.most.max(self.held.len());
-            self.asked.set(self.asked.get() + 1);
+            self.lines[asked.line] += usize::from(!asked.apart);
             let (_, of) = test();
             let number = of.ways.iter().position(|way| std::ptr::eq(way, asked.way)).unwrap();
             let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.apart);
@@ -347,8 +368,8 @@ mod tests {
         let pairs = rows.len() * (rows.len() - 1) / 2 + rows.len() * (cpus.len() - rows.len());
         assert_eq!(found.len(), pairs);
         assert!(planted.held.is_empty() && planted.most <= rows.len() + 1, "{} held", planted.most);
-        // Three measurements of a pair, each once.
-        assert!(planted.asked.get() >= 3 * pairs && planted.asked.get() < 4 * pairs);
+        // Both programs of all pairs in the same lines.
+        assert!(planted.lines[..PASSES[0]].iter().all(|times| *times == 2 * pairs), "{:?}", planted.lines);
     }
 
     #[test]

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const COPIES: usize = 4;
 const ITERATIONS: u64 = 4;
 /// Batches, and rounds of each.
-const BATCHES: usize = 8;
+const BATCHES: usize = 4;
 const ROUNDS: u32 = 24;
 /// The same of a control, each of whose exchanges takes some microseconds.
 const CONTROLS: usize = 3;
@@ -27,11 +27,12 @@ const CONTROL_ROUNDS: u32 = 3;
 /// Copies of an answer in an iteration, iterations of a call, and calls: some milliseconds.
 const LOOKS: usize = 8;
 const LOOK_ITERATIONS: u64 = 10_000;
-const LOOK_ROUNDS: u32 = 24;
+const LOOK_ROUNDS: u32 = 12;
 /// How far from the line the one is in which a control answers: in another page and another pair of lines.
 const APART: i32 = 4096 + 512;
-/// Pages that all have in common.
-const PAGES: u64 = 4;
+/// Bytes from one line to the next, in pairs of their own, and pages that all have in common.
+const LINES: i32 = 3 * 128;
+const PAGES: u64 = 8;
 
 /// Makes the number of the pages another one for each test that runs in this process.
 static NUMBER: AtomicU64 = AtomicU64::new(0x636f_7265_0000_0000);
@@ -87,12 +88,13 @@ fn exchange(asked: &Asked, number: u64, asks: &Remote, answers: &Remote) -> Resu
     let text = |error: RunError| error.to_string();
     let answer = looped(answers.clock, "", asked.way.answer, LOOKS);
     let looks = Call { place: 0, loop_count: LOOK_ITERATIONS };
+    let line = LINES * asked.line as i32;
     let apart = if asked.apart { APART } else { 0 };
-    let answer = batch(answer, number, [1, LOOK_ROUNDS], vec![looks], apart);
+    let answer = batch(answer, number, [1, LOOK_ROUNDS], vec![looks], line + apart);
     let ask = looped(asks.clock, asked.way.before, asked.way.ask, COPIES);
     let (batches, rounds) = if asked.apart { (CONTROLS, CONTROL_ROUNDS) } else { (BATCHES, ROUNDS) };
     let calls = [1, 2].map(|times| Call { place: 0, loop_count: times * ITERATIONS });
-    let ask = batch(ask, number, [batches as u32, rounds], calls.to_vec(), 0);
+    let ask = batch(ask, number, [batches as u32, rounds], calls.to_vec(), line);
     let answering = answers.repeat(answer, WITHIN).map_err(text)?;
     let ran = asks.run(ask, WITHIN).map_err(text)?;
     let answered = answering.end(WITHIN).map_err(text)?;
@@ -186,7 +188,7 @@ mod tests {
         let answers = Answers::live();
         let mut remotes = Remotes::new(&answers);
         for apart in [false, true] {
-            let asked = Asked { cpus: [*one, *other], way: &ways()[0], apart };
+            let asked = Asked { cpus: [*one, *other], way: &ways()[0], line: 31, apart };
             match remotes.exchanged(&asked).unwrap() {
                 Ok(turns) => {
                     let batches = if apart { CONTROLS } else { BATCHES };
@@ -195,7 +197,7 @@ mod tests {
                 Err(why) => assert!(!why.is_empty()),
             }
         }
-        let nowhere = Asked { cpus: [*one, 1_000_000], way: &ways()[0], apart: false };
+        let nowhere = Asked { cpus: [*one, 1_000_000], way: &ways()[0], line: 0, apart: false };
         assert!(remotes.exchanged(&nowhere).unwrap().is_err());
     }
 }
