@@ -16,7 +16,7 @@ use super::surroundings::Place;
 use super::test::Test;
 use super::test::exchange::{Exchange, Exchanges};
 use crate::error::RunError;
-use crate::statistics::{median, quantile};
+use crate::statistics::quantile;
 use crate::unit::Hertz;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use std::time::Duration;
 const EACH: Duration = Duration::from_millis(5);
 /// Time to make the executors of a CPU.
 const OPENED: Duration = Duration::from_millis(25);
-/// How often a pair is measured at least, and at most, where there are few.
+/// How often a pair is measured at least, and so its control, and at most, where there are few.
 const PASSES: [usize; 2] = [4, 32];
 /// Of the rounds of a batch, the share that is below what stands for it: more than half may have been disturbed.
 const USUAL: f64 = 0.25;
@@ -130,10 +130,10 @@ fn measure(
             }
         }
     }
-    if pair.unanswered.is_none() {
+    if line < PASSES[0] {
         let control = Asked { cpus: pair.cpus, way: &asked.ways[0], line, apart: true };
         match all.exchanged(&control)? {
-            Ok(turns) => pair.unanswered = middle(turns.usual()),
+            Ok(turns) => pair.unanswered.extend(turns.usual()),
             Err(why) => pair.why = Some(why),
         }
     }
@@ -152,10 +152,6 @@ impl Turns {
             |batch: &Vec<[u64; 2]>| Some((of_call(batch, 1)? - of_call(batch, 0)?) / self.more as f64);
         self.batches.iter().filter_map(exchange).collect()
     }
-}
-
-fn middle(mut values: Vec<f64>) -> Option<f64> {
-    (!values.is_empty()).then(|| median(&mut values))
 }
 
 /// The CPUs whose pairs with all others are measured: all, or the first and others as far apart as can be.
@@ -209,6 +205,8 @@ mod tests {
     struct Planted<F> {
         ticks: F,
         unanswered: u64,
+        /// How many times as long the control takes in the first line, as beside other work.
+        late: u64,
         /// Of so many batches one is answered.
         every: usize,
         held: BTreeSet<u32>,
@@ -222,6 +220,7 @@ mod tests {
             Planted {
                 ticks,
                 unanswered: UNANSWERED,
+                late: 1,
                 every: 1,
                 held: BTreeSet::new(),
                 most: 0,
@@ -251,7 +250,9 @@ mod tests {
             let number = of.ways.iter().position(|way| std::ptr::eq(way, asked.way)).unwrap();
             let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.apart);
             let batch = |batch: usize| {
-                let each = ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
+                let late = if asked.apart && asked.line == 0 { self.late } else { 1 };
+                let each =
+                    late * ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
                 // An interrupt in every fifth round.
                 let round = |round: u64| {
                     let late = if round.is_multiple_of(5) { 50_000 } else { round % 3 };
@@ -331,7 +332,7 @@ mod tests {
     #[test]
     fn a_cpu_that_runs_a_part_of_the_time_has_the_time_of_answered_messages() {
         let mut part = Planted::new(machine);
-        part.every = 4;
+        (part.every, part.late) = (4, 3);
         let (kind, value, _) = of(&part.found(&[0, 2]), [0, 2]);
         assert!(kind == Kind::Found && (value.unwrap() - 55.0).abs() < 1.0, "{value:?}");
     }

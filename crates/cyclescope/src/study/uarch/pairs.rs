@@ -10,6 +10,8 @@ use crate::unit::{Hertz, Unit};
 
 /// The share of an exchange without an answer below which one was answered.
 const ANSWERED: f64 = 0.5;
+/// The share of the batches of a control that is below what stands for it.
+const CONTROL: f64 = 0.25;
 /// Answered batches that a program needs at least.
 const LEAST: usize = 3;
 /// The share by which two programs may differ that agree.
@@ -30,15 +32,15 @@ pub(super) struct Pair {
     pub tried: bool,
     /// TSC ticks of an exchange in each batch of each program.
     pub ways: [Vec<f64>; 2],
-    /// Those of an exchange that nobody answers, where that was measured.
-    pub unanswered: Option<f64>,
+    /// Those of an exchange that nobody answers.
+    pub unanswered: Vec<f64>,
     /// Why some of it could not be measured.
     pub why: Option<String>,
 }
 
 impl Pair {
     pub(super) fn new(cpus: [u32; 2]) -> Pair {
-        Pair { cpus, tried: false, ways: [Vec::new(), Vec::new()], unanswered: None, why: None }
+        Pair { cpus, tried: false, ways: [Vec::new(), Vec::new()], unanswered: Vec::new(), why: None }
     }
 
     /// The time of a transfer in nanoseconds, where the TSC has this rate.
@@ -47,7 +49,10 @@ impl Pair {
         if !self.tried {
             return unclear("no time was left for it".to_string());
         }
-        let Some(unanswered) = self.unanswered else {
+        let mut controls = self.unanswered.clone();
+        controls.sort_by(f64::total_cmp);
+        // Other work makes some of them longer.
+        let Some(unanswered) = (!controls.is_empty()).then(|| quantile(&controls, CONTROL)) else {
             let why = "an exchange without an answer, its control, was not measured";
             return unclear(self.why.clone().unwrap_or_else(|| why.to_string()));
         };
