@@ -19,6 +19,9 @@ const LEFT: f64 = 0.9;
 /// The least share of the time in which the other CPU has to execute its code.
 const BUSY: f64 = 0.9;
 
+/// Fillers of each structure at most, since each is measured twice. A size needs two that agree.
+const FILLERS: usize = 3;
+
 /// What is known of the structures without another thread.
 pub(super) struct Alone<'a> {
     /// The fillers that this CPU can execute.
@@ -57,7 +60,9 @@ fn sizes(
     for name in sharing.structures {
         let test = TESTS.iter().find(|test| test.name == *name).expect("a structure has a test");
         let Look::Overlap(window) = &test.look else { unreachable!("its structures are of the window") };
-        let record = Trials::new(core, &mut knees).run(test, window, &cpu.fillers(test))?;
+        let mut fillers = cpu.fillers(test);
+        fillers.truncate(FILLERS);
+        let record = Trials::new(core, &mut knees).run(test, window, &fillers)?;
         let quantity = record.value;
         let size = quantity.value.filter(|_| record.verdict == Kind::Found).map(|value| Interval {
             value,
