@@ -13,8 +13,10 @@ int main(void)
     double cycles;
     int i, n, tries = 0;
 
-    if (!pair.waits || !pair.rulers_agree)
+    if (!pair.waits || !pair.rulers_agree) {
         printf("no core cycles here: %s\n", pair.waits ? "the rulers disagree" : "LFENCE does not wait");
+        return 1;
+    }
     do {
         before = cyclescope_scale_now(&pair);
         for (i = 0; i < SAMPLES; i++) {

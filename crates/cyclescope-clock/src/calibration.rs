@@ -1,7 +1,7 @@
 //! What a pair takes on this machine, and how many core cycles pass in a tick.
 
 use crate::chain::{Additions, Chain, FloatMultiplications, Multiplications, NoOperations, Ruler};
-use crate::pair::Pair;
+use crate::pair::{Pair, hide};
 use crate::unit::{CoreCycles, Ticks};
 use core::hint::{black_box, spin_loop};
 
@@ -9,10 +9,15 @@ use core::hint::{black_box, spin_loop};
 const ROUNDS: usize = 101;
 const TRIALS: usize = 7;
 const READINGS: usize = 7;
+/// Lengths of the code by which the step is found, and by how much one differs from the next.
+const LENGTHS: usize = 256;
+const STRIDE: usize = 37;
 /// Steps of the clock that the ruler takes at least.
 const STEPS: f64 = 250.0;
 /// Readings beyond so many times the middle one, and two steps of the clock, are of something else: an interrupt, another program.
 pub(crate) const BEYOND: f64 = 1.5;
+/// Core cycles a multiplication above which each waited for the one before.
+const FREE: f64 = 1.5;
 /// Share by which the latency of a multiplication may differ from a whole number of cycles.
 const WHOLE: f64 = 0.02;
 
@@ -92,8 +97,8 @@ impl Calibration {
             empty: CoreCycles(empty),
             scale: Scale::of::<P>(loops),
             step: Ticks(step),
-            // Where it does not, all of the chain is hidden beside it.
-            waits: multiplications > 0.0,
+            // Where it does not, the chain is hidden beside it, or goes on behind it.
+            waits: multiplications > 0.0 && latency > FREE,
             rulers_agree: (latency - whole).abs() < WHOLE * whole,
             loops,
         }
@@ -172,19 +177,47 @@ fn typical(ticks: &mut [u64], step: f64) -> f64 {
     kept().sum::<f64>() / number as f64
 }
 
-/// The step of a pair's readings: the largest number that divides the differences of many.
+/// The step of a pair's readings, in ticks: the mean distance of the numbers of ticks that code of many lengths takes. Where readings are off by
+/// one, since a processor counts so or a hypervisor scales the clock, it is less than the step, and at least a third of it.
 fn step<P: Pair>() -> f64 {
-    let first = P::start();
-    let divisor = |divisor, number: usize| {
-        (0..number % 7).for_each(|_| spin_loop());
-        common(divisor, P::start().wrapping_sub(first))
-    };
-    (0..ROUNDS).fold(0, divisor).max(1) as f64
+    let mut taken = [0; ROUNDS];
+    for (number, taken) in taken.iter_mut().enumerate() {
+        let links = (number * STRIDE % LENGTHS) as u32;
+        *taken = timed::<P>(&mut 1, |value| repeated(value, links, one_link));
+    }
+    step_of(&mut taken)
 }
 
-fn common(mut one: u64, mut other: u64) -> u64 {
-    while other != 0 {
-        (one, other) = (other, one % other);
+/// The mean distance of different numbers, without the tenths at both ends.
+fn step_of(ticks: &mut [u64]) -> f64 {
+    ticks.sort_unstable();
+    let tenth = ticks.len() / 10;
+    let middle = ticks.get(tenth..ticks.len() - tenth).unwrap_or_default();
+    let gaps =
+        || middle.iter().zip(middle.iter().skip(1)).map(|(one, next)| next - one).filter(|gap| *gap > 0);
+    let (number, span) = (gaps().count(), gaps().sum::<u64>());
+    if number > 0 { span as f64 / number as f64 } else { 1.0 }
+}
+
+#[inline(always)]
+fn one_link(value: u64) -> u64 {
+    hide(value.wrapping_add(hide(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step_of;
+
+    #[test]
+    fn a_step_is_found_where_single_readings_are_off_by_one() {
+        let step = |of: &dyn Fn(u64) -> u64| {
+            step_of(&mut core::array::from_fn::<u64, 100, _>(|number| of(number as u64)))
+        };
+        assert_eq!(step(&|number| 30 + 2 * number), 2.0);
+        assert_eq!(step(&|number| 30 + number), 1.0);
+        assert_eq!(step(&|number| (30 + 2 * number) / 36 * 36), 36.0);
+        let off = step(&|number| (30 + 2 * number) / 36 * 36 + number % 2);
+        assert!((12.0..=36.0).contains(&off), "{off}");
+        assert_eq!(step(&|_| 7), 1.0);
     }
-    one
 }

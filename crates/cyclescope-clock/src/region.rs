@@ -16,7 +16,8 @@ const TRIALS: usize = 11;
 ///
 /// Regions of one name are one region. They may be within each other, and run on any number of threads. Each execution costs what the
 /// bare pair does and some thirty cycles; once a millisecond the ruler takes some microseconds, which are in no region. Not for use in a
-/// global allocator: the first execution on a thread allocates memory.
+/// global allocator, since the first execution on a thread allocates memory, nor in a signal handler or a child of `fork`, which may meet a
+/// lock that nobody gives back. Time in which the thread waits or does not run is counted as if it ran.
 #[derive(Debug)]
 pub struct Region {
     name: &'static str,
@@ -115,6 +116,10 @@ impl Timed {
     #[inline(never)]
     fn ended(&self, now: u64) {
         let ticks = now.wrapping_sub(self.started);
+        // The clock of another CPU may be behind.
+        if ticks > u64::MAX / 2 {
+            return thread::lose();
+        }
         let recorded = thread::thread(|thread| {
             let within = thread.ended.get().wrapping_sub(self.ended);
             let away = thread.away.get().wrapping_sub(self.away);

@@ -77,7 +77,8 @@ pub struct Report {
     pub execution: CoreCycles,
     /// What the two readings take of it alone.
     pub bare: CoreCycles,
-    /// Executions that could not be kept, since they ended while others were turned into core cycles, or while a thread ended.
+    /// Executions that could not be kept, since they ended while others were turned into core cycles or while a thread ended, or since the clock
+    /// went back.
     pub lost: u64,
 }
 
@@ -126,7 +127,7 @@ impl Row {
         let usual = cycles.below(BEYOND * (median + pair) - pair + 2.0 * step);
         let value = usual.mean;
         let sample = NORMAL * usual.deviation / (usual.count.max(1) as f64).sqrt();
-        let ruler = value.abs() * spread / number;
+        let ruler = (value + pair).abs() * spread / number;
         let [least, most] = calibration.between;
         let ends = [value - (most.0 - pair) - sample - ruler, value + (pair - least.0) + sample + ruler];
         let beyond = 1.0 - usual.count as f64 / number;
@@ -135,7 +136,7 @@ impl Row {
             (cycles.count < FEW, Caveat::FewExecutions),
             (beyond > SOME, Caveat::Beyond(beyond)),
             (moved > SOME, Caveat::ClockMoved(moved)),
-            (value < STEPS * step && step > 1.0, Caveat::Coarse(step)),
+            (value < STEPS * step && calibration.step.0 > 1.0, Caveat::Coarse(step)),
             (Method::check().is_err(), Caveat::NoFixedRate),
             (!calibration.waits, Caveat::DoesNotWait),
             (!calibration.rulers_agree, Caveat::RulersDisagree),
@@ -173,8 +174,9 @@ impl fmt::Display for Caveat {
 fn digits(cycles: CoreCycles) -> String {
     match cycles.0.abs() {
         ..1e4 => std::format!("{:.1}", cycles.0),
-        ..1e7 => std::format!("{:.0}", cycles.0),
-        _ => std::format!("{:.3e}", cycles.0),
+        ..1e6 => std::format!("{:.0}", cycles.0),
+        ..1e10 => std::format!("{:.3e}", cycles.0),
+        _ => std::format!("{:.2e}", cycles.0),
     }
 }
 
@@ -191,14 +193,14 @@ impl fmt::Display for Report {
             let interval = std::format!("{low} to {high}");
             // A long name has a line of its own.
             let name = row.name.to_string();
-            let short = name.chars().count() <= 22;
+            let short = name.chars().count() <= 20;
             if !short {
                 writeln!(formatter, "{name}")?;
             }
             let name = if short { name } else { String::new() };
             let count = row.count;
             let value = digits(row.cycles.value);
-            writeln!(formatter, "{name:<22} {count:>12} {value:>8}  {interval:<16} {median:>8} {p95:>8}")?;
+            writeln!(formatter, "{name:<20} {count:>12} {value:>8}  {interval:<18} {median:>8} {p95:>8}")?;
             for caveat in &row.caveats {
                 writeln!(formatter, "    {caveat}")?;
             }
@@ -215,5 +217,26 @@ impl fmt::Display for Report {
             writeln!(formatter, "{} executions could not be kept.", self.lost)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_eighty_columns_whatever_the_numbers() {
+        let calibration = Calibration::measure::<Method>();
+        let row = |cycles: f64| {
+            let mut kept = Kept { name: "a_region_of_20_chars".into(), ..Kept::default() };
+            (0..200).for_each(|number| kept.cycles.add(cycles + f64::from(number)));
+            Row::new(&kept, &calibration)
+        };
+        let rows: Vec<Row> = [-40.0, 9_900.0, 999_800.0, 1.23e6, 3.4e9, 8e12].map(row).into();
+        let report =
+            Report { rows, calibration, execution: CoreCycles(99.0), bare: CoreCycles(9.0), lost: 1 };
+        for line in report.to_string().lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 }

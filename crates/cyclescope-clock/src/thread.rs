@@ -20,6 +20,8 @@ pub(crate) type Method = LfenceRdtscLfence;
 const KEPT: usize = 1024;
 /// Ticks after which the ruler is read again: about a millisecond.
 const PERIOD: u64 = 2_500_000;
+/// How many times as long as a reading of the ruler lasts the program goes on at least.
+const RARE: u64 = 100;
 /// The share by which the ruler may have changed until readings between are in doubt.
 const MOVED: f64 = 0.01;
 /// Readings of the ruler at most until one is undisturbed.
@@ -225,7 +227,9 @@ impl Thread {
         self.shared.consume(global, last, Whose::Own { due });
         let ended = Method::end();
         if due {
-            self.due.set(ended.wrapping_add(PERIOD));
+            // A clock of a coarse step takes a long ruler.
+            let took = ended.wrapping_sub(began);
+            self.due.set(ended.wrapping_add(PERIOD.max(took.saturating_mul(RARE))));
         }
         self.away.set(self.away.get().wrapping_add(ended.wrapping_sub(began)));
         self.busy.set(false);
@@ -254,9 +258,9 @@ impl Shared {
         }
         let Some(now) = consumed.scale else { return };
         let before = before.unwrap_or(now);
-        let moved = (now.cycles / before.cycles - 1.0).abs() > MOVED;
         let cycles = (before.cycles + now.cycles) / 2.0;
-        let spread = before.spread.max(now.spread);
+        let changed = (now.cycles / before.cycles - 1.0).abs();
+        let spread = before.spread.max(now.spread).max(changed);
         let nested = global.nested.get().copied().unwrap_or_default().region.0;
         let number = self.number.load(Ordering::Acquire);
         let mut regions = locked(&global.regions);
@@ -277,7 +281,7 @@ impl Shared {
         }
         if read {
             let since = std::mem::take(&mut consumed.since);
-            if moved {
+            if changed > MOVED {
                 regions.iter_mut().zip(since).for_each(|(region, number)| region.moved += number);
             }
         }

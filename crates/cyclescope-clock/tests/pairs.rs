@@ -56,6 +56,10 @@ fn a_calibration_knows_what_a_fenced_pair_takes() {
         "{found:?}"
     );
     assert!(found.step.0 >= 1.0 && found.scale.cycles > 0.0, "{found:?}");
+    if found.waits && found.rulers_agree {
+        let ratio = found.empty.0 / found.pair.0;
+        assert!(found.pair.0 > 1.0 && (0.3..3.0).contains(&ratio), "{found:?}");
+    }
     let now = Scale::read::<Clock>(&found);
     assert!(now.cycles > 0.0 && now.spread >= 0.0, "{now:?}");
 }

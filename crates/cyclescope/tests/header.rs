@@ -14,16 +14,20 @@ impl Drop for Folder {
 
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-m64"];
 
-/// Compiles the example; nothing where there is no such compiler.
+/// Compiles the example; nothing where there is no such compiler with its libraries.
 fn built(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+    let empty = folder.join("empty.c");
+    std::fs::write(&empty, "#include <stdio.h>\nint main(void) { return 0; }\n").expect("a file");
+    let tried = Command::new(compiler).args(options).arg(&empty).arg("-o").arg(folder.join("empty")).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        cyclescope_skipped::left_out(format_args!("no {compiler} with its libraries"));
+        return None;
+    }
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let program = folder.join("example");
     let mut command = Command::new(compiler);
     command.args(STRICT).args(options).arg("-I").arg(&include).arg(include.join("example.c"));
-    let Ok(output) = command.arg("-o").arg(&program).output() else {
-        cyclescope_skipped::left_out(format_args!("{compiler} is not installed"));
-        return None;
-    };
+    let output = command.arg("-o").arg(&program).output().expect("a compiler");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.is_empty(), "{compiler} {options:?}: {said}");
     Some(program)
@@ -63,8 +67,10 @@ fn counts(program: &Path) {
     if said.contains("no core cycles here") || !output.status.success() {
         return cyclescope_skipped::left_out(format_args!("the core's clock, or LFENCE: {}", said.trim()));
     }
-    let numbers: Vec<f64> =
-        said.split(|other: char| !other.is_ascii_digit() && other != '.').flat_map(str::parse).collect();
+    let numbers: Vec<f64> = said
+        .split(|other: char| !other.is_ascii_digit() && !['.', '-'].contains(&other))
+        .flat_map(str::parse)
+        .collect();
     let [_, cycles, low, high] = numbers[..] else { panic!("{said}") };
     let nearest = (cycles / 50.0).round() * 50.0;
     assert!(low - 0.05 * nearest < nearest && nearest < high + 0.05 * nearest && nearest > 0.0, "{said}");

@@ -46,7 +46,9 @@ fn event(point: &CostPoint, each: f64) -> Interval {
 fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, hidden: bool) -> Verdict {
     let why =
         all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
-    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.apart;
+    // Where not every program has to show it, noise must not.
+    let sure = |cost: &Interval| !hidden || cost.low > 0.0;
+    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.apart && sure(cost);
     let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.apart);
     let few = !hidden || reversed || all.iter().filter(shows).count() < 2;
     let found: Vec<_> = all.iter().filter(|one| few || shows(one)).collect();

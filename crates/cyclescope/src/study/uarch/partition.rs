@@ -91,7 +91,12 @@ fn judged(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval
     // Ends that meet show no difference.
     let less = |size: Interval| left(size) <= LEFT && size.high < alone.low;
     let how = match (less(idle), less(full)) {
-        (false, false) => return Verdict::new(Kind::None, format!("as much as alone is left: {told}")),
+        (false, false) if left(idle) > LEFT && left(full) > LEFT => {
+            return Verdict::new(Kind::None, format!("as much as alone is left: {told}"));
+        }
+        (false, false) => {
+            return Verdict::new(Kind::Unclear, format!("the sizes are not far enough apart: {told}"));
+        }
         (true, false) => {
             return Verdict::new(
                 Kind::Unclear,

@@ -40,7 +40,7 @@ macro_rules! row {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "rename_rate",
     about: "how many moves, zeros, ones, no-operations and loads of what was stored the core does in a cycle",
-    definition: "instructions in a core cycle, where none waits for another; beside those that renaming may do without executing them, the same of two registers, which are executed",
+    definition: "instructions in a core cycle (of what goes through memory loads, or pairs of a store and a load), where none waits for another; beside those that renaming may do without executing them, the same of two registers, which are executed",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::Execution,
     look: Look::Rates(Rates {

@@ -144,7 +144,7 @@ macro_rules! far {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "memory_renaming",
     about: "whether a load has what a store before it stored without waiting for memory, by address, width and distance",
-    definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know; none where the core waits for memory",
+    definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know (forwarding that is slower from there shows the same: see forwarding_map); none where the core waits for memory",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), memory mirroring",
     part: Part::Memory,
     look: Look::Contrast(Contrast {
