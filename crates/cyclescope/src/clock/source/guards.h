@@ -12,12 +12,27 @@
         && (__builtin_classify_type(x) > 8 || sizeof(x) > 8))
 #define CYCLESCOPE_IN_VECTOR(x) \
     (__builtin_classify_type(x) == 8 || __builtin_classify_type(x) < 0 || __builtin_classify_type(x) > 18)
+/* What is meant for a vector register. Clang refuses what is too long for one, in code that never runs too: there it gets a byte of it. A vector
+   of 8 bytes is to Clang one of MMX, and a double is none. */
+#ifndef __clang__
+#define CYCLESCOPE_VECTOR(x) (x)
+#elif defined(__cplusplus)
+template <bool is, bool is_short, class type> struct cyclescope_vector { typedef char of; };
+template <class type> struct cyclescope_vector<true, false, type> { typedef type of; };
+template <class type> struct cyclescope_vector<true, true, type> { typedef double of; };
+#define CYCLESCOPE_VECTOR(x) \
+    (*(typename cyclescope_vector<CYCLESCOPE_IN_VECTOR(x), sizeof(x) == 8, __typeof__(x)>::of *)&(x))
+#else
+#define CYCLESCOPE_VECTOR(x) \
+    (*(__typeof__(*__builtin_choose_expr(CYCLESCOPE_IN_VECTOR(x), \
+        __builtin_choose_expr(sizeof(x) == 8, (double *)0, &(x)), (char *)0)) *)&(x))
+#endif
 #define CYCLESCOPE_HIDE(x) \
     do { \
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" : "+m"(x)); \
         else if (CYCLESCOPE_IN_VECTOR(x)) \
-            __asm__ volatile("" : "+x"(x)); \
+            __asm__ volatile("" : "+x"(CYCLESCOPE_VECTOR(x))); \
         else \
             __asm__ volatile("" : "+r"(x)); \
     } while (0)
@@ -28,7 +43,7 @@
         if (CYCLESCOPE_IN_MEMORY(x)) \
             __asm__ volatile("" ::"m"(x)); \
         else if (CYCLESCOPE_IN_VECTOR(x)) \
-            __asm__ volatile("" ::"x"(x)); \
+            __asm__ volatile("" ::"x"(CYCLESCOPE_VECTOR(x))); \
         else \
             __asm__ volatile("" ::"r"(x)); \
     } while (0)
