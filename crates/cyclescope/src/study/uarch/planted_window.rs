@@ -21,6 +21,8 @@ pub(super) struct Planted {
     /// Fall of the overlap with each filler before the knee.
     slope: f64,
     noise: f64,
+    /// Whether a first chain of many links fills their scheduler before any filler comes.
+    few_links: bool,
     random: Random,
 }
 
@@ -34,6 +36,7 @@ impl Planted {
         let mut draw = |from: usize, to: usize| from + random.below(to - from);
         let packed = [1, 1, 1, 2, 4][draw(0, 5)];
         let zeros_take = draw(0, 8) == 0;
+        let few_links = draw(0, 2) == 0;
         let rob = draw(120, 620);
         let sizes = [
             ("rob", rob),
@@ -57,7 +60,7 @@ impl Planted {
         ];
         let [past, slope, noise] =
             [0.2 * random.unit(), 0.0004 * random.unit(), 0.002 + 0.02 * random.unit()];
-        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, random }
+        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, few_links, random }
     }
 
     /// Fillers of a test for each entry of this structure that they take.
@@ -105,6 +108,9 @@ impl Planted {
 
     /// The overlap without noise: as many links of the second chain as are let in run beside the first.
     fn overlap(&self, probe: &Probe, n: usize) -> f64 {
+        if self.few_links && probe.head.links > LINKS {
+            return self.past;
+        }
         let same = |filler: &Filler| {
             let all = |filler: &Filler| (filler.code, filler.before, filler.takes);
             all(filler) == all(probe.filler)

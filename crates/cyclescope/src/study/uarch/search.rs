@@ -6,7 +6,7 @@ use super::overlap::Point;
 /// Counts of each step.
 const COUNTS: usize = 24;
 /// The least count. With fewer the chains overlap on every core.
-const LEAST: usize = 2;
+pub(super) const LEAST: usize = 2;
 /// By how much a bracket is widened on both sides before it is searched: a share of its count, and a number.
 const WIDEN_SHARE: usize = 16;
 const WIDEN: usize = 4;

@@ -3,7 +3,7 @@
 use super::knee::{Knee, No};
 use super::overlap::{Overlaps, Probe};
 use super::record::{FillerRecord, UarchRecord};
-use super::search::{Found, search};
+use super::search::{Found, LEAST, search};
 use super::test::chain::{Head, SQRTSD};
 use super::test::{Filler, Test, Window};
 use super::verdict::{Filled, Named, Witness, agreeing, limits, same, verdict};
@@ -17,6 +17,9 @@ const OCCUPIED: usize = 16;
 /// How far past a knee no-operations must still overlap: a share of it, and a number.
 const CONTROL_SHARE: f64 = 0.1;
 const CONTROL: usize = 8;
+
+/// The least overlap across few fillers of a chain that is of use.
+const OVERLAP_LEAST: f64 = 0.5;
 
 /// The tests of a core, one after another.
 pub(super) struct Trials<'a> {
@@ -51,19 +54,33 @@ impl<'a> Trials<'a> {
         window: &'static Window,
         fillers: &[&'static Filler],
     ) -> Result<UarchRecord, RunError> {
+        let heads = self.heads(window, fillers)?;
         let mut found = Vec::new();
         for filler in fillers {
-            found.push((*filler, self.search(window, window.heads[0], filler, None)?));
+            found.push((*filler, self.search(window, heads[0], filler, None)?));
         }
         let filled: Vec<Filled> =
             found.iter().map(|(filler, found)| Filled::new(filler, found.knee)).collect();
         let group = learn(self.knees, test, &filled);
-        let witnesses = self.witnesses(window, fillers, &group)?;
+        let witnesses = self.witnesses(window, heads, fillers, &group)?;
         let others = |name: &str| self.knees.get(name).copied();
         let verdict = verdict(test, window, &filled, &witnesses, &others);
         let fillers = found.into_iter().map(|(filler, found)| FillerRecord::new(filler, found)).collect();
         let record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
         Ok(UarchRecord { fillers, witnesses, ..record })
+    }
+
+    /// The first chains of a test that this core can have overlap with others.
+    fn heads(&mut self, window: &Window, fillers: &[&'static Filler]) -> Result<[Head; 2], RunError> {
+        let (last, others) = window.heads.split_last().expect("a test has first chains");
+        let [filler, ..] = fillers else { return Ok(*last) };
+        for heads in others {
+            let probe = Probe { head: heads[0], filler, lead: 0, occupied: None };
+            if self.core.at(&probe, &[LEAST])?[0].overlap >= OVERLAP_LEAST {
+                return Ok(*heads);
+            }
+        }
+        Ok(*last)
     }
 
     /// Searches with each of the test's leads; the latest knee is the one at which the core holds most.
@@ -94,6 +111,7 @@ impl<'a> Trials<'a> {
     fn witnesses(
         &mut self,
         window: &'static Window,
+        [head, another]: [Head; 2],
         fillers: &[&'static Filler],
         group: &[Named],
     ) -> Result<Vec<Witness>, RunError> {
@@ -101,7 +119,6 @@ impl<'a> Trials<'a> {
         let named =
             |named: &Named| fillers.iter().find(|filler| filler.name == named.name).expect("it was measured");
         let (knee, filler, other) = (one.knee, named(one), named(other));
-        let [head, another] = window.heads;
         let behind = self.search(window, another, filler, None)?;
         let occupied = self.search(window, head, filler, Some((other, OCCUPIED)))?;
         let mut witnesses = vec![

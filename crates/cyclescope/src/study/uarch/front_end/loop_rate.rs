@@ -1,6 +1,6 @@
 //! Instructions of a loop, by its length.
 
-use crate::study::uarch::test::lengths::{moves, nops, zeros};
+use crate::study::uarch::test::lengths::{copies, moves, nops, zeros};
 use crate::study::uarch::test::rate::{Rates, Row, Way};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
@@ -9,6 +9,7 @@ const WAYS: &[Way] = &[
     Way::plain("no-operations", nops),
     Way::plain("xor r32, same", zeros),
     Way::plain("mov r32, immediate", moves),
+    Way::plain("mov r32, r32", copies),
 ];
 
 pub(in crate::study::uarch) const TEST: Test = Test {

@@ -28,5 +28,19 @@ pub(in crate::study::uarch) const FSQRT: Head =
 /// Multiplications in rax, which last as long.
 pub(in crate::study::uarch) const IMUL: Head =
     Head { name: "imul", link: ["imul rax, rax", "imul rax, rax"], links: 4 * LINKS, init: "" };
+/// Divisions of a large number by one in rax, few and slow. They take RCX and RDX too.
+pub(in crate::study::uarch) const DIV: Head = Head {
+    name: "div",
+    link: ["div rcx", "div rcx"],
+    links: LINKS,
+    init: "mov rax, -1; xor edx, edx; mov ecx, 1",
+};
+/// The same of signed numbers.
+pub(in crate::study::uarch) const IDIV: Head = Head {
+    name: "idiv",
+    link: ["idiv rcx", "idiv rcx"],
+    links: LINKS,
+    init: "mov rax, 0x7fffffffffffffff; xor edx, edx; mov ecx, 1",
+};
 /// The second chain.
 pub(in crate::study::uarch) const TAIL: [&str; 2] = ["sqrtsd xmm1, xmm1", "vsqrtsd xmm1, xmm1, xmm1"];

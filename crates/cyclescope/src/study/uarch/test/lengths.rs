@@ -7,6 +7,8 @@ const CS: u8 = 0x2e;
 /// Registers of three bits that programs without memory may change: all but RSP and RBP.
 const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
 
+const RBP: u8 = 5;
+
 /// The recommended no-operations by length (Intel SDM vol. 2, NOP).
 const NOPS: [&[u8]; 9] = [
     &[0x90],
@@ -36,6 +38,11 @@ pub(in crate::study::uarch) fn move_of(length: usize, place: usize) -> Vec<u8> {
     prefixed(&[0xb8 | register(place), 0, 0, 0, 0], length)
 }
 
+/// mov r32, ebp of one register, of 2 to 15 bytes.
+pub(in crate::study::uarch) fn copy_of(length: usize, place: usize) -> Vec<u8> {
+    prefixed(&[0x89, 0xc0 | RBP << 3 | register(place)], length)
+}
+
 /// Bytes of an instruction of the loops below: so many that no part of a cache of decoded instructions has too many of them.
 const LENGTH: usize = 5;
 
@@ -52,6 +59,11 @@ pub(in crate::study::uarch) fn zeros(number: usize) -> Steps {
 /// A loop of this number of moves of constants.
 pub(in crate::study::uarch) fn moves(number: usize) -> Steps {
     straight((0..number).flat_map(|place| move_of(LENGTH, place)).collect(), number)
+}
+
+/// A loop of this number of copies of a register that none of them writes. Some cores do them without executing them.
+pub(in crate::study::uarch) fn copies(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| copy_of(LENGTH, place)).collect(), number)
 }
 
 fn register(place: usize) -> u8 {
@@ -80,6 +92,7 @@ mod tests {
             for place in 0..8 {
                 if length >= 2 {
                     assert_eq!(decoded(&zero_of(length, place)), (length, Mnemonic::Xor));
+                    assert_eq!(decoded(&copy_of(length, place)), (length, Mnemonic::Mov));
                 }
                 if length >= 5 {
                     assert_eq!(decoded(&move_of(length, place)), (length, Mnemonic::Mov));

@@ -90,8 +90,9 @@ pub(in crate::study::uarch) struct Window {
     /// most where a group begins with the last link.
     pub leads: &'static [usize],
     /// The chain before the fillers, and another one that shows the same. A chain that takes entries itself gives them back link
-    /// by link, and the knee is less sharp.
-    pub heads: [Head; 2],
+    /// by link, and the knee is less sharp. Of several such pairs the first one is taken whose chain overlaps with the one behind
+    /// it where few fillers are between them, and the last one where none does.
+    pub heads: &'static [[Head; 2]],
     /// The fillers. A size needs two that agree.
     pub fillers: &'static [Filler],
     /// The largest number of fillers that is tried.

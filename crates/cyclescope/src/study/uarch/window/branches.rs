@@ -19,7 +19,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, FSQRT],
+        heads: &[[SQRTSD, FSQRT]],
         fillers: &[NOT_TAKEN, LONG],
         most: 400,
     }),

@@ -24,7 +24,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, FSQRT],
+        heads: &[[SQRTSD, FSQRT]],
         fillers: &[TEST_REGISTERS, COMPARE],
         most: 700,
     }),

@@ -54,7 +54,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, DIVSD],
+        heads: &[[SQRTSD, DIVSD]],
         fillers: &[ADD, LEA, TEST_FLAGS],
         most: 400,
     }),

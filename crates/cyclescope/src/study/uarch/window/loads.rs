@@ -40,7 +40,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, FSQRT],
+        heads: &[[SQRTSD, FSQRT]],
         fillers: &[TO_INTEGER, TO_VECTOR, COMPARED],
         most: 600,
     }),

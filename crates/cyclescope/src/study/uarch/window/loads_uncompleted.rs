@@ -33,7 +33,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, DIVSD],
+        heads: &[[SQRTSD, DIVSD]],
         fillers: &[TO_INTEGER, TO_VECTOR],
         most: 400,
     }),

@@ -26,7 +26,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, DIVSD],
+        heads: &[[SQRTSD, DIVSD]],
         fillers: &[ADD, OR],
         most: 500,
     }),

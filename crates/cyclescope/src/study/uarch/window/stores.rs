@@ -65,7 +65,7 @@ const fn stores(name: &'static str, about: &'static str, fillers: &'static [Fill
         definition: "stores that are fetched and not written",
         source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
         part: Part::Window,
-        look: Look::Overlap(Window { beside: 0, leads: &[0], heads: [SQRTSD, FSQRT], fillers, most: 400 }),
+        look: Look::Overlap(Window { beside: 0, leads: &[0], heads: &[[SQRTSD, FSQRT]], fillers, most: 400 }),
     }
 }
 

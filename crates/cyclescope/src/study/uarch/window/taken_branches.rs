@@ -31,7 +31,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 0,
         leads: &[0],
-        heads: [SQRTSD, FSQRT],
+        heads: &[[SQRTSD, FSQRT]],
         fillers: &[JMP, JNZ, NEARER],
         most: 400,
     }),

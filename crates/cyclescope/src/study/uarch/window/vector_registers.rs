@@ -1,6 +1,6 @@
 //! Vector registers for results that are not retired, by width.
 
-use crate::study::uarch::test::chain::{FSQRT, IMUL};
+use crate::study::uarch::test::chain::{DIV, FSQRT, Head, IDIV, IMUL};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
@@ -93,6 +93,10 @@ const ZMM_AND: Filler = Filler {
     )
 };
 
+/// None of a first chain's results may be in these registers. Where schedulers are small, multiplications fill theirs before the
+/// fillers come; and where x87 results are in vector registers, roots take some. Divisions are few and take none.
+const HEADS: &[[Head; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
+
 const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones and those that the core keeps for itself";
 const SOURCE: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)";
 
@@ -104,7 +108,7 @@ const fn of(name: &'static str, about: &'static str, fillers: &'static [Filler])
         definition: DEFINITION,
         source: SOURCE,
         part: Part::Window,
-        look: Look::Overlap(Window { beside: 1, leads: &[0], heads: [IMUL, FSQRT], fillers, most: 700 }),
+        look: Look::Overlap(Window { beside: 1, leads: &[0], heads: HEADS, fillers, most: 700 }),
     }
 }
 

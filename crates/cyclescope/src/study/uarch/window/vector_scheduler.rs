@@ -23,7 +23,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: Look::Overlap(Window {
         beside: 1,
         leads: &[0],
-        heads: [SQRTSD, DIVSD],
+        heads: &[[SQRTSD, DIVSD]],
         fillers: &[PADDD, ADDPS],
         most: 400,
     }),
