@@ -70,7 +70,11 @@ fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, hidden
     if least < contrast.apart {
         return Verdict::new(Kind::Unclear, format!("one program alone shows it: {why}"));
     }
-    if most - least > contrast.apart.max(contrast.apart_share * most) {
+    // What a hidden event saves depends on what its program is short of, so the two that show most of it have to agree.
+    let mut costs: Vec<f64> = found.iter().map(|(_, cost)| cost.value).collect();
+    costs.sort_by(f64::total_cmp);
+    let compared = if few { least } else { costs[costs.len() - 2] };
+    if most - compared > contrast.apart.max(contrast.apart_share * most) {
         return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
     }
     let low = found.iter().map(|(_, cost)| cost.low).fold(f64::INFINITY, f64::min);
@@ -159,6 +163,8 @@ mod tests {
             (verdict.kind, verdict.size.map(|size| size.value))
         };
         assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (Kind::Found, Some(4.0)));
+        assert_eq!(told(&[0.0, 1.5, 4.5, 4.5], true), (Kind::Found, Some(3.0)));
+        assert_eq!(told(&[0.0, 1.5, 1.5, 4.5], true), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (Kind::Unclear, None));

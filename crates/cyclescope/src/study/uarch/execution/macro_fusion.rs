@@ -22,9 +22,11 @@ const CS: u8 = 0x2e;
 /// The cheap instruction of a place: neither reads flags nor writes them.
 type Cheap = fn(usize) -> Vec<u8>;
 
+/// Registers that no instruction and branch use.
+const REGISTERS: [&str; 9] = ["rbx", "rcx", "rdx", "rbp", "r8", "r9", "r10", "r11", "r12"];
+
 /// not of one of nine registers.
 fn not(place: usize) -> Vec<u8> {
-    const REGISTERS: [&str; 9] = ["rbx", "rcx", "rdx", "rbp", "r8", "r9", "r10", "r11", "r12"];
     code(&format!("not {}", REGISTERS[place % REGISTERS.len()]))
 }
 
@@ -33,7 +35,12 @@ fn nothing(_: usize) -> Vec<u8> {
     code("nop dword ptr [rax]")
 }
 
-/// Both in turns.
+/// A copy of a register, which many cores do without a unit and, unlike a no-operation, always in a place of its own.
+fn copy(place: usize) -> Vec<u8> {
+    code(&format!("mov {}, rdi", REGISTERS[place % REGISTERS.len()]))
+}
+
+/// The first two in turns.
 fn not_and_nothing(place: usize) -> Vec<u8> {
     if place.is_multiple_of(2) { not(place / 2) } else { nothing(place) }
 }
@@ -97,6 +104,7 @@ macro_rules! pair {
                 pair!("not", $instruction, $condition, $program, not),
                 pair!("not and nop", $instruction, $condition, $program, not_and_nothing),
                 pair!("nop", $instruction, $condition, $program, nothing),
+                pair!("mov", $instruction, $condition, $program, copy),
             ],
         )
         .hidden()
