@@ -31,6 +31,12 @@ pub enum Part {
     Environment,
 }
 
+/// A caveat, of which the page has its code.
+#[derive(Debug, Clone, Deserialize)]
+pub struct CodeOnly {
+    code: String,
+}
+
 /// A line.
 #[derive(Debug, Clone, Deserialize)]
 pub struct CoreRecord {
@@ -57,6 +63,9 @@ pub struct CoreRecord {
     /// What CPUID or the kernel says that is no such number.
     #[serde(default)]
     pub told: Option<String>,
+    /// What it is to be read with.
+    #[serde(default)]
+    pub caveats: Vec<CodeOnly>,
     /// How a cost is spread over rounds.
     #[serde(default)]
     pub spread: Option<Spread>,
@@ -232,6 +241,11 @@ impl CoreRecord {
     /// Whether there is a number.
     pub fn is_found(&self) -> bool {
         self.verdict == "found" && self.value.value.is_some()
+    }
+
+    /// Whether something else used the core while it was measured.
+    pub fn is_shared(&self) -> bool {
+        self.caveats.iter().any(|caveat| caveat.code == "sibling_busy")
     }
 
     /// Whether why it is so says more than the number.

@@ -119,7 +119,12 @@ impl Row {
         let scale = record.value.scale();
         let number = record.value.value.filter(|_| found).map(|value| scale.write(value));
         let interval = record.value.interval(&scale).filter(|_| found);
-        let told = record.contradicted().and_then(|told| told.text());
+        let contradicted = record.contradicted().and_then(|told| told.text());
+        let told = contradicted
+            .map(|told| format!("CPUID says {told}"))
+            .or(record.time().filter(|_| found))
+            .or(record.told.clone().filter(|_| found && record.part != Part::Environment));
+        let shared = record.is_shared().then(|| "beside a busy sibling".to_string());
         Row {
             part: record.part,
             name: record.label(),
@@ -127,11 +132,7 @@ impl Row {
             number: number.unwrap_or_else(|| record.judged()),
             unit: if found { scale.name } else { String::new() },
             interval: interval.unwrap_or_default(),
-            told: told
-                .map(|told| format!("CPUID says {told}"))
-                .or(record.time().filter(|_| found))
-                .or(record.told.clone().filter(|_| found && record.part != Part::Environment))
-                .unwrap_or_default(),
+            told: told.into_iter().chain(shared).collect::<Vec<_>>().join("; "),
             finding: match record.is_told() {
                 true => finding(record),
                 false => Vec::new(),
@@ -232,6 +233,10 @@ mod tests {
         records[3].cpuid = Some(32768.0);
         let wide = "  data caches, level 1: size    48 KiB          47.5 to 48.5  CPUID says 32 KiB";
         assert_eq!(rows(&records)[3], wide);
+        records[0].caveats =
+            serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
+        let shared = "  reorder buffer               394 entries      394 to 396    beside a busy sibling";
+        assert_eq!(rows(&records)[0], shared);
         records[3].what = "translation_of_addresses.1.size_of_all".to_string();
         records[3].value.high = Some(1_049_600.0);
         records[3].cpuid = Some(2_097_152.0);

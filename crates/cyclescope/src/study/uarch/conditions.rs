@@ -11,6 +11,11 @@ use std::time::Duration;
 /// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
 pub(super) const TICKS: f64 = 100.0;
 
+/// The share of layouts beside a busy sibling above which a test is measured again.
+const BUSY: f64 = 0.1;
+/// The share of all layouts above which another time will not be quieter.
+const MOSTLY: f64 = 0.5;
+
 /// What readings tell.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
@@ -40,10 +45,53 @@ impl Conditions {
         (all > 0).then(|| (shared as f64 / all as f64, all))
     }
 
+    /// Layouts up to now.
+    pub(super) fn layouts(&self) -> usize {
+        self.widths.len()
+    }
+
+    /// The share of layouts, from this number of them on, in which something else used the core, and the same of all; the best
+    /// width is that of all.
+    pub(super) fn busy(&self, from: usize, known: Option<f64>) -> Busy {
+        let quiet = Quiet::of(self.widths.iter().copied(), known);
+        let share = |widths: &[(f64, f64)]| {
+            let shared = widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
+            shared as f64 / widths.len().max(1) as f64
+        };
+        Busy { share: share(&self.widths[from..]), of_all: share(&self.widths) }
+    }
+
     /// The share of rounds that something disturbed, and their number.
     pub(super) fn disturbed(&self) -> Option<(f64, usize)> {
         (self.rounds > 0).then(|| (1.0 - self.undisturbed as f64 / self.rounds as f64, self.rounds))
     }
+}
+
+/// How much of the time something else used the core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Busy {
+    /// The share of a measurement's layouts.
+    pub share: f64,
+    /// The share of all layouts up to its end.
+    pub of_all: f64,
+}
+
+impl Busy {
+    /// Whether it may have changed what was measured.
+    pub(super) fn counts(&self) -> bool {
+        self.share > BUSY
+    }
+}
+
+/// Measures, and once more where something else used the core, unless it does so most of the time: a structure of which two threads
+/// have a half each has another size then. The quieter one of both counts.
+pub(super) fn quieter<T, E>(mut measure: impl FnMut() -> Result<(T, Busy), E>) -> Result<(T, Busy), E> {
+    let first = measure()?;
+    if !first.1.counts() || first.1.of_all > MOSTLY {
+        return Ok(first);
+    }
+    let second = measure()?;
+    Ok(if second.1.share < first.1.share { second } else { first })
 }
 
 /// What the kernel has counted up to a moment.
@@ -104,6 +152,31 @@ mod tests {
         let conditions = Conditions { widths: vec![(2.1, 0.01); 10], ..Conditions::default() };
         assert_eq!(conditions.shared(None).map(|(share, _)| share), Some(0.0));
         assert_eq!(conditions.shared(Some(4.8)).map(|(share, _)| share), Some(1.0));
+    }
+
+    #[test]
+    fn what_ran_beside_a_busy_sibling_is_measured_again() {
+        let told = |shares: [f64; 2], of_all: f64| {
+            let mut times = 0;
+            let found = quieter(|| {
+                times += 1;
+                Ok::<_, ()>((times, Busy { share: shares[times - 1], of_all }))
+            });
+            (found.unwrap().0, times)
+        };
+        assert_eq!(told([0.02, 0.0], 0.02), (1, 1));
+        assert_eq!(told([0.6, 0.0], 0.1), (2, 2));
+        assert_eq!(told([0.6, 0.9], 0.1), (1, 2));
+        assert_eq!(told([0.9, 0.0], 0.8), (1, 1), "it is busy all the time");
+    }
+
+    #[test]
+    fn a_test_is_compared_with_the_best_width_of_all() {
+        let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 10]].concat();
+        let conditions = Conditions { widths, rounds: 0, undisturbed: 0 };
+        assert_eq!(conditions.busy(30, None), Busy { share: 1.0, of_all: 0.25 });
+        assert_eq!(conditions.busy(20, None).share, 0.5);
+        assert_eq!(conditions.busy(40, None).share, 0.0, "nothing was measured");
     }
 
     #[test]

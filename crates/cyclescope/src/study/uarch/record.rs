@@ -1,5 +1,6 @@
 //! A test's record, kind `uarch`.
 
+use super::conditions::Busy;
 use super::cost::CostPoint;
 use super::knee::{Knee, No};
 use super::overlap::Point;
@@ -8,7 +9,7 @@ use super::search::Found;
 use super::spread::{Spread, SpreadRecord};
 use super::test::{Filler, Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
-use crate::caveat::Caveat;
+use crate::caveat::{Caveat, Code};
 use crate::error::Unavailable;
 use crate::record::Quantity;
 use crate::unit::{Hertz, Unit};
@@ -157,6 +158,15 @@ impl UarchRecord {
             caveats: Vec::new(),
             source: test.source,
         }
+    }
+
+    /// Says that something else used the core.
+    pub(super) fn beside(&mut self, busy: Busy) {
+        let share = 100.0 * busy.share;
+        let text = format!(
+            "something else used the core in {share:.0} % of the layouts: this thread may have had half of some structures"
+        );
+        self.caveats.push(Caveat { code: Code::SiblingBusy, text });
     }
 
     /// Tells the spread of its cost, where the timing method's raw units come at this rate.

@@ -3,7 +3,7 @@
 use super::agner::AGNER;
 use super::bound;
 use super::climb::in_doubt;
-use super::conditions::{Conditions, Counted};
+use super::conditions::{Conditions, Counted, quieter};
 use super::cost::Others;
 use super::environment::{Course, Known, environment};
 use super::exchange::{Time, exchanged, records};
@@ -254,7 +254,19 @@ impl Study for Uarch {
                         .get(|| Ok::<_, RunError>(stopwatch.as_ref().map(|stopwatch| stopwatch.rate()[1])))?;
                     records(test, asked, &pairs, places, rate)
                 }
-                _ => looked(&mut core, &mut knees, test, &cpu, &mut order)?,
+                _ => {
+                    let width = plan.adders.map(sentinel_width);
+                    let ((mut records, learned), busy) = quieter(|| {
+                        let (from, mut learned) = (core.conditions.layouts(), knees.clone());
+                        let records = looked(&mut core, &mut learned, test, &cpu, &mut order)?;
+                        Ok::<_, RunError>(((records, learned), core.conditions.busy(from, width)))
+                    })?;
+                    knees = learned;
+                    if busy.counts() {
+                        records.iter_mut().for_each(|record| record.beside(busy));
+                    }
+                    records
+                }
             };
             bound::told(test, &mut records, &known);
             let rate = match records.iter().any(|record| record.measured.is_some()) {
