@@ -124,7 +124,7 @@ impl Row {
             .map(|told| format!("CPUID says {told}"))
             .or(record.time().filter(|_| found))
             .or(record.told.clone().filter(|_| found && record.part != Part::Environment));
-        let shared = record.is_shared().then(|| "beside a busy sibling".to_string());
+        let shared = record.is_shared().then(|| "sibling busy".to_string());
         Row {
             part: record.part,
             name: record.label(),
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(rows(&records)[3], wide);
         records[0].caveats =
             serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
-        let shared = "  reorder buffer               394 entries      394 to 396    beside a busy sibling";
+        let shared = "  reorder buffer               394 entries      394 to 396    sibling busy";
         assert_eq!(rows(&records)[0], shared);
         records[3].what = "translation_of_addresses.1.size_of_all".to_string();
         records[3].value.high = Some(1_049_600.0);
