@@ -6,6 +6,7 @@ use crate::machine::noise::Noise;
 use crate::measure::rounds::LayoutRounds;
 use crate::ruler::Quiet;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
@@ -21,6 +22,8 @@ const MOSTLY: f64 = 0.5;
 pub(super) struct Conditions {
     /// Additions a cycle that each layout showed, with their standard error as a share of it.
     widths: Vec<(f64, f64)>,
+    /// Numbers of those layouts that were left out.
+    left_out: BTreeSet<usize>,
     /// Rounds that were measured, and those that nothing disturbed.
     rounds: usize,
     undisturbed: usize,
@@ -34,6 +37,25 @@ impl Conditions {
             self.undisturbed += layout.further().count();
             self.widths.extend(layout.read().map(|reading| (reading.width, reading.width_error)));
         }
+    }
+
+    /// Which of these layouts ran while nothing else used the core.
+    pub(super) fn alone(&self, layouts: &[LayoutRounds], known: Option<f64>) -> Vec<bool> {
+        let quiet = Quiet::of(self.widths.iter().copied(), known);
+        let alone = |layout: &LayoutRounds| {
+            layout.read().is_some_and(|reading| quiet.is_alone(reading.width, reading.width_error))
+        };
+        layouts.iter().map(alone).collect()
+    }
+
+    /// Leaves out those of the layouts from this number of them on in which something else used the core.
+    pub(super) fn leave_out(&mut self, from: usize, known: Option<f64>) {
+        let quiet = Quiet::of(self.widths.iter().copied(), known);
+        let shared = |number: &usize| {
+            let (width, error) = self.widths[*number];
+            !quiet.is_alone(width, error)
+        };
+        self.left_out.extend((from..self.widths.len()).filter(shared));
     }
 
     /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
@@ -50,15 +72,18 @@ impl Conditions {
         self.widths.len()
     }
 
-    /// The share of layouts, from this number of them on, in which something else used the core, and the same of all; the best
-    /// width is that of all.
+    /// The share of layouts, from this number of them on and but for those that were left out, in which something else used the
+    /// core, and the same of all; the best width is that of all.
     pub(super) fn busy(&self, from: usize, known: Option<f64>) -> Busy {
         let quiet = Quiet::of(self.widths.iter().copied(), known);
-        let share = |widths: &[(f64, f64)]| {
-            let shared = widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
-            shared as f64 / widths.len().max(1) as f64
+        let share = |numbers: Vec<usize>| {
+            let shared = numbers.iter().map(|number| self.widths[*number]);
+            let shared = shared.filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
+            shared as f64 / numbers.len().max(1) as f64
         };
-        Busy { share: share(&self.widths[from..]), of_all: share(&self.widths) }
+        let all = 0..self.widths.len();
+        let used = (from..self.widths.len()).filter(|number| !self.left_out.contains(number));
+        Busy { share: share(used.collect()), of_all: share(all.collect()) }
     }
 
     /// The share of rounds that something disturbed, and their number.
@@ -77,6 +102,11 @@ pub(super) struct Busy {
 }
 
 impl Busy {
+    /// Whether another time will be no quieter.
+    pub(super) fn lasts(&self) -> bool {
+        self.of_all > MOSTLY
+    }
+
     /// Whether it may have changed what was measured.
     pub(super) fn counts(&self) -> bool {
         self.share > BUSY
@@ -87,7 +117,7 @@ impl Busy {
 /// have a half each has another size then. The quieter one of both counts.
 pub(super) fn quieter<T, E>(mut measure: impl FnMut() -> Result<(T, Busy), E>) -> Result<(T, Busy), E> {
     let first = measure()?;
-    if !first.1.counts() || first.1.of_all > MOSTLY {
+    if !first.1.counts() || first.1.lasts() {
         return Ok(first);
     }
     let second = measure()?;
@@ -139,7 +169,7 @@ mod tests {
     fn layouts_that_are_narrower_were_shared() {
         let mut widths = vec![(4.1, 0.01); 30];
         widths.extend([(2.1, 0.01); 10]);
-        let conditions = Conditions { widths, rounds: 480, undisturbed: 456 };
+        let conditions = Conditions { widths, rounds: 480, undisturbed: 456, ..Conditions::default() };
         assert_eq!(conditions.shared(None), Some((0.25, 40)));
         let (disturbed, rounds) = conditions.disturbed().unwrap();
         assert!((disturbed - 0.05).abs() < 1e-9 && rounds == 480);
@@ -173,10 +203,20 @@ mod tests {
     #[test]
     fn a_test_is_compared_with_the_best_width_of_all() {
         let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 10]].concat();
-        let conditions = Conditions { widths, rounds: 0, undisturbed: 0 };
+        let conditions = Conditions { widths, ..Conditions::default() };
         assert_eq!(conditions.busy(30, None), Busy { share: 1.0, of_all: 0.25 });
         assert_eq!(conditions.busy(20, None).share, 0.5);
         assert_eq!(conditions.busy(40, None).share, 0.0, "nothing was measured");
+    }
+
+    #[test]
+    fn layouts_that_were_left_out_changed_nothing() {
+        let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 5], vec![(4.1, 0.01); 5]].concat();
+        let mut conditions = Conditions { widths, ..Conditions::default() };
+        assert_eq!(conditions.busy(30, None).share, 0.5);
+        conditions.leave_out(30, None);
+        assert_eq!(conditions.busy(30, None), Busy { share: 0.0, of_all: 0.125 });
+        assert_eq!(conditions.shared(None), Some((0.125, 40)), "the environment has them");
     }
 
     #[test]

@@ -230,7 +230,14 @@ mod tests {
         let mut machine = Simulated::new(Scenario { costs, ..Scenario::default() }, 5);
         let mut conditions = Conditions::default();
         let random = Random::new(7);
-        let mut core = Core { executor: &mut machine, plan: &plan, random, conditions: &mut conditions };
+        let mut core = Core {
+            executor: &mut machine,
+            plan: &plan,
+            random,
+            zmm: false,
+            alone: true,
+            conditions: &mut conditions,
+        };
         let walk = Walk { name: "planted", program: dear, without: None };
         let spread = core.spread(&walk, 9).unwrap().unwrap().record(9, Some(Hertz(1e9)));
         let middle = serde_json::to_value(&spread.quantiles[2]).unwrap();

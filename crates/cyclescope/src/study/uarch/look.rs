@@ -43,7 +43,8 @@ pub(super) fn looked(
         Look::Overlap(window) => vec![Trials::new(core, knees).run(test, window, &cpu.fillers(test))?],
         Look::Contrast(events) => contrast(core, test, events, cpu.has)?,
         Look::Rates(done) => {
-            let room = done.within.map(|(other, entries)| (other, entries, knees.get(other).copied()));
+            let room =
+                done.within.map(|(other, entries)| (other, entries, knees.get(other).map(|end| end.least())));
             match room {
                 Some((other, entries, knee)) if knee.is_none_or(|knee| knee < entries) => {
                     let why = format!("its programs take {entries} entries of {other}, which may have fewer");

@@ -22,6 +22,7 @@ use crate::measure::Plan;
 use crate::measure::rounds::{LayoutRounds, Rounds};
 use crate::program::{Program, Recipe};
 use crate::random::Random;
+use crate::ruler::sentinel_width;
 use crate::snippet::Snippet;
 use crate::statistics::median;
 
@@ -31,6 +32,8 @@ const ITERATIONS: u64 = 8;
 const ROUNDS: u32 = 12;
 /// Programs a count.
 const KINDS: usize = 3;
+/// How often layouts are measured at most until enough of them ran while nothing else used the core.
+const TIMES: usize = 6;
 
 /// What is between two chains.
 #[derive(Debug, Clone, Copy)]
@@ -70,18 +73,45 @@ pub(super) struct Core<'a> {
     pub plan: &'a Plan,
     /// Where everything random comes from.
     pub random: Random,
+    /// Whether it has vector registers of 512 bits, and so 32 of them.
+    pub zmm: bool,
+    /// Whether a layout counts only if nothing else used the core: two threads may have a half of each structure.
+    pub alone: bool,
     /// What other work did meanwhile.
     pub conditions: &'a mut Conditions,
 }
 
 impl Overlaps for Core<'_> {
     fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
-        let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n));
+        let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n, self.zmm));
         let rounds =
             Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(&[ITERATIONS]);
-        let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
-        self.conditions.take(&layouts, ROUNDS);
+        let layouts = self.unshared(&rounds)?;
         Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
+    }
+}
+
+impl Core<'_> {
+    /// Layouts during which nothing else used the core, where there are enough, and else all.
+    fn unshared(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
+        let (from, width) = (self.conditions.layouts(), self.plan.adders.map(sentinel_width));
+        let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
+        for _ in 0..TIMES {
+            let more = rounds.run(self.executor, missing, ROUNDS, &mut self.random)?;
+            self.conditions.take(&more, ROUNDS);
+            layouts.extend(more);
+            let alone = self.conditions.alone(&layouts, width);
+            missing = self.plan.layouts.saturating_sub(alone.iter().filter(|alone| **alone).count());
+            if missing == 0 {
+                self.conditions.leave_out(from, width);
+                let both = layouts.into_iter().zip(alone);
+                return Ok(both.filter_map(|(layout, alone)| alone.then_some(layout)).collect());
+            }
+            if !self.alone || self.conditions.busy(from, width).lasts() {
+                break;
+            }
+        }
+        Ok(layouts)
     }
 }
 
@@ -106,12 +136,14 @@ fn overlap(durations: &[f64]) -> f64 {
 }
 
 /// The programs of a count, in the order of [`overlap`].
-fn programs(plan: &Plan, probe: &Probe, n: usize) -> [Program; KINDS] {
+fn programs(plan: &Plan, probe: &Probe, n: usize, zmm: bool) -> [Program; KINDS] {
+    let unused = unused();
     bodies(probe, n).map(|body| {
         let snippet = Snippet::new(body, code(probe.head.init), "");
+        let init = [snippet.init(), if zmm { &unused } else { &[] }].concat();
         let recipe = Recipe {
             world: snippet.outline(plan.avx).world,
-            init: snippet.init(),
+            init: &init,
             snippet: snippet.code(),
             copies: 1,
             looped: true,
@@ -119,6 +151,12 @@ fn programs(plan: &Plan, probe: &Probe, n: usize) -> [Program; KINDS] {
         };
         recipe.build()
     })
+}
+
+/// Zeros in the vector registers that no program here uses. What other code left in them takes registers that results could have: 20 on
+/// Zen 4. A result of zero takes none.
+fn unused() -> Vec<u8> {
+    (16..32).flat_map(|number| code(&format!("vpxord zmm{number}, zmm{number}, zmm{number}"))).collect()
 }
 
 /// The code of these programs.

@@ -7,7 +7,7 @@ use super::conditions::{Conditions, Counted, quieter};
 use super::cost::Others;
 use super::environment::{Course, Known, environment};
 use super::exchange::{Time, exchanged, records};
-use super::kept::{filled, whole};
+use super::kept::{filled, kind, whole};
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::Core;
@@ -217,7 +217,7 @@ impl Study for Uarch {
             let kept: Vec<Value> =
                 self.kept.iter().filter(|line| line["test"] == test.name).cloned().collect();
             if !kept.is_empty() {
-                learn(&mut knees, test, &filled(test, &kept));
+                learn(&mut knees, test, &filled(test, &kept), kind(&kept));
                 known.extend(kept.iter().filter_map(Known::read));
                 kept.iter().try_for_each(|line| going(follow.record(Record::resumed(NAME, line))))?;
                 continue;
@@ -226,7 +226,10 @@ impl Study for Uarch {
             going(follow.progress(Progress { done, total, message: test.name.to_string() }))?;
             let [random, mut order] = self.random(test);
             let (plan, executor) = (&self.plan, executor.as_mut());
-            let mut core = Core { executor, plan, random, conditions: &mut conditions };
+            let zmm = self.has(&CpuidFeature::AVX512F);
+            // Work on another CPU is part of such a test.
+            let alone = !matches!(test.look, Look::Sharing(_));
+            let mut core = Core { executor, plan, random, zmm, alone, conditions: &mut conditions };
             let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
             let mut records = match &test.look {
                 Look::Environment { .. } => {

@@ -5,8 +5,8 @@ use super::overlap::{Overlaps, Probe};
 use super::record::{FillerRecord, UarchRecord};
 use super::search::{Found, LEAST, search};
 use super::test::chain::{Head, SQRTSD};
-use super::test::{Filler, Test, Window};
-use super::verdict::{Filled, Named, Witness, agreeing, limits, same, verdict};
+use super::test::{Filler, Look, Test, Window};
+use super::verdict::{End, Filled, Kind, Named, Witness, agreeing, limits, same, verdict};
 use super::window::reorder_buffer::NOP;
 use crate::error::RunError;
 use crate::unit::Unit;
@@ -27,19 +27,27 @@ pub(super) struct Trials<'a> {
     knees: &'a mut Knees,
 }
 
-/// The knees that tests have found: in fillers, with nothing of the chains.
-pub(super) type Knees = BTreeMap<&'static str, usize>;
+/// Where the structures of tests end.
+pub(super) type Knees = BTreeMap<&'static str, End>;
 
-/// Takes the knee of a test, the earliest of fillers that agree, and returns these. Where none agree it is that of any filler: what goes
-/// on past it is not known to be no part of the structure.
-pub(super) fn learn(knees: &mut Knees, test: &'static Test, filled: &[Filled]) -> Vec<Named> {
-    let group = agreeing(&limits(filled, &|name| knees.get(name).copied()).own);
-    let agreed = group.iter().map(|named| named.knee.high).min();
-    let any = || filled.iter().filter_map(|filled| Some(filled.knee.ok()?.high)).min();
-    if let Some(least) = agreed.or_else(any) {
-        knees.insert(test.name, least);
+/// Takes where the structure of a test ends: where its fillers agree and the verdict is that this is a size, and else somewhere past
+/// the first of their knees.
+pub(super) fn learn(knees: &mut Knees, test: &'static Test, filled: &[Filled], kind: Kind) {
+    let Look::Overlap(window) = &test.look else { return };
+    if filled.is_empty() {
+        return;
     }
-    group
+    let agreed = group(knees, filled).iter().map(|named| named.knee.high).min();
+    let end = match agreed.filter(|_| kind == Kind::Found) {
+        Some(least) => End::At(least),
+        None => End::From(filled.iter().filter_map(|filled| filled.least(window)).min().unwrap_or_default()),
+    };
+    knees.insert(test.name, end);
+}
+
+/// Fillers that agree in where the structure ends.
+fn group(knees: &Knees, filled: &[Filled]) -> Vec<Named> {
+    agreeing(&limits(filled, &|name| knees.get(name).copied()).own)
 }
 
 impl<'a> Trials<'a> {
@@ -47,13 +55,29 @@ impl<'a> Trials<'a> {
         Trials { core, knees }
     }
 
-    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first.
+    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first. A test that is
+    /// unclear is measured again: another thread of the core may have begun or ended meanwhile, and what it holds of a structure is
+    /// missing in some of the curves.
     pub(super) fn run(
         &mut self,
         test: &'static Test,
         window: &'static Window,
         fillers: &[&'static Filler],
     ) -> Result<UarchRecord, RunError> {
+        let (mut record, mut filled) = self.once(test, window, fillers)?;
+        if record.verdict == Kind::Unclear {
+            (record, filled) = self.once(test, window, fillers)?;
+        }
+        learn(self.knees, test, &filled, record.verdict);
+        Ok(record)
+    }
+
+    fn once(
+        &mut self,
+        test: &'static Test,
+        window: &'static Window,
+        fillers: &[&'static Filler],
+    ) -> Result<(UarchRecord, Vec<Filled>), RunError> {
         let heads = self.heads(window, fillers)?;
         let mut found = Vec::new();
         for filler in fillers {
@@ -61,13 +85,13 @@ impl<'a> Trials<'a> {
         }
         let filled: Vec<Filled> =
             found.iter().map(|(filler, found)| Filled::new(filler, found.knee)).collect();
-        let group = learn(self.knees, test, &filled);
+        let group = group(self.knees, &filled);
         let witnesses = self.witnesses(window, heads, fillers, &group)?;
         let others = |name: &str| self.knees.get(name).copied();
         let verdict = verdict(test, window, &filled, &witnesses, &others);
         let fillers = found.into_iter().map(|(filler, found)| FillerRecord::new(filler, found)).collect();
         let record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
-        Ok(UarchRecord { fillers, witnesses, ..record })
+        Ok((UarchRecord { fillers, witnesses, ..record }, filled))
     }
 
     /// The first chains of a test that this core can have overlap with others.

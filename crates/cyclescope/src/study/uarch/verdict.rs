@@ -2,7 +2,8 @@
 //!
 //! A knee is a size only where two unlike fillers agree and neither stops where another structure ends of which it takes
 //! entries too; where fillers of another kind that were there before take their part of it; where another first chain
-//! shows the same; and where no-operations still overlap past it.
+//! shows the same; and where no-operations still overlap past it. Where another structure ends has to be known for that: what may
+//! end where one does of which no test found the size is no number.
 
 use super::knee::{Knee, No};
 use super::test::{Filler, Test, Window};
@@ -23,13 +24,32 @@ fn near(one: usize, other: usize, more: f64) -> bool {
     one.abs_diff(other) as f64 <= SAME.max(SAME_SHARE * one.max(other) as f64) + more
 }
 
+/// Where a structure is full, in fillers that take an entry each, with nothing of the chains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// At this number, which its test found.
+    At(usize),
+    /// At this number at the least: its test found no size.
+    From(usize),
+}
+
+impl End {
+    /// The least number at which it may be.
+    pub(super) fn least(self) -> usize {
+        let (End::At(least) | End::From(least)) = self;
+        least
+    }
+}
+
 /// What became of a filler.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Filled {
     /// Its name.
     pub name: &'static str,
     /// Names of the tests of which it takes entries too.
-    pub takes: &'static [&'static str],
+    takes: &'static [&'static str],
+    /// The same of those of which it may take some.
+    shares: &'static [&'static str],
     /// Whether some cores pack several of them into one entry.
     packs: bool,
     /// Its knee.
@@ -38,7 +58,18 @@ pub(super) struct Filled {
 
 impl Filled {
     pub(super) fn new(filler: &Filler, knee: Result<Knee, No>) -> Filled {
-        Filled { name: filler.name, takes: filler.takes, packs: filler.packs, knee }
+        let Filler { name, takes, shares, packs, .. } = *filler;
+        Filled { name, takes, shares, packs, knee }
+    }
+
+    /// The number of fillers up to which the structure of its test is not full, where it tells one.
+    pub(super) fn least(&self, window: &Window) -> Option<usize> {
+        match self.knee {
+            _ if self.packs => None,
+            Ok(knee) => Some(knee.low),
+            Err(No::End) => Some(window.most),
+            Err(_) => None,
+        }
     }
 }
 
@@ -107,28 +138,36 @@ pub(super) struct Named {
 pub(super) struct Limits {
     /// Those that no other structure stops.
     pub own: Vec<Named>,
-    /// The others, by name, and the name of the test whose structure stops them.
-    limited: Vec<(&'static str, &'static str)>,
+    /// The others, and the name of the test whose structure stops each.
+    limited: Vec<(Named, &'static str)>,
     /// Those that go on past the end of a structure of which each was to take an entry, in the same way.
-    past: Vec<(&'static str, &'static str)>,
+    past: Vec<(Named, &'static str)>,
+    /// Those that end where another structure may: no test found its size.
+    doubted: Vec<(Named, &'static str)>,
 }
 
-/// Which fillers another structure stops; `knee_of` tells the knee of another test.
-pub(super) fn limits(filled: &[Filled], knee_of: &dyn Fn(&str) -> Option<usize>) -> Limits {
-    let Limits { mut own, mut limited, mut past } = Limits::default();
-    for filler in filled {
-        let Ok(knee) = filler.knee else { continue };
-        let stops = |other: &&&'static str| {
-            knee_of(other).is_some_and(|end| near(knee.high, end, knee.links() as f64))
-        };
-        let passes = |other: &&&'static str| knee_of(other).is_some_and(|end| knee.high > end);
-        match (filler.takes.iter().find(stops), filler.takes.iter().find(passes)) {
-            (Some(other), _) => limited.push((filler.name, *other)),
-            (None, Some(other)) => past.push((filler.name, *other)),
-            (None, None) => own.push(Named { name: filler.name, knee, packs: filler.packs }),
+/// Which fillers another structure stops; `end_of` tells where that of another test ends.
+pub(super) fn limits(filled: &[Filled], end_of: &dyn Fn(&str) -> Option<End>) -> Limits {
+    let mut limits = Limits::default();
+    for Filled { name, takes, shares, packs, knee } in filled {
+        let Ok(knee) = *knee else { continue };
+        let named = Named { name, knee, packs: *packs };
+        let is_near = |end: usize| near(knee.high, end, knee.links() as f64);
+        let stops = |other: &&&'static str| matches!(end_of(other), Some(End::At(end)) if is_near(end));
+        let passes = |other: &&&'static str| matches!(end_of(other), Some(End::At(end)) if knee.high > end);
+        let doubts = |other: &&&'static str| matches!(end_of(other), Some(End::From(least)) if knee.high >= least || is_near(least));
+        let all = || takes.iter().chain(*shares);
+        if let Some(other) = all().find(stops) {
+            limits.limited.push((named, *other));
+        } else if let Some(other) = takes.iter().find(passes) {
+            limits.past.push((named, *other));
+        } else if let Some(other) = all().find(doubts) {
+            limits.doubted.push((named, *other));
+        } else {
+            limits.own.push(named);
         }
     }
-    Limits { own, limited, past }
+    limits
 }
 
 /// The knees that agree around the one that most agree with. Those of fillers alone that may be packed tell no entries.
@@ -167,31 +206,16 @@ pub(super) fn verdict(
     window: &Window,
     filled: &[Filled],
     witnesses: &[Witness],
-    knee_of: &dyn Fn(&str) -> Option<usize>,
+    end_of: &dyn Fn(&str) -> Option<End>,
 ) -> Verdict {
     if filled.is_empty() {
         return Verdict::absent(test);
     }
-    let Limits { own, limited, past } = limits(filled, knee_of);
-    let group = agreeing(&own);
+    let limits = limits(filled, end_of);
+    let Limits { own, .. } = &limits;
+    let group = agreeing(own);
     if group.len() < 2 {
-        return match (own.len(), limited.first()) {
-            (0, Some((filler, other))) => Verdict {
-                limited_by: Some(other),
-                ..Verdict::new(Kind::Limited, format!("{filler} stops where {other} ends"))
-            },
-            (0, None) if filled.iter().all(|filler| filler.knee == Err(No::End)) => {
-                Verdict::new(Kind::None, format!("no end up to {}", window.most))
-            }
-            (0, None) => match past.first() {
-                Some((filler, other)) => Verdict::new(
-                    Kind::Unclear,
-                    format!("{filler} goes on past where {other} ends, and may not take it"),
-                ),
-                None => Verdict::new(Kind::Unclear, "no curve falls in one place"),
-            },
-            _ => Verdict::new(Kind::Unclear, format!("no two fillers agree: {}", told(&own))),
-        };
+        return disagreeing(window, filled, &limits);
     }
     if let Some(witness) = witnesses.iter().find(|witness| !witness.holds) {
         return Verdict::new(Kind::Unclear, format!("{}: {}", witness.name, witness.text));
@@ -201,6 +225,34 @@ pub(super) fn verdict(
         return Verdict::new(Kind::Unclear, why);
     }
     Verdict { size: size(window, &group), ..Verdict::new(Kind::Found, format!("{} agree", told(&group))) }
+}
+
+/// The verdict where no two fillers agree.
+fn disagreeing(window: &Window, filled: &[Filled], limits: &Limits) -> Verdict {
+    let Limits { own, limited, past, doubted } = limits;
+    // Where another filler goes on past one, what this one ends at is not the structure.
+    let furthest = limited.iter().max_by_key(|(named, _)| named.knee.high);
+    let passed = |named: &Named| furthest.is_some_and(|(last, _)| last.knee.high > named.knee.high);
+    let unclear = |why: String| Verdict::new(Kind::Unclear, why);
+    if let Some((filler, other)) = furthest.filter(|_| own.iter().all(passed)) {
+        let why = format!("{} stops where {other} ends", filler.name);
+        return Verdict { limited_by: Some(other), ..Verdict::new(Kind::Limited, why) };
+    }
+    if !own.is_empty() {
+        return unclear(format!("no two fillers agree: {}", told(own)));
+    }
+    if filled.iter().all(|filler| filler.knee == Err(No::End)) {
+        return Verdict::new(Kind::None, format!("no end up to {}", window.most));
+    }
+    match (past.first(), doubted.first()) {
+        (Some((filler, other)), _) => {
+            unclear(format!("{} goes on past where {other} ends, and may not take it", filler.name))
+        }
+        (None, Some((filler, other))) => {
+            unclear(format!("{}: {other} may end there, and no test found where it does", told(&[*filler])))
+        }
+        (None, None) => unclear("no curve falls in one place".to_string()),
+    }
 }
 
 fn told(knees: &[Named]) -> String {
@@ -228,8 +280,11 @@ mod tests {
     }
 
     /// A reorder buffer of 500 and 250 integer registers.
-    fn others(name: &str) -> Option<usize> {
-        [("rob", 500), ("int_registers", 250)].iter().find(|(other, _)| *other == name).map(|(_, knee)| *knee)
+    fn others(name: &str) -> Option<End> {
+        [("rob", 500), ("int_registers", 250)]
+            .iter()
+            .find(|(other, _)| *other == name)
+            .map(|(_, knee)| End::At(*knee))
     }
 
     fn judged(name: &str, knees: &[Result<usize, No>], witnesses: &[Witness]) -> Verdict {

@@ -112,6 +112,8 @@ pub(in crate::study::uarch) struct Filler {
     pub needs: &'static [CpuidFeature],
     /// Names of the tests of other structures of which each takes an entry too.
     pub takes: &'static [&'static str],
+    /// The same of those of which it takes one on some cores only: others have a structure of its own for it.
+    pub shares: &'static [&'static str],
     /// Whether some cores pack several of them into one entry.
     pub packs: bool,
 }
@@ -123,7 +125,12 @@ impl Filler {
         code: &'static [&'static str],
         takes: &'static [&'static str],
     ) -> Filler {
-        Filler { name, code, before: &[], needs: &[], takes, packs: false }
+        Filler { name, code, before: &[], needs: &[], takes, shares: &[], packs: false }
+    }
+
+    /// The structures of which each takes an entry too, on some cores at least.
+    pub(in crate::study::uarch) fn others(&self) -> impl Iterator<Item = &'static str> {
+        self.takes.iter().chain(self.shares).copied()
     }
 }
 
@@ -137,7 +144,7 @@ impl Test {
                 rates.within.iter().map(|(test, _)| *test).chain(bounds).collect()
             }
             Look::Sharing(sharing) => sharing.structures.to_vec(),
-            _ => self.fillers().iter().flat_map(|filler| filler.takes).copied().collect(),
+            _ => self.fillers().iter().flat_map(Filler::others).collect(),
         }
     }
 

@@ -3,17 +3,15 @@
 use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
+/// Flags are in an integer register, as on Golden Cove, or in registers of their own, as on Zen 4.
+const fn flags(name: &'static str, code: &'static [&'static str]) -> Filler {
+    Filler { shares: &["int_registers"], ..Filler::plain(name, code, &["rob"]) }
+}
+
 // A comparison of a register with itself could be known without being executed.
-const TEST_REGISTERS: Filler = Filler::plain(
-    "test",
-    &["test rbx, rcx", "test rdx, r8", "test r9, r10", "test r11, r12"],
-    &["rob", "int_registers"],
-);
-const COMPARE: Filler = Filler::plain(
-    "cmp",
-    &["cmp rbx, rcx", "cmp rdx, r8", "cmp r9, r10", "cmp r11, r12"],
-    &["rob", "int_registers"],
-);
+const TEST_REGISTERS: Filler =
+    flags("test", &["test rbx, rcx", "test rdx, r8", "test r9, r10", "test r11, r12"]);
+const COMPARE: Filler = flags("cmp", &["cmp rbx, rcx", "cmp rdx, r8", "cmp r9, r10", "cmp r11, r12"]);
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "flags",

@@ -38,11 +38,8 @@ const LEA: Filler = Filler {
 };
 const TEST_FLAGS: Filler = Filler {
     before: WAIT,
-    ..Filler::plain(
-        "test",
-        &["test rax, rcx", "test rax, rbx", "test rax, r8", "test rax, r9"],
-        &["rob", "int_registers"],
-    )
+    shares: &["int_registers", "flags"],
+    ..Filler::plain("test", &["test rax, rcx", "test rax, rbx", "test rax, r8", "test rax, r9"], &["rob"])
 };
 
 pub(in crate::study::uarch) const TEST: Test = Test {

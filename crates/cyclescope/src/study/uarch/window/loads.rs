@@ -25,11 +25,14 @@ const TO_VECTOR: Filler = Filler::plain(
     ],
     &["rob", "vector_registers_xmm"],
 );
-const COMPARED: Filler = Filler::plain(
-    "cmp m64, r64",
-    &["cmp [r14], rbx", "cmp [r14 + 64], r8", "cmp [r14 + 128], r9", "cmp [r14 + 192], r10"],
-    &["rob", "int_registers"],
-);
+const COMPARED: Filler = Filler {
+    shares: &["int_registers", "flags"],
+    ..Filler::plain(
+        "cmp m64, r64",
+        &["cmp [r14], rbx", "cmp [r14 + 64], r8", "cmp [r14 + 128], r9", "cmp [r14 + 192], r10"],
+        &["rob"],
+    )
+};
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "loads_in_flight",

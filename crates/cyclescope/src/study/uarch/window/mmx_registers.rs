@@ -3,19 +3,17 @@
 use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
-/// Structures that MMX registers share with others on one core or another.
-const TAKES: &[&str] = &["rob", "vector_registers_xmm", "mask_registers"];
+/// MMX registers are where vector registers are, as on Zen 4, or where mask registers are, as on Golden Cove.
+const fn mmx(name: &'static str, code: &'static [&'static str]) -> Filler {
+    Filler { shares: &["vector_registers_xmm", "mask_registers"], ..Filler::plain(name, code, &["rob"]) }
+}
 
-const ADD: Filler = Filler::plain(
+const ADD: Filler = mmx(
     "paddd mm",
     &["paddd mm2, mm7", "paddd mm3, mm7", "paddd mm4, mm7", "paddd mm5, mm7", "paddd mm6, mm7"],
-    TAKES,
 );
-const OR: Filler = Filler::plain(
-    "por mm",
-    &["por mm2, mm7", "por mm3, mm7", "por mm4, mm7", "por mm5, mm7", "por mm6, mm7"],
-    TAKES,
-);
+const OR: Filler =
+    mmx("por mm", &["por mm2, mm7", "por mm3, mm7", "por mm4, mm7", "por mm5, mm7", "por mm6, mm7"]);
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "mmx_registers",
