@@ -13,6 +13,7 @@ use crate::error::RunError;
 use crate::random::Random;
 use crate::statistics::Interval;
 use crate::unit::Unit;
+use std::mem::replace;
 
 /// Factor of neighbouring counts at first.
 const FACTOR: f64 = 1.26;
@@ -40,17 +41,17 @@ pub(super) fn climb(
     most: usize,
     random: &mut Random,
 ) -> Result<Vec<UarchRecord>, RunError> {
-    let mut curves = Vec::new();
-    for walk in walks.walks {
-        match curve(core, walk, walks, most, random) {
-            Err(RunError::Unavailable(reason)) => {
-                return Ok(vec![UarchRecord::without(test, size_of(test, walks, 0), &reason, walks.unit)]);
-            }
-            curve => curves.push((walk, curve?)),
+    let mut blind = Vec::new();
+    let mut curves = match curves(core, walks.walks, walks, most, random) {
+        Err(RunError::Unavailable(reason)) => {
+            return Ok(vec![UarchRecord::without(test, size_of(test, walks, 0), &reason, walks.unit)]);
         }
+        curves => curves?,
+    };
+    if !walks.others.is_empty() && ends(&found_in(&curves, walks)).is_empty() {
+        blind = replace(&mut curves, self::curves(core, walks.others, walks, most, random)?);
     }
-    let found: Vec<(&str, Vec<Level>)> =
-        curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect();
+    let found = found_in(&curves, walks);
     let (sizes, _) = numbered(walks, &found);
     let first = sizes.first().filter(|group| agree(group, &found)).map(|group| group[0].2);
     let witness = match (&walks.beside, first) {
@@ -76,13 +77,31 @@ pub(super) fn climb(
             }
         }
     }
-    let walked = curves.into_iter().zip(found).map(|((walk, curve), (_, levels))| WalkRecord {
+    let walked = curves.into_iter().chain(blind).map(|(walk, curve)| WalkRecord {
         name: walk.name,
-        levels,
+        levels: levels(&curve, rises(walks)),
         curve,
     });
     records[0].walks = walked.collect();
     Ok(records)
+}
+
+/// Walks and their curves.
+type Curves = Vec<(&'static Walk, Vec<CostPoint>)>;
+
+fn curves(
+    core: &mut dyn Costs,
+    all: &'static [Walk],
+    walks: &Walks,
+    most: usize,
+    random: &mut Random,
+) -> Result<Curves, RunError> {
+    all.iter().map(|walk| Ok((walk, curve(core, walk, walks, most, random)?))).collect()
+}
+
+/// The levels of each walk.
+fn found_in(curves: &Curves, walks: &Walks) -> Vec<(&'static str, Vec<Level>)> {
+    curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect()
 }
 
 /// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the

@@ -26,8 +26,12 @@ use super::window::{
 
 /// The tests, in the order of the datasheet. One that others name comes before them.
 pub(super) const TESTS: &[&Test] = &[
+    &instruction_cache::TEST,
     &branch_targets::TEST,
+    &branch_targets::APART_32,
+    &branch_targets::APART_64,
     &conditional_targets::TEST,
+    &conditional_targets::APART_32,
     &call_targets::TEST,
     &indirect_targets::TEST,
     &indirect_history::TEST,
@@ -38,7 +42,6 @@ pub(super) const TESTS: &[&Test] = &[
     &misprediction::DECODED,
     &uop_cache::TEST,
     &long_constants::TEST,
-    &instruction_cache::TEST,
     &code_tlb::TEST,
     &decode_rate::TEST,
     &decode_double::TEST,

@@ -21,6 +21,7 @@ mod execution;
 mod front_end;
 mod kept;
 mod knee;
+mod limit;
 mod list;
 mod look;
 mod map;

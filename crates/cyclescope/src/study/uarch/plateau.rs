@@ -8,8 +8,10 @@ use super::cost::CostPoint;
 use crate::statistics::median;
 use serde::Serialize;
 
-/// Within what share of its first cost a stretch stays.
+/// Within what share of its first cost a stretch stays at most, and which part of the least rise from a level to the next this may
+/// be: where it were all of it, both levels would be one stretch.
 const TOLERANCE: f64 = 0.12;
+const RATIO_PART: f64 = 0.5;
 /// Part of the least rise within which it stays too.
 const RISE_PART: f64 = 0.25;
 /// The least factor of counts that a stretch spans, and its least number of points.
@@ -84,12 +86,19 @@ pub(super) struct Rises {
     pub by_chance: bool,
 }
 
+impl Rises {
+    /// Within what share of its first cost a stretch stays.
+    fn tolerance(&self) -> f64 {
+        TOLERANCE.min(RATIO_PART * (self.ratio - 1.0))
+    }
+}
+
 /// The levels of a curve whose points are in the order of their counts.
 pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
     let Rises { rise, ratio, by_chance } = rises;
     let costs = rising(points);
     let mut levels: Vec<Level> = Vec::new();
-    for (from, to) in stretches(points, &costs, rise) {
+    for (from, to) in stretches(points, &costs, rises) {
         let level = level(&points[from..=to], from);
         match levels.last_mut() {
             // A slow rise is no new level, however far it goes.
@@ -110,17 +119,16 @@ pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
 pub(super) fn unfinished(points: &[CostPoint], rises: Rises) -> bool {
     let last = rising(points).last().copied().unwrap_or_default();
     let Some(level) = levels(points, rises).last().copied() else { return true };
-    last > level.foot * (1.0 + 2.0 * TOLERANCE) && last - level.foot > 2.0 * RISE_PART * rises.rise
+    last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.rise
 }
 
 /// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
 pub(super) fn closer(points: &[CostPoint], rises: Rises) -> Vec<usize> {
-    let rise = rises.rise;
     let costs = rising(points);
     let mut wanted: Vec<usize> = Vec::new();
     for number in 1..points.len() {
         let [before, after] = [costs[number - 1], costs[number]];
-        let differ = after - before >= (TOLERANCE * before).max(RISE_PART * rise);
+        let differ = after - before >= (rises.tolerance() * before).max(RISE_PART * rises.rise);
         let [from, to] = [points[number - 1].n, points[number].n];
         if differ && to as f64 > COARSE * from as f64 && to > from + 1 {
             wanted.push(between(from, to));
@@ -180,10 +188,10 @@ fn rising(points: &[CostPoint]) -> Vec<f64> {
 }
 
 /// First and last places of stretches of about the same cost.
-fn stretches(points: &[CostPoint], costs: &[f64], rise: f64) -> Vec<(usize, usize)> {
+fn stretches(points: &[CostPoint], costs: &[f64], rises: Rises) -> Vec<(usize, usize)> {
     let (mut found, mut from) = (Vec::new(), 0);
     while from < points.len() {
-        let most = (costs[from] * (1.0 + TOLERANCE)).max(costs[from] + RISE_PART * rise);
+        let most = (costs[from] * (1.0 + rises.tolerance())).max(costs[from] + RISE_PART * rises.rise);
         let to = (from..points.len()).take_while(|at| costs[*at] <= most).last().unwrap_or(from);
         let spans = points[to].n as f64 >= SPAN * points[from].n as f64;
         if spans && to + 1 >= from + POINTS {

@@ -8,6 +8,7 @@ use super::cost::Others;
 use super::environment::{Course, Known, environment};
 use super::exchange::{Time, exchanged, records};
 use super::kept::{filled, kind, whole};
+use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::Core;
@@ -272,6 +273,7 @@ impl Study for Uarch {
                 }
             };
             bound::told(test, &mut records, &known);
+            limit::told(test, &mut records, &known);
             let rate = match records.iter().any(|record| record.measured.is_some()) {
                 true => self.rate(answers, stopwatch.as_ref())?,
                 false => None,

@@ -1,30 +1,60 @@
-//! Targets of direct jumps.
+//! Targets of direct jumps, by how many bytes are from one to the next.
 
-use crate::study::uarch::test::walk::{Steps, Walk, Walks, jumps, straight};
+use crate::study::uarch::test::walk::{Walk, Walks, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-fn each_16(number: usize) -> Steps {
-    straight(jumps(number, 16), number)
+/// Opcodes of a jump by four bytes and by one.
+const NEAR: [u8; 1] = [0xe9];
+const SHORT: [u8; 1] = [0xeb];
+
+/// int3, which is never reached.
+const TRAP: u8 = 0xcc;
+
+/// Code that goes to what is so many bytes behind its begin, by a distance of four bytes, as often as it is counted.
+pub(super) fn near(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
+    let distance = (apart - opcode.len() - 4) as i32;
+    filled([opcode, &distance.to_le_bytes()].concat(), number, apart)
 }
 
-fn each_32(number: usize) -> Steps {
-    straight(jumps(number, 32), number)
+/// The same by a distance of one byte.
+pub(super) fn short(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
+    filled([opcode, &[(apart - opcode.len() - 1) as u8]].concat(), number, apart)
 }
 
-pub(in crate::study::uarch) const TEST: Test = Test {
-    name: "branch_targets",
-    about: "how many direct jumps the core knows before it has decoded them",
-    definition: "taken jumps of which each is fetched as fast as in a shorter row of them",
-    source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "jmp, 16 bytes apart", program: each_16, without: None },
-            Walk { name: "jmp, 32 bytes apart", program: each_32, without: None },
-        ],
+fn filled(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
+    one.resize(apart, TRAP);
+    one.repeat(number)
+}
+
+/// Two programs of branches so many bytes apart.
+macro_rules! both {
+    ($near:literal, $short:literal, $apart:literal) => {
+        &[
+            Walk {
+                name: $near,
+                program: |number| straight(near(&NEAR, number, $apart), number),
+                without: None,
+            },
+            Walk {
+                name: $short,
+                program: |number| straight(short(&SHORT, number, $apart), number),
+                without: None,
+            },
+        ]
+    };
+}
+
+const SOURCE: &str = "M. Godbolt, The BTB in contemporary Intel chips (2016)";
+
+/// What rows of jumps show.
+const fn rows(walks: &'static [Walk], takes: &'static [(&'static str, usize)]) -> Look {
+    Look::Levels(Walks {
+        walks,
+        others: &[],
+        takes,
         beside: None,
-        counts: [16, 32768],
+        counts: [16, 24576],
         unit: Unit::Count,
         rise: 0.5,
         ratio: 1.3,
@@ -32,5 +62,58 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         one: false,
         cost: Some("core cycles of a taken jump to the next one"),
         bytes: 0,
-    }),
+    })
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "branch_targets",
+    about: "how many direct jumps the core knows before it has decoded them, one in 16 bytes",
+    definition: "taken jumps, one in 16 bytes, of which each is fetched as fast as in a shorter row of them",
+    source: SOURCE,
+    part: Part::FrontEnd,
+    look: rows(
+        both!("jmp rel32, 16 bytes apart", "jmp rel8, 16 bytes apart", 16),
+        &[("instruction_cache", 16)],
+    ),
 };
+
+pub(in crate::study::uarch) const APART_32: Test = Test {
+    name: "branch_targets_32",
+    about: "how many direct jumps the core knows before it has decoded them, one in 32 bytes",
+    definition: "taken jumps, one in 32 bytes, of which each is fetched as fast as in a shorter row of them",
+    look: rows(
+        both!("jmp rel32, 32 bytes apart", "jmp rel8, 32 bytes apart", 32),
+        &[("instruction_cache", 32)],
+    ),
+    ..TEST
+};
+
+pub(in crate::study::uarch) const APART_64: Test = Test {
+    name: "branch_targets_64",
+    about: "how many direct jumps the core knows before it has decoded them, one in 64 bytes",
+    definition: "taken jumps, one in 64 bytes, of which each is fetched as fast as in a shorter row of them",
+    look: rows(
+        both!("jmp rel32, 64 bytes apart", "jmp rel8, 64 bytes apart", 64),
+        &[("instruction_cache", 64)],
+    ),
+    ..TEST
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    #[test]
+    fn each_jump_goes_to_the_next_one() {
+        for apart in [16, 32, 64] {
+            for body in [near(&NEAR, 9, apart), short(&SHORT, 9, apart)] {
+                for (number, one) in body.chunks(apart).enumerate() {
+                    let ip = (number * apart) as u64;
+                    let jump = Decoder::with_ip(64, one, ip, DecoderOptions::NONE).decode();
+                    assert!(jump.is_jmp_short_or_near() && jump.near_branch_target() == ip + apart as u64);
+                }
+            }
+        }
+    }
+}

@@ -1,39 +1,41 @@
-//! Targets of conditional branches.
+//! Targets of conditional branches, by how many bytes are from one to the next.
 
+use super::branch_targets::{near, short};
 use crate::study::uarch::test::walk::{Steps, Walk, Walks, code, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-/// This many branches that are always taken, each to the next, this many bytes apart.
-fn taken(number: usize, apart: usize) -> Steps {
-    const JC: [u8; 2] = [0x0f, 0x82];
-    const BYTES: usize = 6;
-    let distance = (apart - BYTES) as i32;
-    let one = [&JC[..], &distance.to_le_bytes(), &vec![0xcc; apart - BYTES]].concat();
-    straight([code("stc"), one.repeat(number)].concat(), number)
+/// Opcodes of jc by four bytes and by one.
+const NEAR: [u8; 2] = [0x0f, 0x82];
+const SHORT: [u8; 1] = [0x72];
+
+/// Branches that are always taken.
+fn taken(branches: Vec<u8>, number: usize) -> Steps {
+    straight([code("stc"), branches].concat(), number)
 }
 
-fn each_16(number: usize) -> Steps {
-    taken(number, 16)
+/// Two programs of branches so many bytes apart.
+macro_rules! both {
+    ($near:literal, $short:literal, $apart:literal) => {
+        &[
+            Walk { name: $near, program: |number| taken(near(&NEAR, number, $apart), number), without: None },
+            Walk {
+                name: $short,
+                program: |number| taken(short(&SHORT, number, $apart), number),
+                without: None,
+            },
+        ]
+    };
 }
 
-fn each_32(number: usize) -> Steps {
-    taken(number, 32)
-}
-
-pub(in crate::study::uarch) const TEST: Test = Test {
-    name: "conditional_targets",
-    about: "how many conditional branches the core knows before it has decoded them",
-    definition: "conditional branches, always taken, of which each is fetched as fast as in a shorter row of them",
-    source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "jc, 16 bytes apart", program: each_16, without: None },
-            Walk { name: "jc, 32 bytes apart", program: each_32, without: None },
-        ],
+/// What rows of branches show.
+const fn rows(walks: &'static [Walk], takes: &'static [(&'static str, usize)]) -> Look {
+    Look::Levels(Walks {
+        walks,
+        others: &[],
+        takes,
         beside: None,
-        counts: [16, 8192],
+        counts: [16, 24576],
         unit: Unit::Count,
         rise: 0.5,
         ratio: 1.3,
@@ -41,5 +43,28 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         one: false,
         cost: Some("core cycles of a taken conditional branch to the next one"),
         bytes: 0,
-    }),
+    })
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "conditional_targets",
+    about: "how many conditional branches the core knows before it has decoded them, one in 16 bytes",
+    definition: "conditional branches, always taken, one in 16 bytes, of which each is fetched as fast as in a shorter row of them",
+    source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+    part: Part::FrontEnd,
+    look: rows(
+        both!("jc rel32, 16 bytes apart", "jc rel8, 16 bytes apart", 16),
+        &[("instruction_cache", 16)],
+    ),
+};
+
+pub(in crate::study::uarch) const APART_32: Test = Test {
+    name: "conditional_targets_32",
+    about: "how many conditional branches the core knows before it has decoded them, one in 32 bytes",
+    definition: "conditional branches, always taken, one in 32 bytes, of which each is fetched as fast as in a shorter row of them",
+    look: rows(
+        both!("jc rel32, 32 bytes apart", "jc rel8, 32 bytes apart", 32),
+        &[("instruction_cache", 32)],
+    ),
+    ..TEST
 };

@@ -6,9 +6,8 @@ use crate::study::uarch::test::walk::{Steps, Walk, Walks, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-/// Iterations of the shorter call at least, and times of the pattern.
+/// Iterations of the shorter call at least; it goes once through longer patterns.
 const ITERATIONS_LEAST: usize = 4000;
-const TIMES: usize = 2;
 
 /// One conditional branch a step, taken by a random pattern of this period, from one call to the next.
 fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
@@ -17,7 +16,7 @@ fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
     let mut body = code("cmp byte ptr [r14 + rbp], 0");
     body.extend([branch, 3]);
     body.extend(code(&format!("nop dword ptr [rax]; inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
-    in_turn(body, Fill::Bytes(bits), period as u64, (TIMES * period).max(ITERATIONS_LEAST))
+    in_turn(body, Fill::Bytes(bits), period as u64, period.max(ITERATIONS_LEAST))
 }
 
 /// A loop over code that reads a table of this length entry by entry, and then from its begin. A call goes on where the last one
@@ -61,8 +60,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "je", program: je, without: None },
             Walk { name: "jne", program: jne, without: None },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
-        counts: [4, 32768],
+        counts: [4, 196608],
         unit: Unit::Count,
         rise: 5.0,
         ratio: 1.3,

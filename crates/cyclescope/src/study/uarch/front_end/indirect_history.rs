@@ -57,6 +57,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "targets 12 bytes apart", program: each_12, without: None },
             Walk { name: "targets 16 bytes apart", program: each_16, without: None },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         // With more the code of either program would not lie in an instruction cache of 32 KiB.
         counts: [8, 1920],

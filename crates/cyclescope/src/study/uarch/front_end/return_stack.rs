@@ -1,4 +1,8 @@
 //! The stack of return addresses.
+//!
+//! Where a nest of calls is deeper than the stack, each return more is mispredicted, and the last call of a nest costs as much as
+//! that. Some cores know from the history of branches where such a return goes to, and then it costs no more than another. On these one
+//! return is measured that no history tells.
 
 use super::misprediction::{GENERATE, generator};
 use crate::study::uarch::test::walk::{Steps, Walk, Walks, code};
@@ -9,6 +13,38 @@ use crate::unit::Unit;
 const ITERATIONS: u64 = 1800;
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;
+
+/// Functions so many bytes apart that call each other down to this depth, each from one place.
+fn plain(depth: usize, apart: usize) -> Steps {
+    let place = |function: usize| (1 + function) * apart;
+    let mut body = relative(CALL, 0, place(0));
+    body.extend(relative(JUMP, body.len(), place(depth)));
+    for function in 0..depth {
+        body.resize(place(function), TRAP);
+        if function + 1 < depth {
+            body.extend(relative(CALL, body.len(), place(function + 1)));
+        }
+        body.extend(code("ret"));
+    }
+    body.resize(place(depth), TRAP);
+    generator(body, ITERATIONS)
+}
+
+fn plain_32(depth: usize) -> Steps {
+    plain(depth, 32)
+}
+
+fn less_32(depth: usize) -> Steps {
+    plain(depth - 1, 32)
+}
+
+fn plain_64(depth: usize) -> Steps {
+    plain(depth, 64)
+}
+
+fn less_64(depth: usize) -> Steps {
+    plain(depth - 1, 64)
+}
 
 /// Functions so many bytes apart that call each other down to this depth. The first is called from one of this many places by a
 /// random bit, and more bits decide branches between: no history of branches tells where it returns to. Its address is lost
@@ -91,16 +127,21 @@ fn from_one_64(depth: usize) -> Steps {
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "return_stack",
-    about: "how deep calls may be nested, beside mispredicted branches, until a return is mispredicted",
-    definition: "calls within each other, with mispredicted branches at the first, of which the first returns without a misprediction; these \
-                 branches may cost entries",
+    about: "how deep calls may be nested until a return is mispredicted",
+    definition: "calls within each other that all return without a misprediction; on cores that know from other branches where returns go to, the \
+                 same beside mispredicted branches, which may cost entries",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Levels(Walks {
         walks: &[
+            Walk { name: "a call more, 32 bytes apart", program: plain_32, without: Some(less_32) },
+            Walk { name: "a call more, 64 bytes apart", program: plain_64, without: Some(less_64) },
+        ],
+        others: &[
             Walk { name: "functions 32 bytes apart", program: each_32, without: Some(from_one_32) },
             Walk { name: "functions 64 bytes apart", program: each_64, without: Some(from_one_64) },
         ],
+        takes: &[],
         beside: None,
         counts: [6, 64],
         unit: Unit::Count,

@@ -1,13 +1,27 @@
 //! The cache of decoded instructions.
 //!
-//! What it holds is not told by the rate of instructions: decoders may be as fast as the core, and code of long instructions fills its
-//! entries in part only. But after a mispredicted branch the core has nothing to do until instructions come, and from the
-//! decoders they come later. So a loop with mispredicted branches is slower from the count on that has no room.
+//! Straight code runs slower from the count on that has no room, where decoders are slower than the rest of the core. Where they are as fast,
+//! the rate of instructions tells nothing. But after a mispredicted branch the core has nothing to do until instructions come, and from the
+//! decoders they come later. So there a loop with mispredicted branches is slower from that count on.
 
 use super::misprediction::{GENERATE, generator};
-use crate::study::uarch::test::walk::{Steps, Walk, Walks, code};
+use crate::study::uarch::test::lengths::{copy_of, zero_of};
+use crate::study::uarch::test::walk::{Steps, Walk, Walks, code, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
+
+/// Instructions of a step of straight code.
+const STEP: usize = 16;
+/// Bytes of its instructions.
+const LENGTH: usize = 3;
+
+fn zeros(instructions: usize) -> Steps {
+    straight((0..instructions).flat_map(|place| zero_of(LENGTH, place)).collect(), instructions / STEP)
+}
+
+fn copies(instructions: usize) -> Steps {
+    straight((0..instructions).flat_map(|place| copy_of(LENGTH, place)).collect(), instructions / STEP)
+}
 
 /// Branches that are executed by the shorter call, and its least number of iterations.
 const EXECUTED: usize = 2400;
@@ -41,15 +55,21 @@ fn comparisons(instructions: usize) -> Steps {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "uop_cache",
     about: "how many instructions the core has at hand decoded",
-    definition: "instructions, mostly of three bytes, of a loop in which mispredicted branches delay what follows no longer than in a shorter \
-                 one: of such code the entries of that cache are full to nine tenths or less",
+    definition: "instructions of three bytes that run as fast as in a shorter loop; where decoders are as fast as the core, of a loop in which \
+                 mispredicted branches delay what follows no longer than in a shorter one: entries of that cache that end where a line of \
+                 code does are full in part",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Levels(Walks {
         walks: &[
+            Walk { name: "xor r32, same", program: zeros, without: None },
+            Walk { name: "mov r32, r32", program: copies, without: None },
+        ],
+        others: &[
             Walk { name: "lea, every 20th a branch", program: addresses, without: None },
             Walk { name: "test, every 12th a branch", program: comparisons, without: None },
         ],
+        takes: &[],
         beside: None,
         // So many have room in an instruction cache of 32 KiB.
         counts: [320, 9600],

@@ -37,6 +37,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "pairs 512 bytes apart", program: each_512, without: None },
             Walk { name: "pairs 1024 bytes apart", program: each_1024, without: None },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         counts: [16, 256],
         unit: Unit::Bytes,

@@ -37,6 +37,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "page after page", program: page_after_page, without: None },
             Walk { name: "every other line", program: every_other_line, without: None },
         ],
+        others: &[],
+        takes: &[],
         beside: Some(Beside {
             walk: Walk { name: "each line, beside 8 KiB", program: beside_others, without: None },
             occupied: OCCUPIED,

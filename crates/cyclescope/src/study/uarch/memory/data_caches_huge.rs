@@ -36,6 +36,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "every other line", program: every_other_line_huge, without: None },
             Walk { name: "page after page", program: page_after_page_huge, without: None },
         ],
+        others: &[],
+        takes: &[],
         beside: Some(Beside {
             walk: Walk { name: "each line, beside 8 KiB", program: beside_others_huge, without: None },
             occupied: OCCUPIED,

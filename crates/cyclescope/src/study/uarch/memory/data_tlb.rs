@@ -40,6 +40,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "a line of each page", program: a_line, without: Some(as_many_lines) },
             Walk { name: "another line of each page", program: another_line, without: Some(as_many_others) },
         ],
+        others: &[],
+        takes: &[],
         beside: Some(Beside {
             walk: Walk {
                 name: "a line of each page, beside 24 pages",

@@ -72,6 +72,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "one load", program: |_| row(1, &ONE), without: Some(|late| row(late, &ONE)) },
             Walk { name: "two loads", program: |_| row(1, &OTHER), without: Some(|late| row(late, &OTHER)) },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         counts: [1, 96],
         unit: Unit::Count,

@@ -35,6 +35,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "a line of each page", program: a_line, without: Some(as_many_lines) },
             Walk { name: "another line of each page", program: another_line, without: Some(as_many_others) },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         // Where huge pages are split, their pieces have the room of small pages: no core with less for huge ones than for small
         // ones has more than these.

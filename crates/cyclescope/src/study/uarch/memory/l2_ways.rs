@@ -86,6 +86,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "each MiB", program: each_mib, without: Some(other_sets) },
             Walk { name: "each 512 KiB", program: each_half, without: Some(others_of_half) },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         counts: [2, MOST],
         unit: Unit::Count,

@@ -36,6 +36,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "each 64 KiB", program: one_set, without: Some(many_sets) },
             Walk { name: "each 192 KiB", program: one_set_of_more, without: Some(many_sets_of_more) },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         counts: [2, 48],
         unit: Unit::Count,

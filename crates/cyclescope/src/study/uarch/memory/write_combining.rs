@@ -62,6 +62,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Walk { name: "lines one after another", program: one_after_another, without: None },
             Walk { name: "a line of each page", program: in_pages, without: None },
         ],
+        others: &[],
+        takes: &[],
         beside: None,
         counts: [2, 64],
         unit: Unit::Count,

@@ -144,6 +144,7 @@ impl Test {
                 rates.within.iter().map(|(test, _)| *test).chain(bounds).collect()
             }
             Look::Sharing(sharing) => sharing.structures.to_vec(),
+            Look::Levels(walks) => walks.takes.iter().map(|(test, _)| *test).collect(),
             _ => self.fillers().iter().flat_map(Filler::others).collect(),
         }
     }

@@ -10,6 +10,10 @@ use crate::unit::Unit;
 pub(in crate::study::uarch) struct Walks {
     /// Unlike programs. A size needs the first two to agree, and the cost of a step another one to agree with the first.
     pub walks: &'static [Walk],
+    /// Such programs for cores on which the first ones have no end; none where every core has one.
+    pub others: &'static [Walk],
+    /// What each that is counted takes of structures of other tests, which may be full first: these tests, and how much.
+    pub takes: &'static [(&'static str, usize)],
     /// A program that occupies a part beforehand: the first level ends by so much earlier.
     pub beside: Option<Beside>,
     /// The smallest count, and the largest one where memory allows it.
@@ -159,9 +163,6 @@ pub(in crate::study::uarch) fn straight(body: Vec<u8>, steps: usize) -> Steps {
 /// Steps of the shorter call of code without memory, and its least number of iterations.
 const STEPS: usize = 6000;
 const ITERATIONS_LEAST: usize = 3;
-
-/// nop qword ptr [rax + rax + 0], 8 bytes.
-pub(in crate::study::uarch) const LONG_NOP: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
 
 /// This many jumps, each to the next, this many bytes apart.
 pub(in crate::study::uarch) fn jumps(number: usize, apart: usize) -> Vec<u8> {
