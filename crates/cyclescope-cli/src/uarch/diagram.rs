@@ -48,6 +48,7 @@ const ROOMS: [Room; 14] = [
             "vector_registers_zmm",
             "mask_registers",
             "mmx_registers",
+            "x87_registers",
             "flags",
         ],
         rest: None,

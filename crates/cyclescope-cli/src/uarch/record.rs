@@ -299,6 +299,7 @@ const NAMES: [(&str, &str); 20] = [
     ("vector_registers_zmm", "spare zmm registers"),
     ("mask_registers", "spare mask registers"),
     ("mmx_registers", "spare MMX registers"),
+    ("x87_registers", "spare x87 registers"),
     ("flags", "spare registers of flags"),
     ("stores_in_flight_ymm", "256-bit stores in flight"),
     ("stores_in_flight_zmm", "512-bit stores in flight"),

@@ -21,7 +21,7 @@ use super::memory::{
 use super::test::Test;
 use super::window::{
     branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, loads_uncompleted, masks,
-    mmx_registers, reorder_buffer, stores, taken_branches, vector_registers, vector_scheduler,
+    mmx_registers, reorder_buffer, stores, taken_branches, vector_registers, vector_scheduler, x87_registers,
 };
 
 /// The tests, in the order of the datasheet. One that others name comes before them.
@@ -60,6 +60,7 @@ pub(super) const TESTS: &[&Test] = &[
     &vector_registers::ZMM,
     &masks::TEST,
     &mmx_registers::TEST,
+    &x87_registers::TEST,
     &loads::TEST,
     &stores::TEST,
     &stores::YMM,

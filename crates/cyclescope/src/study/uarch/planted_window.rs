@@ -6,7 +6,7 @@ use super::test::chain::LINKS;
 use super::test::{Filler, Test};
 use crate::error::RunError;
 use crate::random::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A core whose structures have these sizes.
 pub(super) struct Planted {
@@ -21,10 +21,15 @@ pub(super) struct Planted {
     /// Fall of the overlap with each filler before the knee.
     slope: f64,
     noise: f64,
+    /// Structures that fillers of a test may take too, by the name of that test, where they do on this core.
+    joined: BTreeSet<[&'static str; 2]>,
     /// Whether a first chain of many links fills their scheduler before any filler comes.
     few_links: bool,
     random: Random,
 }
+
+/// The share of measurements beside another thread that nothing told of.
+const BESIDE: f64 = 0.005;
 
 /// Structures of which each link takes an entry while it waits.
 const CHAINS_TAKE: [&str; 5] =
@@ -50,9 +55,11 @@ impl Planted {
             ("integer_scheduler", draw(30, 180)),
             ("load_scheduler", draw(20, 120)),
             ("vector_scheduler", draw(50, 180)),
-            ("branches_in_flight", draw(40, 200)),
+            // Some cores count them in the reorder buffer alone.
+            ("branches_in_flight", draw(40, 700)),
             ("flags", draw(60, 420)),
             ("mmx_registers", draw(30, 180)),
+            ("x87_registers", draw(30, 180)),
             ("stores_in_flight_ymm", draw(30, 220)),
             ("stores_in_flight_zmm", draw(30, 220)),
             ("loads_uncompleted", draw(20, 120)),
@@ -60,7 +67,19 @@ impl Planted {
         ];
         let [past, slope, noise] =
             [0.2 * random.unit(), 0.0004 * random.unit(), 0.002 + 0.02 * random.unit()];
-        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, few_links, random }
+        let fillers = TESTS.iter().flat_map(|test| test.fillers().iter().map(|filler| (test.name, filler)));
+        let pairs: BTreeSet<[&'static str; 2]> = fillers
+            .flat_map(|(test, filler)| filler.shares.iter().map(move |other| [test, *other]))
+            .collect();
+        let joined = pairs.into_iter().filter(|_| random.happens(0.5)).collect();
+        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, joined, few_links, random }
+    }
+
+    /// Other structures that a filler of a test takes.
+    fn others<'a>(&'a self, test: &'a str, filler: &'a Filler) -> impl Iterator<Item = &'static str> + 'a {
+        let joined =
+            filler.shares.iter().filter(move |other| self.joined.iter().any(|pair| pair == &[test, **other]));
+        filler.takes.iter().chain(joined).copied()
     }
 
     /// Fillers of a test for each entry of this structure that they take.
@@ -70,17 +89,14 @@ impl Planted {
         }
         // One that is said to take none but its own may be of several instructions, of which each takes others.
         let takes = |instruction: &&str| {
-            let zero = instruction.starts_with("xor") || instruction.starts_with("pxor");
-            let register = !zero || self.zeros_take;
+            let register = !instruction.starts_with("xor") || self.zeros_take;
             match structure {
                 "rob" if instruction.starts_with("nop") => 1.0 / self.packed as f64,
                 "rob" => 1.0,
-                "int_registers" if instruction.starts_with("lea") || instruction.starts_with("xor") => {
-                    f64::from(register)
-                }
-                "vector_registers_xmm" if instruction.contains("xmm") => f64::from(register),
+                "int_registers" if instruction.starts_with("mov [") || instruction.starts_with("nop") => 0.0,
+                "int_registers" => f64::from(register),
                 "stores_in_flight" => f64::from(instruction.starts_with("mov [")),
-                "loads_in_flight" => f64::from(instruction.starts_with("movups xmm")),
+                "loads_in_flight" => f64::from(instruction.starts_with("mov r")),
                 _ => 0.0,
             }
         };
@@ -94,20 +110,27 @@ impl Planted {
             let an_entry = |other: &str| self.fillers_an_entry(filler, other);
             let room = own * an_entry(test.name);
             // Chains take an entry of some structures for each link.
-            let other = |(name, size): (&&str, &usize)| {
-                !filler.takes.is_empty() && !filler.takes.contains(name)
-                    || *name == test.name
-                    || *size as f64 * an_entry(name) > 1.08 * room + 24.0
+            let taken = |name: &str| {
+                filler.takes.is_empty() || self.others(test.name, filler).any(|other| other == name)
             };
-            self.sizes.iter().all(|(name, size)| other((name, size)))
+            let apart = 0.08 * room + 24.0;
+            let other = |(name, size): (&&str, &usize)| {
+                *name == test.name || !taken(name) || *size as f64 * an_entry(name) > room + apart
+            };
+            // What it might take and does not has to be elsewhere, and known to be.
+            let elsewhere = |name: &&'static str| {
+                let (size, known) = (self.sizes[name] as f64, || self.shows(named(name)));
+                taken(name) || size > room + apart || size < room - apart && known()
+            };
+            self.sizes.iter().all(other) && filler.shares.iter().all(elsewhere)
         };
         let reaching: Vec<&Filler> = test.fillers().iter().filter(reaches).collect();
         let honest = |filler: &&&Filler| !filler.packs || self.packed == 1;
         reaching.iter().filter(honest).count() >= 2 && reaching.iter().any(|filler| !filler.packs)
     }
 
-    /// The overlap without noise: as many links of the second chain as are let in run beside the first.
-    fn overlap(&self, probe: &Probe, n: usize) -> f64 {
+    /// The overlap without noise where so many threads have equal parts of all: as many links of the second chain as are let in run beside the first.
+    fn overlap(&self, probe: &Probe, n: usize, threads: usize) -> f64 {
         if self.few_links && probe.head.links > LINKS {
             return self.past;
         }
@@ -121,14 +144,14 @@ impl Planted {
         // A filler of its own takes what its instructions take.
         let all: Vec<&str> = match probe.filler.takes {
             [] => self.sizes.keys().copied().collect(),
-            takes => takes.iter().copied().chain([own]).collect(),
+            _ => self.others(own, probe.filler).chain([own]).collect(),
         };
         let room = all.iter().map(|structure| {
             // The last link of the first chain is there until the end.
             let head = usize::from(*structure == "rob");
             let beside = probe.occupied.map_or(1.0, |(filler, _)| self.fillers_an_entry(filler, structure));
             let entries = n as f64 / self.fillers_an_entry(probe.filler, structure) + before as f64 / beside;
-            let free = self.sizes[structure] as i64 - entries.ceil() as i64 - head as i64;
+            let free = (self.sizes[structure] / threads) as i64 - entries.ceil() as i64 - head as i64;
             match (CHAINS_TAKE.contains(structure), free) {
                 (true, free) => free.clamp(0, LINKS as i64),
                 (false, 0..) => LINKS as i64,
@@ -141,11 +164,17 @@ impl Planted {
     }
 }
 
+fn named(name: &str) -> &'static Test {
+    TESTS.iter().find(|test| test.name == name).expect("it is a test's name")
+}
+
 impl Overlaps for Planted {
     fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+        // Another thread of the core may begin between two measurements: it has a half of all then.
+        let threads = if self.random.happens(BESIDE) { 2 } else { 1 };
         // A neighbour's burst falls on one point of some hundred.
         let point = |n: &usize| {
-            let overlap = self.overlap(probe, *n) + self.noise * self.random.normal();
+            let overlap = self.overlap(probe, *n, threads) + self.noise * self.random.normal();
             let burst = self.random.happens(0.01);
             let overlap = if burst { overlap + 0.3 * (self.random.unit() - 0.5) } else { overlap };
             Point { n: *n, overlap, fast: f64::from(u8::from(overlap >= 0.5)) }

@@ -45,7 +45,7 @@ const TEST_FLAGS: Filler = Filler {
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "integer_scheduler",
     about: "how many integer operations can wait for an operand",
-    definition: "integer operations that wait for one result",
+    definition: "integer operations that wait for one result when a further one finds no room: others of several queues may have some",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
     part: Part::Window,
     look: Look::Overlap(Window {

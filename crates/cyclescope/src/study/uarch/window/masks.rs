@@ -1,7 +1,7 @@
 //! Mask registers for results that are not retired.
 
-use crate::study::uarch::test::chain::{FSQRT, SQRTSD};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
+use crate::study::uarch::window::integer_registers::HEADS;
 use iced_x86::CpuidFeature::{AVX512BW, AVX512DQ};
 
 const KADD: Filler = Filler {
@@ -27,11 +27,5 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     definition: "spare mask registers: those beside the architectural ones and those that the core keeps for itself",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
     part: Part::Window,
-    look: Look::Overlap(Window {
-        beside: 0,
-        leads: &[0],
-        heads: &[[SQRTSD, FSQRT]],
-        fillers: &[KADD, KOR],
-        most: 500,
-    }),
+    look: Look::Overlap(Window { beside: 0, leads: &[0], heads: HEADS, fillers: &[KADD, KOR], most: 500 }),
 };

@@ -14,3 +14,4 @@ pub(super) mod stores;
 pub(super) mod taken_branches;
 pub(super) mod vector_registers;
 pub(super) mod vector_scheduler;
+pub(super) mod x87_registers;
