@@ -291,7 +291,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 20] = [
+const NAMES: [(&str, &str); 21] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
