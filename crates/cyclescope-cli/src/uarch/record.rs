@@ -291,7 +291,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 21] = [
+const NAMES: [(&str, &str); 23] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -303,6 +303,8 @@ const NAMES: [(&str, &str); 21] = [
     ("flags", "spare registers of flags"),
     ("stores_in_flight_ymm", "256-bit stores in flight"),
     ("stores_in_flight_zmm", "512-bit stores in flight"),
+    ("branch_targets_32", "branch targets, 32 bytes apart"),
+    ("conditional_targets_32", "conditional targets, 32 bytes apart"),
     ("return_stack", "usable return stack"),
     ("indirect_history", "targets in turn"),
     ("misprediction_decoded", "misprediction, from decoders"),

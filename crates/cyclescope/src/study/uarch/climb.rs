@@ -1,18 +1,17 @@
 //! A test of levels: the curves of its walks, and a verdict on each level.
 //!
-//! A size needs the first two walks' ends of that level to overlap, and these ends number the levels. The order in which counts are measured is random, so that a
-//! neighbour's burst falls on counts far apart; and where a level ends each count is measured twice, and the lower cost counts.
+//! The order in which counts are measured is random, so that a neighbour's burst falls on counts far apart; and where a level ends each count is
+//! measured twice, and the lower cost counts.
 
 use super::cost::{CostPoint, Costs};
+use super::levels::{Course, agree, ends, judged, numbered, overlap, size_of, told, within};
 use super::plateau::{End, Level, Rises, closer, levels, unfinished};
 use super::record::{UarchRecord, WalkRecord};
 use super::test::walk::{Beside, Walk, Walks};
 use super::test::{Part, Test};
-use super::verdict::{Kind, Verdict, Witness};
+use super::verdict::{Kind, Witness};
 use crate::error::RunError;
 use crate::random::Random;
-use crate::statistics::Interval;
-use crate::unit::Unit;
 use std::mem::replace;
 
 /// Factor of neighbouring counts at first.
@@ -23,15 +22,6 @@ const MORE: usize = 60;
 const TRIES: usize = 3;
 /// How far around a level's end counts are measured again, as a factor.
 const AROUND: f64 = 1.1;
-/// The largest factor between the edges of an end, where what is counted fills sets by chance and where not. Where a rise is
-/// slower there is no end: costs that drift are of no structure.
-const SOFT_MOST: [f64; 2] = [2.5, 1.4];
-/// The same of all ends of one structure, whose entries are used one by one.
-const ONE_MOST: f64 = 1.3;
-/// Share by which the costs of a level's steps may differ from one program to another.
-const COST_APART: f64 = 0.25;
-/// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
-const APART: [f64; 2] = [0.02, 0.06];
 
 /// Measures the test up to a count, and judges.
 pub(super) fn climb(
@@ -102,46 +92,6 @@ fn curves(
 /// The levels of each walk.
 fn found_in(curves: &Curves, walks: &Walks) -> Vec<(&'static str, Vec<Level>)> {
     curves.iter().map(|(walk, points)| (walk.name, levels(points, rises(walks)))).collect()
-}
-
-/// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the
-/// largest count.
-fn within(
-    test: &Test,
-    walks: &Walks,
-    found: &[(&str, Vec<Level>)],
-    [least, most]: [usize; 2],
-) -> Vec<(String, usize)> {
-    let (numbered, _) = numbered(walks, found);
-    let mut from = least;
-    let mut all = Vec::new();
-    for (number, group) in numbered.iter().enumerate() {
-        let end = group[0].2;
-        let middle = (from as f64 * end.low as f64).sqrt().round() as usize;
-        all.push((cost_of(test, number), middle));
-        from = end.high;
-    }
-    let last = if numbered.is_empty() { cost_of(test, 0) } else { cost_beyond(test) };
-    all.push((last, most));
-    all
-}
-
-/// The key of a level's size.
-fn size_of(test: &Test, walks: &Walks, number: usize) -> String {
-    match walks.one {
-        true => test.name.to_string(),
-        false => format!("{}.{}.size", test.name, number + 1),
-    }
-}
-
-/// The key of what a step costs in a level.
-fn cost_of(test: &Test, number: usize) -> String {
-    format!("{}.{}.cost", test.name, number + 1)
-}
-
-/// The key of what a step costs past all levels.
-fn cost_beyond(test: &Test) -> String {
-    format!("{}.beyond.cost", test.name)
 }
 
 fn rises(walks: &Walks) -> Rises {
@@ -255,189 +205,4 @@ fn around_ends(points: &[CostPoint], rises: Rises) -> Vec<usize> {
         ends.iter().any(near)
     };
     points.iter().map(|point| point.n).filter(|n| around(*n)).collect()
-}
-
-/// How far all curves go, and whether the cost of one still rises there.
-#[derive(Debug, Clone, Copy)]
-struct Course {
-    most: usize,
-    rising: bool,
-}
-
-/// What a walk found of a level: its name, the level and its end.
-type Ended<'a> = (&'a str, &'a Level, End);
-
-/// The end of a level that has a number, in each walk that has it there. Walks agree where the second one is among them.
-type Group<'a> = Vec<Ended<'a>>;
-
-/// The key of ends that one walk alone has before others on which walks agree. What comes after them may have another number.
-pub(super) fn in_doubt(test: &Test) -> String {
-    format!("{}.more.size", test.name)
-}
-
-/// The levels that have a number, and ends of the first walk between them that no other one has. What one walk alone shows
-/// gives no number to what comes after it; past the last end that is agreed on, there may be one more level.
-fn numbered<'a>(walks: &Walks, found: &'a [(&'a str, Vec<Level>)]) -> (Vec<Group<'a>>, Vec<End>) {
-    let (first, levels) = &found[0];
-    let (mut numbered, mut between, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    for level in levels {
-        let Some(end) = level.upto else { continue };
-        let group = group(walks, (*first, level, end), found);
-        if agree(&group, found) {
-            between.extend(open.drain(..).map(|(end, _)| end));
-            numbered.push(group);
-        } else {
-            open.push((end, group));
-        }
-    }
-    numbered.extend(open.into_iter().next().map(|(_, group)| group));
-    (numbered, between)
-}
-
-/// Whether the second walk is among those of an end.
-fn agree(group: &[Ended], found: &[(&str, Vec<Level>)]) -> bool {
-    found.get(1).is_some_and(|(second, _)| group.iter().any(|(name, ..)| name == second))
-}
-
-/// The level of each walk behind the end before it, where the walk has that: of the first level its first one.
-fn begun<'a>(found: &'a [(&'a str, Vec<Level>)], before: Option<&Group>) -> Vec<(&'a str, &'a Level)> {
-    let level = |(name, levels): &'a (&'a str, Vec<Level>)| {
-        let place = match before {
-            None => 0,
-            Some(before) => {
-                let (.., end) = before.iter().find(|(other, ..)| other == name)?;
-                1 + levels.iter().position(|level| level.upto == Some(*end))?
-            }
-        };
-        Some((*name, levels.get(place)?))
-    };
-    found.iter().filter_map(level).collect()
-}
-
-/// A record for each level that has a number: its size, where it ends, and its cost; and of what is behind them.
-fn judged(
-    test: &'static Test,
-    walks: &Walks,
-    found: &[(&str, Vec<Level>)],
-    witness: Option<&Witness>,
-    course: Course,
-) -> Vec<UarchRecord> {
-    let Course { most, rising } = course;
-    let (mut numbered, between) = numbered(walks, found);
-    if walks.one {
-        numbered.truncate(1);
-    }
-    let mut records = Vec::new();
-    for (number, group) in numbered.iter().enumerate() {
-        let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
-            Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
-            None => size(walks, group, found),
-        };
-        records.push(UarchRecord::new(test, size_of(test, walks, number), verdict, walks.unit));
-        // Walks whose ends differ may still agree in what a step costs before.
-        let same = begun(found, number.checked_sub(1).map(|before| &numbered[before]));
-        records.extend(priced(test, walks, cost_of(test, number), &same));
-    }
-    if !between.is_empty() {
-        let each: Vec<String> = between.into_iter().map(told).collect();
-        let why = format!("no other program has an end at {}: {}", each.join(", "), ends(found));
-        let verdict = Verdict::new(Kind::Unclear, why);
-        records.push(UarchRecord::new(test, in_doubt(test), verdict, walks.unit));
-    }
-    // Where the first walk has no end at all there is the first level alone.
-    let (what, last) = match numbered.is_empty() {
-        true => (cost_of(test, 0), begun(found, None)),
-        false => {
-            let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
-            (cost_beyond(test), last.collect())
-        }
-    };
-    records.extend(priced(test, walks, what, &last));
-    if numbered.is_empty() {
-        let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
-            true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
-            false if rising => Verdict::new(Kind::Unclear, format!("the cost still rises at {most}")),
-            // Every core has such a structure.
-            false if ends(found).is_empty() && walks.one => {
-                Verdict::new(Kind::Unclear, format!("no end was seen up to {most}"))
-            }
-            false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
-            false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
-        };
-        records.insert(0, UarchRecord::new(test, size_of(test, walks, 0), verdict, walks.unit));
-    }
-    records
-}
-
-/// All ends, in words.
-fn ends(found: &[(&str, Vec<Level>)]) -> String {
-    let each = found.iter().filter_map(|(name, levels)| {
-        let ends: Vec<String> = levels.iter().filter_map(|level| Some(told(level.upto?))).collect();
-        (!ends.is_empty()).then(|| format!("{name} {}", ends.join(", ")))
-    });
-    each.collect::<Vec<_>>().join("; ")
-}
-
-/// An end of the first walk and those of the others that overlap with it; none are steep enough where it is not.
-fn group<'a>(walks: &Walks, own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a>> {
-    let most = SOFT_MOST[usize::from(!walks.by_chance)];
-    let steep = |end: &End| end.high as f64 <= most * end.low as f64;
-    let others = found[1..].iter().filter(|_| steep(&own.2)).filter_map(|(name, levels)| {
-        let mut ended = levels.iter().filter_map(|level| Some((*name, level, level.upto.filter(steep)?)));
-        ended.find(|(_, _, end)| overlap(own.2, *end))
-    });
-    std::iter::once(own).chain(others).collect()
-}
-
-/// The size in which walks agree.
-fn size(walks: &Walks, group: &[Ended], found: &[(&str, Vec<Level>)]) -> Verdict {
-    if !agree(group, found) {
-        let why = format!("no other program has an end at {}: {}", told(group[0].2), ends(found));
-        return Verdict::new(Kind::Unclear, why);
-    }
-    let edges = || group.iter().map(|(_, _, end)| end);
-    let low = edges().map(|end| end.low).min().unwrap_or_default() as f64;
-    let high = edges().map(|end| end.high).max().unwrap_or_default() as f64;
-    let value = group[0].2.value as f64;
-    let each = group.iter().map(|(name, _, end)| format!("{name} {}", told(*end)));
-    let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
-    if walks.one && high > ONE_MOST * low {
-        return Verdict::new(Kind::Unclear, format!("noise hides where it ends: {why}"));
-    }
-    Verdict { size: Some(Interval { value, low, high }), ..Verdict::new(Kind::Found, why) }
-}
-
-fn told(end: End) -> String {
-    match end.low == end.high {
-        true => format!("{}", end.low),
-        false => format!("{} to {}", end.low, end.high),
-    }
-}
-
-fn overlap(one: End, other: End) -> bool {
-    let apart = APART[usize::from(!one.sharp || !other.sharp)];
-    let reaches = |one: End, other: End| one.low as f64 <= other.high as f64 * (1.0 + apart);
-    reaches(one, other) && reaches(other, one)
-}
-
-/// The record of what a step costs in a level, where the test asks that: the first walk's.
-fn priced(
-    test: &'static Test,
-    walks: &Walks,
-    what: String,
-    levels: &[(&str, &Level)],
-) -> Option<UarchRecord> {
-    let definition = walks.cost?;
-    let (_, first) = *levels.first()?;
-    let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
-    let near = |cost: f64| (cost - first.cost).abs() <= (COST_APART * first.cost).max(walks.rise);
-    let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
-    let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
-    let why = each.collect::<Vec<_>>().join(", ");
-    let verdict = match levels.len() {
-        1 => Verdict::new(Kind::Unclear, format!("one program alone has this level: {why}")),
-        _ if !agree => Verdict::new(Kind::Unclear, format!("programs differ: {why}")),
-        _ => Verdict { size, ..Verdict::new(Kind::Found, why) },
-    };
-    Some(UarchRecord { definition, ..UarchRecord::new(test, what, verdict, Unit::CoreCycles) })
 }

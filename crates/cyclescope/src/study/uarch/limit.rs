@@ -16,11 +16,8 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
     for record in records.iter_mut().filter(|record| is_size(test.name, &record.what)) {
         for (other, each) in walks.takes {
             let Some(size) = size(record) else { break };
-            let ends: Vec<Interval> = known
-                .iter()
-                .filter(|known| is_size(other, &known.what))
-                .filter_map(Known::found)
-                .collect();
+            let ends: Vec<Interval> =
+                known.iter().filter(|known| is_size(other, &known.what)).filter_map(Known::found).collect();
             let room = Interval {
                 value: size.value * *each as f64,
                 low: size.low * *each as f64,
@@ -32,7 +29,10 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
                     limited_by: Some(*other),
                     ..Verdict::new(
                         Kind::Limited,
-                        format!("they take {each} each of {name}, which ends at {:.0} to {:.0}: {}", end.low, end.high, record.why),
+                        format!(
+                            "they take {each} each of {name}, which ends at {:.0} to {:.0}: {}",
+                            end.low, end.high, record.why
+                        ),
                     )
                 },
                 None if ends.is_empty() => Verdict::new(
@@ -51,7 +51,8 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
 
 /// Whether a key is that of a size of a test.
 fn is_size(test: &str, key: &str) -> bool {
-    key.strip_prefix(test).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && rest.ends_with(".size"))
+    key.strip_prefix(test)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && rest.ends_with(".size"))
 }
 
 /// The size of a record that has one.
@@ -61,4 +62,51 @@ fn size(record: &UarchRecord) -> Option<Interval> {
 
 fn meet(one: Interval, other: Interval) -> bool {
     one.low <= other.high * (1.0 + APART) && other.low <= one.high * (1.0 + APART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::list::TESTS;
+    use crate::unit::Unit;
+
+    fn record(name: &str, what: &str, [value, low, high]: [f64; 3]) -> UarchRecord {
+        let test = TESTS.iter().find(|test| test.name == name).unwrap();
+        let size = Some(Interval { value, low, high });
+        UarchRecord::new(
+            test,
+            what.to_string(),
+            Verdict { size, ..Verdict::new(Kind::Found, "") },
+            Unit::Count,
+        )
+    }
+
+    /// The verdict on a size of jumps 16 bytes apart beside what is known of the instruction cache.
+    fn judged(
+        what: &str,
+        size: [f64; 3],
+        cache: Option<[f64; 3]>,
+    ) -> (Kind, Option<&'static str>, Option<f64>) {
+        let test = TESTS.iter().find(|test| test.name == "branch_targets").unwrap();
+        let mut records = [record("branch_targets", what, size)];
+        let cache =
+            cache.map(|cache| Known::of(&record("instruction_cache", "instruction_cache.1.size", cache)));
+        told(test, &mut records, &cache.into_iter().collect::<Vec<_>>());
+        (records[0].verdict, records[0].limited_by, records[0].value.value)
+    }
+
+    #[test]
+    fn a_size_at_which_another_structure_is_full_is_limited_by_it() {
+        let [level, cache] = [[2077.0, 2016.0, 2184.0], [32886.0, 32768.0, 33005.0]];
+        let limited = (Kind::Limited, Some("instruction_cache"), None);
+        assert_eq!(judged("branch_targets.1.size", level, Some(cache)), limited);
+        let found = (Kind::Found, None, Some(9475.0));
+        assert_eq!(judged("branch_targets.2.size", [9475.0, 9464.0, 9601.0], Some(cache)), found);
+        assert_eq!(judged("branch_targets.1.size", level, None), (Kind::Unclear, None, None));
+        // What a jump costs is no size.
+        let cost = (Kind::Found, None, Some(2048.0));
+        assert_eq!(judged("branch_targets.1.cost", [2048.0; 3], Some(cache)), cost);
+        // Another test's name may begin alike.
+        assert!(!is_size("branch_targets", "branch_targets_32.1.size") && is_size("rob", "rob"));
+    }
 }

@@ -29,7 +29,6 @@ pub(super) const TESTS: &[&Test] = &[
     &instruction_cache::TEST,
     &branch_targets::TEST,
     &branch_targets::APART_32,
-    &branch_targets::APART_64,
     &conditional_targets::TEST,
     &conditional_targets::APART_32,
     &call_targets::TEST,

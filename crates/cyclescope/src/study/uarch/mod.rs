@@ -3,7 +3,7 @@
 //! Sizes of structures are found without counters: two chains of slow instructions run at once as long as the core can hold
 //! what is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
 //! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
-//! step costs ([`cost`], [`plateau`], [`climb`]), and what an event costs by a program without it ([`mod@contrast`]). How
+//! step costs ([`cost`], [`plateau`], [`climb`], [`levels`]), and what an event costs by a program without it ([`mod@contrast`]). How
 //! many of something a core does in a cycle is one by its cost ([`mod@rates`]). Instructions that want the same units are found by mixing
 //! two classes of them ([`mod@mixture`]), costs by place one by one ([`mod@map`]), what another CPU shares by keeping it busy
 //! ([`mod@sharing`]), and how long a line takes between two CPUs by messages through it ([`mod@exchange`]). What a guest gets of the
@@ -21,6 +21,7 @@ mod execution;
 mod front_end;
 mod kept;
 mod knee;
+mod levels;
 mod limit;
 mod list;
 mod look;

@@ -32,6 +32,8 @@ pub(super) struct Planted {
     neighbours: f64,
     /// What the second walk sees of each size.
     pub second: f64,
+    /// Whether the first walks see no end, where there are others: as where decoders are as fast as the core.
+    pub blind: bool,
     random: Random,
 }
 
@@ -59,7 +61,18 @@ impl Planted {
         let ramp = (draw(0.0, 0.25), least as f64 * draw(50.0, 200.0));
         let noise = draw(0.001, 0.02);
         let walks = caches().1;
-        Planted { walks, sizes, costs, endings, ramp, noise, neighbours: 0.0, second: 1.0, random }
+        Planted {
+            walks,
+            sizes,
+            costs,
+            endings,
+            ramp,
+            noise,
+            neighbours: 0.0,
+            second: 1.0,
+            blind: false,
+            random,
+        }
     }
 
     /// A core with levels for any such test.
@@ -96,7 +109,21 @@ impl Planted {
         };
         let second = if draw(0.0, 1.0) < 0.1 { draw(0.3, 0.7) } else { 1.0 };
         let neighbours = if walks.by_chance { 0.08 } else { 0.0 };
-        Planted { walks, sizes, costs, endings, ramp, neighbours, second, ..caches }
+        let blind = !walks.others.is_empty() && draw(0.0, 1.0) < 0.4;
+        Planted { walks, sizes, costs, endings, ramp, neighbours, second, blind, ..caches }
+    }
+
+    /// Has the first level end where another structure is full, of which each that is counted takes a part; where that is before the
+    /// second one, and may be seen.
+    pub(super) fn hide(&mut self, other: f64) -> bool {
+        let [least, most] = self.walks.counts.map(|n| n as f64);
+        let next = self.sizes.get(1).map_or(most / 2.2, |next| next / 4.0);
+        let hides = (2.2 * least..=next).contains(&other) && self.second == 1.0;
+        if hides {
+            self.sizes[0] = other;
+            self.endings[0] = Ending::Ordered(8.0);
+        }
+        hides
     }
 
     /// The share of steps that a level has no room for.
@@ -136,7 +163,13 @@ impl Costs for Planted {
         if self.random.happens(0.01) {
             return Ok(None);
         }
-        let second = if walk.name == self.walks.walks[1].name { self.second } else { 1.0 };
+        let place = |all: &[Walk]| all.iter().position(|other| other.name == walk.name);
+        let first = place(self.walks.walks);
+        if self.blind && first.is_some() {
+            let cost = self.costs[0] * (1.0 + self.noise * self.random.normal());
+            return Ok(Some(CostPoint { n, cost, low: cost * 0.99, high: cost * 1.01 }));
+        }
+        let second = if first.or(place(self.walks.others)) == Some(1) { self.second } else { 1.0 };
         let beside = self.walks.beside.as_ref().filter(|beside| beside.walk.name == walk.name);
         let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
         // A neighbour takes a part of all that is shared for a while, or time.

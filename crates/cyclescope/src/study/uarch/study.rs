@@ -2,12 +2,12 @@
 
 use super::agner::AGNER;
 use super::bound;
-use super::climb::in_doubt;
 use super::conditions::{Conditions, Counted, quieter};
 use super::cost::Others;
 use super::environment::{Course, Known, environment};
 use super::exchange::{Time, exchanged, records};
 use super::kept::{filled, kind, whole};
+use super::levels::in_doubt;
 use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};

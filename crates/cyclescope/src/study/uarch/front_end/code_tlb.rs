@@ -42,8 +42,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         others: &[],
         takes: &[],
         beside: None,
-        // So many lines have room in an instruction cache of 32 KiB.
-        counts: [8, 512],
+        // More do not fit the room for code.
+        counts: [8, 896],
         unit: Unit::Count,
         rise: 0.6,
         ratio: 1.3,

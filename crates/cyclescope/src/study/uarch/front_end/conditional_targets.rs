@@ -1,6 +1,6 @@
 //! Targets of conditional branches, by how many bytes are from one to the next.
 
-use super::branch_targets::{near, short};
+use super::branch_targets::{LEVELS, UNKNOWN, near, short};
 use crate::study::uarch::test::walk::{Steps, Walk, Walks, code, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
@@ -29,16 +29,20 @@ macro_rules! both {
 }
 
 /// What rows of branches show.
-const fn rows(walks: &'static [Walk], takes: &'static [(&'static str, usize)]) -> Look {
+const fn rows(
+    walks: &'static [Walk],
+    takes: &'static [(&'static str, usize)],
+    [rise, ratio]: [f64; 2],
+) -> Look {
     Look::Levels(Walks {
         walks,
         others: &[],
         takes,
         beside: None,
-        counts: [16, 24576],
+        counts: [64, 24576],
         unit: Unit::Count,
-        rise: 0.5,
-        ratio: 1.3,
+        rise,
+        ratio,
         by_chance: false,
         one: false,
         cost: Some("core cycles of a taken conditional branch to the next one"),
@@ -55,16 +59,19 @@ pub(in crate::study::uarch) const TEST: Test = Test {
     look: rows(
         both!("jc rel32, 16 bytes apart", "jc rel8, 16 bytes apart", 16),
         &[("instruction_cache", 16)],
+        LEVELS,
     ),
 };
 
 pub(in crate::study::uarch) const APART_32: Test = Test {
     name: "conditional_targets_32",
     about: "how many conditional branches the core knows before it has decoded them, one in 32 bytes",
-    definition: "conditional branches, always taken, one in 32 bytes, of which each is fetched as fast as in a shorter row of them",
+    definition: "conditional branches, always taken, one in 32 bytes, of which each is fetched in less than four times as long as in a short row of \
+                 them: before it is decoded",
     look: rows(
         both!("jc rel32, 32 bytes apart", "jc rel8, 32 bytes apart", 32),
         &[("instruction_cache", 32)],
+        UNKNOWN,
     ),
     ..TEST
 };

@@ -6,8 +6,8 @@ use crate::study::uarch::test::walk::{Steps, code, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-/// Bytes of straight code, as in `decode_rate`.
-const BYTES: usize = 28 << 10;
+/// Bytes of straight code, the most in `decode_rate`.
+const BYTES: usize = 48 << 10;
 /// Bytes of a simple instruction.
 const SIMPLE: usize = 2;
 
@@ -43,7 +43,7 @@ const WAYS: &[Way] = &[
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "decode_double",
     about: "how many instructions the core decodes in a cycle where some become several operations",
-    definition: "instructions in a core cycle from 28 KiB of straight code, of which every second, third, fourth, sixth or eighth becomes two or three operations and the others are xor of a register with itself; or what executing them allows, where that is less",
+    definition: "instructions in a core cycle from 48 KiB of straight code, of which each, or every second, third, fourth, fifth, sixth or eighth, becomes two or three operations and the others are xor of a register with itself; or what executing them allows, where that is less",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::FrontEnd,
     look: Look::Rates(Rates {
@@ -58,7 +58,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ],
         unit: Unit::PerCycle,
         bytes: 0,
-        apart: 0.05,
+        apart: 0.015,
         alone: false,
         within: None,
     }),

@@ -1,14 +1,11 @@
 //! The memory of the predictor of directions for several branches together.
 
-use super::direction_predictor::in_turn;
+use super::direction_predictor::{ITERATIONS, in_turn};
 use crate::program::memory::Fill;
 use crate::random::Random;
 use crate::study::uarch::test::walk::{Steps, Walk, Walks, code};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
-
-/// Branches that are executed by the shorter call at least.
-const EXECUTED_LEAST: usize = 8000;
 
 /// So many conditional branches an iteration, each by a random pattern of its own. The patterns have that many outcomes
 /// together.
@@ -25,7 +22,8 @@ fn patterns(outcomes: usize, branches: usize, branch: u8, seed: u64) -> Steps {
         body.extend(code("nop dword ptr [rax]"));
     }
     body.extend(code(&format!("inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
-    let turns = period.max(EXECUTED_LEAST / branches);
+    let turns = ITERATIONS.map(|executed| executed / branches);
+    let turns = period.clamp(turns[0], turns[1]);
     let steps = in_turn(body, Fill::Bytes(bits), outcomes as u64, turns);
     Steps { steps: branches, ..steps }
 }
@@ -53,7 +51,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         others: &[],
         takes: &[],
         beside: None,
-        counts: [256, 196608],
+        counts: [256, 131072],
         unit: Unit::Count,
         rise: 3.0,
         ratio: 1.3,

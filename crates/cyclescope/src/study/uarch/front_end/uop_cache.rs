@@ -10,17 +10,23 @@ use crate::study::uarch::test::walk::{Steps, Walk, Walks, code, straight};
 use crate::study::uarch::test::{Look, Part, Test};
 use crate::unit::Unit;
 
-/// Instructions of a step of straight code.
-const STEP: usize = 16;
+/// Instructions of a step of straight code: so many that it becomes dearer by more than the noise of a mispredicted branch.
+const STEP: usize = 32;
 /// Bytes of its instructions.
 const LENGTH: usize = 3;
 
+/// As many instructions as are whole steps.
+fn in_steps(instructions: usize, one: fn(usize, usize) -> Vec<u8>) -> Steps {
+    let steps = instructions / STEP;
+    straight((0..STEP * steps).flat_map(|place| one(LENGTH, place)).collect(), steps)
+}
+
 fn zeros(instructions: usize) -> Steps {
-    straight((0..instructions).flat_map(|place| zero_of(LENGTH, place)).collect(), instructions / STEP)
+    in_steps(instructions, zero_of)
 }
 
 fn copies(instructions: usize) -> Steps {
-    straight((0..instructions).flat_map(|place| copy_of(LENGTH, place)).collect(), instructions / STEP)
+    in_steps(instructions, copy_of)
 }
 
 /// Branches that are executed by the shorter call, and its least number of iterations.
