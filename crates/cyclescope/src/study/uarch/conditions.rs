@@ -3,10 +3,9 @@
 use crate::error::RunError;
 use crate::machine::fact::{Fact, Files};
 use crate::machine::noise::Noise;
-use crate::measure::rounds::LayoutRounds;
-use crate::ruler::Quiet;
+use crate::measure::rounds::{LayoutReading, LayoutRounds};
+use crate::ruler::{Quiet, Widths};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
@@ -22,8 +21,10 @@ const MOSTLY: f64 = 0.5;
 pub(super) struct Conditions {
     /// Additions a cycle that each layout showed, with their standard error as a share of it.
     widths: Vec<(f64, f64)>,
-    /// Numbers of those layouts that were left out.
-    left_out: BTreeSet<usize>,
+    /// The same of layouts that results come from.
+    used: Vec<(f64, f64)>,
+    /// What they show of a core that is not shared.
+    usual: Widths,
     /// Rounds that were measured, and those that nothing disturbed.
     rounds: usize,
     undisturbed: usize,
@@ -35,27 +36,21 @@ impl Conditions {
         for layout in layouts {
             self.rounds += rounds as usize;
             self.undisturbed += layout.further().count();
-            self.widths.extend(layout.read().map(|reading| (reading.width, reading.width_error)));
+            if let Some(reading) = layout.read() {
+                self.widths.push((reading.width, reading.width_error));
+                self.usual.learn(reading.width);
+            }
         }
     }
 
-    /// Which of these layouts ran while nothing else used the core.
-    pub(super) fn alone(&self, layouts: &[LayoutRounds], known: Option<f64>) -> Vec<bool> {
-        let quiet = Quiet::of(self.widths.iter().copied(), known);
-        let alone = |layout: &LayoutRounds| {
-            layout.read().is_some_and(|reading| quiet.is_alone(reading.width, reading.width_error))
-        };
-        layouts.iter().map(alone).collect()
+    /// Takes the layouts of these readings for a result.
+    pub(super) fn used<'a>(&mut self, readings: impl IntoIterator<Item = &'a LayoutReading>) {
+        self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
     }
 
-    /// Leaves out those of the layouts from this number of them on in which something else used the core.
-    pub(super) fn leave_out(&mut self, from: usize, known: Option<f64>) {
-        let quiet = Quiet::of(self.widths.iter().copied(), known);
-        let shared = |number: &usize| {
-            let (width, error) = self.widths[*number];
-            !quiet.is_alone(width, error)
-        };
-        self.left_out.extend((from..self.widths.len()).filter(shared));
+    /// The width of a core that is not shared, as far as the layouts up to now show it; `known` is that of its design.
+    pub(super) fn quiet(&self, known: Option<f64>) -> Quiet {
+        self.usual.quiet().unwrap_or_default().or_earlier(Quiet::of([], known))
     }
 
     /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
@@ -67,23 +62,20 @@ impl Conditions {
         (all > 0).then(|| (shared as f64 / all as f64, all))
     }
 
-    /// Layouts up to now.
+    /// Layouts up to now that results come from.
     pub(super) fn layouts(&self) -> usize {
-        self.widths.len()
+        self.used.len()
     }
 
-    /// The share of layouts, from this number of them on and but for those that were left out, in which something else used the
-    /// core, and the same of all; the best width is that of all.
+    /// The share of layouts that results come from, from this number of them on, in which something else used the core, and the
+    /// same of all layouts; the best width is that of all.
     pub(super) fn busy(&self, from: usize, known: Option<f64>) -> Busy {
         let quiet = Quiet::of(self.widths.iter().copied(), known);
-        let share = |numbers: Vec<usize>| {
-            let shared = numbers.iter().map(|number| self.widths[*number]);
-            let shared = shared.filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
-            shared as f64 / numbers.len().max(1) as f64
+        let share = |widths: &[(f64, f64)]| {
+            let shared = widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
+            shared as f64 / widths.len().max(1) as f64
         };
-        let all = 0..self.widths.len();
-        let used = (from..self.widths.len()).filter(|number| !self.left_out.contains(number));
-        Busy { share: share(used.collect()), of_all: share(all.collect()) }
+        Busy { share: share(&self.used[from..]), of_all: share(&self.widths) }
     }
 
     /// The share of rounds that something disturbed, and their number.
@@ -203,7 +195,7 @@ mod tests {
     #[test]
     fn a_test_is_compared_with_the_best_width_of_all() {
         let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 10]].concat();
-        let conditions = Conditions { widths, ..Conditions::default() };
+        let conditions = Conditions { used: widths.clone(), widths, ..Conditions::default() };
         assert_eq!(conditions.busy(30, None), Busy { share: 1.0, of_all: 0.25 });
         assert_eq!(conditions.busy(20, None).share, 0.5);
         assert_eq!(conditions.busy(40, None).share, 0.0, "nothing was measured");
@@ -211,10 +203,9 @@ mod tests {
 
     #[test]
     fn layouts_that_were_left_out_changed_nothing() {
-        let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 5], vec![(4.1, 0.01); 5]].concat();
-        let mut conditions = Conditions { widths, ..Conditions::default() };
-        assert_eq!(conditions.busy(30, None).share, 0.5);
-        conditions.leave_out(30, None);
+        let widths = [vec![(4.1, 0.01); 35], vec![(2.1, 0.01); 5]].concat();
+        let used = widths[..35].to_vec();
+        let conditions = Conditions { widths, used, ..Conditions::default() };
         assert_eq!(conditions.busy(30, None), Busy { share: 0.0, of_all: 0.125 });
         assert_eq!(conditions.shared(None), Some((0.125, 40)), "the environment has them");
     }

@@ -28,7 +28,7 @@ pub(super) fn contrast(
                 let events = walks.iter().zip(points?);
                 let found: Vec<(&str, Interval)> =
                     events.filter_map(|(walk, point)| Some((walk.name, event(&point?, row.each)))).collect();
-                judged(&found, walks.len(), contrast, row.hidden)
+                judged(&found, walks.len(), contrast, row)
             }
         };
         Ok(UarchRecord::new(test, row.key(test.name), verdict, Unit::CoreCycles))
@@ -42,8 +42,9 @@ fn event(point: &CostPoint, each: f64) -> Interval {
 }
 
 /// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
-/// Those that do not show an event do not count where it may be `hidden` and two others do.
-fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, hidden: bool) -> Verdict {
+/// Those that do not show an event do not count where the row's may be hidden and two others do.
+fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, row: &Row) -> Verdict {
+    let Row { hidden, varies, .. } = *row;
     let why =
         all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
     // Where not every program has to show it, noise must not.
@@ -74,7 +75,9 @@ fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, hidden
     let mut costs: Vec<f64> = found.iter().map(|(_, cost)| cost.value).collect();
     costs.sort_by(f64::total_cmp);
     let compared = if few { least } else { costs[costs.len() - 2] };
-    if most - compared > contrast.apart.max(contrast.apart_share * most) {
+    // Of what depends on the place of the code all have to be sure that it is there.
+    let sure = varies && found.iter().all(|(_, cost)| cost.low > 0.0);
+    if !sure && most - compared > contrast.apart.max(contrast.apart_share * most) {
         return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
     }
     let low = found.iter().map(|(_, cost)| cost.low).fold(f64::INFINITY, f64::min);
@@ -159,7 +162,8 @@ mod tests {
         let told = |costs: &[f64], hidden| {
             let found: Vec<_> =
                 costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
-            let verdict = judged(&found, costs.len(), &contrast, hidden);
+            let row = Row { hidden, ..Row::new("", 1, 1.0, &[]) };
+            let verdict = judged(&found, costs.len(), &contrast, &row);
             (verdict.kind, verdict.size.map(|size| size.value))
         };
         assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (Kind::Found, Some(4.0)));
@@ -170,6 +174,23 @@ mod tests {
         assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (Kind::Unclear, None));
         assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 0.2, 0.1, 0.0], true), (Kind::None, None));
+    }
+
+    #[test]
+    fn what_depends_on_the_place_of_the_code_has_an_interval_where_all_programs_show_it() {
+        let contrast = Contrast { rows: &[], apart: 0.5, apart_share: 0.2 };
+        let told = |costs: [[f64; 3]; 2], row: Row| {
+            let found = costs.map(|[low, value, high]| ("", Interval { value, low, high }));
+            let verdict = judged(&found, 2, &contrast, &row);
+            (verdict.kind, verdict.size.map(|size| [size.low, size.high]))
+        };
+        let row = || Row::new("", 1, 1.0, &[]);
+        let apart = [[1.4, 1.5, 19.0], [24.0, 25.0, 31.0]];
+        assert_eq!(told(apart, row().varying()), (Kind::Found, Some([1.4, 31.0])));
+        assert_eq!(told(apart, row()), (Kind::Unclear, None));
+        // Noise, and none at all, in one of them.
+        assert_eq!(told([[-0.1, 1.5, 19.0], apart[1]], row().varying()), (Kind::Unclear, None));
+        assert_eq!(told([[0.1, 0.2, 0.3], apart[1]], row().varying()), (Kind::Unclear, None));
     }
 
     #[test]

@@ -10,15 +10,19 @@ use super::test::mixture::{Order, Share, mixed};
 use super::test::moves::in_pages;
 use super::test::walk::{Steps, Walk, code};
 use crate::error::RunError;
-use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds};
+use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds, unshared};
 use crate::program::Recipe;
 use crate::program::memory::Memory;
+use crate::ruler::Alone;
 use crate::snippet::Snippet;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 
 /// Timed rounds in each layout.
 const ROUNDS: u32 = 12;
+
+/// Times that a program is measured at most whose layouts ran beside a busy sibling: it takes lines, translations and half of some structures.
+const TIMES_SHARED: usize = 3;
 
 /// Mixtures of the shorter call.
 const MIXTURES: u64 = 120;
@@ -131,15 +135,26 @@ impl Mixes for Core<'_> {
 }
 
 impl Core<'_> {
-    /// Core cycles of a step in each undisturbed layout.
+    /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where enough were not.
     fn layouts(&mut self, steps: &Steps) -> Result<Vec<f64>, RunError> {
-        let layouts = self.rounds(steps)?;
+        let mut alone = self.unshared(steps)?;
+        for _ in 1..TIMES_SHARED {
+            if alone.shared {
+                alone = self.unshared(steps)?;
+            }
+        }
+        self.conditions.used(&alone.used);
         let cycles = |reading: LayoutReading| {
             let [short, long] = [reading.further[0], reading.further[1]];
             (long - short) / self.cycle(&reading) / steps.more()
         };
-        let costs = layouts.iter().filter_map(LayoutRounds::read).map(cycles);
-        Ok(costs.filter(|cost| cost.is_finite()).collect())
+        Ok(alone.used.into_iter().map(cycles).filter(|cost| cost.is_finite()).collect())
+    }
+
+    /// What layouts of a program show that nothing else used the core in.
+    fn unshared(&mut self, steps: &Steps) -> Result<Alone<LayoutReading>, RunError> {
+        let readings = self.rounds(steps)?.iter().filter_map(LayoutRounds::read).collect();
+        Ok(unshared(readings, self.conditions.quiet(None)))
     }
 
     /// The rounds of a program in each layout.
@@ -184,7 +199,7 @@ impl Steps {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::executor::mock::{Scenario, Simulated};
+    use crate::executor::mock::{Scenario, Sibling, Simulated};
     use crate::measure::{Plan, Precision};
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
@@ -203,9 +218,8 @@ mod tests {
         straight(CHEAP.to_vec(), 10)
     }
 
-    #[test]
-    fn a_step_costs_what_an_iteration_costs_by_its_steps_less_what_is_not_asked() {
-        let plan = Plan {
+    fn plan() -> Plan {
+        Plan {
             clock: Clock::named("rdtscp-lfence").unwrap(),
             step: 1.0,
             imul_latency: None,
@@ -225,7 +239,12 @@ mod tests {
             confidence: 0.95,
             budget: Duration::from_secs(1),
             seed: 3,
-        };
+        }
+    }
+
+    #[test]
+    fn a_step_costs_what_an_iteration_costs_by_its_steps_less_what_is_not_asked() {
+        let plan = plan();
         let costs = vec![(DEAR.to_vec(), 160.0), (CHEAP.to_vec(), 50.0)];
         let mut machine = Simulated::new(Scenario { costs, ..Scenario::default() }, 5);
         let mut conditions = Conditions::default();
@@ -248,5 +267,25 @@ mod tests {
             let point = core.cost(&walk, 9).unwrap().unwrap();
             assert!((point.cost - expected).abs() < 0.05 && point.n == 9, "{point:?}, not {expected}");
         }
+    }
+
+    #[test]
+    fn layouts_beside_a_busy_sibling_are_left_out() {
+        let plan = plan();
+        let sibling = Some(Sibling { busy: 4e5, idle: 8e5, snippet: 0.3 });
+        let costs = vec![(DEAR.to_vec(), 160.0)];
+        let mut machine = Simulated::new(Scenario { costs, sibling, ..Scenario::default() }, 5);
+        let mut conditions = Conditions::default();
+        let random = Random::new(7);
+        let mut core = Core { executor: &mut machine, plan: &plan, random, conditions: &mut conditions };
+        let walk = Walk { name: "planted", program: dear, without: None };
+        // How wide a core is that is not shared has to be learnt.
+        (0..20).for_each(|_| drop(core.cost(&walk, 9)));
+        let from = core.conditions.layouts();
+        let costs: Vec<f64> = (0..20).map(|_| core.cost(&walk, 9).unwrap().unwrap().cost).collect();
+        assert!(costs.iter().all(|cost| (cost - 16.0).abs() < 0.4), "{costs:?}");
+        // They are of the machine all the same.
+        let busy = core.conditions.busy(from, None);
+        assert!(busy.share < 0.1 && busy.of_all > 0.2, "{busy:?}");
     }
 }

@@ -1,7 +1,8 @@
-//! What the walks of a test of levels prove: which of their ends are the same, their numbers, sizes and costs.
+//! What the walks of a test of levels prove: sizes and costs of the levels that have a number.
 //!
-//! A size needs the first two walks' ends of that level to overlap, and these ends number the levels.
+//! A size needs the first two walks' ends of that level to overlap.
 
+use super::numbering::{Ended, agree, begun, numbered, unshared};
 use super::plateau::{End, Level};
 use super::record::UarchRecord;
 use super::test::Test;
@@ -10,15 +11,10 @@ use super::verdict::{Kind, Verdict, Witness};
 use crate::statistics::Interval;
 use crate::unit::Unit;
 
-/// The largest factor between the edges of an end, where what is counted fills sets by chance and where not. Where a rise is
-/// slower there is no end: costs that drift are of no structure.
-const SOFT_MOST: [f64; 2] = [2.5, 1.4];
-/// The same of all ends of one structure, whose entries are used one by one.
+/// The largest factor between the edges of all ends of one structure, whose entries are used one by one.
 const ONE_MOST: f64 = 1.3;
 /// Share by which the costs of a level's steps may differ from one program to another.
 const COST_APART: f64 = 0.25;
-/// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
-const APART: [f64; 2] = [0.02, 0.06];
 
 /// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the
 /// largest count.
@@ -60,61 +56,17 @@ fn cost_beyond(test: &Test) -> String {
     format!("{}.beyond.cost", test.name)
 }
 
-/// How far all curves go, and whether the cost of one still rises there.
+/// How far all curves go, whether the cost of one still rises there, and whether it is that of another level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Course {
     pub most: usize,
     pub rising: bool,
+    pub another: bool,
 }
 
-/// What a walk found of a level: its name, the level and its end.
-pub(super) type Ended<'a> = (&'a str, &'a Level, End);
-
-/// The end of a level that has a number, in each walk that has it there. Walks agree where the second one is among them.
-pub(super) type Group<'a> = Vec<Ended<'a>>;
-
-/// The key of ends that one walk alone has before others on which walks agree. What comes after them may have another number.
+/// The key of ends that one walk alone has before one on which walks agree. What comes after them has no number.
 pub(super) fn in_doubt(test: &Test) -> String {
     format!("{}.more.size", test.name)
-}
-
-/// The levels that have a number, and ends of the first walk between them that no other one has. What one walk alone shows
-/// gives no number to what comes after it; past the last end that is agreed on, there may be one more level.
-pub(super) fn numbered<'a>(walks: &Walks, found: &'a [(&'a str, Vec<Level>)]) -> (Vec<Group<'a>>, Vec<End>) {
-    let (first, levels) = &found[0];
-    let (mut numbered, mut between, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    for level in levels {
-        let Some(end) = level.upto else { continue };
-        let group = group(walks, (*first, level, end), found);
-        if agree(&group, found) {
-            between.extend(open.drain(..).map(|(end, _)| end));
-            numbered.push(group);
-        } else {
-            open.push((end, group));
-        }
-    }
-    numbered.extend(open.into_iter().next().map(|(_, group)| group));
-    (numbered, between)
-}
-
-/// Whether the second walk is among those of an end.
-pub(super) fn agree(group: &[Ended], found: &[(&str, Vec<Level>)]) -> bool {
-    found.get(1).is_some_and(|(second, _)| group.iter().any(|(name, ..)| name == second))
-}
-
-/// The level of each walk behind the end before it, where the walk has that: of the first level its first one.
-fn begun<'a>(found: &'a [(&'a str, Vec<Level>)], before: Option<&Group>) -> Vec<(&'a str, &'a Level)> {
-    let level = |(name, levels): &'a (&'a str, Vec<Level>)| {
-        let place = match before {
-            None => 0,
-            Some(before) => {
-                let (.., end) = before.iter().find(|(other, ..)| other == name)?;
-                1 + levels.iter().position(|level| level.upto == Some(*end))?
-            }
-        };
-        Some((*name, levels.get(place)?))
-    };
-    found.iter().filter_map(level).collect()
 }
 
 /// A record for each level that has a number: its size, where it ends, and its cost; and of what is behind them.
@@ -125,7 +77,7 @@ pub(super) fn judged(
     witness: Option<&Witness>,
     course: Course,
 ) -> Vec<UarchRecord> {
-    let Course { most, rising } = course;
+    let Course { most, rising, another } = course;
     let (mut numbered, between) = numbered(walks, found);
     if walks.one {
         numbered.truncate(1);
@@ -141,25 +93,46 @@ pub(super) fn judged(
         let same = begun(found, number.checked_sub(1).map(|before| &numbered[before]));
         records.extend(priced(test, walks, cost_of(test, number), &same));
     }
+    let number = numbered.len();
+    let behind = match unshared(&numbered, found) {
+        Some(levels) => Some((format!("one program alone has an end there: {}", ends(found)), levels)),
+        None if another => Some((rises_at(most), begun(found, numbered.last()))),
+        None => None,
+    };
+    if let Some((why, levels)) = behind.filter(|_| number > 0 && between.is_empty() && !walks.one) {
+        let verdict = Verdict::new(Kind::Unclear, why);
+        records.push(UarchRecord::new(test, size_of(test, walks, number), verdict, walks.unit));
+        // Before its end a step costs in all what it costs in this level.
+        records.extend(priced(test, walks, cost_of(test, number), &levels));
+    }
     if !between.is_empty() {
         let each: Vec<String> = between.into_iter().map(told).collect();
-        let why = format!("no other program has an end at {}: {}", each.join(", "), ends(found));
+        let why = format!(
+            "one program alone has an end at {}, so that the number of the next level is not known: {}",
+            each.join(", "),
+            ends(found)
+        );
         let verdict = Verdict::new(Kind::Unclear, why);
         records.push(UarchRecord::new(test, in_doubt(test), verdict, walks.unit));
     }
     // Where the first walk has no end at all there is the first level alone.
-    let (what, last) = match numbered.is_empty() {
-        true => (cost_of(test, 0), begun(found, None)),
-        false => {
+    let past = match (number, walks.cost) {
+        (0, _) => priced(test, walks, cost_of(test, 0), &begun(found, None)),
+        (_, Some(definition)) if another => {
+            let verdict = Verdict::new(Kind::Unclear, rises_at(most));
+            let record = UarchRecord::new(test, cost_beyond(test), verdict, Unit::CoreCycles);
+            Some(UarchRecord { definition, ..record })
+        }
+        _ => {
             let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
-            (cost_beyond(test), last.collect())
+            priced(test, walks, cost_beyond(test), &last.collect::<Vec<_>>())
         }
     };
-    records.extend(priced(test, walks, what, &last));
+    records.extend(past);
     if numbered.is_empty() {
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
-            false if rising => Verdict::new(Kind::Unclear, format!("the cost still rises at {most}")),
+            false if rising => Verdict::new(Kind::Unclear, rises_at(most)),
             // Every core has such a structure.
             false if ends(found).is_empty() && walks.one => {
                 Verdict::new(Kind::Unclear, format!("no end was seen up to {most}"))
@@ -172,6 +145,10 @@ pub(super) fn judged(
     records
 }
 
+fn rises_at(most: usize) -> String {
+    format!("the cost still rises at {most}")
+}
+
 /// All ends, in words.
 pub(super) fn ends(found: &[(&str, Vec<Level>)]) -> String {
     let each = found.iter().filter_map(|(name, levels)| {
@@ -179,17 +156,6 @@ pub(super) fn ends(found: &[(&str, Vec<Level>)]) -> String {
         (!ends.is_empty()).then(|| format!("{name} {}", ends.join(", ")))
     });
     each.collect::<Vec<_>>().join("; ")
-}
-
-/// An end of the first walk and those of the others that overlap with it; none are steep enough where it is not.
-fn group<'a>(walks: &Walks, own: Ended<'a>, found: &'a [(&'a str, Vec<Level>)]) -> Vec<Ended<'a>> {
-    let most = SOFT_MOST[usize::from(!walks.by_chance)];
-    let steep = |end: &End| end.high as f64 <= most * end.low as f64;
-    let others = found[1..].iter().filter(|_| steep(&own.2)).filter_map(|(name, levels)| {
-        let mut ended = levels.iter().filter_map(|level| Some((*name, level, level.upto.filter(steep)?)));
-        ended.find(|(_, _, end)| overlap(own.2, *end))
-    });
-    std::iter::once(own).chain(others).collect()
 }
 
 /// The size in which walks agree.
@@ -215,12 +181,6 @@ pub(super) fn told(end: End) -> String {
         true => format!("{}", end.low),
         false => format!("{} to {}", end.low, end.high),
     }
-}
-
-pub(super) fn overlap(one: End, other: End) -> bool {
-    let apart = APART[usize::from(!one.sharp || !other.sharp)];
-    let reaches = |one: End, other: End| one.low as f64 <= other.high as f64 * (1.0 + apart);
-    reaches(one, other) && reaches(other, one)
 }
 
 /// The record of what a step costs in a level, where the test asks that: the first walk's.

@@ -16,11 +16,12 @@ const TIMES: usize = 4;
 /// Share of a row's places of which the cost has to be known.
 const KNOWN: f64 = 0.8;
 
-/// The cost at a place, where two programs agree.
+/// The cost at a place, where two programs agree, and what both cost at least.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place {
     place: isize,
     cost: Option<f64>,
+    each: [f64; 2],
 }
 
 /// Measures each row that is for a CPU with these features, and judges.
@@ -40,7 +41,8 @@ pub(super) fn map(
         }
         let places = measured(core, map, row)?;
         let mut record = record(judged(map, &places));
-        record.places = places.into_iter().map(|Place { place, cost }| PlaceRecord { place, cost }).collect();
+        record.places =
+            places.into_iter().map(|Place { place, cost, .. }| PlaceRecord { place, cost }).collect();
         records.push(record);
     }
     Ok(records)
@@ -48,17 +50,20 @@ pub(super) fn map(
 
 /// The cost at each place of a row.
 fn measured(core: &mut dyn Costs, map: &Map, row: &'static Course) -> Result<Vec<Place>, RunError> {
-    let cost = |number| Ok(Place { place: row.place(number), cost: agreed(core, map, &row.ways, number)? });
+    let cost = |number| {
+        let (cost, each) = agreed(core, map, &row.ways, number)?;
+        Ok(Place { place: row.place(number), cost, each })
+    };
     (0..row.places).map(cost).collect()
 }
 
-/// The lower of what two programs cost that agree. What differs is measured again: other work makes it dearer, and never cheaper.
+/// The lower of what two programs cost that agree, and what each costs. What differs is measured again: other work makes it dearer, and never cheaper.
 fn agreed(
     core: &mut dyn Costs,
     map: &Map,
     walks: &'static [Walk; 2],
     number: usize,
-) -> Result<Option<f64>, RunError> {
+) -> Result<(Option<f64>, [f64; 2]), RunError> {
     let mut lowest = [f64::INFINITY; 2];
     for _ in 0..TIMES {
         for (walk, lowest) in walks.iter().zip(&mut lowest) {
@@ -66,10 +71,10 @@ fn agreed(
         }
         let [one, other] = lowest;
         if one.is_finite() && same(map, one, other) {
-            return Ok(Some(one.min(other)));
+            return Ok((Some(one.min(other)), lowest));
         }
     }
-    Ok(None)
+    Ok((None, lowest))
 }
 
 fn same(map: &Map, one: f64, other: f64) -> bool {
@@ -86,15 +91,30 @@ fn judged(map: &Map, places: &[Place]) -> Verdict {
         |group: &[(f64, isize)]| median(&mut group.iter().map(|(cost, _)| *cost).collect::<Vec<_>>());
     let step = places.get(1).map_or(1, |second| second.place - places[0].place);
     let told = |group: &&[(f64, isize)]| {
-        format!("{:.1} at {}", middle(group), listed(group.iter().map(|(_, place)| *place).collect(), step))
+        format!(
+            "{:.1} at {}",
+            middle(group).max(0.0),
+            listed(group.iter().map(|(_, place)| *place).collect(), step)
+        )
     };
     let mut why: Vec<String> = groups.iter().map(told).collect();
-    let unknown: Vec<isize> =
-        places.iter().filter(|place| place.cost.is_none()).map(|place| place.place).collect();
-    if !unknown.is_empty() {
-        why.push(format!("no two programs agree at {}", listed(unknown, step)));
+    // What costs surely more in both programs, as where a core takes the load for one of what was stored and begins again, is no least cost.
+    let least = known.first().map_or(f64::INFINITY, |(cost, _)| *cost);
+    let dearer = |cost: f64| cost.is_finite() && cost > least && !same(map, least, cost);
+    let (more, unknown): (Vec<&Place>, Vec<&Place>) = places
+        .iter()
+        .filter(|place| place.cost.is_none())
+        .partition(|place| place.each.into_iter().all(dearer));
+    let at = |places: &[&Place]| listed(places.iter().map(|place| place.place).collect(), step);
+    if !more.is_empty() {
+        let each = || more.iter().flat_map(|place| place.each);
+        let [low, high] = [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)];
+        why.push(format!("{low:.1} to {high:.1}, by program, at {}", at(&more)));
     }
-    let enough = known.len() as f64 >= KNOWN * places.len() as f64;
+    if !unknown.is_empty() {
+        why.push(format!("no two programs agree at {}", at(&unknown)));
+    }
+    let enough = (known.len() + more.len()) as f64 >= KNOWN * places.len() as f64;
     let kind = if enough { Kind::Found } else { Kind::Unclear };
     let least = groups.first().filter(|_| enough).map(|group| Interval {
         value: middle(group),
@@ -125,7 +145,11 @@ mod tests {
     const MAP: Map = Map { rows: &[], apart: 0.3, apart_share: 0.06 };
 
     fn places(costs: &[Option<f64>]) -> Vec<Place> {
-        costs.iter().zip(-1..).map(|(cost, place)| Place { place, cost: *cost }).collect()
+        costs
+            .iter()
+            .zip(-1..)
+            .map(|(cost, place)| Place { place, cost: *cost, each: [cost.unwrap_or(4.0), 26.0] })
+            .collect()
     }
 
     #[test]
@@ -138,6 +162,21 @@ mod tests {
         assert_eq!((half.kind, half.size), (Kind::Unclear, None));
         assert_eq!(half.why, "5.0 at 0 to 1; no two programs agree at -1, 2");
         assert_eq!(judged(&MAP, &places(&[None])).size, None);
+    }
+
+    #[test]
+    fn places_that_cost_more_in_both_programs_hide_no_least_cost() {
+        let mut all = places(&[Some(1.0), Some(19.0), None, None, None]);
+        all[2].each = [26.0, 42.0];
+        all[3].each = [25.0, 43.0];
+        let found = judged(&MAP, &all);
+        assert_eq!((found.kind, found.size.map(|size| size.value)), (Kind::Found, Some(1.0)));
+        assert_eq!(
+            found.why,
+            "1.0 at -1; 19.0 at 0; 25.0 to 43.0, by program, at 1 to 2; no two programs agree at 3"
+        );
+        all[3].each = [f64::INFINITY, 43.0];
+        assert_eq!(judged(&MAP, &all).kind, Kind::Unclear, "one was never measured");
     }
 
     /// A core on which the second program costs more at odd places, and every third measurement is disturbed.
@@ -163,7 +202,7 @@ mod tests {
         ];
         let mut core = Core(0);
         let costs: Vec<Option<f64>> =
-            (0..4).map(|number| agreed(&mut core, &MAP, &WALKS, number).unwrap()).collect();
+            (0..4).map(|number| agreed(&mut core, &MAP, &WALKS, number).unwrap().0).collect();
         assert_eq!(costs, [Some(5.0), None, Some(5.0), None]);
     }
 }

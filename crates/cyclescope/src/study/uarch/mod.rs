@@ -28,6 +28,7 @@ mod look;
 mod map;
 mod memory;
 mod mixture;
+mod numbering;
 mod overlap;
 mod pairs;
 mod partition;

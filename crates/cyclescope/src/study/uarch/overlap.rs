@@ -86,31 +86,35 @@ impl Overlaps for Core<'_> {
         let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n, self.zmm));
         let rounds =
             Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(&[ITERATIONS]);
-        let layouts = self.unshared(&rounds)?;
+        let layouts = self.unshared_layouts(&rounds)?;
         Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
     }
 }
 
 impl Core<'_> {
     /// Layouts during which nothing else used the core, where there are enough, and else all.
-    fn unshared(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
-        let (from, width) = (self.conditions.layouts(), self.plan.adders.map(sentinel_width));
+    fn unshared_layouts(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
+        let width = self.plan.adders.map(sentinel_width);
         let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
         for _ in 0..TIMES {
             let more = rounds.run(self.executor, missing, ROUNDS, &mut self.random)?;
             self.conditions.take(&more, ROUNDS);
             layouts.extend(more);
-            let alone = self.conditions.alone(&layouts, width);
-            missing = self.plan.layouts.saturating_sub(alone.iter().filter(|alone| **alone).count());
+            let quiet = self.conditions.quiet(width);
+            let is_alone = |layout: &LayoutRounds| {
+                layout.read().is_some_and(|reading| quiet.is_alone(reading.width, reading.width_error))
+            };
+            missing =
+                self.plan.layouts.saturating_sub(layouts.iter().filter(|layout| is_alone(layout)).count());
             if missing == 0 {
-                self.conditions.leave_out(from, width);
-                let both = layouts.into_iter().zip(alone);
-                return Ok(both.filter_map(|(layout, alone)| alone.then_some(layout)).collect());
+                layouts.retain(is_alone);
+                break;
             }
-            if !self.alone || self.conditions.busy(from, width).lasts() {
+            if !self.alone || self.conditions.busy(self.conditions.layouts(), width).lasts() {
                 break;
             }
         }
+        self.conditions.used(&layouts.iter().filter_map(LayoutRounds::read).collect::<Vec<_>>());
         Ok(layouts)
     }
 }

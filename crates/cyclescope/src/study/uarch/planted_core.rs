@@ -67,6 +67,13 @@ impl Planted {
                         let none = random.happens(0.2);
                         let cost = contrast.apart * (2.0 + 20.0 * random.unit());
                         events.insert(row.key(test.name), if none { 0.0 } else { cost });
+                        // One program shows a part alone, by where its code is.
+                        if row.varies {
+                            slow.insert(
+                                (row.key(test.name), row.ways[0].walk.name),
+                                0.6 + 0.4 * random.unit(),
+                            );
+                        }
                         for way in row.ways.iter().skip(2).filter(|_| row.hidden) {
                             let share = if random.happens(0.5) { 0.0 } else { 1.0 };
                             slow.insert((row.key(test.name), way.walk.name), share);
@@ -77,6 +84,10 @@ impl Planted {
                     for row in *rows {
                         let key = row.key(test.name);
                         rates.insert(key.clone(), row.each * (0.5 + 5.5 * random.unit()));
+                        if row.varies {
+                            slow.insert((key, row.ways[0].walk.name), 0.6 + 0.4 * random.unit());
+                            continue;
+                        }
                         // Two programs at least do as much as the core can.
                         let mut ways: Vec<_> = row.fitting(|_| true).collect();
                         random.shuffle(&mut ways);
@@ -236,15 +247,20 @@ impl Score {
     }
 
     fn levels(&mut self, core: &Planted, walks: &Walks, records: &[UarchRecord]) -> &'static str {
-        let Levels { sizes, costs, second, ramp, .. } = &core.levels[core.test.name];
+        let Levels { sizes, costs, second, ramp, early, .. } = &core.levels[core.test.name];
         let inside = |record: &UarchRecord, size: f64| holds(record, size, entries(size));
         let is_size = |record: &&UarchRecord| record.what == core.test.name || record.what.ends_with(".size");
         let found = || records.iter().filter(is_size).filter(|record| record.verdict == Kind::Found);
         let hidden = core.hidden.contains(core.test.name);
         let limited = || records.iter().filter(is_size).find(|record| record.verdict == Kind::Limited);
-        // Where the second program sees another size there is nothing to agree in, here or of what may be full first.
-        let seen = walks.takes.iter().all(|(other, _)| core.levels[other].second == 1.0);
-        for (number, size) in sizes.iter().enumerate().filter(|_| seen && *second == 1.0) {
+        // Where the second program sees another size, or one program another first one, there is nothing to agree in, here or of what
+        // may be full first.
+        let seen = walks.takes.iter().all(|(other, _)| {
+            let other = &core.levels[other];
+            other.second == 1.0 && other.early.is_none()
+        });
+        let agreed = seen && *second == 1.0;
+        for (number, size) in sizes.iter().enumerate().skip(usize::from(early.is_some())).filter(|_| agreed) {
             let record = match hidden && number == 0 {
                 true => limited(),
                 false => found().find(|record| inside(record, *size)),
@@ -255,9 +271,16 @@ impl Score {
                 None => self.missed.push(format!("{size} of {sizes:?}: {}", records[0].why)),
             }
         }
-        let own = &sizes[usize::from(hidden)..];
+        // The level that it is said to be. One that is hidden has no size.
+        let number = |record: &UarchRecord| match walks.one {
+            true => Some(0),
+            false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
+        };
         let planted = |record: &&UarchRecord| {
-            own.iter().any(|size| inside(record, *size) || inside(record, size * second))
+            let own = number(record).filter(|number| !hidden || *number > 0);
+            let size = own.and_then(|number| sizes.get(number)).copied().unwrap_or(f64::NAN);
+            let first = early.filter(|_| own == Some(0)).map_or(1.0, |(_, share)| share);
+            [1.0, *second, first].iter().any(|share| inside(record, share * size))
         };
         for record in found().filter(|record| !planted(record)) {
             self.wrong.push(format!("{}, {sizes:?}: {}", record.what, record.why));

@@ -122,6 +122,13 @@ pub(super) fn unfinished(points: &[CostPoint], rises: Rises) -> bool {
     last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.rise
 }
 
+/// Whether the largest count costs as much as another level would, of which there is no stretch yet.
+pub(super) fn another(points: &[CostPoint], rises: Rises) -> bool {
+    let last = rising(points).last().copied().unwrap_or_default();
+    let Some(level) = levels(points, rises).last().copied() else { return true };
+    last - level.foot >= rises.rise && last >= rises.ratio * level.cost
+}
+
 /// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
 pub(super) fn closer(points: &[CostPoint], rises: Rises) -> Vec<usize> {
     let costs = rising(points);
@@ -325,6 +332,15 @@ mod tests {
         assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
         let whole = self::levels(&curve(cost), Rises { by_chance: false, ..RISES })[0].upto.unwrap();
         assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
+    }
+
+    #[test]
+    fn what_rises_past_the_last_stretch_is_of_another_level() {
+        // As where page walks become dearer with each table that they miss.
+        let rises =
+            |cost: f64| another(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);
+        assert_eq!([0.0, 1.0, 30.0].map(rises), [false, false, true]);
+        assert!(!another(&curve(|n| if n <= 1e6 { 7.0 } else { 60.0 }), RISES), "that level has a stretch");
     }
 
     #[test]

@@ -25,6 +25,9 @@ const SHARED: f64 = 0.1;
 /// The largest width, as a share, of what two programs show that agree within their layouts alone.
 const WIDE_MOST: f64 = 0.3;
 
+/// The least share of the largest of what depends on the place of the code that the smallest may be: where it is less, other work may have slowed it down.
+const VARIES_MOST: f64 = 0.5;
+
 /// What a program came to: its name and its rate, or its cost.
 type Done = (&'static str, Interval);
 
@@ -48,7 +51,7 @@ pub(super) fn rates(
         let verdict = match &done {
             _ if ways.is_empty() => Verdict::new(Kind::None, "this CPU has no such instructions"),
             Err(why) => Verdict::new(Kind::Unclear, why.clone()),
-            Ok(done) => judged(done, ways.len(), rates),
+            Ok(done) => judged(done, ways.len(), rates, row.varies),
         };
         let mut record = UarchRecord::new(test, row.key(test.name), verdict, rates.unit);
         let each = done.into_iter().flatten();
@@ -89,8 +92,9 @@ fn number(point: &CostPoint, each: f64, unit: Unit) -> Interval {
     Interval { value, low, high }
 }
 
-/// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured.
-fn judged(done: &[Done], programs: usize, rates: &Rates) -> Verdict {
+/// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured; or, where that `varies`, what all
+/// of them and their layouts do.
+fn judged(done: &[Done], programs: usize, rates: &Rates, varies: bool) -> Verdict {
     let agree = |pair: &&[Done]| {
         let [faster, slower] = [pair[0].1, pair[1].1];
         let most = faster.value.max(slower.value);
@@ -107,6 +111,15 @@ fn judged(done: &[Done], programs: usize, rates: &Rates) -> Verdict {
         let size =
             Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
         return Verdict { size: Some(size), ..Verdict::new(Kind::Found, told(done)) };
+    }
+    let edge = |of: fn(&Interval) -> f64| done.iter().map(move |(_, number)| of(number));
+    let [low, high] = [
+        edge(|number| number.low).fold(f64::INFINITY, f64::min),
+        edge(|number| number.high).fold(0.0, f64::max),
+    ];
+    if let Some((_, first)) = measured.first().filter(|_| varies && low >= VARIES_MOST * high) {
+        let why = format!("it depends on the place of the code: {}", told(done));
+        return Verdict { size: Some(Interval { low, high, ..*first }), ..Verdict::new(Kind::Found, why) };
     }
     let why = match done.len() < programs {
         true => "other work disturbed all of a program's layouts".to_string(),
@@ -144,6 +157,7 @@ mod tests {
         needs: &[],
         bound: None,
         hidden: false,
+        varies: false,
     };
     const PLANTED_RATES: Rates =
         Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false, within: None };
@@ -201,7 +215,8 @@ mod tests {
     #[test]
     fn programs_agree_whose_layouts_differ_by_more_than_they() {
         let rate = |value, low, high| Interval { value, low, high };
-        let sizes = |done: &[Done]| judged(done, done.len(), &Rates { apart: 0.1, ..PLANTED_RATES }).size;
+        let sizes =
+            |done: &[Done]| judged(done, done.len(), &Rates { apart: 0.1, ..PLANTED_RATES }, false).size;
         let found = sizes(&[("one", rate(6.0, 5.2, 6.3)), ("two", rate(5.3, 5.0, 5.6))]);
         assert_eq!(found, Some(rate(6.0, 5.0, 6.3)));
         assert_eq!(sizes(&[("one", rate(6.0, 5.8, 6.3)), ("two", rate(5.3, 5.0, 5.6))]), None);
@@ -209,21 +224,34 @@ mod tests {
     }
 
     #[test]
+    fn what_depends_on_the_place_of_the_code_has_an_interval() {
+        let rate = |value, low, high| Interval { value, low, high };
+        let size = |second, varies| {
+            let done = [("one", rate(3.0, 2.9, 3.0)), ("two", second)];
+            judged(&done, 2, &PLANTED_RATES, varies).size
+        };
+        let second = rate(2.4, 2.1, 2.9);
+        assert_eq!([size(second, true), size(second, false)], [Some(rate(3.0, 2.1, 3.0)), None]);
+        assert_eq!(size(rate(1.6, 1.4, 2.9), true), None, "that may be other work");
+    }
+
+    #[test]
     fn one_program_may_do_more_where_cores_pack_its_instructions() {
         let rate = |value| Interval { value, low: value, high: value };
         let done = [("packed", rate(12.0)), ("one", rate(6.0)), ("two", rate(5.9))];
         assert_eq!(
-            judged(&done, 3, &Rates { alone: true, ..PLANTED_RATES }).size.map(|size| size.value),
+            judged(&done, 3, &Rates { alone: true, ..PLANTED_RATES }, false).size.map(|size| size.value),
             Some(6.0)
         );
-        assert_eq!(judged(&done, 3, &PLANTED_RATES).size, None);
+        assert_eq!(judged(&done, 3, &PLANTED_RATES, false).size, None);
     }
 
     #[test]
     fn a_cost_is_the_smallest_that_two_programs_agree_in() {
         let rate = |value| Interval { value, low: 0.9 * value, high: 1.1 * value };
         let costs = Rates { unit: Unit::CoreCycles, ..PLANTED_RATES };
-        let found = |costs_of: [f64; 3]| judged(&costs_of.map(|cost| ("", rate(cost))), 3, &costs).size;
+        let found =
+            |costs_of: [f64; 3]| judged(&costs_of.map(|cost| ("", rate(cost))), 3, &costs, false).size;
         let [agree, differ] = [found([5.0, 5.02, 7.0]), found([5.0, 6.0, 6.01])];
         let size = agree.expect("two agree");
         assert_eq!((size.value, size.low, differ), (5.0, 4.5, None));

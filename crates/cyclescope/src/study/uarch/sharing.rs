@@ -58,10 +58,17 @@ pub(super) fn sharing(
     for work in &sharing.rows[1..] {
         verdicts.push(judged(&ratios(core, others, work, sharing, cpu)?, cpu, sharing));
     }
-    if !sharing.proves {
+    if sharing.proves.is_empty() {
         return Ok(records(test, sharing, verdicts, Vec::new()));
     }
     // The first kind is bound by what no two cores share.
+    let apart = sharing
+        .rows
+        .iter()
+        .zip(&verdicts)
+        .find(|(work, verdict)| sharing.proves.contains(&work.name) && verdict.kind == Kind::None);
+    let apart =
+        apart.map(|(work, _)| format!("CPU {cpu} does not share this core: {} takes no longer", work.name));
     let proof = &mut verdicts[0];
     let same = proof.size.is_some_and(|size| size.value >= SAME_CORE);
     let left = match (proof.kind, same) {
@@ -69,12 +76,13 @@ pub(super) fn sharing(
             proof.why.push_str("; both CPUs are of one core");
             partitions(core, others, sharing, cpu, alone)?
         }
-        (kind, _) => {
-            let (kind, why) = match kind {
-                Kind::None => (kind, "no CPU that was tried shares this core"),
-                _ => (Kind::Unclear, "whether another CPU shares this core is not known"),
+        _ => {
+            let unknown = "whether another CPU shares this core is not known".to_string();
+            let verdict = match apart {
+                Some(why) => Verdict::new(Kind::None, why),
+                None => Verdict::new(Kind::Unclear, unknown),
             };
-            vec![Verdict::new(kind, why); sharing.structures.len()]
+            vec![verdict; sharing.structures.len()]
         }
     };
     Ok(records(test, sharing, verdicts, left))
@@ -156,6 +164,11 @@ fn judged(ratios: &Ratios, cpu: u32, sharing: &Sharing) -> Verdict {
     if most - least > sharing.apart * most {
         return Verdict::new(Kind::Unclear, format!("no two programs agree {place}: {told}"));
     }
+    // A ratio of which layouts show as well that it is none.
+    if let Some((name, ratio)) = known.iter().find(|(_, ratio)| ratio.low <= 1.0) {
+        let span = format!("{name} {:.2} to {:.2}", ratio.low, ratio.high);
+        return Verdict::new(Kind::Unclear, format!("it may take no longer {place}: {span}"));
+    }
     let edge = |of: fn(&Interval) -> f64| known.iter().map(move |(_, ratio)| of(ratio));
     let size = Interval {
         value: least,
@@ -180,6 +193,9 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
+    /// Share by which layouts of the core below differ where nothing disturbs it.
+    const NOISE: f64 = 0.01;
+
     /// What runs on another CPU, and which one that is.
     type Running = Rc<Cell<Option<(u32, &'static str)>>>;
 
@@ -188,6 +204,12 @@ mod tests {
         running: Running,
         slower: f64,
         work: &'static [Walk; 2],
+        /// The work of multiplications.
+        multiply: &'static [Walk; 2],
+        /// Whether these take longer too.
+        both: bool,
+        /// Share by which layouts differ.
+        noise: f64,
         /// The text that slows nothing; with none even the control does.
         idle: Option<&'static str>,
         /// Alone, beside PAUSE and beside work.
@@ -198,9 +220,11 @@ mod tests {
         fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
             let idle = self.running.get().is_none_or(|(cpu, text)| cpu != 5 || Some(text) == self.idle);
             // The first kind of work.
-            let shared = self.work.iter().any(|own| std::ptr::eq(own, walk));
+            let of = |work: &[Walk; 2]| work.iter().any(|own| std::ptr::eq(own, walk));
+            let shared = of(self.work) || self.both && of(self.multiply);
             let cost = if idle || !shared { 4.0 } else { 4.0 * self.slower };
-            Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
+            let [low, high] = [1.0 - self.noise, 1.0 + self.noise].map(|share| share * cost);
+            Ok(Some(CostPoint { n, cost, low, high }))
         }
     }
 
@@ -250,10 +274,18 @@ mod tests {
     }
 
     fn records(cpus: &[u32], slower: f64, busy: f64) -> Vec<UarchRecord> {
-        records_of("resource_sharing", cpus, slower, busy, true)
+        records_of("resource_sharing", cpus, Slow { slower, both: false, noise: NOISE }, busy, true)
     }
 
-    fn records_of(name: &str, cpus: &[u32], slower: f64, busy: f64, control: bool) -> Vec<UarchRecord> {
+    /// How much longer work takes beside other work, whether more of it does, and how far layouts differ.
+    struct Slow {
+        slower: f64,
+        both: bool,
+        noise: f64,
+    }
+
+    fn records_of(name: &str, cpus: &[u32], slow: Slow, busy: f64, control: bool) -> Vec<UarchRecord> {
+        let Slow { slower, both, noise } = slow;
         let (test, asked) = named(name);
         let idle = control.then_some(asked.idle);
         let windows = [0, 1, 2].map(|when| {
@@ -264,7 +296,8 @@ mod tests {
             window
         });
         let running = Running::default();
-        let mut core = Core { running: running.clone(), slower, work: &asked.rows[0].ways, idle, windows };
+        let [work, multiply] = [0, 1].map(|row| &asked.rows[row].ways);
+        let mut core = Core { running: running.clone(), slower, work, multiply, both, noise, idle, windows };
         let size = |name: &str| {
             let (_, sizes) = SIZES.iter().find(|(own, _)| *own == name)?;
             let value = sizes[0] as f64;
@@ -299,9 +332,23 @@ mod tests {
         how(4, Kind::Found, 0.5, divided);
         how(5, Kind::None, 0.0, "as much as alone is left");
         how(6, Kind::Found, 40.0 / 70.0, "it goes to whoever takes it:");
-        let part = records(&[5], 1.25, 0.99);
-        assert_eq!((part[0].verdict, part[0].why.contains("one core")), (Kind::Found, false));
-        assert!(part[kinds..].iter().all(|record| record.verdict == Kind::Unclear));
+    }
+
+    #[test]
+    fn whether_two_cpus_share_a_core_is_known_where_it_shows() {
+        let kinds = records(&[5], 2.0, 0.99).len() - SIZES.len();
+        let slow = |both, noise| Slow { slower: 1.25, both, noise };
+        let part = |slow| records_of("resource_sharing", &[5], slow, 0.99, true);
+        let both = part(slow(true, NOISE));
+        assert_eq!((both[0].verdict, both[0].why.contains("one core")), (Kind::Found, false));
+        assert!(both[kinds..].iter().all(|record| record.verdict == Kind::Unclear));
+        // They have a multiplier each.
+        let one = part(slow(false, NOISE));
+        assert!(one[kinds..].iter().all(|record| record.verdict == Kind::None), "{}", one[kinds].why);
+        // Layouts that differ by as much show nothing.
+        let noisy = part(slow(true, 0.15));
+        assert_eq!((noisy[0].verdict, noisy[0].value.value), (Kind::Unclear, None), "{}", noisy[0].why);
+        assert!(noisy[kinds..].iter().all(|record| record.verdict == Kind::Unclear));
     }
 
     #[test]
@@ -327,11 +374,12 @@ mod tests {
 
     #[test]
     fn stores_to_the_same_line_slow_it_and_prove_no_common_core() {
-        let found = records_of("false_sharing", &[5], 6.0, 0.99, true);
+        let slow = || Slow { slower: 6.0, both: false, noise: NOISE };
+        let found = records_of("false_sharing", &[5], slow(), 0.99, true);
         assert_eq!((found[0].verdict, found[0].value.value), (Kind::Found, Some(6.0)));
         assert!(found[0].why.contains("stores") && !found[0].why.contains("one core"), "{}", found[0].why);
         // What stores to another line slow as much is no sharing of a line.
-        let same = records_of("false_sharing", &[5], 6.0, 0.99, false);
+        let same = records_of("false_sharing", &[5], slow(), 0.99, false);
         assert!(same.iter().all(|record| record.verdict == Kind::None), "{}", same[0].why);
     }
 

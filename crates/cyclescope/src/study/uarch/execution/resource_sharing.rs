@@ -77,7 +77,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         idle: "pause",
         beside: "the same work",
         memory: None,
-        proves: true,
+        // What adds, and the multiplier, are busy in each cycle.
+        proves: &["alu", "multiply"],
         apart: 0.15,
         structures: &[
             "rob",

@@ -77,9 +77,14 @@ fn looped(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String) -
     format!("mov ecx, {}; 1: {all}; add rsi, {step}; add rdi, {step}; dec ecx; jnz 1b", bytes / step)
 }
 
+/// Bytes of a copy from which on two places would have another cache than one has: then each has a half.
+const HALVED: usize = 128 << 10;
+
 /// Copies of so many bytes in turn, each to its own place.
 fn copies(method: &Method, bytes: usize, off: [usize; 2], places: usize) -> Steps {
     let page = PAGE as usize;
+    let parts = if bytes < HALVED { 1 } else { places };
+    let bytes = bytes / parts;
     let part = bytes.next_multiple_of(page) + page;
     let copy = |place: usize| {
         let from = 2 * place * part + off[0];
@@ -91,7 +96,7 @@ fn copies(method: &Method, bytes: usize, off: [usize; 2], places: usize) -> Step
     let all: Vec<String> = (0..places * times).map(|number| copy(number % places)).collect();
     let iterations = (CALL / bytes / places).clamp(2, COPIES) as u64;
     let pages = (2 * places * part / page + 1) as u64;
-    Steps { init: code("cld"), iterations, ..in_pages(code(&all.join("; ")), places * times, pages) }
+    Steps { init: code("cld"), iterations, ..in_pages(code(&all.join("; ")), places * times / parts, pages) }
 }
 
 fn aligned<const METHOD: usize, const PLACES: usize>(bytes: usize) -> Steps {

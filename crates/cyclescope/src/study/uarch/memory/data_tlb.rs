@@ -56,7 +56,9 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.3,
         by_chance: false,
         one: false,
-        cost: Some("core cycles by which a load takes longer than one of as many lines in fewer pages"),
+        cost: Some(
+            "core cycles by which a load takes longer than one of as many lines in fewer pages: none in the first level",
+        ),
         bytes: 2 * PAGE as usize,
     }),
 };

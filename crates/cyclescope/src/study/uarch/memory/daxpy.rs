@@ -70,16 +70,19 @@ fn daxpy(bytes: usize, width: usize, together: usize, fused: bool) -> Steps {
 
 const SSE: &[Way] = &[
     Way::plain("one by one", |bytes| daxpy(bytes, 16, 1, false)),
+    Way::plain("two by two", |bytes| daxpy(bytes, 16, 2, false)),
     Way::plain("four by four", |bytes| daxpy(bytes, 16, 4, false)),
     Way::plain("eight by eight", |bytes| daxpy(bytes, 16, 8, false)),
 ];
 const FMA_32: &[Way] = &[
     Way::plain("one by one", |bytes| daxpy(bytes, 32, 1, true)),
+    Way::plain("two by two", |bytes| daxpy(bytes, 32, 2, true)),
     Way::plain("four by four", |bytes| daxpy(bytes, 32, 4, true)),
     Way::plain("eight by eight", |bytes| daxpy(bytes, 32, 8, true)),
 ];
 const FMA_64: &[Way] = &[
     Way::plain("one by one", |bytes| daxpy(bytes, 64, 1, true)),
+    Way::plain("two by two", |bytes| daxpy(bytes, 64, 2, true)),
     Way::plain("four by four", |bytes| daxpy(bytes, 64, 4, true)),
     Way::plain("eight by eight", |bytes| daxpy(bytes, 64, 8, true)),
 ];

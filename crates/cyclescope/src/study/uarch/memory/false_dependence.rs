@@ -25,17 +25,21 @@ macro_rules! apart {
                 ),
             ],
         )
+        // By the place of the code 1.5 or 25 cycles, in chains that differ in their register alone (Genoa, family 25, model 17).
+        .varying()
     };
 }
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "false_dependence",
     about: "what it costs to load behind a store to an address that ends in the same bits",
-    definition: "core cycles by which a load takes longer in a chain than beside stores 64 or 128 bytes further",
+    definition: "core cycles by which a load takes longer in a chain than beside stores 64 or 128 bytes further; with the least and the most where that depends on the place of the code",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     part: Part::Memory,
     look: Look::Contrast(Contrast {
         rows: &[
+            apart!("256_bytes", "256"),
+            apart!("512_bytes", "512"),
             apart!("1_KiB", "1024"),
             apart!("2_KiB", "2048"),
             apart!("4_KiB", "4096"),

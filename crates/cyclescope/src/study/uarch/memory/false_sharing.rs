@@ -53,7 +53,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         idle: "mov [r14 + 4608], rax",
         beside: "stores to other bytes",
         memory: Some(memory),
-        proves: false,
+        proves: &[],
         apart: 0.3,
         structures: &[],
         left: "",

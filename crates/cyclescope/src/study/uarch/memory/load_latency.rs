@@ -60,14 +60,26 @@ fn plain_down(added: usize) -> Steps {
 /// Bytes that a register of an address holds that is no part of the chain.
 const ASIDE: usize = 64;
 
+/// Not through RBP: as a base it has a displacement too, of which some cores make a third part of the address.
 fn base(scale: usize) -> Steps {
     let set = format!("mov ecx, {}", ASIDE / scale);
-    chain(&format!("mov rbp, [rbp + rcx*{scale}]"), "rbp", &set, &UP, pointer(ASIDE))
+    chain(&format!("mov rdx, [rdx + rcx*{scale}]"), "rdx", &set, &UP, pointer(ASIDE))
 }
 
 fn index(scale: usize) -> Steps {
     let set = format!("lea rdi, [r14 + {FIRST}]");
     chain(&format!("mov rsi, [rdi + rsi*{scale}]"), "rsi", &set, &DOWN, offset(scale))
+}
+
+/// The same with a displacement.
+fn base_moved(scale: usize) -> Steps {
+    let set = format!("mov ecx, {}", ASIDE / scale);
+    chain(&format!("mov rdx, [rdx + rcx*{scale} + {ASIDE}]"), "rdx", &set, &UP, pointer(2 * ASIDE))
+}
+
+fn index_moved(scale: usize) -> Steps {
+    let set = format!("lea rdi, [r14 + {}]", FIRST - ASIDE);
+    chain(&format!("mov rsi, [rdi + rsi*{scale} + {ASIDE}]"), "rsi", &set, &DOWN, offset(scale))
 }
 
 /// Loads of a part of a cell, by an offset.
@@ -132,6 +144,8 @@ fn integers(bytes: usize) -> Steps {
 const PLAIN: &[Way] =
     &[Way::plain("lines upwards", plain_up), Way::plain("every third line, downwards", plain_down)];
 const INDEXED: &[Way] = &[Way::plain("through the base", base), Way::plain("through the index", index)];
+const INDEXED_MOVED: &[Way] =
+    &[Way::plain("through the base", base_moved), Way::plain("through the index", index_moved)];
 const ZEROS: &[Way] = &[Way::plain("upwards", zeros_up), Way::plain("downwards", zeros_down)];
 const SIGNS: &[Way] = &[Way::plain("upwards", signs_up), Way::plain("downwards", signs_down)];
 const VECTORS: &[Way] =
@@ -140,8 +154,8 @@ const VECTORS: &[Way] =
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "load_latency",
     about: "how long a load from the nearest cache takes, by its address and its register",
-    definition: "core cycles from the result of one load, which is the address of the next one, to that one's result: of mov r64, [r] and the same with a displacement or an \
-                 index; with an index and with a part of a register, zero or sign extended; of loads into a vector register the sum with movq r64, xmm",
+    definition: "core cycles from the result of one load, which is the address of the next one, to that one's result: of mov r64, [r] and the same with a displacement, an \
+                 index, or both; with an index and with a part of a register, zero or sign extended; of loads into a vector register the sum with movq r64, xmm",
     source: "A. Fog, Instruction tables (2024), how the values were measured",
     part: Part::Memory,
     look: Look::Rates(Rates {
@@ -151,6 +165,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Row::new("displacement_4096", 4096, 1.0, PLAIN),
             Row::new("index", 1, 1.0, INDEXED),
             Row::new("index_scaled", 8, 1.0, INDEXED),
+            Row::new("index_and_displacement", 1, 1.0, INDEXED_MOVED),
             Row::new("index_8_bits", 8, 1.0, ZEROS),
             Row::new("index_8_bits_signed", 8, 1.0, SIGNS),
             Row::new("index_16_bits", 16, 1.0, ZEROS),

@@ -27,7 +27,30 @@ fn two_streams(width: usize) -> Steps {
     in_pages(code(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, 2)
 }
 
-const WAYS: &[Way] = &[Way::plain("one stream", one_stream), Way::plain("two streams", two_streams)];
+/// Loads of one line, or of the same line of two pages in turn: loads of lines of different sets may hinder each other where they have parts of one bank, and these
+/// do not.
+fn near(width: usize, pages: usize) -> Steps {
+    let each = |number: usize| {
+        let offset = number % pages * STREAM + number / pages * width % LINE;
+        load(width, number, &format!("r14 + {offset}"))
+    };
+    in_pages(code(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, pages as u64)
+}
+
+fn one_line(width: usize) -> Steps {
+    near(width, 1)
+}
+
+fn one_set(width: usize) -> Steps {
+    near(width, 2)
+}
+
+const WAYS: &[Way] = &[
+    Way::plain("one stream", one_stream),
+    Way::plain("two streams", two_streams),
+    Way::plain("one line", one_line),
+    Way::plain("a line of two pages", one_set),
+];
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "load_rate",

@@ -63,6 +63,14 @@ fn downwards(apart: usize) -> Steps {
     rows(ROWS, ROW, -(apart as i64), LINE)
 }
 
+fn upwards_from_pairs(apart: usize) -> Steps {
+    rows(ROWS, ROW, apart as i64, 2 * LINE)
+}
+
+fn downwards_from_pairs(apart: usize) -> Steps {
+    rows(ROWS, ROW, -(apart as i64), 2 * LINE)
+}
+
 fn random(_: usize) -> Steps {
     rows(ROWS * ROW, 1, LINE as i64, LINE)
 }
@@ -72,6 +80,11 @@ fn other_random(_: usize) -> Steps {
 }
 
 const ORDERED: &[Way] = &[Way::plain("upwards", upwards), Way::plain("downwards", downwards)];
+/// Of pages that are hardly loaded from more than once, prefetchers may know one direction alone.
+const UP: &[Way] =
+    &[Way::plain("from any line", upwards), Way::plain("from every other line", upwards_from_pairs)];
+const DOWN: &[Way] =
+    &[Way::plain("from any line", downwards), Way::plain("from every other line", downwards_from_pairs)];
 const RANDOM: &[Way] = &[Way::plain("any line", random), Way::plain("any other line", other_random)];
 
 pub(in crate::study::uarch) const TEST: Test = Test {
@@ -88,8 +101,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             Row::new("256_bytes", 256, 1.0, ORDERED),
             Row::new("512_bytes", 512, 1.0, ORDERED),
             Row::new("1024_bytes", 1024, 1.0, ORDERED),
-            Row::new("2048_bytes", 2048, 1.0, ORDERED),
-            Row::new("4096_bytes", MOST, 1.0, ORDERED),
+            Row::new("2048_bytes_upwards", 2048, 1.0, UP),
+            Row::new("2048_bytes_downwards", 2048, 1.0, DOWN),
+            Row::new("4096_bytes_upwards", MOST, 1.0, UP),
+            Row::new("4096_bytes_downwards", MOST, 1.0, DOWN),
             Row::new("random", LINE, 1.0, RANDOM),
         ],
         unit: Unit::CoreCycles,

@@ -52,6 +52,8 @@ pub(in crate::study::uarch) struct Row {
     pub bound: Option<&'static str>,
     /// Whether some of an event's programs may not show it, as something else limits them: two that do are enough.
     pub hidden: bool,
+    /// Whether it depends on the place of the code or of the data: all programs have to show it, and the interval is what they and their layouts show.
+    pub varies: bool,
 }
 
 impl Row {
@@ -70,7 +72,7 @@ impl Row {
         each: f64,
         ways: &'static [Way],
     ) -> Row {
-        Row { name, n, each, ways, needs: &[], bound: None, hidden: false }
+        Row { name, n, each, ways, needs: &[], bound: None, hidden: false, varies: false }
     }
 
     /// The same row beside the largest number of another test.
@@ -81,6 +83,11 @@ impl Row {
     /// The same row of an event that not all of its programs show.
     pub(in crate::study::uarch) const fn hidden(self) -> Row {
         Row { hidden: true, ..self }
+    }
+
+    /// The same row of what depends on the place of code or data.
+    pub(in crate::study::uarch) const fn varying(self) -> Row {
+        Row { varies: true, ..self }
     }
 
     /// The same row where this CPU has these features.

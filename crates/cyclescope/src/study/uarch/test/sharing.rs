@@ -14,8 +14,8 @@ pub(in crate::study::uarch) struct Sharing {
     pub beside: &'static str,
     /// The memory of the other CPU's code, where it has some in common with the work.
     pub memory: Option<fn() -> Memory>,
-    /// Whether the first kind of work shows that two CPUs are of one core.
-    pub proves: bool,
+    /// Names of the kinds of work that no two CPUs of one core do as fast as each alone. The first of all kinds shows that two CPUs are of one core.
+    pub proves: &'static [&'static str],
     /// Share of the larger ratio by which two programs may differ that agree.
     pub apart: f64,
     /// Names of the tests of structures that the two threads of a core may have to share: those that a filler takes come first.
