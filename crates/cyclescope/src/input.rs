@@ -31,6 +31,8 @@ pub enum Kind {
     Code,
     /// Bytes for a function's buffer.
     Contents,
+    /// What a program with benchmarks wrote of one run.
+    Samples,
 }
 
 /// No file is read any further.
@@ -43,7 +45,8 @@ impl Kind {
             // More machine code than an arena has, at 64 characters a byte.
             Kind::Snippet => 4 << 20,
             // All instruction forms with their operands take 1 MB.
-            Kind::List | Kind::Source => 16 << 20,
+            // A hundred thousand samples take 10 MB.
+            Kind::List | Kind::Source | Kind::Samples => 16 << 20,
             // The facts of the largest study, all instruction forms, take 2 MB.
             Kind::Manifest | Kind::Journal => 64 << 20,
             Kind::Results | Kind::Evidence | Kind::Code | Kind::Contents => BYTES_MOST,

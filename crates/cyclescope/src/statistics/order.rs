@@ -11,16 +11,17 @@ pub(crate) fn median_interval(values: &[f64], confidence: f64) -> Option<Interva
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let tail = (1.0 - confidence) / 2.0;
-    // The chance that this number of values or fewer lie below the median: a fair coin's.
-    let mut chance = 0.5f64.powi(sorted.len() as i32);
-    let (mut outside, mut cut) = (chance, None);
+    // The chance that this number of values or fewer lie below the median: a fair coin's. As a logarithm, for of a thousand values
+    // that of none is below all numbers.
+    let mut chance = sorted.len() as f64 * 0.5f64.ln();
+    let (mut outside, mut cut) = (chance.exp(), None);
     for below in 0..sorted.len() / 2 {
         if outside > tail {
             break;
         }
         cut = Some(below);
-        chance *= (sorted.len() - below) as f64 / (below + 1) as f64;
-        outside += chance;
+        chance += ((sorted.len() - below) as f64 / (below + 1) as f64).ln();
+        outside += chance.exp();
     }
     let cut = cut?;
     Some(Interval { value: quantile(&sorted, 0.5), low: sorted[cut], high: sorted[sorted.len() - 1 - cut] })
@@ -44,6 +45,8 @@ mod tests {
         assert_eq!(ranks(10), Some((2.0, 9.0)));
         assert_eq!(ranks(16), Some((4.0, 13.0)));
         assert_eq!(ranks(20), Some((6.0, 15.0)));
+        // Of many, half of them less 1.96 standard deviations of a coin's heads.
+        assert_eq!(ranks(10_000), Some((4902.0, 5099.0)));
     }
 
     #[test]

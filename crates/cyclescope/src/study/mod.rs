@@ -1,5 +1,6 @@
 //! Studies: questions that take many measurements.
 
+pub mod ab;
 mod contract;
 pub mod evaluate;
 mod exported;
