@@ -1,5 +1,6 @@
 //! The command line's grammar.
 
+mod ab;
 mod call;
 mod instr;
 mod marker;
@@ -7,6 +8,7 @@ mod points;
 mod size;
 mod sweep;
 
+pub use ab::AbArgs;
 pub use call::{CallArgs, Contents, Serialize, Value};
 pub use instr::InstrArgs;
 pub use marker::MarkerArgs;
@@ -27,7 +29,8 @@ use std::path::PathBuf;
 #[command(name = "cyclescope", version, propagate_version = true, max_term_width = 80)]
 #[command(
     after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
-    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; 130 interrupted."
+    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; \
+    6 slower, where ab was asked to fail; 130 interrupted."
 )]
 pub struct Cli {
     /// What to do; `--clock list` needs no command.
@@ -56,6 +59,8 @@ pub enum Command {
     Compare(CompareArgs),
     /// Compute a number again from its evidence
     Replay(ReplayArgs),
+    /// Compare two programs, or two sets of benchmarks, run in turn: slower, faster, the same?
+    Ab(AbArgs),
 }
 
 /// Options that every command takes.

@@ -1,5 +1,6 @@
 //! The cyclescope command line: parses arguments, runs the command, prints the result and returns the exit code.
 
+mod ab;
 mod again;
 mod args;
 mod assembler;
@@ -146,6 +147,7 @@ fn dispatch(asked: &Asked, output: &mut Output) -> Result<u8, Failure> {
         Some(Command::Clock(args)) => clocks::clock(common, args, output),
         Some(Command::Compare(args)) => compare::compare(common, args, output),
         Some(Command::Replay(args)) => replay::replay(common, args, output),
+        Some(Command::Ab(args)) => ab::ab(common, args, output),
     }
 }
 
@@ -170,8 +172,8 @@ fn alone(asked: &Asked) -> Option<&'static str> {
             Some(Command::Instr(args)) => (args.out.is_some() || args.resume.is_some(), false),
             Some(Command::Run(args)) => (args.points.out.is_some() || args.points.resume.is_some(), false),
             Some(Command::Evaluate(_) | Command::Marker(_)) => (false, false),
-            // The last two name the option themselves.
-            None | Some(Command::Compare(_) | Command::Replay(_)) => (false, false),
+            // The last three name the option themselves.
+            None | Some(Command::Compare(_) | Command::Replay(_) | Command::Ab(_)) => (false, false),
             Some(Command::Doctor | Command::Clock(_)) => (false, true),
         },
     };

@@ -1,6 +1,6 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
 
-use crate::args::{CallArgs, Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
+use crate::args::{AbArgs, CallArgs, Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
 use clap::ValueEnum;
 use cyclescope::measure::Precision;
 use std::fmt::Display;
@@ -120,6 +120,23 @@ pub fn marker(common: &Common, args: &MarkerArgs, seed: u64) -> String {
         line.0.push("--".to_string());
         line.0.extend(args.designs.iter().cloned());
     }
+    line.quoted()
+}
+
+/// The command that compares the same programs with this seed.
+pub fn ab(common: &Common, args: &AbArgs, seed: u64) -> String {
+    let mut line = CommandLine(vec!["cyclescope".to_string(), "ab".to_string()]);
+    let percent = |share: f64| format!("{}%", 100.0 * share);
+    line.option("--within", &args.within.map(percent));
+    line.option("--fail-on-slower", &args.fail_on_slower.map(percent));
+    line.flag("--fail-on-unclear", args.fail_on_unclear);
+    line.option("--budget", &args.budget);
+    line.option("--timeout", &args.timeout);
+    line.flag("--whole", args.whole);
+    line.option("--against", &args.against.as_ref().map(|path| path.display().to_string()));
+    line.common(common, seed);
+    line.0.push("--".to_string());
+    line.0.extend(args.programs.iter().cloned());
     line.quoted()
 }
 

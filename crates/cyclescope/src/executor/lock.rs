@@ -38,7 +38,8 @@ impl LockState {
 }
 
 /// The lock of one CPU, held for one batch after another.
-pub(super) struct CpuLock {
+#[derive(Debug)]
+pub struct CpuLock {
     /// Lock files of the queue and of the CPU.
     files: Result<[OwnedFd; 2], Errno>,
     patience: Duration,
@@ -59,18 +60,18 @@ const POLL: Duration = Duration::from_micros(200);
 
 impl CpuLock {
     /// The lock of a CPU, not yet held; batches wait for it for `patience`.
-    pub(super) fn open(cpu: usize, patience: Duration) -> CpuLock {
+    pub fn open(cpu: usize, patience: Duration) -> CpuLock {
         let files = open_files(cpu);
         CpuLock { files, patience, state: LockState::Taken }
     }
 
     /// State of the lock when the last batch began.
-    pub(super) fn state(&self) -> &LockState {
+    pub fn state(&self) -> &LockState {
         &self.state
     }
 
     /// Takes the lock, or continues without it when the patience is over.
-    pub(super) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         // A run that kept the lock through one wait may be stopped: later batches do not wait for it again.
         let patience = match self.state {
             LockState::Busy => Duration::ZERO,
@@ -95,7 +96,7 @@ impl CpuLock {
     }
 
     /// Releases the lock.
-    pub(super) fn release(&self) {
+    pub fn release(&self) {
         if let Ok([_, cpu]) = &self.files {
             let _ = rustix::fs::flock(cpu, FlockOperation::Unlock);
         }

@@ -23,7 +23,7 @@ pub use contract::Executor;
 pub use fault::FaultReport;
 pub use layout::{Call, Layout, Placed};
 pub use list::{ALL, DEFAULT};
-pub use lock::LockState;
+pub use lock::{CpuLock, LockState};
 pub(crate) use offer::closed;
 pub use offer::{Offer, Open, OpenError, OpenOptions, Opened};
 pub(crate) use remote::{Ran, Remote};

@@ -191,7 +191,7 @@ impl RunRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ErrorRecord {
     /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `late`, `dirty_canary`,
-    /// `worker_lost`, `refused`, `internal`.
+    /// `worker_lost`, `refused`, `program`, `internal`.
     pub code: &'static str,
     /// The exit code.
     pub exit: u8,
@@ -235,6 +235,8 @@ pub mod exit {
     pub const FAULT: u8 = 4;
     /// Measured, but too noisy for the interval asked for.
     pub const NOISY: u8 = 5;
+    /// A program is slower than another one, where that was asked to be a failure.
+    pub const SLOWER: u8 = 6;
 }
 
 impl From<&Error> for ErrorRecord {

@@ -13,9 +13,11 @@
 //! same.
 
 mod comparison;
+mod recorded;
 mod samples;
 #[cfg(test)]
 mod simulated;
 
 pub use comparison::{Comparison, Outcome, Unclear, Verdict, WITHIN};
+pub use recorded::{FEWEST, against};
 pub use samples::{BadSamples, Figures, figures};

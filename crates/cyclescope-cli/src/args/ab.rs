@@ -1,0 +1,60 @@
+//! Options of `ab`.
+
+use super::seconds;
+use clap::Args;
+use std::path::PathBuf;
+
+const SAID: &str = "What is said";
+
+/// Options of `ab`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A program is one argument with its own arguments, such as 'sort -n numbers.txt'; no shell runs it, unless \
+    it is named: \"sh -c '...'\". Its CPU time is compared. A program that writes samples of benchmarks to the file named \
+    by CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."
+)]
+pub struct AbArgs {
+    /// OLD and NEW; with --against NEW alone; with --out one alone, to record it
+    #[arg(value_name = "PROGRAM", required = true, num_args = 1..=2)]
+    pub programs: Vec<String>,
+    /// A change by less than this is `same`; `slower` and `faster` are by more than a quarter of it [default: 1%]
+    #[arg(help_heading = SAID, long, value_name = "SHARE", value_parser = share)]
+    pub within: Option<f64>,
+    /// Exit with 6 where a benchmark is slower, and may be so by this much: its interval reaches it
+    #[arg(help_heading = SAID, long, value_name = "SHARE", value_parser = share)]
+    pub fail_on_slower: Option<f64>,
+    /// Exit with 5 where a benchmark is unclear
+    #[arg(help_heading = SAID, long)]
+    pub fail_on_unclear: bool,
+    /// Print the result as Markdown, for a pull request
+    #[arg(help_heading = SAID, long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Compare with the runs in a file that --out wrote, those of its last program
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+    /// Write each run and the result to a new file of JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Append what the programs print to a file [default: it is discarded]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Compare the CPU time of whole programs, also where they have benchmarks
+    #[arg(long)]
+    pub whole: bool,
+    /// Seconds for each benchmark; a batch has 12 pairs of runs at least, whatever time they take [default: 10, with
+    /// --quick 3]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<f64>,
+    /// Seconds after which a run is ended [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub timeout: Option<f64>,
+}
+
+/// A share, as in 1% or 0.01.
+fn share(text: &str) -> Result<f64, String> {
+    let value = match text.strip_suffix('%') {
+        Some(percent) => super::number(percent)? / 100.0,
+        None => super::number(text)?,
+    };
+    if value < 1.0 { Ok(value) } else { Err("expected less than 100%".to_string()) }
+}
