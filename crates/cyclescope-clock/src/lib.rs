@@ -52,6 +52,8 @@ pub mod pairs;
 mod unit;
 
 #[cfg(feature = "std")]
+pub mod ab;
+#[cfg(feature = "std")]
 mod histogram;
 #[cfg(feature = "std")]
 mod region;

@@ -98,7 +98,8 @@ pub fn report() -> Report {
     }
 }
 
-/// Prints the report to standard error where it is dropped: at the end of `main`, where it was made at its beginning.
+/// Prints the report to standard error where it is dropped: at the end of `main`, where it was made at its beginning. Under `cyclescope ab`
+/// it goes there instead.
 #[derive(Debug)]
 #[must_use = "the report is printed where this is dropped"]
 pub struct AtEnd(());
@@ -110,6 +111,10 @@ pub fn report_at_end() -> AtEnd {
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
+        // What can't be written is missing there, and told there.
+        if let Ok(true) | Err(_) = crate::ab::write_report() {
+            return;
+        }
         // Whoever closed standard error does not want it.
         let _ = write!(std::io::stderr(), "{}", report());
     }

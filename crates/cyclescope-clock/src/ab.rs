@@ -1,0 +1,124 @@
+//! Samples for `cyclescope ab`, which runs a program many times and reads what its benchmarks took.
+//!
+//! It names a file in the variable `CYCLESCOPE_AB`; a line of JSON in it is a sample. The section `ab` of docs/reference.md has the protocol.
+
+use crate::calibration::Scale;
+use crate::report::report;
+use crate::unit::CoreCycles;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::string::String;
+use std::time::Duration;
+use std::{env, format};
+
+/// The variables: the file, and milliseconds that each benchmark should take.
+const FILE: &str = "CYCLESCOPE_AB";
+const WISH: &str = "CYCLESCOPE_AB_MS";
+/// Milliseconds where the second one says nothing.
+const WISHED: u64 = 10;
+
+/// The samples of this run.
+#[derive(Debug)]
+pub struct Samples {
+    file: File,
+    time: Duration,
+}
+
+impl Samples {
+    /// Where `cyclescope ab` has started this program: nothing else sets the variable.
+    pub fn from_environment() -> Option<Samples> {
+        let path = env::var_os(FILE).filter(|path| !path.is_empty())?;
+        let wish = env::var(WISH).ok().and_then(|wish| wish.parse().ok()).unwrap_or(WISHED);
+        let file = OpenOptions::new().append(true).open(path).ok()?;
+        Some(Samples { file, time: Duration::from_millis(wish) })
+    }
+
+    /// How long each benchmark should be measured in this run, warm-up not counted.
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// Writes a sample: the ticks that so many iterations took together, and rulers before and after it.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be written.
+    pub fn ticks(&self, name: &str, iterations: u64, ticks: u64, rulers: &[Scale]) -> io::Result<()> {
+        let mut scales = String::new();
+        for (number, ruler) in rulers.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            scales.push_str(&format!("{comma}{}", ruler.cycles));
+        }
+        self.line(name, iterations, &format!(r#""ticks":{ticks},"rulers":[{scales}]"#))
+    }
+
+    /// Writes a sample: the core cycles that so many iterations took together.
+    ///
+    /// # Errors
+    ///
+    /// If it can't be written.
+    pub fn cycles(&self, name: &str, iterations: u64, cycles: CoreCycles) -> io::Result<()> {
+        self.line(name, iterations, &format!(r#""cycles":{}"#, cycles.0))
+    }
+
+    fn line(&self, name: &str, iterations: u64, took: &str) -> io::Result<()> {
+        let line = format!("{{\"name\":\"{}\",\"iterations\":{iterations},{took}}}\n", escaped(name));
+        // In one call, so that lines of several threads stay whole.
+        (&self.file).write_all(line.as_bytes())
+    }
+}
+
+/// Writes a sample of each region that has ended at least once, where `cyclescope ab` has started this program; returns whether it has.
+/// [`report_at_end`](crate::report_at_end) does so by itself.
+///
+/// # Errors
+///
+/// If it can't be written.
+pub fn write_report() -> io::Result<bool> {
+    let Some(samples) = Samples::from_environment() else { return Ok(false) };
+    for row in report().rows {
+        let cycles = row.cycles.value.0 * row.count as f64;
+        // Of a region that takes no longer than the readings nothing is known.
+        if cycles > 0.0 {
+            samples.cycles(&row.name, row.count, CoreCycles(cycles))?;
+        }
+    }
+    Ok(true)
+}
+
+/// A text as JSON has it between quotation marks (RFC 8259, 7).
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => escaped.extend(['\\', c]),
+            c if c < ' ' => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_lines_of_json() {
+        let path = env::temp_dir().join(format!("cyclescope-ab-{}", std::process::id()));
+        let samples =
+            Samples { file: File::create(&path).unwrap(), time: Duration::from_millis(WISHED) };
+        let ruler = |cycles| Scale { cycles, spread: 0.0 };
+        samples.ticks("a \"b\"\\\n", 10, 123, &[ruler(1.5), ruler(1.25)]).unwrap();
+        samples.cycles("µ", 2, CoreCycles(7.5)).unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let expected = [
+            r#"{"name":"a \"b\"\\\u000a","iterations":10,"ticks":123,"rulers":[1.5,1.25]}"#,
+            r#"{"name":"µ","iterations":2,"cycles":7.5}"#,
+            "",
+        ];
+        assert_eq!(written, expected.join("\n"));
+    }
+}
