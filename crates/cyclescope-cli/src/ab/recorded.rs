@@ -72,6 +72,7 @@ fn parse(text: &[u8]) -> Result<Recorded, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cyclescope_fuzz::{Shape, fuzz};
 
     #[test]
     fn the_runs_of_the_last_program_are_read_and_nonsense_is_refused() {
@@ -87,7 +88,7 @@ mod tests {
         for bad in ["", "x", "{}", &run(0), &format!("{session}\n{{\"kind\":\"ab.run\"}}")] {
             assert!(parse(bad.as_bytes()).is_err(), "{bad}");
         }
-        cyclescope_fuzz::fuzz(&[text.as_bytes()], |bytes| {
+        fuzz("ab", Shape::JsonLines, &[text.into_bytes()], |bytes| {
             let _ = parse(bytes);
         });
     }

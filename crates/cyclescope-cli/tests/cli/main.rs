@@ -1,5 +1,6 @@
 //! `cyclescope` as its user sees it: what is printed where, with which exit code, and what stays behind.
 
+mod ab;
 mod around;
 mod beside;
 mod calls;

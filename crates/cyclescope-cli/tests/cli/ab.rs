@@ -1,0 +1,222 @@
+//! `cyclescope ab`. What programs take is written by them as samples, so that verdicts do not hang on this machine.
+
+use crate::support::{Answer, answer, cyclescope, folder};
+use serde_json::Value;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A program that tells these core cycles of each benchmark; a shell computes the numbers.
+fn tells(benchmarks: &[(&str, &str)]) -> String {
+    let line = |(name, cycles): &(&str, &str)| {
+        let sample = format!(r#"{{"name":"{name}","iterations":10,"cycles":"#);
+        format!("printf '%s%s}}\\n' '{sample}' {cycles} >> \"$CYCLESCOPE_AB\"")
+    };
+    let script = benchmarks.iter().map(line).collect::<Vec<_>>().join("; ");
+    shlex::try_join(["sh", "-c", &script]).expect("no NUL")
+}
+
+fn ab(arguments: &[&str]) -> Answer {
+    answer(cyclescope(&["ab", "--quick", "--budget", "0.5"]).args(arguments))
+}
+
+/// The lines of JSON of a comparison with this exit code.
+fn lines(arguments: &[&str], code: i32) -> Vec<Value> {
+    let answer = ab(&[&["--json"], arguments].concat());
+    assert_eq!(answer.code, Some(code), "{arguments:?}: {answer:?}");
+    answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// What an error says, with this exit code.
+fn refused(arguments: &[&str], code: i32) -> Value {
+    let mut lines = lines(arguments, code);
+    assert_eq!((lines.len(), &lines[0]["kind"]), (1, &"error".into()), "{lines:?}");
+    lines.remove(0)
+}
+
+/// Cycles that differ from run to run by up to a half: the numbers of processes count up, and chance decides whose is the next one.
+const NOISY: &str = "$((1000 + $$ * 62 % 97 * 5))";
+
+#[test]
+fn each_benchmark_has_its_verdict() {
+    let old = tells(&[("a", "1000"), ("b", "1000"), ("c", "1000"), ("gone", "1")]);
+    let new = tells(&[("a", "1020"), ("b", "980"), ("c", "1001"), ("new", "1")]);
+    let found = lines(&[&old, &new, "--seed", "7"], 0);
+    let verdicts: Vec<_> = found.iter().map(|line| [&line["name"], &line["verdict"]]).collect();
+    assert_eq!(verdicts, [["a", "slower"], ["b", "faster"], ["c", "same"]]);
+    let slower = &found[0];
+    assert_eq!((&slower["schema"], &slower["kind"]), (&"cyclescope/1".into(), &"ab".into()));
+    let change = &slower["change"];
+    for part in ["value", "low", "high"] {
+        assert!((change[part].as_f64().expect("a number") - 0.02).abs() < 1e-9, "{change}");
+    }
+    assert_eq!((&change["unit"], &slower["old"], &slower["new"]), (&"share".into(), &100.0.into(), &102.0.into()));
+    assert_eq!((&slower["pairs"], &found[2]["pairs"]), (&serde_json::json!([12, 12]), &serde_json::json!([12, 0])));
+    assert!(slower["repro"].as_str().is_some_and(|repro| repro.contains("--seed 7")), "{slower}");
+    let told = ab(&[&old, &new]);
+    assert!(told.stderr.contains("gone, new"), "{told:?}");
+    assert!(told.stdout.lines().all(|line| line.chars().count() <= 80), "{}", told.stdout);
+    assert!(told.stdout.contains("1 slower, 1 faster, 1 the same within 1 %, 0 unclear"), "{}", told.stdout);
+}
+
+#[test]
+fn exit_codes_are_what_was_asked_for() {
+    let [same, slower, noisy] = ["1000", "1020", NOISY].map(|cycles| tells(&[("a", cycles)]));
+    let both = tells(&[("a", "1020"), ("b", NOISY)]);
+    let against_both = tells(&[("a", "1000"), ("b", NOISY)]);
+    for (arguments, code) in [
+        (vec![&*same, &*slower], 0),
+        (vec![&*same, &*slower, "--fail-on-slower", "1%"], 6),
+        (vec![&*same, &*slower, "--fail-on-slower", "0.02"], 6),
+        (vec![&*same, &*slower, "--fail-on-slower", "3%"], 0),
+        (vec![&*slower, &*same, "--fail-on-slower", "1%"], 0),
+        (vec![&*same, &*same, "--fail-on-unclear", "--fail-on-slower", "1%"], 0),
+        (vec![&*noisy, &*noisy], 0),
+        (vec![&*noisy, &*noisy, "--fail-on-unclear"], 5),
+        (vec![&*against_both, &*both, "--fail-on-unclear", "--fail-on-slower", "1%"], 6),
+    ] {
+        let answer = ab(&arguments);
+        assert_eq!(answer.code, Some(code), "{arguments:?}: {answer:?}");
+    }
+    let unclear = &lines(&[&noisy, &noisy], 0)[0];
+    assert_eq!((&unclear["verdict"], &unclear["why"]), (&"unclear".into(), &"too_noisy".into()));
+    assert_eq!(unclear["caveats"][0]["code"], "interval_not_reached");
+}
+
+#[test]
+fn any_program_is_compared_by_its_cpu_time() {
+    let work = |turns: &str| format!("sh -c 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done'");
+    let found = lines(&[&work("2000"), &work("8000"), "--within", "5%"], 0);
+    assert_eq!((&found[0]["name"], &found[0]["verdict"]), (&"program".into(), &"slower".into()), "{found:?}");
+    assert!(found[0]["user_us"].is_array() && found[0]["new"].as_f64() > found[0]["old"].as_f64(), "{found:?}");
+    // Programs with benchmarks too.
+    let told = tells(&[("a", "1000")]);
+    assert_eq!(lines(&[&told, &told, "--whole"], 0)[0]["name"], "program");
+}
+
+#[test]
+fn markdown_is_a_table_whose_cells_hold() {
+    let [old, new] = ["1000", "1020"].map(|cycles| tells(&[("a|b`", cycles)]));
+    let told = ab(&[&old, &new, "--markdown"]);
+    let row = told.stdout.lines().find(|line| line.contains("a\\|b'")).expect("a row");
+    assert_eq!(row, "| `a\\|b'` | **slower** | +2.00 % | +2.00 % to +2.00 % | 100.0 | 102.0 |", "{told:?}");
+    assert_eq!(told.stdout.lines().next(), Some("**1 slower, 0 faster, 0 the same within 1 %, 0 unclear**"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_runs() {
+    let folder = folder();
+    let file = folder.path().join("ran").display().to_string();
+    let touch = format!("touch {file}");
+    let there = folder.path().join("there").display().to_string();
+    std::fs::write(&there, "something\n").expect("a file");
+    for arguments in [
+        vec![&*touch],
+        vec![&touch, &touch, &touch],
+        vec![&touch, &touch, "--against", &there],
+        vec![&touch, "--against", &there],
+        vec![&touch, &touch, "--evidence", "x"],
+        vec![&touch, &touch, "--clock", "rdtsc"],
+        vec![&touch, &touch, "--beside", "nop"],
+        vec![&touch, &touch, "--within", "0"],
+        vec![&touch, &touch, "--fail-on-slower", "200%"],
+        vec![&touch, &touch, "--out", &there],
+        vec![&touch, "'unclosed"],
+        vec!["", &touch],
+    ] {
+        refused(&arguments, 2);
+        assert!(!Path::new(&file).exists(), "{arguments:?} ran");
+    }
+    let missing = refused(&["/no/such/program", "true"], 2);
+    assert!(missing["text"].as_str().is_some_and(|text| text.contains("/no/such/program")), "{missing}");
+}
+
+#[test]
+fn programs_that_fail_end_it_with_4() {
+    let failed = refused(&["true", "sh -c 'exit 3'"], 4);
+    assert!(failed["text"].as_str().is_some_and(|text| text.contains("exit code 3")), "{failed}");
+    let faulted = refused(&["sh -c 'kill -SEGV $$'", "true"], 4);
+    assert_eq!(faulted["signal"], "SIGSEGV");
+    let begun = Instant::now();
+    let hung = refused(&["sleep 1000", "true", "--timeout", "0.2"], 4);
+    assert_eq!(hung["code"], "hang");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn samples_that_are_none_are_refused_by_their_line() {
+    let good = tells(&[("a", "1000")]);
+    for cycles in ["0", "nonsense", "-1"] {
+        let bad = tells(&[("a", "1000"), ("a", cycles)]);
+        let refused = refused(&[&good, &bad], 2);
+        assert!(refused["text"].as_str().is_some_and(|text| text.contains("line 2")), "{refused}");
+    }
+    let apart = refused(&[&good, &tells(&[("b", "1000")])], 2);
+    assert!(apart["remedy"].as_str().is_some_and(|remedy| remedy.contains("--whole")), "{apart}");
+    // A program may put anything in the place of the file.
+    let elsewhere = "sh -c 'rm \"$CYCLESCOPE_AB\"; ln -s /dev/zero \"$CYCLESCOPE_AB\"'";
+    refused(&[&good, elsewhere], 2);
+}
+
+#[test]
+fn recorded_runs_are_compared_with_later() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [same, slower] = ["1000", "1020"].map(|cycles| tells(&[("a", cycles)]));
+    let recorded = ab(&[&same, "--out", &path("one")]);
+    assert_eq!((recorded.code, recorded.stdout.contains("runs are recorded")), (Some(0), true), "{recorded:?}");
+    let found = &lines(&["--against", &path("one"), &slower, "--fail-on-slower", "1%"], 6)[0];
+    assert_eq!((&found["verdict"], &found["interleaved"]), (&"slower".into(), &false.into()), "{found}");
+    let told = ab(&["--against", &path("one"), &same]).stdout;
+    assert!(told.contains("1 the same") && told.contains("is not known"), "{told}");
+    // Of two programs the last one counts.
+    lines(&[&same, &slower, "--out", &path("two")], 0);
+    assert_eq!(lines(&["--against", &path("two"), &slower], 0)[0]["verdict"], "same");
+    let kinds: Vec<Value> = std::fs::read_to_string(path("two")).expect("a file").lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["kind"].clone()).collect();
+    assert_eq!((&kinds[0], kinds.last()), (&"ab.session".into(), Some(&"ab".into())));
+    assert_eq!(kinds.iter().filter(|kind| **kind == "ab.run").count(), 48);
+    refused(&["--against", &path("two"), "true"], 2);
+}
+
+#[test]
+fn what_programs_print_is_kept_apart() {
+    let file = folder();
+    let path = file.path().join("said").display().to_string();
+    let says = "sh -c 'echo out; echo err >&2'";
+    let told = ab(&[says, says, "--json", "--output", &path]);
+    assert!(!told.stdout.contains("out\n") && told.stderr.is_empty(), "{told:?}");
+    assert!(std::fs::read_to_string(path).expect("a file").starts_with("out\nerr\nout\nerr\n"));
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let same = tells(&[("a", "1000")]);
+    let program = env!("CARGO_BIN_EXE_cyclescope");
+    let script = format!("{{ \"$0\" ab --quick \"$1\" \"$1\"; echo $? >&2; }} | true");
+    let ended = std::process::Command::new("sh").args(["-c", &script, program, &same]).output().expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "0\n");
+}
+
+#[test]
+fn an_interrupt_leaves_no_process() {
+    let folder = folder();
+    let path = folder.path().join("numbers").display().to_string();
+    let program = format!("sh -c 'sleep 1000 & echo $! >> {path}; wait'");
+    let running = {
+        let mut running = crate::support::Running::start(&["ab", &program, "true"]);
+        running.until(&path, 1);
+        running
+    };
+    let (status, _) = running.signal(libc::SIGINT);
+    assert_eq!(status.code(), Some(130));
+    let number = std::fs::read_to_string(&path).expect("a number");
+    let until = Instant::now() + Duration::from_secs(20);
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+    };
+    while runs() {
+        assert!(Instant::now() < until, "{number} lives on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
