@@ -1,10 +1,11 @@
 //! Measures cyclescope itself, here and now: known costs, coverage, additivity, traps, speed, timing methods,
-//! tables of instructions, markers, rivals.
+//! tables of instructions, markers, programs compared, rivals.
 //!
 //! Each section is a file with a demand and a function that prints what was found. It measures with the library
 //! as `cyclescope run` does. A demand that is missed is printed as missed and lets the other sections go on; the last lines name
 //! all that are missed, and the exit code is 1 then.
 
+mod ab;
 mod additivity;
 mod busy;
 mod costs;
@@ -50,6 +51,7 @@ const SECTIONS: &[Section] = &[
     },
     Section { name: "instr", proves: "tables of instructions say the same each time", run: instr::run },
     Section { name: "marker", proves: "surveys of markers say the same each time", run: marker::run },
+    Section { name: "ab", proves: "programs are told to differ where they do, and only there", run: ab::run },
     Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },
 ];
 

@@ -9,6 +9,8 @@ const SAID: &str = "What is said";
 /// Options of `ab`.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "cyclescope ab [OPTIONS] OLD NEW\n       cyclescope ab [OPTIONS] --out FILE PROGRAM\n       \
+    cyclescope ab [OPTIONS] --against FILE NEW",
     after_help = "A program is one argument with its own arguments, such as 'sort -n numbers.txt'; no shell runs it, unless \
     it is named: \"sh -c '...'\". Its CPU time is compared. A program that writes samples of benchmarks to the file named \
     by CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."

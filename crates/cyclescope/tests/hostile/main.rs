@@ -79,6 +79,11 @@ fn any_results_are_answered() {
 }
 
 #[test]
+fn any_samples_of_benchmarks_are_answered() {
+    check("samples");
+}
+
+#[test]
 fn any_first_line_is_answered() {
     check("session");
 }

@@ -2,6 +2,7 @@
 
 use super::dossier;
 use cyclescope::asm;
+use cyclescope::study::ab;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::rows::table::Table;
 use cyclescope::study::instr::tables::compare::{Tolerance, against_reference, against_results, runs};
@@ -38,6 +39,7 @@ pub const READERS: &[Reader] = &[
     Reader { name: "published", shape: Shape::Bytes, read: published },
     Reader { name: "readings", shape: Shape::Bytes, read: dossier::readings },
     Reader { name: "results", shape: Shape::JsonLines, read: results },
+    Reader { name: "samples", shape: Shape::JsonLines, read: samples },
     Reader { name: "session", shape: Shape::Json, read: session },
     Reader { name: "snippets", shape: Shape::Bytes, read: snippets },
 ];
@@ -54,6 +56,12 @@ fn assembly(bytes: &[u8]) {
 /// A list of instructions.
 fn forms(bytes: &[u8]) {
     let _ = list::read(bytes);
+}
+
+/// Samples of a run of benchmarks.
+fn samples(bytes: &[u8]) {
+    let Ok(figures) = ab::parse(bytes) else { return };
+    assert!(figures.values().all(|cycles| *cycles > 0.0 && cycles.is_finite()), "{figures:?}");
 }
 
 /// A list of snippets.

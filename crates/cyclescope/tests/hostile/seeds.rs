@@ -35,6 +35,7 @@ pub fn of(name: &str) -> Vec<Vec<u8>> {
         "forms" => &FORMS,
         "published" => &PUBLISHED,
         "results" => &[dossier::RESULTS],
+        "samples" => &[SAMPLES],
         "snippets" => &SNIPPETS,
         "session" => return vec![dossier::session().to_string().into_bytes()],
         "evidence_evaluate" => return evaluate().iter().map(bytes).collect(),
@@ -69,6 +70,10 @@ const PUBLISHED: [&str; 2] = [
      div,r64,14-18,3.5,,\n",
     "mnemonic,operands,encoding,code,latency_cycles\nadd,\"r64, r64\",legacy,,1\n",
 ];
+const SAMPLES: &str = r#"{"name":"a","iterations":10,"ticks":100,"rulers":[1.4,1.6]}
+{"name":"b c/µ","iterations":1,"cycles":7.5}
+{"name":"a","iterations":1000,"ticks":123456789,"rulers":[1.25],"more":{"x":null}}
+"#;
 const SNIPPETS: [&str; 2] = [
     "# three\nadd rax, rbx\n\n  imul rax, rax; nop\n",
     "name,snippet,init,hex\nsum,\"add rax, rbx\",\"mov ebx, 1\",\n# none\n,,,90\n",

@@ -20,4 +20,4 @@ mod simulated;
 
 pub use comparison::{Comparison, Outcome, Unclear, Verdict, WITHIN};
 pub use recorded::{FEWEST, against};
-pub use samples::{BadSamples, Figures, figures};
+pub use samples::{BadSamples, Figures, figures, parse};

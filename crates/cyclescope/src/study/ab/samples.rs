@@ -63,7 +63,12 @@ pub fn figures(path: &Path) -> Result<Figures, BadSamples> {
     parse(&input::read(path, Kind::Samples).map_err(BadSamples::File)?)
 }
 
-fn parse(text: &[u8]) -> Result<Figures, BadSamples> {
+/// The figures in the text of such a file.
+///
+/// # Errors
+///
+/// If a line of it is no sample.
+pub fn parse(text: &[u8]) -> Result<Figures, BadSamples> {
     let mut samples: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
