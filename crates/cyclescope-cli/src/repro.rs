@@ -133,6 +133,7 @@ pub fn ab(common: &Common, args: &AbArgs, seed: u64) -> String {
     line.option("--budget", &args.budget);
     line.option("--timeout", &args.timeout);
     line.flag("--whole", args.whole);
+    line.option("--builds", &args.builds);
     line.option("--against", &args.against.as_ref().map(|path| path.display().to_string()));
     line.common(common, seed);
     line.0.push("--".to_string());

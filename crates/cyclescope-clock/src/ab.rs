@@ -107,8 +107,7 @@ mod tests {
     #[test]
     fn samples_are_lines_of_json() {
         let path = env::temp_dir().join(format!("cyclescope-ab-{}", std::process::id()));
-        let samples =
-            Samples { file: File::create(&path).unwrap(), time: Duration::from_millis(WISHED) };
+        let samples = Samples { file: File::create(&path).unwrap(), time: Duration::from_millis(WISHED) };
         let ruler = |cycles| Scale { cycles, spread: 0.0 };
         samples.ticks("a \"b\"\\\n", 10, 123, &[ruler(1.5), ruler(1.25)]).unwrap();
         samples.cycles("µ", 2, CoreCycles(7.5)).unwrap();

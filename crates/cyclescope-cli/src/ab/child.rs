@@ -26,12 +26,15 @@ const WISHED: &str = "10";
 /// Bytes by which the environment grows at most: a page, so that the stack begins anywhere in one.
 pub const LAYOUTS: usize = 4096;
 
-/// A program and its arguments.
+/// Stands for the number of a build.
+const BUILD: &str = "{build}";
+
+/// A program and its arguments, for each of its builds.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// As it was given.
     pub text: String,
-    words: Vec<String>,
+    builds: Vec<Vec<String>>,
 }
 
 /// What all runs have in common.
@@ -63,17 +66,32 @@ impl CpuTime {
 
 impl Program {
     /// The program of an argument, which is split at spaces as a shell does.
-    pub fn parse(text: &str) -> Result<Program, Failure> {
-        let words = shlex::split(text).filter(|words| words.first().is_some_and(|word| !word.is_empty()));
+    pub fn parse(text: &str, builds: Option<usize>) -> Result<Program, Failure> {
+        if builds.is_some() && !text.contains(BUILD) {
+            let text = format!("`{text}` has no {BUILD}, so that all of its builds are the same");
+            let remedy = "put it where the names of the builds have their number, 1 and up";
+            return Err(Failure::usage(text, Some(remedy)));
+        }
         let remedy = "name a program and its arguments, such as 'sort -n numbers.txt', with quotes in pairs";
-        let words = words.ok_or_else(|| Failure::usage(format!("`{text}` names no program"), Some(remedy)))?;
-        Ok(Program { text: text.to_string(), words })
+        let words = |number: usize| {
+            let text = if builds.is_some() { &text.replace(BUILD, &number.to_string()) } else { text };
+            let words = shlex::split(text).filter(|words| words.first().is_some_and(|word| !word.is_empty()));
+            words.ok_or_else(|| Failure::usage(format!("`{text}` names no program"), Some(remedy)))
+        };
+        let builds = (1..=builds.unwrap_or(1)).map(words).collect::<Result<_, _>>()?;
+        Ok(Program { text: text.to_string(), builds })
     }
 
-    /// Runs it to its end; the environment has this many bytes more.
-    pub fn run(&self, around: &Surroundings, layout: usize) -> Result<CpuTime, Failure> {
-        let mut command = Command::new(&self.words[0]);
-        command.args(&self.words[1..]).process_group(0).env(LAYOUT, "x".repeat(layout)).stdin(Stdio::null());
+    /// How many builds it has.
+    pub fn builds(&self) -> usize {
+        self.builds.len()
+    }
+
+    /// Runs one of its builds to its end; the environment has this many bytes more.
+    pub fn run(&self, build: usize, around: &Surroundings, layout: usize) -> Result<CpuTime, Failure> {
+        let words = &self.builds[build];
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).process_group(0).env(LAYOUT, "x".repeat(layout)).stdin(Stdio::null());
         match &around.samples {
             Some(path) => command.env(SAMPLES, path).env(WISH, WISHED),
             None => command.env_remove(SAMPLES).env_remove(WISH),
@@ -84,7 +102,7 @@ impl Program {
             stream(&mut command, to.map_or_else(Stdio::null, Stdio::from));
         }
         let held = Held::new();
-        let child = command.spawn().map_err(|error| self.not_started(&error))?;
+        let child = command.spawn().map_err(|error| not_started(&words[0], &error))?;
         let group = Group::of(child.id());
         drop(held);
         let ended = wait(&child, around.timeout);
@@ -103,16 +121,6 @@ impl Program {
         if status.success() { Ok(time) } else { Err(self.failed(status)) }
     }
 
-    fn not_started(&self, error: &io::Error) -> Failure {
-        let text = format!("`{}` could not be started: {error}", self.words[0]);
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-                Failure::usage(text, Some("name a program by its path, or one that $PATH finds"))
-            }
-            _ => Failure::usage(text, Some("run it by itself to see why")),
-        }
-    }
-
     fn failed(&self, status: ExitStatus) -> Failure {
         let signal = status.signal().map(signal_name);
         let how = match (status.code(), status.signal()) {
@@ -122,6 +130,16 @@ impl Program {
         let remedy = "run it by itself, or see what it prints with --output: what fails takes another time";
         failed("program", format!("`{}` ended {how}", self.text), signal, remedy)
     }
+}
+
+fn not_started(program: &str, error: &io::Error) -> Failure {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+            "name a program by its path, or one that $PATH finds"
+        }
+        _ => "run it by itself to see why",
+    };
+    Failure::usage(format!("`{program}` could not be started: {error}"), Some(remedy))
 }
 
 /// A run that did not end well.
@@ -167,8 +185,5 @@ fn reap(child: &Child) -> io::Result<(ExitStatus, CpuTime)> {
     let time = |time: libc::timeval| {
         Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
     };
-    Ok((
-        ExitStatus::from_raw(status),
-        CpuTime { user: time(usage.ru_utime), system: time(usage.ru_stime) },
-    ))
+    Ok((ExitStatus::from_raw(status), CpuTime { user: time(usage.ru_utime), system: time(usage.ru_stime) }))
 }

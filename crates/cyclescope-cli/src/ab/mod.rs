@@ -17,7 +17,7 @@ use child::{Program, Surroundings};
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::statistics::median;
-use cyclescope::study::ab::{Comparison, FEWEST, Outcome, Verdict, WITHIN, against};
+use cyclescope::study::ab::{Comparison, FEWEST, Outcome, Verdict, WITHIN, against, over_builds};
 use record::{Row, RunRecord, SessionRecord};
 use recorded::{Recorded, Recording};
 use session::{Session, WHOLE};
@@ -29,6 +29,8 @@ const BUDGET: [f64; 2] = [10.0, 3.0];
 const TIMEOUT: f64 = 60.0;
 /// Runs at most that are compared with recorded ones, in each of two batches.
 const MOST: usize = 100;
+/// Runs of each build at least.
+const OF_A_BUILD: usize = 8;
 /// The file that samples go to.
 const SAMPLES: &str = "samples.jsonl";
 /// The level of intervals that are told.
@@ -37,7 +39,9 @@ const CONFIDENCE: f64 = 0.95;
 /// Runs the command and returns the exit code.
 pub fn ab(common: &Common, args: &AbArgs, output: &mut Output) -> Result<u8, Failure> {
     refuse(common, args)?;
-    let programs = args.programs.iter().map(|text| Program::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let builds = args.builds.map(|builds| builds as usize);
+    let programs = args.programs.iter().map(|text| Program::parse(text, builds));
+    let programs = programs.collect::<Result<Vec<_>, _>>()?;
     let recorded = args.against.as_deref().map(recorded::read).transpose()?;
     let machine = run::machine(common)?;
     machine.tsc.require()?;
@@ -49,7 +53,11 @@ pub fn ab(common: &Common, args: &AbArgs, output: &mut Output) -> Result<u8, Fai
     if args.programs.len() == 1 && recorded.is_none() {
         let runs = work.runs.len();
         work.finish(&[])?;
-        return if output.is_json() { Ok(exit::DONE) } else { output.line(format!("{runs} runs are recorded")).map(|()| exit::DONE) };
+        return if output.is_json() {
+            Ok(exit::DONE)
+        } else {
+            output.line(format!("{runs} runs are recorded")).map(|()| exit::DONE)
+        };
     }
     let session = work.session.clone();
     let kept = work.finish(&rows);
@@ -136,7 +144,8 @@ impl Work<'_> {
         })?;
         let samples = (!args.whole).then(|| scratch.path(SAMPLES));
         if let Some(path) = &samples {
-            std::fs::File::create_new(path).map_err(|error| Failure::internal(format!("making a file failed: {error}")))?;
+            std::fs::File::create_new(path)
+                .map_err(|error| Failure::internal(format!("making a file failed: {error}")))?;
         }
         let timeout = Duration::from_secs_f64(args.timeout.unwrap_or(TIMEOUT));
         let session = SessionRecord {
@@ -175,8 +184,9 @@ impl Work<'_> {
         loop {
             let spent = begun.elapsed();
             let open = comparisons.iter().filter(|comparison| !comparison.is_decided()).count();
-            let looked = comparisons.iter().all(|comparison| comparison.is_decided() || comparison.has_begun());
-            let enough = if alone { self.runs.len() >= 2 * MOST } else { open == 0 };
+            let looked =
+                comparisons.iter().all(|comparison| comparison.is_decided() || comparison.has_begun());
+            let enough = if alone { self.runs.len() >= 2 * MOST } else { open == 0 && self.has_all_builds() };
             let late = spent >= self.budget && if alone { self.runs.len() >= FEWEST } else { looked };
             if enough || late {
                 break;
@@ -193,7 +203,16 @@ impl Work<'_> {
             }
         }
         drop(progress);
-        let outcomes: Vec<Outcome> = comparisons.iter().map(Comparison::outcome).collect();
+        let outcome = |(name, comparison): (&String, &Comparison)| match self.args.builds {
+            Some(_) => over_builds(
+                comparison.outcome(),
+                &self.by_build(0, name),
+                &self.by_build(1, name),
+                self.within(),
+            ),
+            None => comparison.outcome(),
+        };
+        let outcomes: Vec<Outcome> = self.names.iter().zip(&comparisons).map(outcome).collect();
         let rows = self.rows(&outcomes, |work, name| work.figures(0, name));
         Ok((self, rows))
     }
@@ -219,7 +238,9 @@ impl Work<'_> {
             *end = self.runs.len();
         }
         let outcome = |name: &String| {
-            let batch = |runs: &[RunRecord]| runs.iter().filter_map(|run| run.cycles.get(name).copied()).collect::<Vec<_>>();
+            let batch = |runs: &[RunRecord]| {
+                runs.iter().filter_map(|run| run.cycles.get(name).copied()).collect::<Vec<_>>()
+            };
             let batches = [batch(&self.runs[..ends[0]]), batch(&self.runs[ends[0]..])];
             against(&old(name), [&batches[0], &batches[1]], self.within())
         };
@@ -236,6 +257,26 @@ impl Work<'_> {
     fn figures(&self, program: usize, name: &str) -> Vec<f64> {
         let runs = self.runs.iter().filter(|run| run.program == program);
         runs.filter_map(|run| run.cycles.get(name).copied()).collect()
+    }
+
+    /// The same by build.
+    fn by_build(&self, program: usize, name: &str) -> Vec<Vec<f64>> {
+        let mut builds = vec![Vec::new(); self.programs[program].builds()];
+        for run in self.runs.iter().filter(|run| run.program == program) {
+            builds[run.build].extend(run.cycles.get(name));
+        }
+        builds
+    }
+
+    /// Whether every build has as many runs as its median needs.
+    fn has_all_builds(&self) -> bool {
+        let runs = |program, build| {
+            self.runs.iter().filter(|run| run.program == program && run.build == build).count()
+        };
+        self.args.builds.is_none()
+            || (0..self.programs.len()).all(|program| {
+                (0..self.programs[program].builds()).all(|build| runs(program, build) >= OF_A_BUILD)
+            })
     }
 
     fn rows(&self, outcomes: &[Outcome], old: impl Fn(&Self, &str) -> Vec<f64>) -> Vec<Row> {

@@ -26,8 +26,10 @@ pub struct SessionRecord {
 /// One run of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Its number, from 0.
+    /// Its number, from 0, and that of its build.
     pub program: usize,
+    #[serde(default)]
+    pub build: usize,
     /// Microseconds of CPU time, in user mode and in the system.
     pub user_us: u64,
     pub system_us: u64,
@@ -78,8 +80,11 @@ pub fn reason(why: Unclear) -> &'static str {
     match why {
         Unclear::TooFew => "too few runs for an interval",
         Unclear::TooNoisy => "the interval is too wide: a longer --budget, or shorter runs, make it narrower",
-        Unclear::NotConfirmed => "the first batch says a change, and the second one no more than that it is unclear",
+        Unclear::NotConfirmed => {
+            "the first batch says a change, and the second one no more than that it is unclear"
+        }
         Unclear::BatchesDisagree => "two batches disagree: something else changed meanwhile",
+        Unclear::BuildsDiffer => "builds of one program differ by as much: it may be the place of the code",
     }
 }
 
@@ -88,6 +93,7 @@ pub fn caveats(why: Option<Unclear>) -> Vec<Caveat> {
     let caveat = |why: Unclear| {
         let code = match why {
             Unclear::BatchesDisagree => Code::NotRepeatable,
+            Unclear::BuildsDiffer => Code::LayoutDependent,
             _ => Code::IntervalNotReached,
         };
         Caveat { code, text: reason(why).to_string() }

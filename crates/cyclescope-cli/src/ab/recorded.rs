@@ -79,7 +79,7 @@ mod tests {
         let session = r#"{"schema":"cyclescope/1","kind":"ab.session","programs":["a","b"],"core":"c","cpu":1,"kernel":"k","seed":1}"#;
         let run = |program: usize| {
             let cycles = [("program".to_string(), 5.0)].into();
-            let run = RunRecord { program, user_us: 1, system_us: 2, rulers: [1.0, 1.0], cycles };
+            let run = RunRecord { program, build: 0, user_us: 1, system_us: 2, rulers: [1.0, 1.0], cycles };
             line(RUN, &run)
         };
         let text = [session.to_string(), run(0), run(1), run(1)].join("\n");

@@ -27,7 +27,15 @@ pub fn text(rows: &[Row], session: &SessionRecord, old: &str, output: &mut Outpu
         let [first, second] = row.pairs;
         let pairs = if second > 0 { format!("{first}+{second}") } else { first.to_string() };
         let verdict = word(row.verdict).to_string();
-        let cells = [shortened(&row.name), verdict, value(row), interval(row), cycles(row.old), cycles(row.new), pairs];
+        let cells = [
+            shortened(&row.name),
+            verdict,
+            value(row),
+            interval(row),
+            cycles(row.old),
+            cycles(row.new),
+            pairs,
+        ];
         lines.add_row(cells);
     }
     print(&mut page, &lines)?;
@@ -36,7 +44,14 @@ pub fn text(rows: &[Row], session: &SessionRecord, old: &str, output: &mut Outpu
     note(&mut page, &heading)?;
     for row in rows {
         if let [Some(user), Some(system)] = [row.user_us, row.system_us] {
-            note(&mut page, &format!("Milliseconds of CPU time, old and new: user {}, system {}.", both(user), both(system)))?;
+            note(
+                &mut page,
+                &format!(
+                    "Milliseconds of CPU time, old and new: user {}, system {}.",
+                    both(user),
+                    both(system)
+                ),
+            )?;
         }
         if let Some(why) = row.why {
             note(&mut page, &format!("{}: {}.", row.name, reason(why)))?;
@@ -49,7 +64,12 @@ pub fn text(rows: &[Row], session: &SessionRecord, old: &str, output: &mut Outpu
 }
 
 /// Prints the result as Markdown.
-pub fn markdown(rows: &[Row], session: &SessionRecord, old: &str, output: &mut Output) -> Result<(), Failure> {
+pub fn markdown(
+    rows: &[Row],
+    session: &SessionRecord,
+    old: &str,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let new = session.programs.last().map_or("", String::as_str);
     output.line(format!("**{}**", summary(rows)))?;
     output.line("")?;
@@ -66,7 +86,10 @@ pub fn markdown(rows: &[Row], session: &SessionRecord, old: &str, output: &mut O
     output.line("")?;
     output.line(format!(
         "Core cycles; old: {}, new: {}, on CPU {} of {}.",
-        code(old), code(new), session.cpu, session.core
+        code(old),
+        code(new),
+        session.cpu,
+        session.core
     ))?;
     if rows.iter().any(|row| !row.interleaved) {
         output.line("")?;
@@ -134,7 +157,18 @@ fn shortened(name: &str) -> String {
 
 /// A text that others wrote, as code in a cell of a table: no bar ends the cell, and no backtick the code.
 fn code(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c == '`' { '\'' } else if c.is_control() { ' ' } else { c }).collect();
+    let text: String = text
+        .chars()
+        .map(|c| {
+            if c == '`' {
+                '\''
+            } else if c.is_control() {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect();
     format!("`{}`", text.replace('|', "\\|"))
 }
 
@@ -145,7 +179,10 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_that_say_something() {
         assert_eq!([0.0123, -0.25, 0.0].map(percent), ["+1.23 %", "-25 %", "+0.00 %"]);
-        assert_eq!([Some(149.61), Some(12_345.6), Some(4.1e7), None].map(cycles), ["149.6", "12346", "4.100e7", "-"]);
+        assert_eq!(
+            [Some(149.61), Some(12_345.6), Some(4.1e7), None].map(cycles),
+            ["149.6", "12346", "4.100e7", "-"]
+        );
     }
 
     #[test]

@@ -33,13 +33,14 @@ impl Session {
         Ok(Session { around, rulers: Rulers::new(), lock, random: Random::new(seed), cpu, benchmarks })
     }
 
-    /// One run of each program, untimed: files come into memory, and it shows who has benchmarks. Returns the names that all have.
+    /// One run of each build, untimed: files come into memory, and it shows who has benchmarks. Returns the names that all have.
     pub fn first(&mut self, programs: &[Program]) -> Result<Vec<String>, Failure> {
-        self.benchmarks = self.benchmarks.or(None);
         let mut found: Vec<Figures> = Vec::new();
         for program in programs {
-            program.run(&self.around, 0)?;
-            found.push(self.samples(program)?);
+            for build in 0..program.builds() {
+                program.run(build, &self.around, 0)?;
+                found.push(self.samples(program)?);
+            }
         }
         let has = |figures: &Figures| !figures.is_empty();
         self.benchmarks = Some(found.iter().any(has));
@@ -58,7 +59,10 @@ impl Session {
             return Err(Failure::usage(text, Some("--whole compares the CPU time of the whole programs")));
         }
         if !alone.is_empty() {
-            crate::failure::warn(&format!("only one program has these, which are left out: {}", alone.join(", ")));
+            crate::failure::warn(&format!(
+                "only one program has these, which are left out: {}",
+                alone.join(", ")
+            ));
         }
         Ok(names)
     }
@@ -85,16 +89,17 @@ impl Session {
         for number in order {
             let program = &programs[*number];
             let layout = self.random.below(LAYOUTS);
-            let time = program.run(&self.around, layout)?;
+            let build = self.random.below(program.builds());
+            let time = program.run(build, &self.around, layout)?;
             let after = self.rulers.read();
             let figures = match self.benchmarks {
                 Some(true) => self.samples(program)?,
                 _ => BTreeMap::from([(WHOLE.to_string(), self.rulers.cycles(time.whole(), [before, after]))]),
             };
             let [user_us, system_us] = [time.user, time.system].map(|time| time.as_micros() as u64);
-            let record =
-                RunRecord { program: *number, user_us, system_us, rulers: [before, after], cycles: figures };
-            records.push((*number, record));
+            let (program, rulers) = (*number, [before, after]);
+            records
+                .push((program, RunRecord { program, build, user_us, system_us, rulers, cycles: figures }));
             before = after;
         }
         Ok(records)
@@ -104,7 +109,8 @@ impl Session {
     fn samples(&self, program: &Program) -> Result<Figures, Failure> {
         let Some(path) = &self.around.samples else { return Ok(Figures::new()) };
         let found = figures(path).map_err(|bad| {
-            let remedy = "see the section ab of docs/reference.md, or compare the whole programs with --whole";
+            let remedy =
+                "see the section ab of docs/reference.md, or compare the whole programs with --whole";
             let internal = matches!(&bad, BadSamples::File(bad) if !bad.is_usage());
             match internal {
                 true => Failure::internal(bad.to_string()),

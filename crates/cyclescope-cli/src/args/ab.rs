@@ -43,6 +43,10 @@ pub struct AbArgs {
     /// Compare the CPU time of whole programs, also where they have benchmarks
     #[arg(long)]
     pub whole: bool,
+    /// Builds of each program, of the same source but linked in another order or padded otherwise: {build} in OLD and NEW stands
+    /// for 1 to N. What holds for some builds only is unclear
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=64), conflicts_with = "against")]
+    pub builds: Option<u32>,
     /// Seconds for each benchmark; a batch has 12 pairs of runs at least, whatever time they take [default: 10, with
     /// --quick 3]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]

@@ -49,8 +49,14 @@ fn each_benchmark_has_its_verdict() {
     for part in ["value", "low", "high"] {
         assert!((change[part].as_f64().expect("a number") - 0.02).abs() < 1e-9, "{change}");
     }
-    assert_eq!((&change["unit"], &slower["old"], &slower["new"]), (&"share".into(), &100.0.into(), &102.0.into()));
-    assert_eq!((&slower["pairs"], &found[2]["pairs"]), (&serde_json::json!([12, 12]), &serde_json::json!([12, 0])));
+    assert_eq!(
+        (&change["unit"], &slower["old"], &slower["new"]),
+        (&"share".into(), &100.0.into(), &102.0.into())
+    );
+    assert_eq!(
+        (&slower["pairs"], &found[2]["pairs"]),
+        (&serde_json::json!([12, 12]), &serde_json::json!([12, 0]))
+    );
     assert!(slower["repro"].as_str().is_some_and(|repro| repro.contains("--seed 7")), "{slower}");
     let told = ab(&[&old, &new]);
     assert!(told.stderr.contains("gone, new"), "{told:?}");
@@ -87,10 +93,28 @@ fn any_program_is_compared_by_its_cpu_time() {
     let work = |turns: &str| format!("sh -c 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done'");
     let found = lines(&[&work("2000"), &work("8000"), "--within", "5%"], 0);
     assert_eq!((&found[0]["name"], &found[0]["verdict"]), (&"program".into(), &"slower".into()), "{found:?}");
-    assert!(found[0]["user_us"].is_array() && found[0]["new"].as_f64() > found[0]["old"].as_f64(), "{found:?}");
+    assert!(
+        found[0]["user_us"].is_array() && found[0]["new"].as_f64() > found[0]["old"].as_f64(),
+        "{found:?}"
+    );
     // Programs with benchmarks too.
     let told = tells(&[("a", "1000")]);
     assert_eq!(lines(&[&told, &told, "--whole"], 0)[0]["name"], "program");
+}
+
+#[test]
+fn what_holds_for_some_builds_only_is_no_change() {
+    let of = |cycles: &str| tells(&[("a", cycles)]);
+    let (moved, more) = (of("$((1000 + {build} % 2 * 20))"), of("$((1050 + {build} % 2))"));
+    let found = |old: &str, new: &str| lines(&[old, new, "--builds", "4"], 0).remove(0);
+    let itself = found(&moved, &moved);
+    assert_eq!(itself["verdict"], "unclear", "{itself}");
+    let slower = found(&of("$((1000 + {build} % 2))"), &more);
+    assert_eq!(slower["verdict"], "slower", "{slower}");
+    // Every build of the new program is in another place than the old one's, which all are in a good one.
+    let unlike = found(&of("$((1000 + {build} - {build}))"), &of("$((1000 + {build} / 3 * 20))"));
+    assert_ne!(unlike["verdict"], "slower", "{unlike}");
+    refused(&[&moved, "true", "--builds", "4"], 2);
 }
 
 #[test]
@@ -163,7 +187,11 @@ fn recorded_runs_are_compared_with_later() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let [same, slower] = ["1000", "1020"].map(|cycles| tells(&[("a", cycles)]));
     let recorded = ab(&[&same, "--out", &path("one")]);
-    assert_eq!((recorded.code, recorded.stdout.contains("runs are recorded")), (Some(0), true), "{recorded:?}");
+    assert_eq!(
+        (recorded.code, recorded.stdout.contains("runs are recorded")),
+        (Some(0), true),
+        "{recorded:?}"
+    );
     let found = &lines(&["--against", &path("one"), &slower, "--fail-on-slower", "1%"], 6)[0];
     assert_eq!((&found["verdict"], &found["interleaved"]), (&"slower".into(), &false.into()), "{found}");
     let told = ab(&["--against", &path("one"), &same]).stdout;
@@ -171,8 +199,11 @@ fn recorded_runs_are_compared_with_later() {
     // Of two programs the last one counts.
     lines(&[&same, &slower, "--out", &path("two")], 0);
     assert_eq!(lines(&["--against", &path("two"), &slower], 0)[0]["verdict"], "same");
-    let kinds: Vec<Value> = std::fs::read_to_string(path("two")).expect("a file").lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["kind"].clone()).collect();
+    let kinds: Vec<Value> = std::fs::read_to_string(path("two"))
+        .expect("a file")
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["kind"].clone())
+        .collect();
     assert_eq!((&kinds[0], kinds.last()), (&"ab.session".into(), Some(&"ab".into())));
     assert_eq!(kinds.iter().filter(|kind| **kind == "ab.run").count(), 48);
     refused(&["--against", &path("two"), "true"], 2);
@@ -193,7 +224,8 @@ fn a_closed_pipe_is_no_error() {
     let same = tells(&[("a", "1000")]);
     let program = env!("CARGO_BIN_EXE_cyclescope");
     let script = format!("{{ \"$0\" ab --quick \"$1\" \"$1\"; echo $? >&2; }} | true");
-    let ended = std::process::Command::new("sh").args(["-c", &script, program, &same]).output().expect("a shell");
+    let ended =
+        std::process::Command::new("sh").args(["-c", &script, program, &same]).output().expect("a shell");
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "0\n");
 }
 

@@ -17,17 +17,17 @@ pub const WITHIN: f64 = 0.01;
 
 /// The part of what counts as the same that a change must exceed: one per cent is to be found where a change below one per cent
 /// counts as the same, so the bar lies well below.
-const BAR: f64 = 0.25;
+pub(super) const BAR: f64 = 0.25;
 /// Pairs at the first look. Intervals at [`SAME`] need eleven.
 const FIRST: usize = 12;
 /// The level of the interval of a look. Over the looks of a batch, a dozen of which each has most of its pairs in common with
 /// the one before, the chance of a false claim to one side grows from 0.25 % to about 1 %.
-const LEVEL: f64 = 0.995;
+pub(super) const LEVEL: f64 = 0.995;
 /// The level at which two programs are the same. Programs that differ by just what no longer counts as the same are told to be the same by
 /// chance: with this level once in two hundred times, over all looks.
 const SAME: f64 = 0.999;
 /// The level of intervals that are told.
-const TOLD: f64 = 0.95;
+pub(super) const TOLD: f64 = 0.95;
 
 /// What is said of a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,6 +55,8 @@ pub enum Unclear {
     NotConfirmed,
     /// One batch says slower and the other one faster.
     BatchesDisagree,
+    /// What pairs of runs say does not hold over the builds of the programs.
+    BuildsDiffer,
 }
 
 /// What became of a comparison.

@@ -10,14 +10,16 @@
 //!
 //! This room decides and reads; it starts no program. Limits: a program's own code lies where its linker put it. Two builds whose code
 //! is the same at other addresses may differ for good, and are told as different where they do by more than a quarter of what counts as the
-//! same.
+//! same; only several builds of both tell that from a change of the code.
 
+mod builds;
 mod comparison;
 mod recorded;
 mod samples;
 #[cfg(test)]
 mod simulated;
 
+pub use builds::over_builds;
 pub use comparison::{Comparison, Outcome, Unclear, Verdict, WITHIN};
 pub use recorded::{FEWEST, against};
 pub use samples::{BadSamples, Figures, figures, parse};

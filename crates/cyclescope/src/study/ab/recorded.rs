@@ -46,8 +46,7 @@ pub fn against(recorded: &[f64], batches: [&[f64]; 2], within: f64) -> Outcome {
 /// The ratio of two medians as a share, from the farthest ends of their intervals.
 fn change(old: &[f64], new: &[f64], level: f64) -> Option<Interval> {
     let (old, new) = (median_interval(old, level)?, median_interval(new, level)?);
-    let [value, low, high] =
-        [new.value - old.value, new.low - old.high, new.high - old.low].map(f64::exp_m1);
+    let [value, low, high] = [new.value - old.value, new.low - old.high, new.high - old.low].map(f64::exp_m1);
     Some(Interval { value, low, high })
 }
 
