@@ -4,6 +4,7 @@ mod ab;
 mod call;
 mod instr;
 mod marker;
+mod number;
 mod points;
 mod size;
 mod sweep;
@@ -22,6 +23,7 @@ use cyclescope::clock::source::{LANGUAGES, Language, language};
 use cyclescope::executor::{self, Offer};
 use cyclescope::measure::Precision;
 use cyclescope::study::instr::tables::compare::Tolerance;
+use number::{number, seconds};
 use std::path::PathBuf;
 
 /// Measures what a piece of x86 code costs, in true core clock cycles with an error bar.
@@ -367,13 +369,6 @@ fn snippet(text: &str) -> Result<String, String> {
     }
 }
 
-fn number(text: &str) -> Result<f64, String> {
-    match text.trim().parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("expected a number above 0".to_string()),
-    }
-}
-
 fn precision(text: &str) -> Result<Precision, String> {
     match text.strip_suffix('%') {
         Some(share) => Ok(Precision { cycles: 0.0, share: number(share)? / 100.0, cap: None }),
@@ -403,11 +398,6 @@ fn confidence(text: &str) -> Result<f64, String> {
         None => number(text)?,
     };
     if (0.01..=0.9999).contains(&value) { Ok(value) } else { Err("expected 0.01 to 0.9999".to_string()) }
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    let value = number(text)?;
-    if value <= 86_400.0 { Ok(value) } else { Err("expected at most a day, 86400".to_string()) }
 }
 
 #[cfg(test)]

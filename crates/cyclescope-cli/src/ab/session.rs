@@ -136,7 +136,7 @@ impl Session {
 
 /// Moves this process to a CPU.
 fn pin(cpu: u32) -> Result<(), Failure> {
-    // SAFETY: zeros are an empty set; the set lives through the calls, and `CPU_SET` refuses no number by itself but panics.
+    // SAFETY: zeros are an empty set, which lives through the calls; a number beyond it is not set, and refused by the system.
     let moved = unsafe {
         let mut set = std::mem::zeroed::<libc::cpu_set_t>();
         if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {

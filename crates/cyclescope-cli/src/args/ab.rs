@@ -1,6 +1,6 @@
 //! Options of `ab`.
 
-use super::seconds;
+use super::number::{number, seconds};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -59,8 +59,8 @@ pub struct AbArgs {
 /// A share, as in 1% or 0.01.
 fn share(text: &str) -> Result<f64, String> {
     let value = match text.strip_suffix('%') {
-        Some(percent) => super::number(percent)? / 100.0,
-        None => super::number(text)?,
+        Some(percent) => number(percent)? / 100.0,
+        None => number(text)?,
     };
     if value < 1.0 { Ok(value) } else { Err("expected less than 100%".to_string()) }
 }

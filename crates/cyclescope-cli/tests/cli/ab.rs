@@ -223,9 +223,9 @@ fn what_programs_print_is_kept_apart() {
 fn a_closed_pipe_is_no_error() {
     let same = tells(&[("a", "1000")]);
     let program = env!("CARGO_BIN_EXE_cyclescope");
-    let script = format!("{{ \"$0\" ab --quick \"$1\" \"$1\"; echo $? >&2; }} | true");
+    let script = "{ \"$0\" ab --quick \"$1\" \"$1\"; echo $? >&2; } | true";
     let ended =
-        std::process::Command::new("sh").args(["-c", &script, program, &same]).output().expect("a shell");
+        std::process::Command::new("sh").args(["-c", script, program, &same]).output().expect("a shell");
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "0\n");
 }
 

@@ -216,7 +216,9 @@ mod tests {
         let few = of([1.5; 5]).outcome();
         assert_eq!((few.why, few.change), (Some(Unclear::TooFew), None));
         let mut none = Comparison::new(WITHIN);
-        [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (-1.0, 1.0)].map(|(old, new)| none.add(old, new));
+        for (old, new) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (-1.0, 1.0)] {
+            none.add(old, new);
+        }
         assert_eq!(none.outcome().pairs, [0, 0]);
     }
 }
