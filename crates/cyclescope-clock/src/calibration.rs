@@ -67,8 +67,9 @@ impl Scale {
             *span = long as f64 - short as f64;
         }
         spans.sort_unstable_by(f64::total_cmp);
-        let [_, low, _, middle, _, high, _] = spans;
-        let middle = middle.max(1.0);
+        let [_, low, less, middle, more, high, _] = spans;
+        // The step of the clock is in a single one and less in the mean of three.
+        let middle = ((less + middle + more) / 3.0).max(1.0);
         Scale {
             cycles: Ruler::LINKS * f64::from(loops) / middle,
             spread: (high - low).max(0.0) / middle / 2.0,

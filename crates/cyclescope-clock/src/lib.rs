@@ -54,16 +54,22 @@ mod unit;
 #[cfg(feature = "std")]
 pub mod ab;
 #[cfg(feature = "std")]
+mod cycle_clock;
+#[cfg(feature = "std")]
 mod histogram;
 #[cfg(feature = "std")]
 mod region;
 #[cfg(feature = "std")]
 mod report;
 #[cfg(feature = "std")]
+mod running;
+#[cfg(feature = "std")]
 mod thread;
 
 pub use calibration::{Calibration, Scale};
 pub use cpu::{Feature, Missing};
+#[cfg(feature = "std")]
+pub use cycle_clock::{Begun, CycleClock, Span};
 pub use pair::{Counts, Pair, hide, keep};
 #[cfg(feature = "std")]
 pub use region::{Region, Timed};

@@ -142,9 +142,6 @@ impl Row {
             (beyond > SOME, Caveat::Beyond(beyond)),
             (moved > SOME, Caveat::ClockMoved(moved)),
             (value < STEPS * step && calibration.step.0 > 1.0, Caveat::Coarse(step)),
-            (Method::check().is_err(), Caveat::NoFixedRate),
-            (!calibration.waits, Caveat::DoesNotWait),
-            (!calibration.rulers_agree, Caveat::RulersDisagree),
         ];
         Row {
             name: name.clone(),
@@ -153,9 +150,24 @@ impl Row {
             mean: CoreCycles(cycles.sum / number),
             quantiles: [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|share| CoreCycles(quantile(share))),
             most: CoreCycles(cycles.most),
-            caveats: caveats.into_iter().filter(|(holds, _)| *holds).map(|(_, caveat)| caveat).collect(),
+            caveats: those_that_hold(caveats).chain(Caveat::of_machine(calibration)).collect(),
         }
     }
+}
+
+impl Caveat {
+    /// What is wrong with a machine for all figures.
+    pub(crate) fn of_machine(calibration: &Calibration) -> impl Iterator<Item = Caveat> {
+        those_that_hold([
+            (Method::check().is_err(), Caveat::NoFixedRate),
+            (!calibration.waits, Caveat::DoesNotWait),
+            (!calibration.rulers_agree, Caveat::RulersDisagree),
+        ])
+    }
+}
+
+fn those_that_hold<const NUMBER: usize>(caveats: [(bool, Caveat); NUMBER]) -> impl Iterator<Item = Caveat> {
+    caveats.into_iter().filter(|(holds, _)| *holds).map(|(_, caveat)| caveat)
 }
 
 impl fmt::Display for Caveat {

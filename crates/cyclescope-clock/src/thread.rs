@@ -19,11 +19,11 @@ pub(crate) type Method = LfenceRdtscLfence;
 /// Readings that a thread keeps.
 const KEPT: usize = 1024;
 /// Ticks after which the ruler is read again: about a millisecond.
-const PERIOD: u64 = 2_500_000;
+pub(crate) const PERIOD: u64 = 2_500_000;
 /// How many times as long as a reading of the ruler lasts the program goes on at least.
-const RARE: u64 = 100;
+pub(crate) const RARE: u64 = 100;
 /// The share by which the ruler may have changed until readings between are in doubt.
-const MOVED: f64 = 0.01;
+pub(crate) const MOVED: f64 = 0.01;
 /// Readings of the ruler at most until one is undisturbed.
 const TRIES: usize = 3;
 /// The number of a region that is none: its readings go nowhere.
@@ -303,7 +303,7 @@ enum Whose {
 }
 
 /// The ruler, once more where something disturbed it.
-fn steady(calibration: &Calibration) -> Scale {
+pub(crate) fn steady(calibration: &Calibration) -> Scale {
     let mut best = Scale::read::<Method>(calibration);
     for _ in 1..TRIES {
         if best.spread <= MOVED {

@@ -1,0 +1,140 @@
+//! A clock of core cycles, for code of any length, and for frameworks that read a clock before and behind what they measure.
+//!
+//! Ticks between two readings become core cycles by rulers at both ends of a span, or by one of the last millisecond. In a span of many
+//! milliseconds the core's clock may move and come back: of many spans the mean is right, a single one is not.
+
+use crate::calibration::{Calibration, Scale};
+use crate::pair::Pair;
+use crate::report::Caveat;
+use crate::running::Mark;
+use crate::thread::{MOVED, Method, PERIOD, RARE, steady};
+use crate::unit::{CoreCycles, Ticks};
+use std::cell::Cell;
+use std::vec::Vec;
+
+/// Counts the core cycles of the thread that reads it, while that runs: on Linux, time in which it waits or another one has its CPU is left
+/// out.
+///
+/// ```
+/// let clock = cyclescope_clock::CycleClock::new();
+/// let begun = clock.begin();
+/// // the measured code
+/// let cycles = clock.end(begun).cycles;
+/// ```
+///
+/// A reading costs some hundred nanoseconds, and once a millisecond some microseconds for the ruler. None of it is in a span.
+#[derive(Debug)]
+pub struct CycleClock {
+    calibration: Calibration,
+    ruler: Cell<Option<Ruler>>,
+}
+
+/// The beginning of a span.
+#[derive(Debug, Clone, Copy)]
+#[must_use = "it is for the end of the span"]
+pub struct Begun {
+    prepared: Prepared,
+    tick: u64,
+}
+
+/// What passed between two readings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// Core cycles, without what the readings take.
+    pub cycles: CoreCycles,
+    /// Ticks of the time stamp counter in which the thread ran, the readings included.
+    pub ticks: Ticks,
+    /// The rulers at both ends.
+    pub scales: [Scale; 2],
+    /// Whether these differ by more than 1 %: the core's clock moved.
+    pub moved: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Ruler {
+    scale: Scale,
+    /// The tick from which on it is too old.
+    due: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Prepared {
+    scale: Scale,
+    mark: Mark,
+}
+
+impl Default for CycleClock {
+    fn default() -> CycleClock {
+        CycleClock::new()
+    }
+}
+
+impl CycleClock {
+    /// Calibrates the pair of readings: some milliseconds.
+    pub fn new() -> CycleClock {
+        CycleClock { calibration: Calibration::measure::<Method>(), ruler: Cell::new(None) }
+    }
+
+    /// What is wrong with this machine for such a clock; nothing as a rule.
+    pub fn caveats(&self) -> Vec<Caveat> {
+        Caveat::of_machine(&self.calibration).collect()
+    }
+
+    /// What the pair of readings takes, and the step of the clock.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// Begins a span.
+    #[inline(always)]
+    pub fn begin(&self) -> Begun {
+        let prepared = self.prepare();
+        Begun { prepared, tick: Method::start() }
+    }
+
+    /// Ends a span that began on the same thread.
+    #[inline(always)]
+    pub fn end(&self, begun: Begun) -> Span {
+        let now = Method::end();
+        self.ended(begun, now)
+    }
+
+    #[inline(never)]
+    fn prepare(&self) -> Prepared {
+        Prepared { scale: self.scale(), mark: Mark::now() }
+    }
+
+    #[inline(never)]
+    fn ended(&self, begun: Begun, now: u64) -> Span {
+        let Begun { prepared: Prepared { scale: before, mark }, tick } = begun;
+        let share = mark.share_to(Mark::now());
+        let after = self.scale();
+        let passed = now.wrapping_sub(tick);
+        // The clock of another CPU may be behind.
+        let passed = if passed > u64::MAX / 2 { 0 } else { passed };
+        let ticks = passed as f64 * share;
+        let cycles = ticks * (before.cycles + after.cycles) / 2.0 - self.calibration.pair.0;
+        Span {
+            cycles: CoreCycles(cycles),
+            ticks: Ticks(ticks),
+            scales: [before, after],
+            moved: (after.cycles / before.cycles - 1.0).abs() > MOVED,
+        }
+    }
+
+    /// The ruler, read again where it is old.
+    fn scale(&self) -> Scale {
+        let began = Method::start();
+        if let Some(ruler) = self.ruler.get()
+            && began < ruler.due
+        {
+            return ruler.scale;
+        }
+        let scale = steady(&self.calibration);
+        let ended = Method::end();
+        // A clock of a coarse step takes a long ruler.
+        let pause = PERIOD.max(ended.wrapping_sub(began).saturating_mul(RARE));
+        self.ruler.set(Some(Ruler { scale, due: ended.wrapping_add(pause) }));
+        scale
+    }
+}

@@ -1,0 +1,52 @@
+//! The clock of core cycles, held against additions, of which each takes one.
+#![cfg(feature = "std")]
+
+use cyclescope_clock::{CycleClock, hide};
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
+
+const ADDITIONS: u64 = 8;
+
+/// Additions that wait for each other.
+fn additions(number: u64) -> u64 {
+    let add = |value: u64, _| hide(hide(value).wrapping_add(value));
+    (0..number / ADDITIONS).fold(1, |value, _| (0..ADDITIONS).fold(value, add))
+}
+
+/// The middle one of many spans: whoever else uses this core takes some.
+fn usual(clock: &CycleClock, number: u64) -> f64 {
+    let mut spans: Vec<f64> = (0..101)
+        .map(|_| {
+            let begun = clock.begin();
+            std::hint::black_box(additions(number));
+            clock.end(begun).cycles.0
+        })
+        .collect();
+    spans.sort_unstable_by(f64::total_cmp);
+    spans[50]
+}
+
+#[test]
+fn an_addition_takes_a_core_cycle() {
+    let clock = CycleClock::new();
+    if !clock.caveats().is_empty() {
+        return cyclescope_skipped::left_out(format_args!("{:?}", clock.caveats()));
+    }
+    let [short, long] = [20_000, 60_000].map(|number| usual(&clock, number));
+    let each = (long - short) / 40_000.0;
+    assert!((each - 1.0).abs() < 0.05 && (short / 20_000.0 - 1.0).abs() < 0.05, "{short} and {long}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_thread_that_sleeps_takes_no_cycles() {
+    let clock = CycleClock::new();
+    let begun = clock.begin();
+    std::thread::sleep(Duration::from_millis(100));
+    let slept = clock.end(begun).cycles.0;
+    let begun = clock.begin();
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(100) {}
+    let worked = clock.end(begun).cycles.0;
+    assert!(slept < worked / 2.0, "{slept} and {worked}");
+}
