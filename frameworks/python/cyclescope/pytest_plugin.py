@@ -1,0 +1,20 @@
+"""Names the unit in the table of pytest-benchmark: it takes the timer's unit for a second."""
+
+from . import core_cycles
+
+# Core cycles in what `core_cycles` counts.
+UNIT = 1e9
+
+
+class Table:
+    @staticmethod
+    def pytest_benchmark_scale_unit(config, unit, benchmarks, best, worst, sort):
+        if config.getoption("benchmark_timer", None) is not core_cycles:
+            return None
+        # An "s" is put behind it. Operations are those of a billion core cycles.
+        return ("core cycle", UNIT) if unit == "seconds" else ("", 1.0)
+
+
+def pytest_configure(config):
+    if config.pluginmanager.hasplugin("benchmark"):
+        config.pluginmanager.register(Table, "cyclescope-table")

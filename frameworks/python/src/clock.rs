@@ -1,0 +1,50 @@
+//! Core cycles as a clock.
+
+use cyclescope_clock::{Begun, CycleClock};
+use pyo3::prelude::*;
+use std::cell::Cell;
+
+/// Core cycles in a unit of the clock: pytest-benchmark takes it for a second, and so a cycle for a nanosecond, which its limits of time fit.
+const UNIT: f64 = 1e9;
+
+/// The clock of a thread.
+struct Counter {
+    clock: CycleClock,
+    begun: Cell<Option<Begun>>,
+    cycles: Cell<f64>,
+}
+
+thread_local! {
+    static COUNTER: Counter = Counter::new();
+}
+
+impl Counter {
+    fn new() -> Counter {
+        let clock = CycleClock::new();
+        clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
+        Counter { clock, begun: Cell::new(None), cycles: Cell::new(0.0) }
+    }
+
+    /// The core cycles so far. What the reading itself takes is left out.
+    fn read(&self) -> f64 {
+        if let Some(begun) = self.begun.get() {
+            // Two readings around nothing may come out as less than they take.
+            let passed = self.clock.end(begun).cycles.0.max(0.0);
+            self.cycles.set(self.cycles.get() + passed);
+        }
+        self.begun.set(Some(self.clock.begin()));
+        self.cycles.get() / UNIT
+    }
+}
+
+/// A clock that counts the core cycles of the thread that reads it, while it runs, from 0 at its first reading there. It never goes back, and
+/// only the difference of two readings on one thread says something.
+///
+/// Its unit is a billion core cycles, since benchmark frameworks take the unit of a timer for a second: where they print nanoseconds, those are
+/// core cycles. The core's frequency is of no account: ticks of the time stamp counter become core cycles beside a chain of additions of known
+/// length, which runs once a millisecond and in no difference. On Linux, time in which the thread does not run is not counted.
+#[pyfunction]
+pub(crate) fn core_cycles() -> f64 {
+    // Where the thread has given its state up it measures nothing any more.
+    COUNTER.try_with(Counter::read).unwrap_or_default()
+}

@@ -1,0 +1,85 @@
+//! What a snippet costs.
+
+use crate::failure::exception;
+use cyclescope::Scope;
+use cyclescope::caveat::Code;
+use cyclescope::error::Error as Failure;
+use cyclescope::executor::DEFAULT;
+use cyclescope::machine::Machine;
+use cyclescope::run::Request;
+use cyclescope::snippet::Snippet;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+/// A reason to read a cost with care.
+#[pyclass(frozen, get_all)]
+#[derive(Debug, Clone)]
+pub(crate) struct Caveat {
+    /// Its kind, as `docs/reference.md` lists them.
+    code: String,
+    /// What it says, with figures.
+    text: String,
+}
+
+/// What a snippet costs, in core cycles: `value`, and `low` and `high` of its interval of 95 %. All three are None where no number may be given;
+/// `caveats` then say why.
+#[pyclass(frozen, get_all)]
+#[derive(Debug, Clone)]
+pub(crate) struct Cost {
+    snippet: String,
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    caveats: Vec<Caveat>,
+}
+
+#[pymethods]
+impl Caveat {
+    fn __repr__(&self) -> String {
+        format!("{}: {}", self.code, self.text)
+    }
+}
+
+#[pymethods]
+impl Cost {
+    fn __repr__(&self) -> String {
+        let cost = match (self.value, self.low, self.high) {
+            (Some(value), Some(low), Some(high)) => format!("{value:.3} core cycles ({low:.3} to {high:.3})"),
+            _ => "no number may be given".to_string(),
+        };
+        let caveats = self.caveats.iter().map(|caveat| format!("\n  {}", caveat.__repr__()));
+        format!("{}: {cost}{}", self.snippet, caveats.collect::<String>())
+    }
+}
+
+/// What a snippet of Intel-syntax assembly costs, as the command `cyclescope run` measures it, in a process of its own. `quick` takes fewer
+/// layouts. Raises BadSnippet, RunError or Unavailable, each an Error with a `remedy`.
+#[pyfunction]
+#[pyo3(signature = (snippet, *, quick=false))]
+pub(crate) fn run(py: Python<'_>, snippet: &str, quick: bool) -> PyResult<Cost> {
+    py.detach(|| measure(snippet, quick)).map_err(|failure| exception(py, &failure))
+}
+
+fn measure(text: &str, quick: bool) -> Result<Cost, Failure> {
+    let snippet = Snippet::parse(text)?;
+    let request = Request { quick, ..Request::default() };
+    let measured = Scope::with(DEFAULT, &Machine::detect(), &request)?.measure(&snippet)?;
+    let cost = measured.cost();
+    let caveats =
+        measured.caveats.into_iter().map(|caveat| Caveat { code: name(caveat.code), text: caveat.text });
+    Ok(Cost {
+        snippet: text.to_string(),
+        value: cost.map(|cost| cost.value),
+        low: cost.map(|cost| cost.low),
+        high: cost.map(|cost| cost.high),
+        caveats: caveats.collect(),
+    })
+}
+
+/// The name of a kind of caveat, as records have it.
+fn name(code: Code) -> String {
+    match serde_json::to_value(code) {
+        Ok(Value::String(name)) => name,
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,59 @@
+"""The wheel, installed: figures are held against chains of known length and each other."""
+
+import time
+
+import pytest
+
+import cyclescope
+
+# Caveats of a machine that is busy, which say themselves that the number may be wrong.
+BUSY = {"noisy", "interval_not_reached", "sibling_busy", "not_repeatable", "migrated"}
+
+
+def test_a_chain_of_additions_takes_a_cycle_each():
+    cost = cyclescope.run("add rax, rax")
+    if any(caveat.code in BUSY for caveat in cost.caveats) or cost.value is None:
+        pytest.skip(repr(cost))
+    assert cost.low <= cost.value <= cost.high
+    assert abs(cost.value - 1) < 0.05, cost
+    assert "core cycles" in repr(cost) and cost.snippet == "add rax, rax"
+
+
+def test_a_failure_is_an_exception_with_its_remedy():
+    with pytest.raises(cyclescope.BadSnippet, match="column 10") as bad:
+        cyclescope.run("imul rax,", quick=True)
+    assert "operand" in bad.value.remedy
+    with pytest.raises(cyclescope.RunError, match="SIGSEGV") as fault:
+        cyclescope.run("mov rax, [0]", quick=True)
+    assert "R14" in fault.value.remedy and fault.value.remedy in str(fault.value)
+    assert issubclass(cyclescope.Unavailable, cyclescope.Error)
+
+
+def test_the_clock_never_goes_back():
+    readings = [cyclescope.core_cycles() for _ in range(20000)]
+    assert all(before <= after for before, after in zip(readings, readings[1:]))
+    assert readings[-1] > readings[0]
+
+
+def median(number, call):
+    spans = []
+    for _ in range(number):
+        start = cyclescope.core_cycles()
+        call()
+        spans.append(cyclescope.core_cycles() - start)
+    return sorted(spans)[number // 2]
+
+
+def test_three_times_the_work_takes_three_times_the_cycles():
+    work = list(range(20000))
+    short, long = (median(101, lambda: sum(numbers)) for numbers in (work, work * 3))
+    assert 2.7 < long / short < 3.3
+
+
+def test_a_thread_that_sleeps_takes_no_cycles():
+    def spin():
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            pass
+
+    assert median(5, lambda: time.sleep(0.05)) < 0.5 * median(5, spin)
