@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test test-windows fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
+.PHONY: all build run test test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
 
 all: build
 
@@ -20,6 +20,7 @@ test: check
 	$(CARGO) test --workspace --release
 	$(CARGO) test --release -p cyclescope-clock --no-default-features
 	crates/cyclescope-clock/tests/windows/run || test $$? = 77
+	frameworks/test || test $$? = 77
 	kernel/test/judge-test
 	kernel/test/run stable || test $$? = 77
 
@@ -34,6 +35,10 @@ fuzz:
 # The clock crate as a Windows program, under Wine.
 test-windows:
 	crates/cyclescope-clock/tests/windows/run
+
+# The examples of Criterion, Google Benchmark and Python.
+test-frameworks:
+	frameworks/test
 
 # In the kernel that the distribution installs, and in the newest that it has. Needs no root: packages are unpacked, not
 # installed. ARGS names suites.

@@ -52,16 +52,18 @@ inline const cyclescope_calibration &calibrated()
 struct ran {
     double wall, thread;
 
-    static ran now()
+    /* Linux lets another thread run at the end of the call that tells what this one ran for, where it has to: the wall is read behind it
+       before what is measured, and before it behind, so that the other one's time is not between them. */
+    static ran before()
     {
-#if defined(__linux__)
-        timespec of_thread, of_wall;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &of_thread);
-        clock_gettime(CLOCK_MONOTONIC_RAW, &of_wall);
-        return {1e9 * double(of_wall.tv_sec) + double(of_wall.tv_nsec), 1e9 * double(of_thread.tv_sec) + double(of_thread.tv_nsec)};
-#else
-        return {0, 0};
-#endif
+        const double thread = of_thread();
+        return {of_wall(), thread};
+    }
+
+    static ran behind()
+    {
+        const double wall = of_wall();
+        return {wall, of_thread()};
     }
 
     /* The share of the time since then in which the thread ran. Both clocks differ by 2 µs at most (Zen 4, virtual machine). */
@@ -70,6 +72,21 @@ struct ran {
         const double passed = wall - before.wall, done = thread - before.thread;
         return done > 0 && passed - done > 2000 + 1e-4 * passed ? done / passed : 1;
     }
+
+private:
+#if defined(__linux__)
+    static double of(clockid_t clock)
+    {
+        timespec now = {};
+        clock_gettime(clock, &now);
+        return 1e9 * double(now.tv_sec) + double(now.tv_nsec);
+    }
+    static double of_thread() { return of(CLOCK_THREAD_CPUTIME_ID); }
+    static double of_wall() { return of(CLOCK_MONOTONIC_RAW); }
+#else
+    static double of_thread() { return 0; }
+    static double of_wall() { return 0; }
+#endif
 };
 
 /* The iterations of a benchmark, in parts. */
@@ -114,7 +131,7 @@ private:
             return state_.KeepRunningBatch(1);
         }
         part_ = std::min(left_, next_);
-        ran_ = ran::now();
+        ran_ = ran::before();
         return true;
     }
 
@@ -128,7 +145,7 @@ private:
 
     void end(const cyclescope_calibration &pair, uint64_t now)
     {
-        const double ticks = double(now - started_) * ran::now().share_of(ran_);
+        const double ticks = double(now - started_) * ran::behind().share_of(ran_);
         const cyclescope_scale before = scale_;
         if (now > ruler_)
             ruler(pair);
@@ -157,7 +174,7 @@ private:
     benchmark::IterationCount left_, part_, next_;
     uint64_t started_, ruler_;
     cyclescope_scale scale_ = {};
-    ran ran_ = {};
+    ran ran_ = ran();
     std::vector<reading> readings_;
 };
 

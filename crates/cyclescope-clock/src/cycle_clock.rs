@@ -101,13 +101,13 @@ impl CycleClock {
 
     #[inline(never)]
     fn prepare(&self) -> Prepared {
-        Prepared { scale: self.scale(), mark: Mark::now() }
+        Prepared { scale: self.scale(), mark: Mark::before() }
     }
 
     #[inline(never)]
     fn ended(&self, begun: Begun, now: u64) -> Span {
         let Begun { prepared: Prepared { scale: before, mark }, tick } = begun;
-        let share = mark.share_to(Mark::now());
+        let share = mark.share_to(Mark::behind());
         let after = self.scale();
         let passed = now.wrapping_sub(tick);
         // The clock of another CPU may be behind.

@@ -9,7 +9,11 @@ pub(crate) struct Mark;
 
 #[cfg(not(target_os = "linux"))]
 impl Mark {
-    pub(crate) fn now() -> Mark {
+    pub(crate) fn before() -> Mark {
+        Mark
+    }
+
+    pub(crate) fn behind() -> Mark {
         Mark
     }
 
@@ -50,12 +54,18 @@ mod linux {
     }
 
     impl Mark {
-        pub(crate) fn now() -> Mark {
-            let mut ran = Timespec { seconds: 0, nanoseconds: 0 };
-            // SAFETY: the structure is the call's own. Where the call fails the thread never runs, and no share is above 1.
-            unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut ran) };
-            let ran = ran.seconds as u64 * 1_000_000_000 + ran.nanoseconds as u64;
-            Mark { wall: ClockGettime::start(), ran }
+        /// Before what is measured. Where the system has to let another thread run it does so at the end of the call that tells what this one
+        /// ran for, so that the clock on the wall is read behind it here, and before it at the end: else that other thread's time would be
+        /// between the two marks, and not in what is measured.
+        pub(crate) fn before() -> Mark {
+            let ran = ran();
+            Mark { ran, wall: ClockGettime::start() }
+        }
+
+        /// Behind what is measured.
+        pub(crate) fn behind() -> Mark {
+            let wall = ClockGettime::end();
+            Mark { wall, ran: ran() }
         }
 
         /// The share of the time from here to a later mark in which the thread ran.
@@ -65,6 +75,14 @@ mod linux {
             let away = wall - ran;
             if ran > 0.0 && away > AWAY + DIFFER * wall { ran / wall } else { 1.0 }
         }
+    }
+
+    /// Nanoseconds that this thread ran for.
+    fn ran() -> u64 {
+        let mut ran = Timespec { seconds: 0, nanoseconds: 0 };
+        // SAFETY: the structure is the call's own. Where the call fails the thread never runs, and all time counts.
+        unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &mut ran) };
+        ran.seconds as u64 * 1_000_000_000 + ran.nanoseconds as u64
     }
 
     #[cfg(test)]
@@ -80,9 +98,9 @@ mod linux {
             // A clock that does not go.
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 0)), 1.0);
             assert_eq!(mark(5, 5).share_to(mark(0, 0)), 1.0);
-            let before = Mark::now();
+            let before = Mark::before();
             std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(before.share_to(Mark::now()) < 0.5);
+            assert!(before.share_to(Mark::behind()) < 0.5);
         }
     }
 }
