@@ -36,7 +36,7 @@ fuzz:
 test-windows:
 	crates/cyclescope-clock/tests/windows/run
 
-# The examples of Criterion, Google Benchmark and Python.
+# The examples of Criterion, divan, Google Benchmark and Python.
 test-frameworks:
 	frameworks/test
 

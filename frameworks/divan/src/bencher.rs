@@ -1,0 +1,90 @@
+//! What a benchmark's function says.
+
+use crate::parts::{Cost, measure};
+use cyclescope_clock::CycleClock;
+use std::hint::black_box;
+use std::mem::needs_drop;
+
+/// Inputs that are made for a part at most.
+const INPUTS: u64 = 1 << 16;
+
+/// Measures what a benchmark's function gives it.
+#[derive(Debug)]
+pub struct Bencher<'a> {
+    clock: &'a CycleClock,
+    cost: &'a mut Option<Cost>,
+}
+
+/// Measures with inputs that are made outside the measured time.
+#[derive(Debug)]
+pub struct WithInputs<'a, G> {
+    bencher: Bencher<'a>,
+    make: G,
+}
+
+impl<'a> Bencher<'a> {
+    pub(crate) fn new(clock: &'a CycleClock, cost: &'a mut Option<Cost>) -> Bencher<'a> {
+        Bencher { clock, cost }
+    }
+
+    /// Measures a function.
+    pub fn bench<O>(self, mut code: impl FnMut() -> O) {
+        if needs_drop::<O>() {
+            return self.with_inputs(|| ()).bench_values(|()| code());
+        }
+        let part = |clock: &CycleClock, number| {
+            let begun = clock.begin();
+            for _ in 0..number {
+                black_box(code());
+            }
+            clock.end(begun)
+        };
+        *self.cost = Some(measure(u64::MAX, part, self.clock));
+    }
+
+    /// The same: all benchmarks run on one thread.
+    pub fn bench_local<O>(self, code: impl FnMut() -> O) {
+        self.bench(code);
+    }
+
+    /// Makes an input for each iteration.
+    pub fn with_inputs<I, G: FnMut() -> I>(self, make: G) -> WithInputs<'a, G> {
+        WithInputs { bencher: self, make }
+    }
+}
+
+impl<I, G: FnMut() -> I> WithInputs<'_, G> {
+    /// Measures a function of inputs, which it takes.
+    pub fn bench_values<O>(mut self, mut code: impl FnMut(I) -> O) {
+        let part = |clock: &CycleClock, number| {
+            let inputs: Vec<I> = (0..number).map(|_| (self.make)()).collect();
+            let mut outputs = Vec::with_capacity(inputs.len());
+            let begun = clock.begin();
+            outputs.extend(inputs.into_iter().map(|input| black_box(code(black_box(input)))));
+            clock.end(begun)
+        };
+        *self.bencher.cost = Some(measure(INPUTS, part, self.bencher.clock));
+    }
+
+    /// Measures a function of inputs, which it may change.
+    pub fn bench_refs<O>(mut self, mut code: impl FnMut(&mut I) -> O) {
+        let part = |clock: &CycleClock, number| {
+            let mut inputs: Vec<I> = (0..number).map(|_| (self.make)()).collect();
+            let mut outputs = Vec::with_capacity(inputs.len());
+            let begun = clock.begin();
+            outputs.extend(inputs.iter_mut().map(|input| black_box(code(black_box(input)))));
+            clock.end(begun)
+        };
+        *self.bencher.cost = Some(measure(INPUTS, part, self.bencher.clock));
+    }
+
+    /// The same as `bench_values`: all benchmarks run on one thread.
+    pub fn bench_local_values<O>(self, code: impl FnMut(I) -> O) {
+        self.bench_values(code);
+    }
+
+    /// The same as `bench_refs`: all benchmarks run on one thread.
+    pub fn bench_local_refs<O>(self, code: impl FnMut(&mut I) -> O) {
+        self.bench_refs(code);
+    }
+}

@@ -1,0 +1,23 @@
+//! A part of divan's interface, in core cycles: `divan = { package = "cyclescope-divan", … }` in a benchmark's dependencies, and nothing else.
+//!
+//! It has `#[divan::bench]` with `args`, `divan::main()`, `divan::black_box`, and of `Bencher` `bench`, `with_inputs`, `bench_values` and
+//! `bench_refs` with their `local` forms. What else divan has does not compile. Linux only, where functions are registered by a section of
+//! the program.
+//!
+//! Iterations run in parts of about a millisecond, each beside a ruler; the table has the median of the parts and its interval, so that
+//! interrupts and other programs do not count. Values that have to be dropped are dropped outside the measured time.
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("cyclescope-divan is for Linux");
+
+mod bencher;
+mod parts;
+#[doc(hidden)]
+pub mod registry;
+
+pub use bencher::{Bencher, WithInputs};
+pub use cyclescope_divan_macros::bench;
+pub use registry::main;
+pub use std::hint::black_box;
