@@ -42,15 +42,29 @@ mod linux {
         nanoseconds: c_long,
     }
 
-    unsafe extern "C" {
-        fn clock_gettime(clock: c_int, now: *mut Timespec) -> c_int;
+    /// Linux, include/uapi/linux/resource.h: two times, and fourteen numbers. The last two are of switches to other threads.
+    const RUSAGE_THREAD: c_int = 1;
+
+    #[repr(C)]
+    #[derive(Default)]
+    struct Usage {
+        times: [c_long; 4],
+        numbers: [c_long; 12],
+        waited: c_long,
+        preempted: c_long,
     }
 
-    /// Both clocks, in nanoseconds.
+    unsafe extern "C" {
+        fn clock_gettime(clock: c_int, now: *mut Timespec) -> c_int;
+        fn getrusage(who: c_int, usage: *mut Usage) -> c_int;
+    }
+
+    /// Both clocks, in nanoseconds, and how often another thread ran.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct Mark {
         wall: u64,
         ran: u64,
+        switches: c_long,
     }
 
     impl Mark {
@@ -58,22 +72,26 @@ mod linux {
         /// ran for, so that the clock on the wall is read behind it here, and before it at the end: else that other thread's time would be
         /// between the two marks, and not in what is measured.
         pub(crate) fn before() -> Mark {
+            let switches = switches();
             let ran = ran();
-            Mark { ran, wall: ClockGettime::start() }
+            Mark { switches, ran, wall: ClockGettime::start() }
         }
 
         /// Behind what is measured.
         pub(crate) fn behind() -> Mark {
             let wall = ClockGettime::end();
-            Mark { wall, ran: ran() }
+            let ran = ran();
+            Mark { wall, ran, switches: switches() }
         }
 
-        /// The share of the time from here to a later mark in which the thread ran.
+        /// The share of the time from here to a later mark in which the thread ran. All of it where no other thread did: Linux takes what a
+        /// hypervisor has taken off a thread's time, and later than it was taken.
         pub(crate) fn share_to(self, later: Mark) -> f64 {
             let wall = later.wall.saturating_sub(self.wall) as f64;
             let ran = later.ran.saturating_sub(self.ran) as f64;
             let away = wall - ran;
-            if ran > 0.0 && away > AWAY + DIFFER * wall { ran / wall } else { 1.0 }
+            let switched = later.switches != self.switches;
+            if switched && ran > 0.0 && away > AWAY + DIFFER * wall { ran / wall } else { 1.0 }
         }
     }
 
@@ -85,17 +103,26 @@ mod linux {
         ran.seconds as u64 * 1_000_000_000 + ran.nanoseconds as u64
     }
 
+    /// How often this thread gave its CPU to another one.
+    fn switches() -> c_long {
+        let mut usage = Usage::default();
+        // SAFETY: the structure is the call's own, and has the size that Linux writes. Where the call fails there was no switch.
+        unsafe { getrusage(RUSAGE_THREAD, &mut usage) };
+        usage.waited.wrapping_add(usage.preempted)
+    }
+
     #[cfg(test)]
     mod tests {
         use super::Mark;
 
         #[test]
         fn a_thread_that_sleeps_is_away_and_one_that_works_is_not() {
-            let mark = |wall, ran| Mark { wall, ran };
+            let mark = |wall, ran| Mark { wall, ran, switches: (wall / 100_000) as i64 };
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 250_000)), 0.25);
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 998_500)), 1.0);
             assert_eq!(mark(0, 0).share_to(mark(1_000_000_000, 999_950_000)), 1.0);
-            // A clock that does not go.
+            // Nobody else ran, and a clock that does not go.
+            assert_eq!(mark(0, 0).share_to(Mark { switches: 0, ..mark(1_000_000, 250_000) }), 1.0);
             assert_eq!(mark(0, 0).share_to(mark(1_000_000, 0)), 1.0);
             assert_eq!(mark(5, 5).share_to(mark(0, 0)), 1.0);
             let before = Mark::before();
