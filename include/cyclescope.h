@@ -1102,7 +1102,7 @@ static inline double cyclescope_typical(double *ticks, int count, double step)
 
 static inline struct cyclescope_scale cyclescope_scale_of(unsigned loops)
 {
-    double spans[CYCLESCOPE_TRIALS];
+    double spans[CYCLESCOPE_TRIALS], middle;
     struct cyclescope_scale scale;
     uint64_t value = 1, shorter, longer, ticks;
     unsigned loop;
@@ -1119,10 +1119,12 @@ static inline struct cyclescope_scale cyclescope_scale_of(unsigned loops)
         spans[i] = (double)longer - (double)shorter;
     }
     cyclescope_sort(spans, CYCLESCOPE_TRIALS);
-    if (spans[CYCLESCOPE_TRIALS / 2] < 1)
-        spans[CYCLESCOPE_TRIALS / 2] = 1;
-    scale.cycles = (double)CYCLESCOPE_RULER * loops / spans[CYCLESCOPE_TRIALS / 2];
-    scale.spread = (spans[CYCLESCOPE_TRIALS - 2] - spans[1]) / spans[CYCLESCOPE_TRIALS / 2] / 2;
+    /* The step of the clock is in a single one and less in the mean of three. */
+    middle = (spans[CYCLESCOPE_TRIALS / 2 - 1] + spans[CYCLESCOPE_TRIALS / 2] + spans[CYCLESCOPE_TRIALS / 2 + 1]) / 3;
+    if (middle < 1)
+        middle = 1;
+    scale.cycles = (double)CYCLESCOPE_RULER * loops / middle;
+    scale.spread = (spans[CYCLESCOPE_TRIALS - 2] - spans[1]) / middle / 2;
     return scale;
 }
 
