@@ -199,7 +199,7 @@ impl Steps {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::executor::mock::{Scenario, Sibling, Simulated};
+    use crate::executor::mock::{Scenario, Simulated};
     use crate::measure::{Plan, Precision};
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
@@ -267,25 +267,5 @@ mod tests {
             let point = core.cost(&walk, 9).unwrap().unwrap();
             assert!((point.cost - expected).abs() < 0.05 && point.n == 9, "{point:?}, not {expected}");
         }
-    }
-
-    #[test]
-    fn layouts_beside_a_busy_sibling_are_left_out() {
-        let plan = plan();
-        let sibling = Some(Sibling { busy: 4e5, idle: 8e5, snippet: 0.3 });
-        let costs = vec![(DEAR.to_vec(), 160.0)];
-        let mut machine = Simulated::new(Scenario { costs, sibling, ..Scenario::default() }, 5);
-        let mut conditions = Conditions::default();
-        let random = Random::new(7);
-        let mut core = Core { executor: &mut machine, plan: &plan, random, conditions: &mut conditions };
-        let walk = Walk { name: "planted", program: dear, without: None };
-        // How wide a core is that is not shared has to be learnt.
-        (0..20).for_each(|_| drop(core.cost(&walk, 9)));
-        let from = core.conditions.layouts();
-        let costs: Vec<f64> = (0..20).map(|_| core.cost(&walk, 9).unwrap().unwrap().cost).collect();
-        assert!(costs.iter().all(|cost| (cost - 16.0).abs() < 0.4), "{costs:?}");
-        // They are of the machine all the same.
-        let busy = core.conditions.busy(from, None);
-        assert!(busy.share < 0.1 && busy.of_all > 0.2, "{busy:?}");
     }
 }

@@ -169,6 +169,7 @@ mod tests {
         let mut all = places(&[Some(1.0), Some(19.0), None, None, None]);
         all[2].each = [26.0, 42.0];
         all[3].each = [25.0, 43.0];
+        all[4].each = [1.0, 30.0];
         let found = judged(&MAP, &all);
         assert_eq!((found.kind, found.size.map(|size| size.value)), (Kind::Found, Some(1.0)));
         assert_eq!(
