@@ -43,7 +43,8 @@ pub(crate) fn measure(most: u64, mut part: impl FnMut(&CycleClock, u64) -> Span,
     Cost { cycles: cost, interval: [low, high], iterations: parts as u64 * number, parts, moved }
 }
 
-/// The median, between the ends of its interval: numbers of a rank that the binomial distribution gives (G. Box, Statistics for Experimenters).
+/// The median, between the ends of its interval: as many numbers are below the true median as a fair coin shows heads, of which the
+/// standard deviation is half the root of how many there are.
 fn middle(mut numbers: Vec<f64>) -> [f64; 3] {
     numbers.sort_unstable_by(f64::total_cmp);
     let half = numbers.len() as f64 / 2.0;
@@ -59,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_median_has_an_interval_of_ranks() {
-        // Of 101 numbers the 41st and the 61st: J. Conover, Practical Nonparametric Statistics, binomial of 1/2.
+        // 1.96 times half the root of 101 is 9.8 ranks to each side.
         assert_eq!(middle((0..101).rev().map(f64::from).collect()), [40.0, 50.0, 60.0]);
         assert_eq!(middle(vec![7.0]), [7.0; 3]);
     }

@@ -15,6 +15,8 @@ pub(super) const TICKS: f64 = 100.0;
 const BUSY: f64 = 0.1;
 /// The share of all layouts above which another time will not be quieter.
 const MOSTLY: f64 = 0.5;
+/// The same above which there is no quieter time to wait for.
+const ALWAYS: f64 = 0.9;
 
 /// What readings tell.
 #[derive(Debug, Default)]
@@ -94,9 +96,9 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// Whether another time will be no quieter.
+    /// Whether waiting is of no use.
     pub(super) fn lasts(&self) -> bool {
-        self.of_all > MOSTLY
+        self.of_all > ALWAYS
     }
 
     /// Whether it may have changed what was measured.
@@ -109,7 +111,7 @@ impl Busy {
 /// have a half each has another size then. The quieter one of both counts.
 pub(super) fn quieter<T, E>(mut measure: impl FnMut() -> Result<(T, Busy), E>) -> Result<(T, Busy), E> {
     let first = measure()?;
-    if !first.1.counts() || first.1.lasts() {
+    if !first.1.counts() || first.1.of_all > MOSTLY {
         return Ok(first);
     }
     let second = measure()?;
@@ -208,6 +210,12 @@ mod tests {
         let conditions = Conditions { widths, used, ..Conditions::default() };
         assert_eq!(conditions.busy(30, None), Busy { share: 0.0, of_all: 0.125 });
         assert_eq!(conditions.shared(None), Some((0.125, 40)), "the environment has them");
+    }
+
+    #[test]
+    fn a_busy_sibling_is_waited_for_unless_it_never_rests() {
+        let told = [0.6, 0.95].map(|of_all| Busy { share: 1.0, of_all }.lasts());
+        assert_eq!(told, [false, true]);
     }
 
     #[test]

@@ -254,7 +254,7 @@ mod tests {
             plan: &plan,
             random,
             zmm: false,
-            alone: true,
+            again: 0,
             conditions: &mut conditions,
         };
         let walk = Walk { name: "planted", program: dear, without: None };

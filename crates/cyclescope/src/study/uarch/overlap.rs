@@ -32,8 +32,9 @@ const ITERATIONS: u64 = 8;
 const ROUNDS: u32 = 12;
 /// Programs a count.
 const KINDS: usize = 3;
-/// How often layouts are measured at most until enough of them ran while nothing else used the core.
-const TIMES: usize = 6;
+/// How often a test's layouts are measured again at most because something else used the core: some seconds. A sibling on a Zen 4 of
+/// which another tenant had the other thread was busy for 3 ms to 4.5 s at a time.
+pub(super) const AGAIN: usize = 100;
 
 /// What is between two chains.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +76,9 @@ pub(super) struct Core<'a> {
     pub random: Random,
     /// Whether it has vector registers of 512 bits, and so 32 of them.
     pub zmm: bool,
-    /// Whether a layout counts only if nothing else used the core: two threads may have a half of each structure.
-    pub alone: bool,
+    /// How often layouts may be measured again of which some ran while something else used the core: two threads may have a half of
+    /// each structure.
+    pub again: usize,
     /// What other work did meanwhile.
     pub conditions: &'a mut Conditions,
 }
@@ -96,7 +98,7 @@ impl Core<'_> {
     fn unshared_layouts(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
         let width = self.plan.adders.map(sentinel_width);
         let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
-        for _ in 0..TIMES {
+        loop {
             let more = rounds.run(self.executor, missing, ROUNDS, &mut self.random)?;
             self.conditions.take(&more, ROUNDS);
             layouts.extend(more);
@@ -110,9 +112,10 @@ impl Core<'_> {
                 layouts.retain(is_alone);
                 break;
             }
-            if !self.alone || self.conditions.busy(self.conditions.layouts(), width).lasts() {
+            if self.again == 0 || self.conditions.busy(self.conditions.layouts(), width).lasts() {
                 break;
             }
+            self.again -= 1;
         }
         self.conditions.used(&layouts.iter().filter_map(LayoutRounds::read).collect::<Vec<_>>());
         Ok(layouts)

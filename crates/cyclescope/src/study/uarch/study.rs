@@ -11,7 +11,7 @@ use super::levels::in_doubt;
 use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};
-use super::overlap::Core;
+use super::overlap::{AGAIN, Core};
 use super::partition::Alone;
 use super::remotes::Remotes;
 use super::sharing::sharing;
@@ -229,8 +229,8 @@ impl Study for Uarch {
             let (plan, executor) = (&self.plan, executor.as_mut());
             let zmm = self.has(&CpuidFeature::AVX512F);
             // Work on another CPU is part of such a test.
-            let alone = !matches!(test.look, Look::Sharing(_));
-            let mut core = Core { executor, plan, random, zmm, alone, conditions: &mut conditions };
+            let again = if matches!(test.look, Look::Sharing(_)) { 0 } else { AGAIN };
+            let mut core = Core { executor, plan, random, zmm, again, conditions: &mut conditions };
             let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
             let mut records = match &test.look {
                 Look::Environment { .. } => {
