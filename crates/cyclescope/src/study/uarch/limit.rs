@@ -16,16 +16,15 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
     for record in records.iter_mut().filter(|record| is_size(test.name, &record.what)) {
         for (other, each) in walks.takes {
             let Some(size) = size(record) else { break };
-            let ends: Vec<Interval> =
-                known.iter().filter(|known| is_size(other, &known.what)).filter_map(Known::found).collect();
             let room = Interval {
                 value: size.value * *each as f64,
                 low: size.low * *each as f64,
                 high: size.high * *each as f64,
             };
             let name = other.replace('_', " ");
-            let verdict = match ends.iter().find(|end| meet(room, **end)) {
-                Some(end) => Verdict {
+            let sizes = known.iter().filter(|known| is_size(other, &known.what)).map(Known::found);
+            let verdict = match ended(room, sizes) {
+                Ended::With(end) => Verdict {
                     limited_by: Some(*other),
                     ..Verdict::new(
                         Kind::Limited,
@@ -35,11 +34,11 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
                         ),
                     )
                 },
-                None if ends.is_empty() => Verdict::new(
+                Ended::Perhaps => Verdict::new(
                     Kind::Unclear,
                     format!("they take {each} each of {name}, whose size is not known: {}", record.why),
                 ),
-                None => continue,
+                Ended::Alone => continue,
             };
             let unit = record.value.unit;
             let UarchRecord { verdict, value, limited_by, why, .. } =
@@ -47,6 +46,29 @@ pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
             (record.verdict, record.value, record.limited_by, record.why) = (verdict, value, limited_by, why);
         }
     }
+}
+
+/// Whether another structure is full where something ends.
+enum Ended {
+    With(Interval),
+    Perhaps,
+    Alone,
+}
+
+/// Compares an end with the sizes of another structure's levels, in their order. A level whose size is not known may end anywhere up to the next
+/// one of which it is.
+fn ended(end: Interval, sizes: impl Iterator<Item = Option<Interval>>) -> Ended {
+    let (mut open, mut any) = (false, false);
+    for size in sizes {
+        any = true;
+        match size {
+            Some(size) if meet(end, size) => return Ended::With(size),
+            Some(size) if size.low > end.high => break,
+            Some(_) => open = false,
+            None => open = true,
+        }
+    }
+    if open || !any { Ended::Perhaps } else { Ended::Alone }
 }
 
 /// Whether a key is that of a size of a test.
@@ -103,6 +125,19 @@ mod tests {
         let found = (Kind::Found, None, Some(9475.0));
         assert_eq!(judged("branch_targets.2.size", [9475.0, 9464.0, 9601.0], Some(cache)), found);
         assert_eq!(judged("branch_targets.1.size", level, None), (Kind::Unclear, None, None));
+        // The cache's first level may end there where its second one alone is known.
+        let levels = |first: Kind| {
+            let first = UarchRecord {
+                verdict: first,
+                ..record("instruction_cache", "instruction_cache.1.size", [1e3; 3])
+            };
+            let second = record("instruction_cache", "instruction_cache.2.size", [1e6; 3]);
+            let mut records = [record("branch_targets", "branch_targets.1.size", level)];
+            let test = TESTS.iter().find(|test| test.name == "branch_targets").unwrap();
+            told(test, &mut records, &[Known::of(&first), Known::of(&second)]);
+            records[0].verdict
+        };
+        assert_eq!([Kind::Found, Kind::Unclear].map(levels), [Kind::Found, Kind::Unclear]);
         // What a jump costs is no size.
         let cost = (Kind::Found, None, Some(2048.0));
         assert_eq!(judged("branch_targets.1.cost", [2048.0; 3], Some(cache)), cost);
