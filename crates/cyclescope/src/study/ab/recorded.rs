@@ -6,7 +6,7 @@
 use super::comparison::{Outcome, Unclear, Verdict};
 use crate::statistics::{Interval, median_interval};
 
-/// Runs of a batch at least, and of the recorded ones: an interval at [`LEVEL`] needs nine.
+/// Runs of a batch at least, and of the recorded ones: an interval at `LEVEL` needs nine.
 pub const FEWEST: usize = 12;
 /// The level of the interval of each median. The difference of two is wrong to one side where both are, which is rarer.
 const LEVEL: f64 = 0.995;
