@@ -237,6 +237,7 @@ mod tests {
             serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
         let shared = "  reorder buffer               394 entries      394 to 396    sibling busy";
         assert_eq!(rows(&records)[0], shared);
+        records[0].caveats.clear();
         records[3].what = "translation_of_addresses.1.size_of_all".to_string();
         records[3].value.high = Some(1_049_600.0);
         records[3].cpuid = Some(2_097_152.0);
