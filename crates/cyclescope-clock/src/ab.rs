@@ -38,7 +38,7 @@ impl Samples {
         self.time
     }
 
-    /// Writes a sample: the ticks that so many iterations took together, and rulers before and after it.
+    /// Writes a sample: the ticks of all its iterations together, and rulers before and after it.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Samples {
         self.line(name, iterations, &format!(r#""ticks":{ticks},"rulers":[{scales}]"#))
     }
 
-    /// Writes a sample: the core cycles that so many iterations took together.
+    /// Writes a sample: the core cycles of all its iterations together.
     ///
     /// # Errors
     ///

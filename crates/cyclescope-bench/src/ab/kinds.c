@@ -33,7 +33,7 @@ static uint64_t next(void)
 }
 
 #define KIND(name) static __attribute__((noinline)) uint64_t name(uint64_t x)
-/* A unit of work, so many times. */
+/* Repeats a unit of work. */
 #define LOOP for (int unit = 0; unit < UNITS; unit++)
 
 KIND(additions) { LOOP for (int i = 0; i < 64; i++) { x += x; CYCLESCOPE_HIDE(x); } return x; }

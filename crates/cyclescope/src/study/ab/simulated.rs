@@ -78,7 +78,7 @@ impl Machine {
         self.clock * (1.0 + 0.0007 * self.random.normal())
     }
 
-    /// Work of so many milliseconds at a clock of 1: its CPU time.
+    /// The CPU time of work that takes `work` milliseconds at a clock of 1.
     fn work(&mut self, mut work: f64, kind: &Kind) -> f64 {
         let mut took = 0.0;
         while work > 0.0 {

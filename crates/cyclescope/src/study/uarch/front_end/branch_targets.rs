@@ -11,13 +11,13 @@ const SHORT: [u8; 1] = [0xeb];
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;
 
-/// Code that goes to what is so many bytes behind its begin, by a distance of four bytes, as often as it is counted.
+/// Jumps in a row, each to the next one, this many bytes apart; the distance is encoded in four bytes.
 pub(super) fn near(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
     let distance = (apart - opcode.len() - 4) as i32;
     filled([opcode, &distance.to_le_bytes()].concat(), number, apart)
 }
 
-/// The same by a distance of one byte.
+/// The same with the distance in one byte.
 pub(super) fn short(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
     filled([opcode, &[(apart - opcode.len() - 1) as u8]].concat(), number, apart)
 }
@@ -45,6 +45,7 @@ macro_rules! both {
     };
 }
 
+const COST: &str = "core cycles of a taken jump to the next one";
 const SOURCE: &str = "M. Godbolt, The BTB in contemporary Intel chips (2016)";
 
 /// The least rise from one level to the next, in core cycles and as a ratio. Jumps that are known cost more where there are more
@@ -53,11 +54,12 @@ pub(super) const LEVELS: [f64; 2] = [0.3, 1.45];
 /// The same of those that are not known at all.
 pub(super) const UNKNOWN: [f64; 2] = [2.0, 4.0];
 
-/// What rows of jumps show.
-const fn rows(
+/// What rows of branches show; `cost` says what a step costs.
+pub(super) const fn rows(
     walks: &'static [Walk],
     takes: &'static [(&'static str, usize)],
     [rise, ratio]: [f64; 2],
+    cost: &'static str,
 ) -> Look {
     Look::Levels(Walks {
         walks,
@@ -70,7 +72,7 @@ const fn rows(
         ratio,
         by_chance: false,
         one: false,
-        cost: Some("core cycles of a taken jump to the next one"),
+        cost: Some(cost),
         bytes: 0,
     })
 }
@@ -85,6 +87,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         both!("jmp rel32, 16 bytes apart", "jmp rel8, 16 bytes apart", 16),
         &[("instruction_cache", 16)],
         LEVELS,
+        COST,
     ),
 };
 
@@ -96,6 +99,7 @@ pub(in crate::study::uarch) const APART_32: Test = Test {
         both!("jmp rel32, 32 bytes apart", "jmp rel8, 32 bytes apart", 32),
         &[("instruction_cache", 32)],
         UNKNOWN,
+        COST,
     ),
     ..TEST
 };

@@ -1,9 +1,8 @@
 //! Targets of conditional branches, by how many bytes are from one to the next.
 
-use super::branch_targets::{LEVELS, UNKNOWN, near, short};
-use crate::study::uarch::test::walk::{Steps, Walk, Walks, code, straight};
-use crate::study::uarch::test::{Look, Part, Test};
-use crate::unit::Unit;
+use super::branch_targets::{LEVELS, UNKNOWN, near, rows, short};
+use crate::study::uarch::test::walk::{Steps, Walk, code, straight};
+use crate::study::uarch::test::{Part, Test};
 
 /// Opcodes of jc by four bytes and by one.
 const NEAR: [u8; 2] = [0x0f, 0x82];
@@ -28,27 +27,7 @@ macro_rules! both {
     };
 }
 
-/// What rows of branches show.
-const fn rows(
-    walks: &'static [Walk],
-    takes: &'static [(&'static str, usize)],
-    [rise, ratio]: [f64; 2],
-) -> Look {
-    Look::Levels(Walks {
-        walks,
-        others: &[],
-        takes,
-        beside: None,
-        counts: [64, 24576],
-        unit: Unit::Count,
-        rise,
-        ratio,
-        by_chance: false,
-        one: false,
-        cost: Some("core cycles of a taken conditional branch to the next one"),
-        bytes: 0,
-    })
-}
+const COST: &str = "core cycles of a taken conditional branch to the next one";
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "conditional_targets",
@@ -60,6 +39,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         both!("jc rel32, 16 bytes apart", "jc rel8, 16 bytes apart", 16),
         &[("instruction_cache", 16)],
         LEVELS,
+        COST,
     ),
 };
 
@@ -72,6 +52,7 @@ pub(in crate::study::uarch) const APART_32: Test = Test {
         both!("jc rel32, 32 bytes apart", "jc rel8, 32 bytes apart", 32),
         &[("instruction_cache", 32)],
         UNKNOWN,
+        COST,
     ),
     ..TEST
 };
