@@ -144,10 +144,10 @@ fn overlap(durations: &[f64]) -> f64 {
 
 /// The programs of a count, in the order of [`overlap`].
 fn programs(plan: &Plan, probe: &Probe, n: usize, zmm: bool) -> [Program; KINDS] {
-    let unused = unused();
+    let held = held(zmm);
     bodies(probe, n).map(|body| {
         let snippet = Snippet::new(body, code(probe.head.init), "");
-        let init = [snippet.init(), if zmm { &unused } else { &[] }].concat();
+        let init = [&held, snippet.init()].concat();
         let recipe = Recipe {
             world: snippet.outline(plan.avx).world,
             init: &init,
@@ -160,10 +160,17 @@ fn programs(plan: &Plan, probe: &Probe, n: usize, zmm: bool) -> [Program; KINDS]
     })
 }
 
-/// Zeros in the vector registers that no program here uses. What other code left in them takes registers that results could have: 20 on
-/// Zen 4. A result of zero takes none.
-fn unused() -> Vec<u8> {
-    (16..32).flat_map(|number| code(&format!("vpxord zmm{number}, zmm{number}, zmm{number}"))).collect()
+/// A value in each MMX register, and in each mask and vector register that the world does not load. Registers that hold nothing take no
+/// room that results could have, and whether they hold something would depend on what ran before: 12 spare vector registers more and
+/// 6 mask registers on Zen 4 where the kernel had not loaded the state of the process again.
+fn held(zmm: bool) -> Vec<u8> {
+    let mut text: Vec<String> = (0..8).map(|number| format!("movq mm{number}, rax")).collect();
+    text.push("emms".into());
+    if zmm {
+        text.extend((16..32).map(|number| format!("vmovq xmm{number}, rax")));
+        text.extend((0..8).map(|number| format!("kmovw k{number}, eax")));
+    }
+    text.iter().flat_map(|instruction| code(instruction)).collect()
 }
 
 /// The code of these programs.

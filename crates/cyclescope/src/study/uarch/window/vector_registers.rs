@@ -97,7 +97,7 @@ const ZMM_AND: Filler = Filler {
 /// fillers come; and where x87 results are in vector registers, roots take some. Divisions are few and take none.
 const HEADS: &[[Head; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
 
-const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones and those that the core keeps for itself";
+const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones, which all hold values, and those that the core keeps for itself";
 const SOURCE: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)";
 
 const fn of(name: &'static str, about: &'static str, fillers: &'static [Filler]) -> Test {
