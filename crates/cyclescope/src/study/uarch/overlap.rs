@@ -199,6 +199,8 @@ mod tests {
     use super::*;
     use crate::study::uarch::test::chain::SQRTSD;
     use crate::study::uarch::window::reorder_buffer::NOP;
+    use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
+    use std::collections::HashSet;
 
     #[test]
     fn programs_differ_in_the_second_chain_and_in_a_fence_before_it() {
@@ -210,6 +212,24 @@ mod tests {
         assert_eq!(both, [&before[..], &second].concat());
         assert_eq!(alone, before);
         assert_eq!(fenced, [&before[..], &fence, &second].concat());
+    }
+
+    #[test]
+    fn every_register_that_the_world_does_not_load_is_written() {
+        let mut factory = InstructionInfoFactory::new();
+        let mut written = HashSet::new();
+        for instruction in Decoder::new(64, &held(true), DecoderOptions::NONE).iter() {
+            let used = factory.info(&instruction).used_registers().iter();
+            written.extend(used.filter(|used| used.access() == OpAccess::Write).map(|used| used.register()));
+        }
+        for number in 0..8 {
+            assert!(written.contains(&(Register::MM0 + number)), "MM{number}");
+            assert!(written.contains(&(Register::K0 + number)), "K{number}");
+        }
+        let is_vector =
+            |number| (0..3).any(|width| written.contains(&(Register::XMM0 + 32 * width + number)));
+        assert!((16..32).all(is_vector), "{written:?}");
+        assert_eq!(written.len(), 32);
     }
 
     #[test]
