@@ -61,6 +61,18 @@ impl Group {
         LEADS.store(leads, Ordering::Release);
     }
 
+    /// In a new process: it is killed when the thread that started it ends, be that by a signal that no handler sees. `parent` is the
+    /// process of that thread, which may have ended already.
+    pub fn tie(parent: u32) {
+        // SAFETY: all take no pointers and may be called between fork and exec; `_exit` ends the process at once.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent as libc::pid_t {
+                libc::_exit(1);
+            }
+        }
+    }
+
     /// Kills all of them. The leader must not have been reaped.
     pub fn kill(&self) {
         // SAFETY: takes no pointers.

@@ -29,7 +29,7 @@ pub fn isolated<Loaded>(
     let folders: Vec<Scratch> = folders.into_iter().collect();
     let patience = LOADING * folders.len().max(1) as u32;
     let (reader, writer) = pipe()?;
-    let parent = std::process::id() as libc::pid_t;
+    let parent = std::process::id();
     let held = Held::new();
     // SAFETY: this process has one thread, so that the child may do all that this one may.
     match unsafe { libc::fork() } {
@@ -38,14 +38,7 @@ pub fn isolated<Loaded>(
             drop(reader);
             Group::lead();
             drop(held);
-            // SAFETY: takes no pointers; the child must not outlive this process, not even one that has just
-            // ended.
-            unsafe {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                if libc::getppid() != parent {
-                    libc::_exit(1);
-                }
-            }
+            Group::tie(parent);
             without_input();
             let limits = Limited::new(patience);
             let loaded = load();

@@ -1,6 +1,6 @@
 //! `cyclescope ab`. What programs take is written by them as samples, so that verdicts do not hang on this machine.
 
-use crate::support::{Answer, answer, cyclescope, folder};
+use crate::support::{Answer, Running, answer, cyclescope, folder, gone};
 use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -231,24 +231,24 @@ fn a_closed_pipe_is_no_error() {
 
 #[test]
 fn an_interrupt_leaves_no_process() {
+    let (code, number) = ended_by(libc::SIGINT, "sh -c 'sleep 1000 & echo $! >> PATH; wait'");
+    assert_eq!(code, Some(130));
+    gone(number);
+}
+
+#[test]
+fn the_program_ends_where_nothing_can_be_done_any_more() {
+    let (_, number) = ended_by(libc::SIGKILL, "sh -c 'echo $$ >> PATH; exec sleep 1000'");
+    gone(number);
+}
+
+/// Sends a signal while a program runs that writes the number of a process to PATH; the exit code, and that number.
+fn ended_by(signal: i32, program: &str) -> (Option<i32>, i32) {
     let folder = folder();
     let path = folder.path().join("numbers").display().to_string();
-    let program = format!("sh -c 'sleep 1000 & echo $! >> {path}; wait'");
-    let running = {
-        let mut running = crate::support::Running::start(&["ab", &program, "true"]);
-        running.until(&path, 1);
-        running
-    };
-    let (status, _) = running.signal(libc::SIGINT);
-    assert_eq!(status.code(), Some(130));
+    let mut running = Running::start(&["ab", &program.replace("PATH", &path), "true"]);
+    running.until(&path, 1);
+    let (status, _) = running.signal(signal);
     let number = std::fs::read_to_string(&path).expect("a number");
-    let until = Instant::now() + Duration::from_secs(20);
-    let runs = || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
-        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-    };
-    while runs() {
-        assert!(Instant::now() < until, "{number} lives on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    (status.code(), number.trim().parse().expect("a number"))
 }

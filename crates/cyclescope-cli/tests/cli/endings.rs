@@ -1,6 +1,6 @@
 //! How a run ends that does not come to its own end, and what it leaves: nothing.
 
-use crate::support::{answer, cyclescope, folder, has_for_part};
+use crate::support::{answer, cyclescope, folder, gone, has_for_part, within};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -40,27 +40,6 @@ impl Running {
     fn end(mut self) -> ExitStatus {
         within(20, || self.0.try_wait().expect("a child"))
     }
-}
-
-/// What is found within some seconds.
-fn within<T>(seconds: u64, mut found: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + Duration::from_secs(seconds);
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < until, "not within {seconds} s");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Waits until a process is gone, or only waits to be reaped by whom it was left to.
-fn gone(process: i32) {
-    within(20, || {
-        let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
-        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
-    });
 }
 
 /// A run that lasts for seconds.

@@ -195,3 +195,24 @@ pub fn forged(
     std::fs::remove_dir_all(directory).expect("a directory");
     std::fs::rename(other, directory).expect("a directory");
 }
+
+/// What is found within some seconds.
+pub fn within<T>(seconds: u64, mut found: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(Instant::now() < until, "not within {seconds} s");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits until a process is gone, or only waits to be reaped by whom it was left to.
+pub fn gone(process: i32) {
+    within(20, || {
+        let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = status.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+        matches!(state, None | Some(Some('Z' | 'X'))).then_some(())
+    });
+}
