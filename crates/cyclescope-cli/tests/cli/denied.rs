@@ -14,15 +14,20 @@ fn measuring() -> Command {
 
 /// The program's answer where a filter refuses a system call with this error.
 fn without(call: i64, errno: i32) -> Output {
+    filtered(measuring(), &[call], errno)
+}
+
+/// A command's answer where a filter refuses these system calls with this error.
+fn filtered(mut command: Command, calls: &[i64], errno: i32) -> Output {
     let statement = |code: u32, k| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
-    let filter = [
-        // Offset 0 of `struct seccomp_data` is the number of the call.
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
-        libc::sock_filter { jf: 1, ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, call as u32) },
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32),
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
-    ];
-    let mut command = measuring();
+    // Offset 0 of `struct seccomp_data` is the number of the call.
+    let mut filter = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)];
+    for call in calls {
+        let compared = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, *call as u32);
+        filter.push(libc::sock_filter { jf: 1, ..compared });
+        filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32));
+    }
+    filter.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW));
     let close = move || {
         let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
         // SAFETY: the filter lives through both calls, which change nothing but this process.
@@ -74,6 +79,66 @@ fn what_is_not_needed_may_be_refused() {
     for call in calls {
         let output = without(call, libc::EPERM);
         assert!(matches!(output.status.code(), Some(0 | 5)), "{call}: {output:?}");
+    }
+}
+
+/// What Docker's default profile refuses without further capabilities (docs.docker.com, Seccomp security profiles for Docker, table of
+/// significant system calls), of what x86-64 has.
+const REFUSED_BY_DOCKER: &[i64] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_clock_adjtime,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_finit_module,
+    libc::SYS_get_mempolicy,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_ioperm,
+    libc::SYS_iopl,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_file_load,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_mbind,
+    libc::SYS_mount,
+    libc::SYS_move_pages,
+    libc::SYS_nfsservctl,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_perf_event_open,
+    libc::SYS_personality,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_set_mempolicy,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_sysfs,
+    libc::SYS__sysctl,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_uselib,
+    libc::SYS_userfaultfd,
+    libc::SYS_ustat,
+];
+
+#[test]
+fn nothing_is_needed_that_docker_refuses() {
+    let mut compared = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
+    compared.args(["ab", "--quick", "--budget", "0.5", "true", "true"]);
+    for command in [measuring(), compared] {
+        let output = filtered(command, REFUSED_BY_DOCKER, libc::EPERM);
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{output:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use crate::support::{answer, cyclescope, folder, gone, has_for_part, within};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A program that was started and is killed where a test fails.
 struct Running(Child);
