@@ -46,6 +46,35 @@
 #define CYCLESCOPE_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* Whether CPUID shows a bit of EDX in a leaf from 80000001h on. Hypervisors may hide what the CPU has. */
+static inline int cyclescope_shown(unsigned leaf, int bit)
+{
+#ifdef CYCLESCOPE_INTRINSICS
+    int found[4];
+
+    __cpuid(found, (int)0x80000000u);
+    if ((unsigned)found[0] < leaf)
+        return 0;
+    __cpuid(found, (int)leaf);
+    return (unsigned)found[3] >> bit & 1;
+#else
+    uint32_t a, b, c, d;
+
+    __asm__ __volatile__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "0"(0x80000000u), "2"(0));
+    if (a < leaf)
+        return 0;
+    __asm__ __volatile__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "0"(leaf), "2"(0));
+    return d >> bit & 1;
+#endif
+}
+
+/* Whether the CPU has RDTSCP: methods with it end a program without. */
+static inline int cyclescope_has_rdtscp(void) { return cyclescope_shown(0x80000001u, 27); }
+
+/* Whether the TSC counts at a fixed rate in all states. Where it does not, ticks before a change of the core's clock or a rest of the core
+   say nothing of those behind it. */
+static inline int cyclescope_has_invariant_tsc(void) { return cyclescope_shown(0x80000007u, 8); }
+
 #ifndef CYCLESCOPE_INTRINSICS
 /* CYCLESCOPE_HIDE(x)  the compiler knows nothing of x from here on, and takes it as changed
    CYCLESCOPE_KEEP(x)  the value of x is needed here

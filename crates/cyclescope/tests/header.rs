@@ -1,5 +1,6 @@
 //! The header for users' programs: compiled strictly as C and C++, and its example run.
 
+use std::arch::x86_64::__cpuid;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -58,6 +59,26 @@ fn compilers_take_the_header_and_it_counts_core_cycles() {
             }
         }
     }
+}
+
+#[test]
+fn the_header_says_of_the_cpu_what_cpuid_does() {
+    let folder = Folder(std::env::temp_dir().join(format!("cyclescope-cpuid-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let [source, program] = ["told.c", "told"].map(|name| folder.0.join(name));
+    let text = "#include \"cyclescope.h\"\n#include <stdio.h>\n\
+        int main(void) { return printf(\"%d %d %d\", cyclescope_has_rdtscp(), cyclescope_has_invariant_tsc(), \
+        cyclescope_shown(0xfffffff0u, 0)) < 0; }\n";
+    std::fs::write(&source, text).expect("a file");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let built = Command::new("cc").arg("-I").arg(&include).arg(&source).arg("-o").arg(&program).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return cyclescope_skipped::left_out(format_args!("no cc with its libraries"));
+    }
+    let said = Command::new(&program).output().expect("it runs").stdout;
+    let told = |leaf: u32, bit: u32| __cpuid(0x8000_0000).eax >= leaf && __cpuid(leaf).edx >> bit & 1 == 1;
+    let expected = format!("{} {} 0", u8::from(told(0x8000_0001, 27)), u8::from(told(0x8000_0007, 8)));
+    assert_eq!(String::from_utf8_lossy(&said), expected);
 }
 
 /// A multiplication takes a whole number of additions, where rulers agree.
