@@ -167,7 +167,7 @@ fn unused() -> Vec<u8> {
 }
 
 /// The code of these programs.
-fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
+pub(super) fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
     let mut start = code("lfence");
     start.extend(code("nop").repeat(probe.lead));
     // Legacy code is slow while upper parts of vector registers are not zero.
@@ -190,8 +190,10 @@ fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::uarch::planted_plan::plan;
     use crate::study::uarch::test::chain::SQRTSD;
     use crate::study::uarch::window::reorder_buffer::NOP;
+    use iced_x86::CpuidFeature;
 
     #[test]
     fn programs_differ_in_the_second_chain_and_in_a_fence_before_it() {
@@ -208,5 +210,41 @@ mod tests {
     #[test]
     fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
         assert_eq!([100.0, 150.0, 200.0].map(|both| overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
+    }
+
+    #[test]
+    fn what_is_occupied_is_there_before_what_is_counted() {
+        const CARRY: Filler = Filler::plain("clc", &["clc"], &[]);
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: Some((&CARRY, 3)) };
+        let [both, ..] = bodies(&probe, 2);
+        let root = [0xf2, 0x0f, 0x51, 0xc0];
+        let begin = [&[0x0f, 0xae, 0xe8][..], &root.repeat(LINKS), &[0xf8; 3], &[0x90; 2]].concat();
+        assert!(both.starts_with(&begin), "{both:02x?}");
+    }
+
+    /// A filler with an upper half would make legacy code slow.
+    #[test]
+    fn chains_have_the_encoding_of_their_fillers() {
+        const WIDE: Filler = Filler {
+            needs: &[CpuidFeature::AVX],
+            ..Filler::plain("wide", &["vpaddd ymm2, ymm3, ymm4"], &[])
+        };
+        for (filler, encoding) in [(&NOP, 0), (&WIDE, 1)] {
+            let probe = Probe { head: SQRTSD, filler, lead: 0, occupied: None };
+            let [both, ..] = bodies(&probe, 1);
+            let begin = [code("lfence"), code(SQRTSD.link[encoding]).repeat(LINKS)].concat();
+            assert!(both.starts_with(&begin) && both.ends_with(&code(TAIL[encoding])), "{}", filler.name);
+        }
+    }
+
+    #[test]
+    fn registers_that_no_program_uses_hold_nothing() {
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: None };
+        for (zmm, zeros) in [(true, 16), (false, 0)] {
+            for program in programs(&plan(), &probe, 1, zmm) {
+                let init = program.init().windows(6).filter(|six| unused().chunks(6).any(|one| one == *six));
+                assert_eq!(init.count(), zeros);
+            }
+        }
     }
 }
