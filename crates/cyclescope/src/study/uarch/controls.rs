@@ -24,6 +24,8 @@ enum Differs {
     Instructions,
     /// In how many instructions there are.
     Number,
+    /// In instructions, and in memory or in what runs once before.
+    More,
 }
 
 fn differs(program: &Steps, control: &Steps) -> Differs {
@@ -46,8 +48,10 @@ fn differs(program: &Steps, control: &Steps) -> Differs {
     let same = [program.body == control.body, program.init == control.init, program.memory == control.memory];
     match same {
         [true, true, true] => Differs::Nothing,
+        // A ring is gone round before.
         [true, _, false] => Differs::Memory,
         [true, false, true] => Differs::Before,
+        [false, false, _] | [false, _, false] => Differs::More,
         _ if sorted(&own) == sorted(&other) => Differs::Order,
         _ if mnemonics(&own) == mnemonics(&other) => Differs::Operands,
         _ if ordered(mnemonics(&own)) == ordered(mnemonics(&other)) => Differs::OperandsAndOrder,
