@@ -69,6 +69,10 @@ mod tests {
         assert_eq!(records[0].told.as_deref(), Some("75 % of the most in copy_rate"));
         told(test, &mut records, &known[1..]);
         assert_eq!(records[0].told, None, "one is not known");
+        let last = record("copy_rate", "copy_rate.64_bytes", 0.75, Unit::PerCycle);
+        let unclear = Known::of(&UarchRecord { verdict: Kind::Unclear, ..last });
+        told(test, &mut records, &[&known[..3], &[unclear]].concat());
+        assert_eq!(records[0].told, None, "one is unclear");
         let mut above = [record("copy_methods", row, 49.0, Unit::BytesPerCycle)];
         told(test, &mut above, &known);
         assert_eq!(above[0].told, None);

@@ -227,4 +227,10 @@ mod tests {
         assert_eq!(after.stolen(&hidden, Duration::from_secs(1)).why(), Some("hidden"));
         assert!(after.throttled(&before).why().is_some());
     }
+
+    #[test]
+    fn the_first_layouts_are_compared_with_the_width_of_the_design() {
+        let alone = |known| Conditions::default().quiet(known).is_alone(2.1, 0.0);
+        assert_eq!([None, Some(4.8)].map(alone), [true, false]);
+    }
 }

@@ -170,6 +170,7 @@ mod tests {
         assert_eq!(told(&[0.0, 1.5, 4.5, 4.5], true), (Kind::Found, Some(3.0)));
         assert_eq!(told(&[0.0, 1.5, 1.5, 4.5], true), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (Kind::Unclear, None));
+        assert_eq!(told(&[2.0, 4.0, 4.0], false), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (Kind::Unclear, None));
         assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (Kind::Unclear, None));
         assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (Kind::Unclear, None));
@@ -197,12 +198,29 @@ mod tests {
     fn programs_that_differ_or_show_nothing_tell_no_number() {
         assert_eq!(penalty([8.0, 12.0]).verdict, Kind::Unclear);
         assert_eq!(penalty([0.1, 0.0]).verdict, Kind::None);
-        assert_eq!(penalty([0.1, -3.0]).verdict, Kind::Unclear);
+        let dearer = penalty([0.1, -3.0]);
+        assert!(dearer.verdict == Kind::Unclear && dearer.why.contains("takes longer"), "{}", dearer.why);
         assert_eq!(
             penalty([0.9, 1.1]).verdict,
             Kind::Unclear,
             "one is an event of 1.8, and they differ by less than 2"
         );
         assert_eq!(penalty([8.0, 12.0]).value.value, None);
+    }
+
+    #[test]
+    fn noise_and_a_program_that_was_not_measured_show_no_event() {
+        let contrast = Contrast { rows: &[], apart: 1.0, apart_share: 0.1 };
+        let row = Row { hidden: true, ..Row::new("", 1, 1.0, &[]) };
+        let told = |lows: [f64; 3], programs| {
+            let found = lows.map(|low| ("", Interval { value: 4.0, low, high: 5.0 }));
+            judged(&found, programs, &contrast, &row).kind
+        };
+        assert_eq!(told([3.0; 3], 3), Kind::Found);
+        assert_eq!(told([3.0; 3], 4), Kind::Unclear, "one was disturbed");
+        // Of four that may hide it, two show it, and one of these within its noise alone.
+        let noisy = [(4.0, 3.0), (4.0, -1.0), (0.0, 0.0), (0.0, 0.0)];
+        let found = noisy.map(|(value, low)| ("", Interval { value, low, high: 5.0 }));
+        assert_eq!(judged(&found, 4, &contrast, &row).kind, Kind::Unclear);
     }
 }

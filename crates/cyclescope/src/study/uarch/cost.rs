@@ -10,9 +10,10 @@ use super::test::mixture::{Order, Share, mixed};
 use super::test::moves::in_pages;
 use super::test::walk::{Steps, Walk, code};
 use crate::error::RunError;
+use crate::measure::Plan;
 use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds, unshared};
-use crate::program::Recipe;
 use crate::program::memory::Memory;
+use crate::program::{Program, Recipe};
 use crate::ruler::Alone;
 use crate::snippet::Snippet;
 use crate::statistics::{median, quantile};
@@ -159,19 +160,9 @@ impl Core<'_> {
 
     /// The rounds of a program in each layout.
     fn rounds(&mut self, steps: &Steps) -> Result<Vec<LayoutRounds>, RunError> {
-        let outline = Snippet::new(steps.body.clone(), steps.init.clone(), "").outline(self.plan.avx);
-        let recipe = Recipe {
-            world: outline.world,
-            init: &steps.init,
-            snippet: &steps.body,
-            copies: 1,
-            looped: true,
-            following: &steps.following,
-            ..Recipe::empty(self.plan.clock)
-        };
         let iterations = [steps.iterations, 2 * steps.iterations];
         let rounds = Rounds::new(self.plan.clock, self.plan.step)
-            .with([recipe.build()], true)
+            .with([steps.program(self.plan)], true)
             .in_memory(steps.memory.clone())
             // How often a body's pieces straddle lines is its own, and no matter of layouts.
             .aligned(0)
@@ -189,8 +180,23 @@ impl Core<'_> {
 }
 
 impl Steps {
+    /// The loop over an iteration.
+    pub(super) fn program(&self, plan: &Plan) -> Program {
+        let outline = Snippet::new(self.body.clone(), self.init.clone(), "").outline(plan.avx);
+        let recipe = Recipe {
+            world: outline.world,
+            init: &self.init,
+            snippet: &self.body,
+            copies: 1,
+            looped: true,
+            following: &self.following,
+            ..Recipe::empty(plan.clock)
+        };
+        recipe.build()
+    }
+
     /// Steps that the longer call has more than the shorter one.
-    fn more(&self) -> f64 {
+    pub(super) fn more(&self) -> f64 {
         self.steps as f64 * self.iterations as f64
     }
 }
@@ -198,14 +204,14 @@ impl Steps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
     use crate::executor::mock::{Scenario, Simulated};
-    use crate::measure::{Plan, Precision};
+    use crate::executor::{Batch, Capabilities, Executor, Sample};
+    use crate::machine::Machine;
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
+    use crate::study::uarch::planted_plan::plan;
     use crate::study::uarch::test::walk::straight;
     use crate::unit::Hertz;
-    use std::time::Duration;
 
     const DEAR: &[u8] = &[0x48, 0x63, 0xc0];
     const CHEAP: &[u8] = &[0x48, 0x63, 0xc9];
@@ -216,30 +222,6 @@ mod tests {
 
     fn cheap(_: usize) -> Steps {
         straight(CHEAP.to_vec(), 10)
-    }
-
-    fn plan() -> Plan {
-        Plan {
-            clock: Clock::named("rdtscp-lfence").unwrap(),
-            step: 1.0,
-            imul_latency: None,
-            adders: None,
-            avx: false,
-            unit: None,
-            loop_count: None,
-            lengthen: Default::default(),
-            memory: None,
-            cold: Default::default(),
-            warm_up: None,
-            rounds: 4,
-            rounds_least: 4,
-            layouts: 6,
-            layouts_most: 6,
-            precision: Precision { cycles: 1.0, share: 1.0, cap: None },
-            confidence: 0.95,
-            budget: Duration::from_secs(1),
-            seed: 3,
-        }
     }
 
     #[test]
@@ -266,6 +248,44 @@ mod tests {
             let walk = Walk { name: "planted", program: dear, without };
             let point = core.cost(&walk, 9).unwrap().unwrap();
             assert!((point.cost - expected).abs() < 0.05 && point.n == 9, "{point:?}, not {expected}");
+        }
+    }
+
+    /// A machine on which all calls of batches of a program are disturbed.
+    struct Disturbed(Simulated, &'static [u8]);
+
+    impl Executor for Disturbed {
+        fn capabilities(&self) -> &Capabilities {
+            self.0.capabilities()
+        }
+
+        fn machine(&self) -> &Machine {
+            self.0.machine()
+        }
+
+        fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+            let disturbed = batch.programs.iter().any(|program| program.snippet() == self.1);
+            self.0.stream(batch, &mut |samples| {
+                let of = |sample: &Sample| Sample { end: sample.start - u64::from(disturbed), ..*sample };
+                match disturbed {
+                    true => take(&samples.iter().map(of).collect::<Vec<_>>()),
+                    false => take(samples),
+                }
+            })
+        }
+    }
+
+    #[test]
+    fn without_what_is_subtracted_there_is_no_cost() {
+        let plan = plan();
+        for (disturbed, costs) in [(DEAR, false), (CHEAP, false), (&[0x90][..], true)] {
+            let mut machine = Disturbed(Simulated::new(Scenario::default(), 5), disturbed);
+            let mut conditions = Conditions::default();
+            let (executor, random) = (&mut machine, Random::new(7));
+            let mut core =
+                Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+            let walk = Walk { name: "planted", program: dear, without: Some(cheap) };
+            assert_eq!(core.cost(&walk, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
     }
 }

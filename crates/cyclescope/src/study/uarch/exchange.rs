@@ -253,10 +253,11 @@ mod tests {
                 let late = if asked.apart && asked.line == 0 { self.late } else { 1 };
                 let each =
                     late * ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
-                // An interrupt in every fifth round.
+                // An interrupt in every fifth round, of one call and then of the other one.
                 let round = |round: u64| {
-                    let late = if round.is_multiple_of(5) { 50_000 } else { round % 3 };
-                    [READINGS + 16 * each + late, READINGS + 32 * each + late]
+                    let late = [(0, 20_000), (1, 50_000)]
+                        .map(|(turn, ticks)| if round % 5 == turn { ticks } else { round % 3 });
+                    [READINGS + 16 * each + late[0], READINGS + 32 * each + late[1]]
                 };
                 (0..24).map(round).collect()
             };

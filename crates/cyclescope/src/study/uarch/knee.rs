@@ -178,4 +178,29 @@ mod tests {
         assert_eq!(falling(&[1.0, 2.0, 3.0]), [2.0, 2.0, 2.0]);
         assert!(falling(&[]).is_empty());
     }
+
+    #[test]
+    fn what_rises_past_the_lowest_point_has_no_part_in_a_knee() {
+        // Past 300 the fillers take longer than the first chain.
+        let overlap = |n: usize| match n {
+            ..=192 => 0.95,
+            193..=300 => 0.1,
+            _ => 0.1 + 0.85 * (n - 300) as f64 / 100.0,
+        };
+        let points = curve((2..400).map(|n| (n, overlap(n))));
+        assert_eq!(Knee::of(&points), Ok(Knee { low: 192, high: 192 }));
+    }
+
+    #[test]
+    fn a_fall_among_noise_is_no_knee() {
+        let of_noise = |noise: f64| {
+            let overlap = |n: usize| {
+                let level = if n <= 20 { 0.8 } else { 0.2 };
+                level + if n.is_multiple_of(2) { noise } else { -noise }
+            };
+            Knee::of(&curve((1..41).map(|n| (n, overlap(n)))))
+        };
+        assert!(of_noise(0.05).is_ok_and(|knee| knee.high == 20), "{:?}", of_noise(0.05));
+        assert_eq!(of_noise(0.2), Err(No::Shape));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A size needs the first two walks' ends of that level to overlap.
 
-use super::numbering::{Ended, agree, begun, numbered, unshared};
+use super::numbering::{Ended, Group, agree, begun, numbered, unshared};
 use super::plateau::{End, Level};
 use super::record::UarchRecord;
 use super::test::Test;
@@ -77,62 +77,101 @@ pub(super) fn judged(
     witness: Option<&Witness>,
     course: Course,
 ) -> Vec<UarchRecord> {
-    let Course { most, rising, another } = course;
     let (mut numbered, between) = numbered(walks, found);
     if walks.one {
         numbered.truncate(1);
     }
-    let mut records = Vec::new();
-    for (number, group) in numbered.iter().enumerate() {
-        let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
-            Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
-            None => size(walks, group, found),
+    let walked = Walked { test, walks, found, numbered, course };
+    let mut records = walked.levels(witness);
+    if between.is_empty() {
+        records.extend(walked.behind());
+    } else {
+        records.push(walked.in_doubt(&between));
+    }
+    records.extend(walked.beyond());
+    if walked.numbered.is_empty() {
+        records.insert(0, walked.without());
+    }
+    records
+}
+
+/// What the walks of a test have in common.
+struct Walked<'a> {
+    test: &'static Test,
+    walks: &'a Walks,
+    found: &'a [(&'a str, Vec<Level>)],
+    numbered: Vec<Group<'a>>,
+    course: Course,
+}
+
+impl Walked<'_> {
+    /// The size and the cost of each level that has a number.
+    fn levels(&self, witness: Option<&Witness>) -> Vec<UarchRecord> {
+        let Walked { walks, found, numbered, .. } = self;
+        let mut records = Vec::new();
+        for (number, group) in numbered.iter().enumerate() {
+            let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
+                Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}")),
+                None => size(walks, group, found),
+            };
+            records.push(self.sized(number, verdict));
+            // Walks whose ends differ may still agree in what a step costs before.
+            let same = begun(found, number.checked_sub(1).map(|before| &numbered[before]));
+            records.extend(self.priced(cost_of(self.test, number), &same));
+        }
+        records
+    }
+
+    /// The level behind those that have a number, where there is one of which the end is not known.
+    fn behind(&self) -> Vec<UarchRecord> {
+        let Walked { walks, found, numbered, course, .. } = self;
+        let behind = match unshared(numbered, found) {
+            Some(levels) => Some((format!("one program alone has an end there: {}", ends(found)), levels)),
+            None if course.another => Some((rises_at(course.most), begun(found, numbered.last()))),
+            None => None,
         };
-        records.push(UarchRecord::new(test, size_of(test, walks, number), verdict, walks.unit));
-        // Walks whose ends differ may still agree in what a step costs before.
-        let same = begun(found, number.checked_sub(1).map(|before| &numbered[before]));
-        records.extend(priced(test, walks, cost_of(test, number), &same));
-    }
-    let number = numbered.len();
-    let behind = match unshared(&numbered, found) {
-        Some(levels) => Some((format!("one program alone has an end there: {}", ends(found)), levels)),
-        None if another => Some((rises_at(most), begun(found, numbered.last()))),
-        None => None,
-    };
-    if let Some((why, levels)) = behind.filter(|_| number > 0 && between.is_empty() && !walks.one) {
-        let verdict = Verdict::new(Kind::Unclear, why);
-        records.push(UarchRecord::new(test, size_of(test, walks, number), verdict, walks.unit));
+        let number = numbered.len();
+        let Some((why, levels)) = behind.filter(|_| number > 0 && !walks.one) else { return Vec::new() };
+        let size = self.sized(number, Verdict::new(Kind::Unclear, why));
         // Before its end a step costs in all what it costs in this level.
-        records.extend(priced(test, walks, cost_of(test, number), &levels));
+        std::iter::once(size).chain(self.priced(cost_of(self.test, number), &levels)).collect()
     }
-    if !between.is_empty() {
-        let each: Vec<String> = between.into_iter().map(told).collect();
+
+    /// The ends that leave open which number the next one has.
+    fn in_doubt(&self, between: &[End]) -> UarchRecord {
+        let each: Vec<String> = between.iter().map(|end| told(*end)).collect();
         let why = format!(
             "one program alone has an end at {}, so that the number of the next level is not known: {}",
             each.join(", "),
-            ends(found)
+            ends(self.found)
         );
         let verdict = Verdict::new(Kind::Unclear, why);
-        records.push(UarchRecord::new(test, in_doubt(test), verdict, walks.unit));
+        UarchRecord::new(self.test, in_doubt(self.test), verdict, self.walks.unit)
     }
-    // Where the first walk has no end at all there is the first level alone.
-    let past = match (number, walks.cost) {
-        (0, _) => priced(test, walks, cost_of(test, 0), &begun(found, None)),
-        (_, Some(definition)) if another => {
-            let verdict = Verdict::new(Kind::Unclear, rises_at(most));
-            let record = UarchRecord::new(test, cost_beyond(test), verdict, Unit::CoreCycles);
-            Some(UarchRecord { definition, ..record })
+
+    /// What a step costs past all levels. Where the first walk has no end at all there is the first level alone.
+    fn beyond(&self) -> Option<UarchRecord> {
+        let Walked { test, walks, found, numbered, course } = self;
+        match (numbered.len(), walks.cost) {
+            (0, _) => self.priced(cost_of(test, 0), &begun(found, None)),
+            (_, Some(definition)) if course.another => {
+                let verdict = Verdict::new(Kind::Unclear, rises_at(course.most));
+                let record = UarchRecord::new(test, cost_beyond(test), verdict, Unit::CoreCycles);
+                Some(UarchRecord { definition, ..record })
+            }
+            _ => {
+                let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
+                self.priced(cost_beyond(test), &last.collect::<Vec<_>>())
+            }
         }
-        _ => {
-            let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
-            priced(test, walks, cost_beyond(test), &last.collect::<Vec<_>>())
-        }
-    };
-    records.extend(past);
-    if numbered.is_empty() {
+    }
+
+    /// The first size, where no level has a number.
+    fn without(&self) -> UarchRecord {
+        let Walked { walks, found, course: Course { most, rising, .. }, .. } = self;
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
-            false if rising => Verdict::new(Kind::Unclear, rises_at(most)),
+            false if *rising => Verdict::new(Kind::Unclear, rises_at(*most)),
             // Every core has such a structure.
             false if ends(found).is_empty() && walks.one => {
                 Verdict::new(Kind::Unclear, format!("no end was seen up to {most}"))
@@ -140,9 +179,29 @@ pub(super) fn judged(
             false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),
             false => Verdict::new(Kind::Unclear, format!("one program alone has an end: {}", ends(found))),
         };
-        records.insert(0, UarchRecord::new(test, size_of(test, walks, 0), verdict, walks.unit));
+        self.sized(0, verdict)
     }
-    records
+
+    fn sized(&self, number: usize, verdict: Verdict) -> UarchRecord {
+        UarchRecord::new(self.test, size_of(self.test, self.walks, number), verdict, self.walks.unit)
+    }
+
+    /// What a step costs in a level, where the test asks that: the first walk's.
+    fn priced(&self, what: String, levels: &[(&str, &Level)]) -> Option<UarchRecord> {
+        let definition = self.walks.cost?;
+        let (_, first) = *levels.first()?;
+        let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
+        let near = |cost: f64| (cost - first.cost).abs() <= (COST_APART * first.cost).max(self.walks.rise);
+        let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
+        let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
+        let why = each.collect::<Vec<_>>().join(", ");
+        let verdict = match levels.len() {
+            1 => Verdict::new(Kind::Unclear, format!("one program alone has this level: {why}")),
+            _ if !agree => Verdict::new(Kind::Unclear, format!("programs differ: {why}")),
+            _ => Verdict { size, ..Verdict::new(Kind::Found, why) },
+        };
+        Some(UarchRecord { definition, ..UarchRecord::new(self.test, what, verdict, Unit::CoreCycles) })
+    }
 }
 
 fn rises_at(most: usize) -> String {
@@ -181,26 +240,4 @@ pub(super) fn told(end: End) -> String {
         true => format!("{}", end.low),
         false => format!("{} to {}", end.low, end.high),
     }
-}
-
-/// The record of what a step costs in a level, where the test asks that: the first walk's.
-fn priced(
-    test: &'static Test,
-    walks: &Walks,
-    what: String,
-    levels: &[(&str, &Level)],
-) -> Option<UarchRecord> {
-    let definition = walks.cost?;
-    let (_, first) = *levels.first()?;
-    let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
-    let near = |cost: f64| (cost - first.cost).abs() <= (COST_APART * first.cost).max(walks.rise);
-    let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
-    let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
-    let why = each.collect::<Vec<_>>().join(", ");
-    let verdict = match levels.len() {
-        1 => Verdict::new(Kind::Unclear, format!("one program alone has this level: {why}")),
-        _ if !agree => Verdict::new(Kind::Unclear, format!("programs differ: {why}")),
-        _ => Verdict { size, ..Verdict::new(Kind::Found, why) },
-    };
-    Some(UarchRecord { definition, ..UarchRecord::new(test, what, verdict, Unit::CoreCycles) })
 }

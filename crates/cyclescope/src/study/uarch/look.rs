@@ -64,3 +64,57 @@ pub(super) fn looked(
         Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::cost::CostPoint;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::overlap::{Point, Probe};
+    use crate::study::uarch::test::mixture::{Order, Share};
+    use crate::study::uarch::test::rate::Rates;
+    use crate::study::uarch::test::walk::Walk;
+    use crate::study::uarch::verdict::End;
+
+    /// A core on which all costs the same.
+    struct Same;
+
+    impl Overlaps for Same {
+        fn at(&mut self, _: &Probe, _: &[usize]) -> Result<Vec<Point>, RunError> {
+            Ok(Vec::new())
+        }
+    }
+
+    impl Costs for Same {
+        fn cost(&mut self, _: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            Ok(Some(CostPoint { n, cost: 2.0, low: 2.0, high: 2.0 }))
+        }
+    }
+
+    impl Mixes for Same {
+        fn mixed(&mut self, _: &[Share], _: Order, _: &str) -> Result<Option<CostPoint>, RunError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn programs_that_fill_a_structure_tell_no_rate_of_another_one() {
+        let mut within = 0;
+        for test in TESTS {
+            let Look::Rates(Rates { within: Some((other, entries)), .. }) = &test.look else { continue };
+            let kinds = |end: Option<End>| {
+                let mut knees: Knees = end.map(|end| (*other, end)).into_iter().collect();
+                let cpu = Cpu { has: &|_| true, memory: u64::MAX };
+                let records = looked(&mut Same, &mut knees, test, &cpu, &mut Random::new(1));
+                records.expect("all is simulated").iter().map(|record| record.verdict).collect::<Vec<_>>()
+            };
+            let rows = test.rows().len();
+            assert_eq!(kinds(Some(End::At(*entries))), vec![Kind::Found; rows], "{}", test.name);
+            assert_eq!(kinds(Some(End::From(*entries))), vec![Kind::Found; rows], "{}", test.name);
+            assert_eq!(kinds(Some(End::At(entries - 1))), vec![Kind::Unclear; rows], "{}", test.name);
+            assert_eq!(kinds(None), vec![Kind::Unclear; rows], "{}", test.name);
+            within += 1;
+        }
+        assert!(within > 0);
+    }
+}

@@ -206,4 +206,20 @@ mod tests {
             (0..4).map(|number| agreed(&mut core, &MAP, &WALKS, number).unwrap().0).collect();
         assert_eq!(costs, [Some(5.0), None, Some(5.0), None]);
     }
+
+    #[test]
+    fn rows_that_this_cpu_has_no_instructions_for_have_no_number() {
+        use crate::study::uarch::list::TESTS;
+        use crate::study::uarch::test::Look;
+        let mut needing = 0;
+        for test in TESTS {
+            let Look::Map(asked) = &test.look else { continue };
+            let records = super::map(&mut Core(0), test, asked, &|_| false).expect("all is simulated");
+            for (row, record) in asked.rows.iter().zip(&records).filter(|(row, _)| !row.needs.is_empty()) {
+                assert_eq!((record.verdict, record.value.value), (Kind::None, None), "{}", row.name);
+                needing += 1;
+            }
+        }
+        assert!(needing > 0);
+    }
 }

@@ -354,3 +354,37 @@ impl DisplacedRecord {
         DisplacedRecord { by, verdict, share }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::test::Look;
+
+    #[test]
+    fn two_orders_have_to_agree() {
+        let point = |cost: f64| Some(CostPoint { n: 0, cost, low: cost, high: cost });
+        let value = |costs: &[Option<CostPoint>]| agreed(costs).map(|cost| cost.value);
+        assert_eq!(value(&[point(10.0), None, point(10.1)]), Some(10.0));
+        assert_eq!(value(&[point(10.0), point(11.0)]), None);
+        assert_eq!(value(&[point(10.0), None]), None);
+    }
+
+    #[test]
+    fn a_graph_holds_where_most_groups_of_three_take_what_it_tells() {
+        let find = |test: &&&'static Test| matches!(test.look, Look::Mixture(_));
+        let test = *TESTS.iter().find(find).expect("there is a test of mixtures");
+        let kind = |right: usize, wrong: usize, wanted| {
+            let triple = |cost: f64| {
+                let cost = Interval { value: cost, low: cost, high: cost };
+                Triple { names: ["one", "two", "three"], told: 20.0, cost }
+            };
+            let mut triples: Vec<Triple> = (0..right).map(|_| triple(20.5)).collect();
+            triples.extend((0..wrong).map(|_| triple(25.0)));
+            held(test, &triples, wanted).verdict
+        };
+        assert_eq!(kind(9, 1, 10), Kind::Found);
+        assert_eq!(kind(7, 3, 10), Kind::Unclear, "too many do not hold");
+        assert_eq!(kind(4, 0, 10), Kind::Unclear, "too few were measured");
+    }
+}

@@ -14,6 +14,8 @@ mod bound;
 mod climb;
 mod conditions;
 mod contrast;
+#[cfg(test)]
+mod controls;
 mod cost;
 mod environment;
 mod exchange;
@@ -33,11 +35,25 @@ mod overlap;
 mod pairs;
 mod partition;
 #[cfg(test)]
+mod planted_beside;
+#[cfg(test)]
+mod planted_cause;
+#[cfg(test)]
 mod planted_core;
+#[cfg(test)]
+mod planted_drift;
+#[cfg(test)]
+mod planted_exact;
 #[cfg(test)]
 mod planted_levels;
 #[cfg(test)]
 mod planted_mixture;
+#[cfg(test)]
+mod planted_plain;
+#[cfg(test)]
+mod planted_plan;
+#[cfg(test)]
+mod planted_sibling;
 #[cfg(test)]
 mod planted_window;
 mod plateau;

@@ -174,7 +174,7 @@ fn held(zmm: bool) -> Vec<u8> {
 }
 
 /// The code of these programs.
-fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
+pub(super) fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
     let mut start = code("lfence");
     start.extend(code("nop").repeat(probe.lead));
     // Legacy code is slow while upper parts of vector registers are not zero.
@@ -197,9 +197,10 @@ fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::uarch::planted_plan::plan;
     use crate::study::uarch::test::chain::SQRTSD;
     use crate::study::uarch::window::reorder_buffer::NOP;
-    use iced_x86::{Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
+    use iced_x86::{CpuidFeature, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
     use std::collections::HashSet;
 
     #[test]
@@ -215,25 +216,56 @@ mod tests {
     }
 
     #[test]
-    fn every_register_that_the_world_does_not_load_is_written() {
-        let mut factory = InstructionInfoFactory::new();
-        let mut written = HashSet::new();
-        for instruction in Decoder::new(64, &held(true), DecoderOptions::NONE).iter() {
-            let used = factory.info(&instruction).used_registers().iter();
-            written.extend(used.filter(|used| used.access() == OpAccess::Write).map(|used| used.register()));
-        }
-        for number in 0..8 {
-            assert!(written.contains(&(Register::MM0 + number)), "MM{number}");
-            assert!(written.contains(&(Register::K0 + number)), "K{number}");
-        }
-        let is_vector =
-            |number| (0..3).any(|width| written.contains(&(Register::XMM0 + 32 * width + number)));
-        assert!((16..32).all(is_vector), "{written:?}");
-        assert_eq!(written.len(), 32);
+    fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
+        assert_eq!([100.0, 150.0, 200.0].map(|both| overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
     }
 
     #[test]
-    fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
-        assert_eq!([100.0, 150.0, 200.0].map(|both| overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
+    fn what_is_occupied_is_there_before_what_is_counted() {
+        const CARRY: Filler = Filler::plain("clc", &["clc"], &[]);
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: Some((&CARRY, 3)) };
+        let [both, ..] = bodies(&probe, 2);
+        let root = [0xf2, 0x0f, 0x51, 0xc0];
+        let begin = [&[0x0f, 0xae, 0xe8][..], &root.repeat(LINKS), &[0xf8; 3], &[0x90; 2]].concat();
+        assert!(both.starts_with(&begin), "{both:02x?}");
+    }
+
+    /// A filler with an upper half would make legacy code slow.
+    #[test]
+    fn chains_have_the_encoding_of_their_fillers() {
+        const WIDE: Filler = Filler {
+            needs: &[CpuidFeature::AVX],
+            ..Filler::plain("wide", &["vpaddd ymm2, ymm3, ymm4"], &[])
+        };
+        for (filler, encoding) in [(&NOP, 0), (&WIDE, 1)] {
+            let probe = Probe { head: SQRTSD, filler, lead: 0, occupied: None };
+            let [both, ..] = bodies(&probe, 1);
+            let begin = [code("lfence"), code(SQRTSD.link[encoding]).repeat(LINKS)].concat();
+            assert!(both.starts_with(&begin) && both.ends_with(&code(TAIL[encoding])), "{}", filler.name);
+        }
+    }
+
+    #[test]
+    fn every_register_that_the_world_does_not_load_is_written() {
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: None };
+        for (zmm, number) in [(true, 8 + 8 + 16), (false, 8)] {
+            for program in programs(&plan(), &probe, 1, zmm) {
+                assert_eq!(written(program.init()).len(), number);
+            }
+        }
+    }
+
+    /// MMX and mask registers that code writes, and vector registers beyond the sixteenth.
+    fn written(init: &[u8]) -> HashSet<Register> {
+        let mut factory = InstructionInfoFactory::new();
+        let mut written = HashSet::new();
+        for instruction in Decoder::new(64, init, DecoderOptions::NONE).iter() {
+            let used = factory.info(&instruction).used_registers().iter();
+            written.extend(used.filter(|used| used.access() == OpAccess::Write).map(|used| used.register()));
+        }
+        written.retain(|register| {
+            register.is_mm() || register.is_k() || register.is_vector_register() && register.number() >= 16
+        });
+        written
     }
 }

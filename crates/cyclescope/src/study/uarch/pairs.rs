@@ -165,3 +165,51 @@ pub(super) fn recorded(
     };
     pairs.iter().zip(judged).zip(clusters).map(record).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::test::Look;
+
+    fn asked() -> &'static Exchanges {
+        let find = |test: &&'static Test| match &test.look {
+            Look::Exchanges(asked) => Some(asked),
+            _ => None,
+        };
+        TESTS.iter().find_map(find).expect("there is a test of exchanges")
+    }
+
+    fn pair(cpus: [u32; 2], answered: usize, controls: usize) -> Pair {
+        let way = vec![100.0; answered];
+        Pair { tried: true, ways: [way.clone(), way], unanswered: vec![9000.0; controls], ..Pair::new(cpus) }
+    }
+
+    #[test]
+    fn a_pair_needs_its_control_and_some_answers() {
+        let kind =
+            |answered, controls| pair([0, 1], answered, controls).judged(asked(), Some(Hertz(1e9))).kind;
+        assert_eq!(kind(LEAST, 1), Kind::Found);
+        assert_eq!([kind(LEAST - 1, 1), kind(LEAST, 0)], [Kind::Unclear; 2]);
+        assert_eq!(pair([0, 1], LEAST, 1).judged(asked(), None).kind, Kind::Unclear);
+    }
+
+    #[test]
+    fn times_whose_intervals_meet_are_of_one_cluster() {
+        let time = |value: f64, share: f64| Some(Interval { value, low: value / share, high: value * share });
+        assert_eq!(clusters(&[time(50.0, 1.05), time(80.0, 1.05), None]), [Some(0), Some(1), None]);
+        assert_eq!(clusters(&[time(50.0, 1.3), time(80.0, 1.3)]), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn a_cpu_in_two_of_the_nearest_pairs_is_of_no_known_core() {
+        let time = |value: f64| Some(Interval { value, low: value, high: value });
+        let told = |cpus: [[u32; 2]; 3]| {
+            let pairs = cpus.map(|cpus| pair(cpus, LEAST, 1));
+            let times = [time(10.0), time(10.0), time(50.0)];
+            nearest(&pairs, &times, &clusters(&times)).is_some()
+        };
+        assert!(told([[0, 1], [2, 3], [0, 2]]));
+        assert!(!told([[0, 1], [1, 2], [0, 2]]));
+    }
+}

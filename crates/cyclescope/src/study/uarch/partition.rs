@@ -14,6 +14,8 @@ use super::verdict::{Kind, Verdict};
 use crate::error::RunError;
 use crate::statistics::Interval;
 
+/// The ratio above which two CPUs surely share a core, where the work uses nothing beyond it.
+const SAME_CORE: f64 = 1.5;
 /// The largest share of a structure that shows that some of it is gone.
 const LEFT: f64 = 0.9;
 /// The least share of the time in which the other CPU has to execute its code.
@@ -28,6 +30,28 @@ pub(super) struct Alone<'a> {
     pub cpu: &'a Cpu<'a>,
     /// The size that the test of this name found.
     pub size: &'a dyn Fn(&str) -> Option<Interval>,
+}
+
+/// What tells that a CPU shares this core, by what became of each kind of work; or the verdict on what it leaves where it does not, or
+/// where that is not known.
+pub(super) fn place(sharing: &Sharing, verdicts: &[Verdict], cpu: u32) -> Result<&'static str, Verdict> {
+    let first = &verdicts[0];
+    if first.kind == Kind::Found && first.size.is_some_and(|size| size.value >= SAME_CORE) {
+        return Ok("; both CPUs are of one core");
+    }
+    // The first kind is bound by what no two cores share.
+    let apart = sharing
+        .rows
+        .iter()
+        .zip(verdicts)
+        .find(|(work, verdict)| sharing.proves.contains(&work.name) && verdict.kind == Kind::None);
+    Err(match apart {
+        Some((work, _)) => {
+            let why = format!("CPU {cpu} does not share this core: {} takes no longer", work.name);
+            Verdict::new(Kind::None, why)
+        }
+        None => Verdict::new(Kind::Unclear, "whether another CPU shares this core is not known".to_string()),
+    })
 }
 
 /// What another CPU of the same core leaves of each structure.
@@ -111,4 +135,69 @@ fn judged(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval
     };
     let size = Interval { value: left(full), low: full.low / alone.high, high: full.high / alone.low };
     Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{how}: {told}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::memory::Memory;
+    use crate::study::uarch::planted_window::Planted;
+    use crate::study::uarch::test::Test;
+
+    #[test]
+    fn a_part_is_gone_where_sizes_are_surely_smaller() {
+        let size = |[low, value, high]: [f64; 3]| Some(Interval { value, low, high });
+        let kind = |alone, idle, full| {
+            let verdict = judged(size(alone), size(idle), size(full), 1);
+            (verdict.kind, verdict.size.map(|size| size.value))
+        };
+        let [whole, half] = [[100.0; 3], [50.0; 3]];
+        assert_eq!(kind(whole, half, half), (Kind::Found, Some(0.5)));
+        assert_eq!(kind(whole, whole, half), (Kind::Found, Some(0.5)));
+        assert_eq!(kind(whole, whole, whole), (Kind::None, None));
+        // More beside work than beside nothing.
+        assert_eq!(kind(whole, half, whole), (Kind::Unclear, None));
+        // Ends that meet, and a part that is as small as what makes sizes differ.
+        assert_eq!(kind([80.0, 100.0, 110.0], whole, [70.0, 85.0, 90.0]), (Kind::Unclear, None));
+        assert_eq!(kind(whole, whole, [95.0; 3]), (Kind::None, None));
+        assert_eq!(judged(size(whole), None, size(half), 1).kind, Kind::Unclear);
+    }
+
+    /// Another CPU that runs its code for such a share of the time, beside nothing and beside work.
+    struct Others([f64; 2], bool);
+
+    impl super::Others for Others {
+        fn begin(&mut self, _: u32, text: &'static str, _: Option<Memory>) -> Result<(), RunError> {
+            self.1 = text == asked().full;
+            Ok(())
+        }
+
+        fn end(&mut self) -> Result<f64, RunError> {
+            Ok(self.0[usize::from(self.1)])
+        }
+    }
+
+    fn asked() -> &'static Sharing {
+        let find = |test: &&'static Test| match &test.look {
+            Look::Sharing(asked) if !asked.structures.is_empty() => Some(asked),
+            _ => None,
+        };
+        TESTS.iter().find_map(find).expect("a test asks for structures")
+    }
+
+    #[test]
+    fn nothing_is_known_where_the_other_cpu_did_not_run_all_the_time() {
+        let size = |_: &str| Some(Interval { value: 100.0, low: 100.0, high: 100.0 });
+        let missing = |shares: [f64; 2], said: &str| {
+            let cpu = Cpu { has: &|_| false, memory: 0 };
+            let alone = Alone { cpu: &cpu, size: &size };
+            let (mut core, mut others) = (Planted::new(1), Others(shares, false));
+            let verdicts = partitions(&mut core, &mut others, asked(), 5, &alone).expect("all is simulated");
+            verdicts.iter().filter(|verdict| verdict.why.contains(said)).count()
+        };
+        let all = asked().structures.len();
+        assert_eq!(missing([0.99, 0.5], "beside work that fills it"), all);
+        assert_eq!(missing([0.5, 0.99], "beside PAUSE"), all);
+        assert!(missing([0.99, 0.99], "no size was found") < all);
+    }
 }

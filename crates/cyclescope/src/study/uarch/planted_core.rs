@@ -271,15 +271,13 @@ impl Score {
                 None => self.missed.push(format!("{size} of {sizes:?}: {}", records[0].why)),
             }
         }
-        // The level that it is said to be. One that is hidden has no size. A drift that is as large as a rise from one level to the next is a level of its
-        // own in both programs, which nothing tells from others yet: behind it numbers are not held to what was planted.
-        let drifts = !walks.by_chance && ramp.0 > 0.0;
+        // The level that it is said to be. One that is hidden has no size.
         let number = |record: &UarchRecord| match walks.one {
             true => Some(0),
             false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
         };
         let planted = |record: &&UarchRecord| {
-            let its = |place: usize| drifts || number(record) == Some(place);
+            let its = |place: usize| number(record) == Some(place);
             let first = early.filter(|_| its(0)).map_or(1.0, |(_, share)| share);
             let right = |(place, size): (usize, &f64)| {
                 let shown = !hidden || place > 0;

@@ -79,7 +79,7 @@ pub(super) struct Level {
 pub(super) struct Rises {
     /// The least rise of the cost from a level to the next, in core cycles.
     pub rise: f64,
-    /// The least ratio of these costs.
+    /// The least ratio of the next level's cost to that at which the one before ends.
     pub ratio: f64,
     /// Whether what is counted fills sets by chance. Where that is not known the soft end of a level begins where its cost
     /// begins to rise.
@@ -95,14 +95,13 @@ impl Rises {
 
 /// The levels of a curve whose points are in the order of their counts.
 pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
-    let Rises { rise, ratio, by_chance } = rises;
     let costs = rising(points);
     let mut levels: Vec<Level> = Vec::new();
     for (from, to) in stretches(points, &costs, rises) {
         let level = level(&points[from..=to], from);
         match levels.last_mut() {
-            // A slow rise is no new level, however far it goes.
-            Some(last) if level.cost - last.foot < rise || level.cost < ratio * last.cost => {
+            // A slow rise is no new level, however far it goes: what it has made dearer by now is what a new one has to be above.
+            Some(last) if level.cost < next_least(last, rises) => {
                 *last = Level { foot: level.foot, noise: level.noise, ..*last };
             }
             _ => levels.push(level),
@@ -110,9 +109,14 @@ pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
     }
     for number in 1..levels.len() {
         levels[number - 1].upto =
-            Some(Marks::of(points, &costs, &levels[number - 1..]).end(points, by_chance));
+            Some(Marks::of(points, &costs, &levels[number - 1..]).end(points, rises.by_chance));
     }
     levels
+}
+
+/// What a step costs at least in the level behind this one.
+fn next_least(level: &Level, Rises { rise, ratio, .. }: Rises) -> f64 {
+    (level.foot + rise).max(ratio * level.foot)
 }
 
 /// Whether the cost still rises at the largest count, past all levels.
@@ -126,7 +130,7 @@ pub(super) fn unfinished(points: &[CostPoint], rises: Rises) -> bool {
 pub(super) fn another(points: &[CostPoint], rises: Rises) -> bool {
     let last = rising(points).last().copied().unwrap_or_default();
     let Some(level) = levels(points, rises).last().copied() else { return true };
-    last - level.foot >= rises.rise && last >= rises.ratio * level.cost
+    last >= next_least(&level, rises)
 }
 
 /// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
@@ -173,9 +177,8 @@ fn rising(points: &[CostPoint]) -> Vec<f64> {
     let cost = |at: usize| points[at].cost;
     let last = points.len().saturating_sub(1);
     let middle = |at: usize| match at {
-        // At the ends a burst upwards would be a level of its own.
-        _ if last < 2 => cost(at),
-        0 => cost(0).min(median(&mut [cost(0), cost(1), cost(2)])),
+        _ if last < 2 || at == 0 => cost(at),
+        // At the end a burst upwards would be a level of its own.
         at if at == last => {
             cost(last).min(median(&mut [cost(last), cost(last - 1), cost(last - 2)]).max(cost(last - 1)))
         }

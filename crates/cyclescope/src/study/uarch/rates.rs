@@ -203,6 +203,7 @@ mod tests {
             (&[("one", 0.25), ("two", 0.5), ("three", 0.51)][..], "no two programs agree"),
             (&[("one", 0.5), ("two", 0.55), ("three", 0.55)], "no two programs agree"),
             (&[("one", 0.5)], "disturbed"),
+            (&[("one", 0.5), ("two", 0.5)], "disturbed"),
             (&[("one", 0.5), ("two", -0.001), ("three", 0.001)], "disturbed"),
         ] {
             let unclear = record(costs, true, 64);

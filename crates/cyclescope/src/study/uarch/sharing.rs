@@ -5,7 +5,7 @@
 
 use super::cost::{Costs, Others, settled};
 use super::overlap::Overlaps;
-use super::partition::{Alone, partitions};
+use super::partition::{Alone, partitions, place};
 use super::record::UarchRecord;
 use super::test::Test;
 use super::test::sharing::{Sharing, Work};
@@ -17,8 +17,6 @@ use crate::unit::Unit;
 
 /// The least ratio of two costs that shows something.
 const SHOWN: f64 = 1.1;
-/// The ratio above which two CPUs surely share a core, where the work uses nothing beyond it.
-const SAME_CORE: f64 = 1.5;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY: f64 = 0.9;
 /// How often that is tried, for other work may be on that CPU.
@@ -34,6 +32,41 @@ pub(super) fn sharing(
     cpus: &[u32],
     alone: &Alone,
 ) -> Result<Vec<UarchRecord>, RunError> {
+    let (cpu, first) = match nearest(core, others, sharing, cpus)? {
+        Ok(nearest) => nearest,
+        Err(refused) => {
+            let none = Verdict::new(Kind::None, refused);
+            let verdicts = |number| vec![none.clone(); number];
+            return Ok(records(
+                test,
+                sharing,
+                verdicts(sharing.rows.len()),
+                verdicts(sharing.structures.len()),
+            ));
+        }
+    };
+    let mut verdicts = vec![judged(&first, cpu, sharing)];
+    for work in &sharing.rows[1..] {
+        verdicts.push(judged(&ratios(core, others, work, sharing, cpu)?, cpu, sharing));
+    }
+    let left = match place(sharing, &verdicts, cpu) {
+        _ if sharing.proves.is_empty() => Vec::new(),
+        Ok(told) => {
+            verdicts[0].why.push_str(told);
+            partitions(core, others, sharing, cpu, alone)?
+        }
+        Err(verdict) => vec![verdict; sharing.structures.len()],
+    };
+    Ok(records(test, sharing, verdicts, left))
+}
+
+/// The CPU that slows the first kind of work most, and by how much; or why there is none.
+fn nearest(
+    core: &mut dyn Costs,
+    others: &mut dyn Others,
+    sharing: &'static Sharing,
+    cpus: &[u32],
+) -> Result<Result<(u32, Ratios), String>, RunError> {
     let mut all = Vec::new();
     let mut refused = "this process may use no other CPU".to_string();
     for cpu in cpus {
@@ -49,43 +82,7 @@ pub(super) fn sharing(
         all.push((slowed, *cpu, first));
     }
     all.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let Some((_, cpu, first)) = all.into_iter().next() else {
-        let none = Verdict::new(Kind::None, refused);
-        let verdicts = |number| vec![none.clone(); number];
-        return Ok(records(test, sharing, verdicts(sharing.rows.len()), verdicts(sharing.structures.len())));
-    };
-    let mut verdicts = vec![judged(&first, cpu, sharing)];
-    for work in &sharing.rows[1..] {
-        verdicts.push(judged(&ratios(core, others, work, sharing, cpu)?, cpu, sharing));
-    }
-    if sharing.proves.is_empty() {
-        return Ok(records(test, sharing, verdicts, Vec::new()));
-    }
-    // The first kind is bound by what no two cores share.
-    let apart = sharing
-        .rows
-        .iter()
-        .zip(&verdicts)
-        .find(|(work, verdict)| sharing.proves.contains(&work.name) && verdict.kind == Kind::None);
-    let apart =
-        apart.map(|(work, _)| format!("CPU {cpu} does not share this core: {} takes no longer", work.name));
-    let proof = &mut verdicts[0];
-    let same = proof.size.is_some_and(|size| size.value >= SAME_CORE);
-    let left = match (proof.kind, same) {
-        (Kind::Found, true) => {
-            proof.why.push_str("; both CPUs are of one core");
-            partitions(core, others, sharing, cpu, alone)?
-        }
-        _ => {
-            let unknown = "whether another CPU shares this core is not known".to_string();
-            let verdict = match apart {
-                Some(why) => Verdict::new(Kind::None, why),
-                None => Verdict::new(Kind::Unclear, unknown),
-            };
-            vec![verdict; sharing.structures.len()]
-        }
-    };
-    Ok(records(test, sharing, verdicts, left))
+    Ok(all.into_iter().next().map(|(_, cpu, first)| (cpu, first)).ok_or(refused))
 }
 
 /// The records of kinds of work and of what is left of structures.

@@ -22,7 +22,7 @@ pub(in crate::study::uarch) struct Walks {
     pub unit: Unit,
     /// The least rise of a step's cost from a level to the next, in core cycles.
     pub rise: f64,
-    /// The least ratio of a level's cost to that of the one before. What else becomes dearer on the way has to be below it.
+    /// The least ratio of a level's cost to the last one of the level before. What else becomes dearer at once has to be below it.
     pub ratio: f64,
     /// Whether what is counted fills the sets of a structure by chance, as by physical pages.
     pub by_chance: bool,
