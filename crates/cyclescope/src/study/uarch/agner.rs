@@ -34,7 +34,7 @@ pub(super) const AGNER: Catalog = Catalog {
         script("instruct_boundaries", "boundaries that an instruction cache marks", &["first_decode"]),
         script("jmp", "throughput of jumps", &["branch_targets", "branch_rate"]),
         script("length_chg_prefix", "prefixes that change a length", &["length_changing_prefix"]),
-        script("loop_buffer", "the buffer of short loops", &["loop_rate"]),
+        script("loop_buffer", "the buffer of short loops", &["loop_buffer", "loop_rate"]),
         script("loop_size", "loops by length", &["loop_rate", "uop_cache"]),
         script("memcpy", "ways to copy memory", &["copy_methods"]),
         script(

@@ -10,6 +10,7 @@
 //! machine is read from all of it ([`mod@environment`]). A test is data ([`mod@test`]), one file each, and a line in a list.
 
 mod agner;
+mod batches;
 mod bound;
 mod climb;
 mod conditions;
@@ -33,6 +34,8 @@ mod overlap;
 mod pairs;
 mod partition;
 #[cfg(test)]
+mod planted_batches;
+#[cfg(test)]
 mod planted_core;
 #[cfg(test)]
 mod planted_levels;
@@ -41,6 +44,7 @@ mod planted_mixture;
 #[cfg(test)]
 mod planted_window;
 mod plateau;
+mod queues;
 mod rates;
 mod record;
 mod remotes;

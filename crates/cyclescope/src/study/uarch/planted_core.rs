@@ -6,12 +6,16 @@ use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::{Overlaps, Point, Probe};
+use super::planted_batches::Planted as Flights;
 use super::planted_levels::Planted as Levels;
 use super::planted_mixture::Planted as Units;
 use super::planted_window::Planted as Window;
+use super::queues::{key, occupied};
 use super::record::UarchRecord;
+use super::test::batches::Batches;
 use super::test::map::Map;
 use super::test::mixture::{Mixture, Order, Share};
+use super::test::queues::Queues;
 use super::test::rate::{Contrast, Rates};
 use super::test::walk::{Walk, Walks};
 use super::test::{Look, Test};
@@ -35,6 +39,7 @@ struct Planted {
     window: Window,
     units: BTreeMap<&'static str, Units>,
     levels: BTreeMap<&'static str, Levels>,
+    flights: BTreeMap<&'static str, Flights>,
     /// The tests whose first level ends where another structure does, of which each that is counted takes a part: two branches of a line, or
     /// lines of an instruction cache.
     hidden: BTreeSet<&'static str>,
@@ -56,7 +61,7 @@ impl Planted {
         let mut random = Random::new(seed);
         let (mut levels, mut events) = (BTreeMap::new(), BTreeMap::new());
         let (mut rates, mut slow) = (BTreeMap::new(), BTreeMap::new());
-        let (mut units, mut places) = (BTreeMap::new(), BTreeMap::new());
+        let (mut units, mut places, mut flights) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         for (number, test) in TESTS.iter().enumerate() {
             match &test.look {
                 Look::Levels(walks) => {
@@ -113,7 +118,14 @@ impl Planted {
                 Look::Mixture(mixture) => {
                     units.insert(test.name, Units::of(mixture, mix(seed, number as u64)));
                 }
-                Look::Overlap(_) | Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => {}
+                Look::Batches(batches) => {
+                    flights.insert(test.name, Flights::of(batches, mix(seed, number as u64)));
+                }
+                Look::Overlap(_)
+                | Look::Queues(_)
+                | Look::Sharing(_)
+                | Look::Exchanges(_)
+                | Look::Environment { .. } => {}
             }
         }
         let hidden = hidden(&mut levels, &mut random);
@@ -121,6 +133,7 @@ impl Planted {
             window: Window::new(seed),
             units,
             levels,
+            flights,
             hidden,
             events,
             rates,
@@ -156,6 +169,9 @@ impl Costs for Planted {
             Look::Levels(_) => {
                 return self.levels.get_mut(self.test.name).expect("it was planted").cost(walk, n);
             }
+            Look::Batches(_) => {
+                return Ok(Some(self.flights.get_mut(self.test.name).expect("it was planted").cost(walk, n)));
+            }
             Look::Map(map) => {
                 let mut rows = map.rows.iter();
                 let row = rows.find(|row| row.ways.iter().any(|way| std::ptr::eq(way, walk)));
@@ -181,6 +197,7 @@ impl Costs for Planted {
                 }
             }
             Look::Overlap(_)
+            | Look::Queues(_)
             | Look::Mixture(_)
             | Look::Sharing(_)
             | Look::Exchanges(_)
@@ -357,6 +374,54 @@ impl Score {
         "mixtures"
     }
 
+    /// Of how many events are on their way at once.
+    fn batches(&mut self, core: &Planted, batches: &Batches, record: &UarchRecord) -> &'static str {
+        let Flights { room: [room, other], paced, .. } = core.flights[core.test.name];
+        let planted = room as f64;
+        // What others take may be full at the same number.
+        let full = batches.takes.iter().filter_map(|(name, _)| core.flights.get(name));
+        let full = full.map(|other| other.room[0] as f64).any(|other| (other - planted).abs() <= entries(planted));
+        let shown = !paced && other == room && !full;
+        let right = shown && holds(record, planted, batches.counts[1].abs_diff(batches.counts[0]) as f64);
+        let hidden = batches.takes.iter().any(|(name, _)| {
+            let Flights { room, paced, .. } = core.flights[name];
+            paced || room[0] != room[1]
+        });
+        self.take(format!("{planted} and {other}, paced {paced}"), shown && !hidden, Some(record), right);
+        "batches"
+    }
+
+    /// Of which queues are shared.
+    fn queues(&mut self, core: &Planted, queues: &Queues, records: &[UarchRecord]) -> &'static str {
+        let sizes = &core.window.sizes;
+        for class in queues.classes {
+            for by in queues.classes.iter().filter(|by| by.name != class.name) {
+                let (key, tests) = (key(core.test, class, by), [class.test, by.test]);
+                let record = records.iter().find(|record| record.what == key).expect("each pair has one");
+                let [own, others] = tests.map(|test| sizes[test]);
+                let number = occupied(own, others);
+                let room = |name: &&str| sizes[*name] > own + number + ROOM;
+                let taken = class.waiting[0].takes.iter().chain(by.waiting[0].takes);
+                let shows = tests.iter().all(|test| {
+                    let test = TESTS.iter().find(|other| other.name == *test).expect("it is a test's name");
+                    core.window.shows(test)
+                });
+                let visible = shows && number >= 12 && taken.into_iter().all(room);
+                let planted = core.window.queues[&tests];
+                if planted == 0.0 && record.verdict == Kind::None {
+                    (self.visible, self.right) = (self.visible + usize::from(visible), self.right + usize::from(visible));
+                    continue;
+                }
+                let right = planted > 0.0 && holds(record, planted, 1.0 / number as f64);
+                if planted > 0.0 && record.verdict == Kind::None {
+                    self.wrong.push(format!("{key}, {planted:.2} of {number}: {}", record.why));
+                }
+                self.take(format!("{key}, {planted:.2} of {number}"), visible, Some(record), right);
+            }
+        }
+        "queues"
+    }
+
     fn rates(&mut self, core: &Planted, rates: &Rates, records: &[UarchRecord]) -> &'static str {
         for (row, record) in rates.rows.iter().zip(records) {
             let planted = core.rates[&row.key(core.test.name)];
@@ -365,6 +430,9 @@ impl Score {
         "rates"
     }
 }
+
+/// Entries that other structures have more than what is in them, where they hide nothing.
+const ROOM: usize = 50;
 
 /// Two entries, or a share.
 fn entries(size: f64) -> f64 {
@@ -398,6 +466,8 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
                 Look::Contrast(contrast) => score.events(&core, contrast, &records),
                 Look::Rates(rates) => score.rates(&core, rates, &records),
                 Look::Map(map) => score.map(&core, map, &records),
+                Look::Batches(batches) => score.batches(&core, batches, &records[0]),
+                Look::Queues(queues) => score.queues(&core, queues, &records),
                 Look::Mixture(mixture) => score.mixture(&core, mixture, &records),
                 Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => continue,
             };
@@ -410,7 +480,7 @@ fn scores() -> BTreeMap<(&'static str, &'static str), Score> {
 #[test]
 fn what_is_planted_in_a_whole_core_is_found() {
     let scores = scores();
-    for look in ["window", "levels", "events", "rates", "maps", "mixtures"] {
+    for look in ["window", "levels", "events", "rates", "maps", "mixtures", "batches", "queues"] {
         let own = || scores.iter().filter(|((other, _), _)| *other == look);
         let sum = |count: fn(&Score) -> usize| own().map(|(_, score)| count(score)).sum::<usize>();
         let [right, visible, wrong] =

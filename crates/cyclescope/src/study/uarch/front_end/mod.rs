@@ -16,6 +16,7 @@ pub(super) mod indirect_targets;
 pub(super) mod instruction_cache;
 pub(super) mod length_changing_prefix;
 pub(super) mod long_constants;
+pub(super) mod loop_buffer;
 pub(super) mod loop_rate;
 pub(super) mod misprediction;
 pub(super) mod predictor_reach;

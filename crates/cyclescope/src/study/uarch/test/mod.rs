@@ -1,21 +1,25 @@
 //! A test of the core as data: what it asks, the programs, and what its number means.
 
+pub(super) mod batches;
 pub(super) mod chain;
 pub(super) mod exchange;
 pub(super) mod lengths;
 pub(super) mod map;
 pub(super) mod mixture;
 pub(super) mod moves;
+pub(super) mod queues;
 pub(super) mod rate;
 pub(super) mod sharing;
 pub(super) mod text;
 pub(super) mod walk;
 
+use batches::Batches;
 use chain::Head;
 use exchange::Exchanges;
 use iced_x86::CpuidFeature;
 use map::Map;
 use mixture::Mixture;
+use queues::Queues;
 use rate::{Contrast, Rates, Row, Way};
 use serde::Serialize;
 use sharing::Sharing;
@@ -78,6 +82,10 @@ pub(in crate::study::uarch) enum Look {
     Map(Map),
     /// Which instructions slow each other down.
     Mixture(Mixture),
+    /// How many events are on their way at once.
+    Batches(Batches),
+    /// Which classes of instructions wait in the same queue.
+    Queues(Queues),
 }
 
 /// A structure that instructions in flight occupy.
@@ -145,6 +153,8 @@ impl Test {
             }
             Look::Sharing(sharing) => sharing.structures.to_vec(),
             Look::Levels(walks) => walks.takes.iter().map(|(test, _)| *test).collect(),
+            Look::Batches(batches) => batches.takes.iter().map(|(test, _)| *test).collect(),
+            Look::Queues(queues) => queues.classes.iter().map(|class| class.test).collect(),
             _ => self.fillers().iter().flat_map(Filler::others).collect(),
         }
     }

@@ -1,0 +1,140 @@
+//! Page walks that are on their way at once.
+//!
+//! Each load is of another page, of more pages than any core has translations of at hand. All pages are the same few in memory, so that the nearest cache
+//! holds what is loaded. The same loads of a few pages are subtracted.
+
+use crate::program::memory::{Area, At, Fill, Frames, Lifetime, Memory, PAGE, Pointer};
+use crate::study::uarch::test::batches::Batches;
+use crate::study::uarch::test::walk::{Beside, LINE, Steps, Walk, code};
+use crate::study::uarch::test::{Look, Part, Test};
+
+/// Pages that are loaded from: twice as many as the largest second level of translations has entries (4096 on Zen 5: AMD, Software Optimization Guide for
+/// the AMD Zen5 Microarchitecture, 58455), and those of the control.
+const PAGES: usize = 8192;
+const FEW: usize = 16;
+/// Bytes from one to the next: no two are in a group of pages whose translations have one entry, as four have on Zen where they are in a row in memory too.
+const STRIDE: usize = 4 * PAGE as usize;
+/// Pages in memory.
+const FRAMES: usize = 64;
+/// Pages from one load to the next: so far that the tables' entries are in other lines, and odd, so that all pages have their turn.
+const STEP: usize = 3079;
+/// Walks that are there beforehand in the witness.
+const BEFORE: usize = 2;
+/// The largest number.
+const MOST: usize = 20;
+/// Batches of the shorter call.
+const BATCHES: u64 = 128;
+
+/// How a batch loads.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    /// Pages over which it goes.
+    pages: usize,
+    /// Loads beforehand.
+    before: usize,
+    /// What loads from behind RAX.
+    load: &'static str,
+}
+
+/// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which is kept in what R13 points to.
+fn batches(number: usize, how: Use) -> Steps {
+    let Use { pages, before, load } = how;
+    let (mask, step) = (pages * STRIDE - 1, STEP * STRIDE);
+    let mut body = Vec::new();
+    for place in 0..before + number {
+        let instruction = if place < before { TO_VECTOR } else { load };
+        let (ahead, line) = (place * step & mask, place * LINE);
+        body.extend(code(&format!("lea eax, [rbp + {ahead}]; and eax, {mask}; {instruction} [r14 + rax + {line}]")));
+    }
+    let next = (before + number) * step & mask;
+    body.extend(code(&format!("add ebp, {next}; and ebp, {mask}; lfence")));
+    let pointer = |register| Some(Pointer { register, at: At::Start });
+    let kept = |area| Area { lifetime: Lifetime::Kept, ..area };
+    let bytes = (PAGES * STRIDE) as u64;
+    let areas = vec![
+        kept(Area { frames: Frames::Repeated(FRAMES as u32), pointer: pointer(14), ..Area::new(bytes, Fill::Bytes(vec![1])) }),
+        kept(Area { pointer: pointer(13), ..Area::new(PAGE, Fill::Bytes(vec![0])) }),
+    ];
+    Steps {
+        init: code("mov rbp, [r13]"),
+        body,
+        following: code("mov [r13], rbp"),
+        steps: 1,
+        iterations: BATCHES,
+        memory: Memory { areas, ..Memory::default() },
+    }
+}
+
+const TO_GENERAL: &str = "mov ecx,";
+const TO_VECTOR: &str = "movups xmm0,";
+const COMPARED: &str = "cmp edx,";
+
+const WALKS: Use = Use { pages: PAGES, before: 0, load: TO_GENERAL };
+const NONE: Use = Use { pages: FEW, ..WALKS };
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "walks_in_flight",
+    about: "how many page walks the core does at once",
+    definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on at once",
+    source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation lookaside buffers",
+    part: Part::Memory,
+    look: Look::Batches(Batches {
+        walks: &[
+            Walk {
+                name: "mov r32, m32",
+                program: |number| batches(number, WALKS),
+                without: Some(|number| batches(number, NONE)),
+            },
+            Walk {
+                name: "movups xmm, m128",
+                program: |number| batches(number, Use { load: TO_VECTOR, ..WALKS }),
+                without: Some(|number| batches(number, Use { load: TO_VECTOR, ..NONE })),
+            },
+            Walk {
+                name: "cmp r32, m32",
+                program: |number| batches(number, Use { load: COMPARED, ..WALKS }),
+                without: Some(|number| batches(number, Use { load: COMPARED, ..NONE })),
+            },
+        ],
+        one: Walk {
+            name: "a walk",
+            program: |number| batches(number, WALKS),
+            without: Some(|number| batches(number, NONE)),
+        },
+        beside: Beside {
+            walk: Walk {
+                name: "mov r32, m32, behind two others",
+                program: |number| batches(number, Use { before: BEFORE, ..WALKS }),
+                without: Some(|number| batches(number, Use { before: BEFORE, ..NONE })),
+            },
+            occupied: BEFORE,
+        },
+        more: 0,
+        counts: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, MOST],
+        // Each reads an entry of a table, which may not be in the nearest cache.
+        takes: &[("misses_in_flight", 1)],
+        pace: "load_rate",
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The pages of so many batches.
+    fn pages(how: Use, number: usize, times: usize) -> Vec<usize> {
+        (0..times * number).map(|load| load * STEP * STRIDE & (how.pages * STRIDE - 1)).collect()
+    }
+
+    #[test]
+    fn all_pages_have_their_turn_and_the_control_has_few() {
+        let walks: BTreeSet<usize> = pages(WALKS, 1, PAGES).into_iter().collect();
+        assert_eq!(walks.len(), PAGES);
+        assert!(walks.iter().all(|page| page % STRIDE == 0));
+        assert_eq!(pages(NONE, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), FEW);
+        let [one, other] = [WALKS, NONE].map(|how| batches(7, how));
+        assert_eq!((one.memory, one.body.len()), (other.memory, other.body.len()));
+        const { assert!((MOST + BEFORE) * LINE < PAGE as usize) };
+    }
+}
