@@ -380,9 +380,10 @@ impl Score {
         let planted = room as f64;
         // What others take may be full at the same number.
         let full = batches.takes.iter().filter_map(|(name, _)| core.flights.get(name));
-        let full = full.map(|other| other.room[0] as f64).any(|other| (other - planted).abs() <= entries(planted));
+        let full =
+            full.map(|other| other.room[0] as f64).any(|other| (other - planted).abs() <= entries(planted));
         let shown = !paced && other == room && !full;
-        let right = shown && holds(record, planted, batches.counts[1].abs_diff(batches.counts[0]) as f64);
+        let right = !paced && holds(record, planted, batches.counts[1].abs_diff(batches.counts[0]) as f64);
         let hidden = batches.takes.iter().any(|(name, _)| {
             let Flights { room, paced, .. } = core.flights[name];
             paced || room[0] != room[1]
@@ -409,7 +410,8 @@ impl Score {
                 let visible = shows && number >= 12 && taken.into_iter().all(room);
                 let planted = core.window.queues[&tests];
                 if planted == 0.0 && record.verdict == Kind::None {
-                    (self.visible, self.right) = (self.visible + usize::from(visible), self.right + usize::from(visible));
+                    (self.visible, self.right) =
+                        (self.visible + usize::from(visible), self.right + usize::from(visible));
                     continue;
                 }
                 let right = planted > 0.0 && holds(record, planted, 1.0 / number as f64);

@@ -78,9 +78,21 @@ impl Planted {
             .collect();
         let joined = pairs.into_iter().filter(|_| random.happens(0.5)).collect();
         let queues = QUEUES.iter().flat_map(|one| QUEUES.iter().map(move |other| [*one, *other]));
-        let queues = queues.map(|pair| (pair, if random.happens(0.5) { 0.0 } else { 0.3 + 1.2 * random.unit() }));
+        let queues =
+            queues.map(|pair| (pair, if random.happens(0.5) { 0.0 } else { 0.3 + 1.2 * random.unit() }));
         let queues = queues.collect();
-        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, joined, queues, few_links, random }
+        Planted {
+            sizes: sizes.into(),
+            packed,
+            zeros_take,
+            past,
+            slope,
+            noise,
+            joined,
+            queues,
+            few_links,
+            random,
+        }
     }
 
     /// Other structures that a filler of a test takes.
@@ -164,7 +176,9 @@ impl Planted {
         let room = all.iter().map(|structure| {
             // The last link of the first chain is there until the end.
             let head = usize::from(*structure == "rob");
-            let before = probe.occupied.map_or(0.0, |(filler, number)| number as f64 * self.entries(filler, own, structure));
+            let before = probe
+                .occupied
+                .map_or(0.0, |(filler, number)| number as f64 * self.entries(filler, own, structure));
             let entries = n as f64 / self.fillers_an_entry(probe.filler, structure) + before;
             let free = (self.sizes[structure] / threads) as i64 - entries.ceil() as i64 - head as i64;
             match (CHAINS_TAKE.contains(structure), free) {

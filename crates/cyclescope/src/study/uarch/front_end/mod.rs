@@ -23,3 +23,4 @@ pub(super) mod predictor_reach;
 pub(super) mod retire_rate;
 pub(super) mod return_stack;
 pub(super) mod uop_cache;
+pub(super) mod uop_cache_ways;

@@ -26,6 +26,6 @@ pub(super) mod split_access;
 pub(super) mod store_forwarding;
 pub(super) mod store_rate;
 pub(super) mod strided_load;
-pub(super) mod ways;
 pub(super) mod walks_in_flight;
+pub(super) mod ways;
 pub(super) mod write_combining;

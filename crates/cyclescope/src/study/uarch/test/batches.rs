@@ -13,6 +13,8 @@ pub(in crate::study::uarch) struct Batches {
     pub beside: Beside,
     /// Events that the programs have beside those that are counted.
     pub more: usize,
+    /// Up to which part of one event the last number of events with room may take longer.
+    pub part: f64,
     /// The numbers that are tried: all of them up to one, in their order.
     pub counts: &'static [usize],
     /// Structures of other tests of which each event takes a part, which may be full first, and how much.

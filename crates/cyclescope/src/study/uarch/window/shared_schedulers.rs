@@ -23,7 +23,13 @@ const VECTORS: Class = Class {
     waiting: [&vector_scheduler::PADDD, &vector_scheduler::ADDPS],
     ready: &Filler::plain(
         "paddd that is ready",
-        &["paddd xmm2, xmm15", "paddd xmm3, xmm15", "paddd xmm4, xmm15", "paddd xmm5, xmm15", "paddd xmm6, xmm15"],
+        &[
+            "paddd xmm2, xmm15",
+            "paddd xmm3, xmm15",
+            "paddd xmm4, xmm15",
+            "paddd xmm5, xmm15",
+            "paddd xmm6, xmm15",
+        ],
         &["rob", "vector_registers_xmm"],
     ),
 };
