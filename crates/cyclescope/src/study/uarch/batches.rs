@@ -62,7 +62,8 @@ pub(super) fn batches(
         measure(core, batches, &mut all)?;
         times += 1;
         let curves: Vec<_> = all.iter().map(|(walk, counts)| (*walk, middle(counts))).collect();
-        let ends: Vec<_> = curves.iter().map(|(walk, points)| (walk.name, end(points, one, batches.part))).collect();
+        let ends: Vec<_> =
+            curves.iter().map(|(walk, points)| (walk.name, end(points, one, batches.part))).collect();
         let (beside, ends) = ends.split_last().expect("the witness is one of them");
         let witness = witness(beside.0, ends[0].1, batches, beside.1);
         let verdict = judged(ends, Some(&witness), batches);
@@ -121,7 +122,9 @@ fn end(points: &[CostPoint], one: f64, part: f64) -> Result<End, No> {
     for last in (POINTS - 1..points.len()).rev() {
         let line = Line::of((0..=last).map(|at| (n(at), costs[at])).collect());
         let above = |at: usize| (costs[at] - line.at(n(at))) / one;
-        let inside = (0..=last).all(|at| above(at).abs() <= INSIDE);
+        let raw = |at: usize| (points[at].cost - line.at(n(at))) / one;
+        // A batch that has no room between two that have it, as where a prefetcher foresees one number's pages, is no disturbed one.
+        let inside = (0..=last).all(|at| above(at).abs() <= INSIDE) && raw(last) <= INSIDE;
         let pace = line.slope * n(last) > PACE_MOST * one;
         match (inside, pace) {
             (true, _) if last + 1 == points.len() => return Err(if pace { No::Pace } else { No::End }),
@@ -132,7 +135,7 @@ fn end(points: &[CostPoint], one: f64, part: f64) -> Result<End, No> {
         let step = first <= last + 1 + BETWEEN && above(first) - above(last) >= BEYOND;
         if step && (first..points.len()).all(|at| above(at) >= BEYOND) {
             // The knee is the last number of which a part has room; all up to the next one that was tried may have it.
-            let partly = (last..points.len()).take_while(|at| above(*at) < part).last().unwrap_or(last);
+            let partly = (last..points.len()).take_while(|at| raw(*at) < part).last().unwrap_or(last);
             let next = points.get(partly + 1).map_or(points[partly].n, |next| next.n - 1);
             return Ok([points[last].n, next.max(points[partly].n)]);
         }
@@ -256,6 +259,9 @@ mod tests {
         assert_eq!(softly, [Ok([18, 18]), Ok([17, 18]), Ok([17, 18]), Ok([17, 17])]);
         let burst = |n: usize| step(n) * if n == 5 || n == 20 { 3.0 } else { 1.0 };
         assert_eq!(found(burst), Ok([10, 10]));
+        // One number without room has less to do for another reason.
+        let foreseen = |n: usize| if n <= 6 || n == 8 { 100.0 } else { 150.0 + 5.0 * n as f64 };
+        assert_eq!(found(foreseen), Ok([6, 6]));
         // Numbers that were not tried may have room.
         let few: Vec<CostPoint> = curve(step).into_iter().filter(|point| point.n % 4 == 0).collect();
         assert_eq!(end(&few, 100.0, 0.35), Ok([8, 11]));

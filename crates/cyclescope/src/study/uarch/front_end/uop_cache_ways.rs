@@ -101,7 +101,10 @@ mod tests {
                 let begin = block * SETS;
                 let code = &steps.body[begin..begin + 32];
                 let number = if block < before { MANY } else { FEW };
-                let all: Vec<_> = Decoder::with_ip(64, code, begin as u64, DecoderOptions::NONE).iter().take(number + 1).collect();
+                let all: Vec<_> = Decoder::with_ip(64, code, begin as u64, DecoderOptions::NONE)
+                    .iter()
+                    .take(number + 1)
+                    .collect();
                 let jump = all[number];
                 assert_eq!(jump.flow_control(), FlowControl::UnconditionalBranch);
                 assert_eq!(jump.near_branch_target(), (begin + SETS) as u64);

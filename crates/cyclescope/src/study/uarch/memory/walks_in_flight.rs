@@ -19,8 +19,10 @@ const TO_LINES: u32 = STRIDE.ilog2() - LINE.ilog2();
 const LINES: usize = PAGE as usize - LINE;
 /// Pages in memory.
 const FRAMES: usize = 64;
-/// Pages from one load to the next: so far that the tables' entries are in other lines, and odd, so that all pages have their turn.
-const STEP: usize = 3079;
+/// Pages from one load to the next of two programs: odd, so that all pages have their turn; and the golden section and the square root of two of all, so that
+/// no number up to the largest comes to few pages. A load in each batch that is a few hundred KiB behind that of the batch before is foreseen on Zen 4: of 3079
+/// pages, of which eight come to 56, a batch of eight took as long as one of six, and one of seven half as long again.
+const STEPS: [usize; 2] = [5063, 3393];
 /// Walks that are there beforehand in the witness.
 const BEFORE: usize = 2;
 /// The largest number.
@@ -37,12 +39,14 @@ struct Use {
     before: usize,
     /// What loads from behind RAX.
     load: &'static str,
+    /// Pages from one load to the next.
+    step: usize,
 }
 
 /// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which is kept in what R13 points to.
 fn batches(number: usize, how: Use) -> Steps {
-    let Use { pages, before, load } = how;
-    let (mask, step) = (pages * STRIDE - 1, STEP * STRIDE);
+    let Use { pages, before, load, step } = how;
+    let (mask, step) = (pages * STRIDE - 1, step * STRIDE);
     let mut body = Vec::new();
     for place in 0..before + number {
         let instruction = if place < before { TO_VECTOR } else { load };
@@ -78,8 +82,9 @@ const TO_GENERAL: &str = "mov ecx,";
 const TO_VECTOR: &str = "movups xmm0,";
 const COMPARED: &str = "cmp ebx,";
 
-const WALKS: Use = Use { pages: PAGES, before: 0, load: TO_GENERAL };
+const WALKS: Use = Use { pages: PAGES, before: 0, load: TO_GENERAL, step: STEPS[0] };
 const NONE: Use = Use { pages: FEW, ..WALKS };
+const OTHERS: Use = Use { load: TO_VECTOR, step: STEPS[1], ..WALKS };
 
 pub(in crate::study::uarch) const TEST: Test = Test {
     name: "walks_in_flight",
@@ -96,8 +101,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
             },
             Walk {
                 name: "movups xmm, m128",
-                program: |number| batches(number, Use { load: TO_VECTOR, ..WALKS }),
-                without: Some(|number| batches(number, Use { load: TO_VECTOR, ..NONE })),
+                program: |number| batches(number, OTHERS),
+                without: Some(|number| batches(number, Use { pages: FEW, ..OTHERS })),
             },
             Walk {
                 name: "cmp r32, m32",
@@ -134,7 +139,7 @@ mod tests {
 
     /// The pages of so many batches.
     fn pages(how: Use, number: usize, times: usize) -> Vec<usize> {
-        (0..times * number).map(|load| load * STEP * STRIDE & (how.pages * STRIDE - 1)).collect()
+        (0..times * number).map(|load| load * how.step * STRIDE & (how.pages * STRIDE - 1)).collect()
     }
 
     #[test]
@@ -145,6 +150,12 @@ mod tests {
         assert_eq!(pages(NONE, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), FEW);
         let [one, other] = [WALKS, NONE].map(|how| batches(7, how));
         assert_eq!((one.memory, one.body.len()), (other.memory, other.body.len()));
+        assert_eq!(pages(OTHERS, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), PAGES);
+        // No load is a few hundred KiB behind the one of the batch before.
+        for (number, step) in (1..=MOST + BEFORE).flat_map(|number| STEPS.map(|step| (number, step))) {
+            let moved = number * step % PAGES;
+            assert!(moved.min(PAGES - moved) * STRIDE > 2 << 20, "{number} of {step}");
+        }
         let line = |page: &usize| page >> TO_LINES & LINES;
         assert_eq!(walks.iter().map(line).collect::<BTreeSet<_>>().len(), PAGE as usize / LINE);
     }
