@@ -59,7 +59,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // Windows of code give two thirds of a width of six, or half of one of four.
         ratio: 1.3,
         by_chance: false,
-        one: false,
+        one: true,
+        always: false,
         cost: None,
         bytes: 0,
     }),
