@@ -42,6 +42,8 @@ mod planted_levels;
 #[cfg(test)]
 mod planted_mixture;
 #[cfg(test)]
+mod planted_score;
+#[cfg(test)]
 mod planted_window;
 mod plateau;
 mod queues;
