@@ -123,7 +123,7 @@ fn end(points: &[CostPoint], one: f64, part: f64) -> Result<End, No> {
         let line = Line::of((0..=last).map(|at| (n(at), costs[at])).collect());
         let above = |at: usize| (costs[at] - line.at(n(at))) / one;
         let raw = |at: usize| (points[at].cost - line.at(n(at))) / one;
-        // A batch that has no room between two that have it, as where a prefetcher foresees one number's pages, is no disturbed one.
+        // One number without room between two that seem to have it is no disturbed one: another may have less to do for a reason of its own.
         let inside = (0..=last).all(|at| above(at).abs() <= INSIDE) && raw(last) <= INSIDE;
         let pace = line.slope * n(last) > PACE_MOST * one;
         match (inside, pace) {

@@ -19,10 +19,10 @@ const TO_LINES: u32 = STRIDE.ilog2() - LINE.ilog2();
 const LINES: usize = PAGE as usize - LINE;
 /// Pages in memory.
 const FRAMES: usize = 64;
-/// Pages from one load to the next of two programs: odd, so that all pages have their turn; and the golden section and the square root of two of all, so that
-/// no number up to the largest comes to few pages. A load in each batch that is a few hundred KiB behind that of the batch before is foreseen on Zen 4: of 3079
-/// pages, of which eight come to 56, a batch of eight took as long as one of six, and one of seven half as long again.
-const STEPS: [usize; 2] = [5063, 3393];
+/// Pages from one load to the next of two programs: odd, so that all pages have their turn, and about the square root of two and the golden section of all. On
+/// Zen 4 a batch of eight loads 5063 pages apart took as long as one of six, and one of seven half as long again; with 3393 pages both took longer. That is not
+/// explained, so the two programs differ in it.
+const STEPS: [usize; 2] = [3393, 5063];
 /// Walks that are there beforehand in the witness.
 const BEFORE: usize = 2;
 /// The largest number.
@@ -151,11 +151,6 @@ mod tests {
         let [one, other] = [WALKS, NONE].map(|how| batches(7, how));
         assert_eq!((one.memory, one.body.len()), (other.memory, other.body.len()));
         assert_eq!(pages(OTHERS, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), PAGES);
-        // No load is a few hundred KiB behind the one of the batch before.
-        for (number, step) in (1..=MOST + BEFORE).flat_map(|number| STEPS.map(|step| (number, step))) {
-            let moved = number * step % PAGES;
-            assert!(moved.min(PAGES - moved) * STRIDE > 2 << 20, "{number} of {step}");
-        }
         let line = |page: &usize| page >> TO_LINES & LINES;
         assert_eq!(walks.iter().map(line).collect::<BTreeSet<_>>().len(), PAGE as usize / LINE);
     }
