@@ -50,12 +50,12 @@ fn batches(number: usize, how: Use) -> Steps {
     let mut body = Vec::new();
     for place in 0..before + number {
         let instruction = if place < before { TO_VECTOR } else { load };
-        let ahead = place * step & mask;
+        let ahead = (place * step) & mask;
         body.extend(code(&format!(
             "lea eax, [rbp + {ahead}]; and eax, {mask}; mov edx, eax; shr edx, {TO_LINES}; and edx, {LINES}; add eax, edx; {instruction} [r14 + rax]"
         )));
     }
-    let next = (before + number) * step & mask;
+    let next = ((before + number) * step) & mask;
     body.extend(code(&format!("add ebp, {next}; and ebp, {mask}; lfence")));
     let pointer = |register| Some(Pointer { register, at: At::Start });
     let kept = |area| Area { lifetime: Lifetime::Kept, ..area };
@@ -139,7 +139,7 @@ mod tests {
 
     /// The pages of so many batches.
     fn pages(how: Use, number: usize, times: usize) -> Vec<usize> {
-        (0..times * number).map(|load| load * how.step * STRIDE & (how.pages * STRIDE - 1)).collect()
+        (0..times * number).map(|load| (load * how.step * STRIDE) & (how.pages * STRIDE - 1)).collect()
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         let [one, other] = [WALKS, NONE].map(|how| batches(7, how));
         assert_eq!((one.memory, one.body.len()), (other.memory, other.body.len()));
         assert_eq!(pages(OTHERS, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), PAGES);
-        let line = |page: &usize| page >> TO_LINES & LINES;
+        let line = |page: &usize| (page >> TO_LINES) & LINES;
         assert_eq!(walks.iter().map(line).collect::<BTreeSet<_>>().len(), PAGE as usize / LINE);
     }
 }
