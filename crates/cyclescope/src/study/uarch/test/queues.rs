@@ -1,7 +1,7 @@
 //! Classes of instructions that may have to wait for their operands in the same queue, as data.
 
-use super::Filler;
 use super::chain::Head;
+use super::filler::Filler;
 
 /// A test of which classes share queues.
 #[derive(Debug)]
