@@ -56,7 +56,7 @@ const ROOMS: [Room; 14] = [
     Room {
         name: "Schedulers",
         row: 2,
-        tests: &["integer_scheduler", "load_scheduler", "vector_scheduler"],
+        tests: &["integer_scheduler", "load_scheduler", "vector_scheduler", "shared_schedulers"],
         rest: None,
     },
     Room {

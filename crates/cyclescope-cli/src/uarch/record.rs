@@ -291,7 +291,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 23] = [
+const NAMES: [(&str, &str); 24] = [
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -309,6 +309,7 @@ const NAMES: [(&str, &str); 23] = [
     ("indirect_history", "targets in turn"),
     ("misprediction_decoded", "misprediction, from decoders"),
     ("uop_cache", "µop cache"),
+    ("uop_cache_ways", "ways of the µop cache"),
     ("l1d_ways", "ways of the first data cache"),
     ("l2_ways", "ways of the second data cache"),
     ("data_caches_huge", "caches in huge pages"),

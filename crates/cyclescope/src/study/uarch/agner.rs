@@ -34,7 +34,7 @@ pub(super) const AGNER: Catalog = Catalog {
         script("instruct_boundaries", "boundaries that an instruction cache marks", &["first_decode"]),
         script("jmp", "throughput of jumps", &["branch_targets", "branch_rate"]),
         script("length_chg_prefix", "prefixes that change a length", &["length_changing_prefix"]),
-        script("loop_buffer", "the buffer of short loops", &["loop_rate"]),
+        script("loop_buffer", "the buffer of short loops", &["loop_buffer", "loop_rate"]),
         script("loop_size", "loops by length", &["loop_rate", "uop_cache"]),
         script("memcpy", "ways to copy memory", &["copy_methods"]),
         script(
@@ -48,7 +48,11 @@ pub(super) const AGNER: Catalog = Catalog {
             "moves that renaming does",
             &["move_elimination", "rename_rate", "eliminated", "copies_in_flight"],
         ),
-        script("out_of_order", "how far instructions overtake others", &["rob", "integer_scheduler"]),
+        script(
+            "out_of_order",
+            "how far instructions overtake others",
+            &["rob", "integer_scheduler", "shared_schedulers"],
+        ),
         script("partial_register_stall", "parts of registers and of flags", &["partial_registers"]),
         script(
             "read_write_bandwidth",
@@ -76,7 +80,7 @@ pub(super) const AGNER: Catalog = Catalog {
             "mispredictions without decoded instructions",
             &["misprediction_decoded"],
         ),
-        script("ucache_size", "size of the cache of decoded instructions", &["uop_cache"]),
+        script("ucache_size", "size of the cache of decoded instructions", &["uop_cache", "uop_cache_ways"]),
         script("unaligned_mem", "loads and stores that are not aligned", &["split_access"]),
         script("warmup_fp", "vector units that have to wake up", &["wake_up"]),
         script("xor", "operations of a register with itself", &["dependency_breaking"]),

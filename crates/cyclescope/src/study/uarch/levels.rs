@@ -172,8 +172,7 @@ impl Walked<'_> {
         let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
             true => Verdict::new(Kind::Unclear, "a program costs the same over no stretch of counts"),
             false if *rising => Verdict::new(Kind::Unclear, rises_at(*most)),
-            // Every core has such a structure.
-            false if ends(found).is_empty() && walks.one => {
+            false if ends(found).is_empty() && walks.always => {
                 Verdict::new(Kind::Unclear, format!("no end was seen up to {most}"))
             }
             false if ends(found).is_empty() => Verdict::new(Kind::None, format!("no end up to {most}")),

@@ -12,9 +12,13 @@ const APART: f64 = 0.02;
 
 /// Tells it of each size of a test of levels, where another test found the same end, or nothing.
 pub(super) fn told(test: &Test, records: &mut [UarchRecord], known: &[Known]) {
-    let Look::Levels(walks) = &test.look else { return };
+    let takes = match &test.look {
+        Look::Levels(walks) => walks.takes,
+        Look::Batches(batches) => batches.takes,
+        _ => return,
+    };
     for record in records.iter_mut().filter(|record| is_size(test.name, &record.what)) {
-        for (other, each) in walks.takes {
+        for (other, each) in takes {
             let Some(size) = size(record) else { break };
             let room = Interval {
                 value: size.value * *each as f64,

@@ -9,19 +9,20 @@ use super::execution::{
 use super::front_end::{
     branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_double, decode_prefix,
     decode_rate, direction_predictor, dispatch_rate, first_decode, indirect_history, indirect_targets,
-    instruction_cache, length_changing_prefix, long_constants, loop_rate, misprediction, predictor_reach,
-    retire_rate, return_stack, uop_cache,
+    instruction_cache, length_changing_prefix, long_constants, loop_buffer, loop_rate, misprediction,
+    predictor_reach, retire_rate, return_stack, uop_cache, uop_cache_ways,
 };
 use super::memory::{
     bandwidth, cache_banks, cache_line, copy_methods, copy_rate, core_to_core, data_caches, data_caches_huge,
     data_tlb, daxpy, disambiguation, failed_forwarding, false_dependence, false_sharing, forwarding_map,
-    huge_pages, huge_tlb, l2_ways, load_latency, load_rate, memory_renaming, split_access, store_forwarding,
-    store_rate, strided_load, ways, write_combining,
+    huge_pages, huge_tlb, l2_ways, load_latency, load_rate, memory_renaming, misses_in_flight, split_access,
+    store_forwarding, store_rate, strided_load, walks_in_flight, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
     branches, flags, integer_registers, integer_scheduler, load_scheduler, loads, loads_uncompleted, masks,
-    mmx_registers, reorder_buffer, stores, taken_branches, vector_registers, vector_scheduler, x87_registers,
+    mmx_registers, reorder_buffer, shared_schedulers, stores, taken_branches, vector_registers,
+    vector_scheduler, x87_registers,
 };
 
 /// The tests, in the order of the datasheet. One that others name comes before them.
@@ -40,6 +41,7 @@ pub(super) const TESTS: &[&Test] = &[
     &misprediction::TEST,
     &misprediction::DECODED,
     &uop_cache::TEST,
+    &uop_cache_ways::TEST,
     &long_constants::TEST,
     &code_tlb::TEST,
     &decode_rate::TEST,
@@ -48,6 +50,7 @@ pub(super) const TESTS: &[&Test] = &[
     &decode_prefix::TEST,
     &first_decode::TEST,
     &loop_rate::TEST,
+    &loop_buffer::TEST,
     &dispatch_rate::TEST,
     &branch_rate::TEST,
     &reorder_buffer::TEST,
@@ -68,6 +71,7 @@ pub(super) const TESTS: &[&Test] = &[
     &load_scheduler::TEST,
     &loads_uncompleted::TEST,
     &vector_scheduler::TEST,
+    &shared_schedulers::TEST,
     &branches::TEST,
     &taken_branches::TEST,
     &rename_rate::TEST,
@@ -97,6 +101,8 @@ pub(super) const TESTS: &[&Test] = &[
     &huge_pages::TEST,
     &strided_load::TEST,
     &write_combining::TEST,
+    &misses_in_flight::TEST,
+    &walks_in_flight::TEST,
     &load_latency::TEST,
     &load_rate::TEST,
     &cache_banks::TEST,
@@ -145,6 +151,8 @@ mod tests {
                 Look::Exchanges(exchanges) => exchanges.ways.len(),
                 Look::Map(map) => map.rows.iter().map(|row| row.ways.len()).min().unwrap_or_default(),
                 Look::Mixture(mixture) => mixture.classes.len(),
+                Look::Batches(batches) => batches.walks.len(),
+                Look::Queues(queues) => queues.classes.len(),
                 Look::Rates(_) | Look::Contrast(_) => {
                     test.rows().iter().map(|row| row.ways.len()).min().unwrap_or_default()
                 }

@@ -1,11 +1,13 @@
 //! A test on a core: its records, by what it looks for.
 
+use super::batches::batches;
 use super::climb::climb;
 use super::contrast::contrast;
 use super::cost::{Costs, Mixes};
 use super::map::map;
 use super::mixture::mixture;
 use super::overlap::Overlaps;
+use super::queues::queues;
 use super::rates::rates;
 use super::record::UarchRecord;
 use super::test::rate::Row;
@@ -60,6 +62,8 @@ pub(super) fn looked(
         Look::Levels(walks) => climb(core, test, walks, walks.most(cpu.memory), order)?,
         Look::Map(asked) => map(core, test, asked, cpu.has)?,
         Look::Mixture(asked) => mixture(core, test, asked, order)?,
+        Look::Batches(asked) => batches(core, test, asked)?,
+        Look::Queues(asked) => queues(core, knees, test, asked)?,
         // The study knows the other CPUs.
         Look::Sharing(_) | Look::Exchanges(_) | Look::Environment { .. } => Vec::new(),
     })

@@ -323,3 +323,25 @@ fn what_is_not_to_be_had_has_no_levels() {
         ("data_caches.1.size", "pages of 2 MiB: none came")
     );
 }
+
+/// All programs cost the same at each count.
+struct Flat;
+
+impl Costs for Flat {
+    fn cost(&mut self, _: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+        Ok(Some(CostPoint { n, cost: 0.25, low: 0.25, high: 0.25 }))
+    }
+}
+
+#[test]
+fn what_not_every_core_has_is_none_where_no_end_is_seen() {
+    let verdict = |name: &str| {
+        let test = *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
+        let Look::Levels(walks) = &test.look else { panic!("it is one of levels") };
+        let records =
+            climb(&mut Flat, test, walks, walks.counts[1], &mut Random::new(5)).expect("it has costs");
+        (records[0].what.clone(), records.len(), records[0].verdict)
+    };
+    assert_eq!(verdict("loop_buffer"), ("loop_buffer".to_string(), 1, Kind::None));
+    assert_eq!(verdict("l1d_ways"), ("l1d_ways".to_string(), 1, Kind::Unclear));
+}

@@ -23,6 +23,8 @@ pub(super) struct Planted {
     noise: f64,
     /// Structures that fillers of a test may take too, by the name of that test, where they do on this core.
     joined: BTreeSet<[&'static str; 2]>,
+    /// Entries of the first test's structure that each instruction of the second one's takes while it waits.
+    pub queues: BTreeMap<[&'static str; 2], f64>,
     /// Whether a first chain of many links fills their scheduler before any filler comes.
     few_links: bool,
     random: Random,
@@ -34,6 +36,9 @@ const BESIDE: f64 = 0.005;
 /// Structures of which each link takes an entry while it waits.
 const CHAINS_TAKE: [&str; 5] =
     ["rob", "vector_registers_xmm", "vector_registers_ymm", "vector_registers_zmm", "vector_scheduler"];
+
+/// Structures that may be shared in part.
+const QUEUES: [&str; 3] = ["integer_scheduler", "load_scheduler", "vector_scheduler"];
 
 impl Planted {
     pub(super) fn new(seed: u64) -> Planted {
@@ -72,7 +77,22 @@ impl Planted {
             .flat_map(|(test, filler)| filler.shares.iter().map(move |other| [test, *other]))
             .collect();
         let joined = pairs.into_iter().filter(|_| random.happens(0.5)).collect();
-        Planted { sizes: sizes.into(), packed, zeros_take, past, slope, noise, joined, few_links, random }
+        let queues = QUEUES.iter().flat_map(|one| QUEUES.iter().map(move |other| [*one, *other]));
+        let queues =
+            queues.map(|pair| (pair, if random.happens(0.5) { 0.0 } else { 0.3 + 1.2 * random.unit() }));
+        let queues = queues.collect();
+        Planted {
+            sizes: sizes.into(),
+            packed,
+            zeros_take,
+            past,
+            slope,
+            noise,
+            joined,
+            queues,
+            few_links,
+            random,
+        }
     }
 
     /// Other structures that a filler of a test takes.
@@ -129,18 +149,25 @@ impl Planted {
         reaching.iter().filter(honest).count() >= 2 && reaching.iter().any(|filler| !filler.packs)
     }
 
+    /// Entries of a structure that a filler takes before others that a test owns.
+    fn entries(&self, filler: &Filler, own: &'static str, structure: &str) -> f64 {
+        let owner = owner(filler);
+        if filler.takes.is_empty() || owner == Some(own) {
+            return 1.0 / self.fillers_an_entry(filler, structure);
+        }
+        let shared = owner.and_then(|owner| self.queues.get(&[own, owner]));
+        match shared {
+            Some(shared) if structure == own => *shared,
+            _ => f64::from(self.others(owner.unwrap_or_default(), filler).any(|other| other == structure)),
+        }
+    }
+
     /// The overlap without noise where so many threads have equal parts of all: as many links of the second chain as are let in run beside the first.
     fn overlap(&self, probe: &Probe, n: usize, threads: usize) -> f64 {
         if self.few_links && probe.head.links > LINKS {
             return self.past;
         }
-        let same = |filler: &Filler| {
-            let all = |filler: &Filler| (filler.code, filler.before, filler.takes);
-            all(filler) == all(probe.filler)
-        };
-        let owner = TESTS.iter().find(|test| test.fillers().iter().any(same));
-        let own = owner.map_or("rob", |test| test.name);
-        let before = probe.occupied.map_or(0, |(_, number)| number);
+        let own = owner(probe.filler).unwrap_or("rob");
         // A filler of its own takes what its instructions take.
         let all: Vec<&str> = match probe.filler.takes {
             [] => self.sizes.keys().copied().collect(),
@@ -149,8 +176,10 @@ impl Planted {
         let room = all.iter().map(|structure| {
             // The last link of the first chain is there until the end.
             let head = usize::from(*structure == "rob");
-            let beside = probe.occupied.map_or(1.0, |(filler, _)| self.fillers_an_entry(filler, structure));
-            let entries = n as f64 / self.fillers_an_entry(probe.filler, structure) + before as f64 / beside;
+            let before = probe
+                .occupied
+                .map_or(0.0, |(filler, number)| number as f64 * self.entries(filler, own, structure));
+            let entries = n as f64 / self.fillers_an_entry(probe.filler, structure) + before;
             let free = (self.sizes[structure] / threads) as i64 - entries.ceil() as i64 - head as i64;
             match (CHAINS_TAKE.contains(structure), free) {
                 (true, free) => free.clamp(0, LINKS as i64),
@@ -162,6 +191,13 @@ impl Planted {
         let whole = 0.98 - self.slope * n as f64;
         self.past + (whole - self.past).max(0.0) * links
     }
+}
+
+/// The name of the test that has a filler.
+fn owner(filler: &Filler) -> Option<&'static str> {
+    let all = |filler: &Filler| (filler.code, filler.before, filler.takes);
+    let has = |test: &&&Test| test.fillers().iter().any(|other| all(other) == all(filler));
+    TESTS.iter().find(has).map(|test| test.name)
 }
 
 fn named(name: &str) -> &'static Test {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 /// By how much two knees may differ that are the same: a share, and a number of entries.
 const SAME_SHARE: f64 = 0.02;
-const SAME: f64 = 2.0;
+pub(super) const SAME: f64 = 2.0;
 
 /// Whether two knees are the same within what an experiment tells apart.
 pub(super) fn same(one: Knee, other: Knee) -> bool {

@@ -72,6 +72,7 @@ pub(super) const fn rows(
         ratio,
         by_chance: false,
         one: false,
+        always: false,
         cost: Some(cost),
         bytes: 0,
     })

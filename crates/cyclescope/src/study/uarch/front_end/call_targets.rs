@@ -50,6 +50,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.3,
         by_chance: true,
         one: false,
+        always: false,
         cost: Some("core cycles of a call to the next one"),
         bytes: 0,
     }),

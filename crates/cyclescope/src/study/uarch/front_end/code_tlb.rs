@@ -51,6 +51,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // What ends behind it is not known to be one of translations: on Zen 4, whose second level is published as 512 pages, costs rise from
         // 310 on.
         one: true,
+        always: true,
         cost: None,
         bytes: 0,
     }),

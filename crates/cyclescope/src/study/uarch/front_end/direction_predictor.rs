@@ -71,6 +71,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // Its tables are found by hashes.
         by_chance: true,
         one: false,
+        always: false,
         cost: Some("core cycles of a turn: the branch, its load and its counter"),
         bytes: 1,
     }),

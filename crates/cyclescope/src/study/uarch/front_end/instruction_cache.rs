@@ -42,6 +42,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.3,
         by_chance: false,
         one: false,
+        always: false,
         cost: None,
         bytes: 0,
     }),

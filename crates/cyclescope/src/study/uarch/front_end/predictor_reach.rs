@@ -58,6 +58,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // Its tables are found by hashes.
         by_chance: true,
         one: false,
+        always: false,
         cost: Some("core cycles of a branch: its load, and its part of the counter"),
         bytes: 1,
     }),

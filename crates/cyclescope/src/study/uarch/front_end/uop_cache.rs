@@ -85,6 +85,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // Windows of code fall into its sets by address, and fill their entries by how their instructions lie in them.
         by_chance: true,
         one: false,
+        always: false,
         cost: None,
         bytes: 0,
     }),

@@ -48,6 +48,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.15,
         by_chance: false,
         one: true,
+        always: true,
         cost: None,
         bytes: 0,
     }),

@@ -51,6 +51,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.8,
         by_chance: true,
         one: false,
+        always: false,
         cost: Some(
             "core cycles of a load of 64 bits, mov r, [r], that waits for the one before; its translation is part of it",
         ),

@@ -50,6 +50,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         // Whoever maps this memory may have split it.
         by_chance: true,
         one: false,
+        always: false,
         cost: Some(
             "core cycles of a load of 64 bits, mov r, [r], that waits for the one before, in pages of 2 MiB",
         ),

@@ -56,6 +56,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.3,
         by_chance: false,
         one: false,
+        always: false,
         cost: Some(
             "core cycles by which a load takes longer than one of as many lines in fewer pages: none in the first level",
         ),

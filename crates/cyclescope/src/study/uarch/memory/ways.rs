@@ -45,6 +45,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         ratio: 1.3,
         by_chance: false,
         one: true,
+        always: true,
         cost: None,
         bytes: 3 * SETS + LINE,
     }),

@@ -1,21 +1,26 @@
 //! A test of the core as data: what it asks, the programs, and what its number means.
 
+pub(super) mod batches;
 pub(super) mod chain;
 pub(super) mod exchange;
+mod filler;
 pub(super) mod lengths;
 pub(super) mod map;
 pub(super) mod mixture;
 pub(super) mod moves;
+pub(super) mod queues;
 pub(super) mod rate;
 pub(super) mod sharing;
 pub(super) mod text;
 pub(super) mod walk;
 
-use chain::Head;
+use batches::Batches;
 use exchange::Exchanges;
+pub(in crate::study::uarch) use filler::{Filler, Window};
 use iced_x86::CpuidFeature;
 use map::Map;
 use mixture::Mixture;
+use queues::Queues;
 use rate::{Contrast, Rates, Row, Way};
 use serde::Serialize;
 use sharing::Sharing;
@@ -78,60 +83,10 @@ pub(in crate::study::uarch) enum Look {
     Map(Map),
     /// Which instructions slow each other down.
     Mixture(Mixture),
-}
-
-/// A structure that instructions in flight occupy.
-#[derive(Debug)]
-pub(in crate::study::uarch) struct Window {
-    /// Entries that are occupied beside the fillers at the last overlap: by the last link of the chain before them and by
-    /// the first link of the one behind them.
-    pub beside: usize,
-    /// Numbers of no-operations before all with which it is tried. A core that takes and retires instructions in groups holds
-    /// most where a group begins with the last link.
-    pub leads: &'static [usize],
-    /// The chain before the fillers, and another one that shows the same. A chain that takes entries itself gives them back link
-    /// by link, and the knee is less sharp. Of several such pairs the first one is taken whose chain overlaps with the one behind
-    /// it where few fillers are between them, and the last one where none does.
-    pub heads: &'static [[Head; 2]],
-    /// The fillers. A size needs two that agree.
-    pub fillers: &'static [Filler],
-    /// The largest number of fillers that is tried.
-    pub most: usize,
-}
-
-/// Instructions that occupy the entries of a structure, one each.
-#[derive(Debug)]
-pub(in crate::study::uarch) struct Filler {
-    /// Its name.
-    pub name: &'static str,
-    /// The instructions, in turn. They may use RBX, RCX, RDX and R8 to R13, the areas, xmm2 to xmm15, and what no chain uses.
-    pub code: &'static [&'static str],
-    /// What runs once before them.
-    pub before: &'static [&'static str],
-    /// The features that they need beside those of every x86-64.
-    pub needs: &'static [CpuidFeature],
-    /// Names of the tests of other structures of which each takes an entry too.
-    pub takes: &'static [&'static str],
-    /// The same of those of which it takes one on some cores only: others have a structure of its own for it.
-    pub shares: &'static [&'static str],
-    /// Whether some cores pack several of them into one entry.
-    pub packs: bool,
-}
-
-impl Filler {
-    /// A filler without further needs.
-    pub(in crate::study::uarch) const fn plain(
-        name: &'static str,
-        code: &'static [&'static str],
-        takes: &'static [&'static str],
-    ) -> Filler {
-        Filler { name, code, before: &[], needs: &[], takes, shares: &[], packs: false }
-    }
-
-    /// The structures of which each takes an entry too, on some cores at least.
-    pub(in crate::study::uarch) fn others(&self) -> impl Iterator<Item = &'static str> {
-        self.takes.iter().chain(self.shares).copied()
-    }
+    /// How many events are on their way at once.
+    Batches(Batches),
+    /// Which classes of instructions wait in the same queue.
+    Queues(Queues),
 }
 
 impl Test {
@@ -145,6 +100,8 @@ impl Test {
             }
             Look::Sharing(sharing) => sharing.structures.to_vec(),
             Look::Levels(walks) => walks.takes.iter().map(|(test, _)| *test).collect(),
+            Look::Batches(batches) => batches.takes.iter().map(|(test, _)| *test).collect(),
+            Look::Queues(queues) => queues.classes.iter().map(|class| class.test).collect(),
             _ => self.fillers().iter().flat_map(Filler::others).collect(),
         }
     }

@@ -28,6 +28,8 @@ pub(in crate::study::uarch) struct Walks {
     pub by_chance: bool,
     /// Whether it is of one structure: its size has the test's name, and what costs more behind its end is no level.
     pub one: bool,
+    /// Whether every core has an end of it: where none is seen, it was not found.
+    pub always: bool,
     /// What the cost of a step in a level is; `None` where it has no meaning of its own.
     pub cost: Option<&'static str>,
     /// Bytes of memory for each that is counted; no more is tried than has room in what may be used.

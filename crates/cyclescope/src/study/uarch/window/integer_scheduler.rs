@@ -5,7 +5,7 @@ use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
 const WAIT: &[&str] = &["movq rax, xmm0"];
 
-const ADD: Filler = Filler {
+pub(super) const ADD: Filler = Filler {
     before: WAIT,
     ..Filler::plain(
         "add",
@@ -21,7 +21,7 @@ const ADD: Filler = Filler {
         &["rob", "int_registers"],
     )
 };
-const LEA: Filler = Filler {
+pub(super) const LEA: Filler = Filler {
     before: WAIT,
     ..Filler::plain(
         "lea",

@@ -6,7 +6,7 @@ use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 /// A zero that waits: addresses stay those of the area.
 const WAIT: &[&str] = &["movq rax, xmm0", "and eax, 0"];
 
-const TO_INTEGER: Filler = Filler {
+pub(super) const TO_INTEGER: Filler = Filler {
     before: WAIT,
     ..Filler::plain(
         "mov r64, m64",
@@ -28,7 +28,7 @@ const TO_VECTOR: Filler = Filler {
     )
 };
 /// It takes no register. Loads to vector registers wait in the vectors' scheduler too on Zen 4: 42 of them, and 48 of the others.
-const PREFETCH: Filler = Filler {
+pub(super) const PREFETCH: Filler = Filler {
     before: WAIT,
     ..Filler::plain(
         "prefetcht0",

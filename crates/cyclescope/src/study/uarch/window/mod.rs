@@ -10,6 +10,7 @@ pub(super) mod loads_uncompleted;
 pub(super) mod masks;
 pub(super) mod mmx_registers;
 pub(super) mod reorder_buffer;
+pub(super) mod shared_schedulers;
 pub(super) mod stores;
 pub(super) mod taken_branches;
 pub(super) mod vector_registers;

@@ -3,12 +3,12 @@
 use crate::study::uarch::test::chain::{DIVSD, SQRTSD};
 use crate::study::uarch::test::{Filler, Look, Part, Test, Window};
 
-const PADDD: Filler = Filler::plain(
+pub(super) const PADDD: Filler = Filler::plain(
     "paddd",
     &["paddd xmm2, xmm0", "paddd xmm3, xmm0", "paddd xmm4, xmm0", "paddd xmm5, xmm0", "paddd xmm6, xmm0"],
     &["rob", "vector_registers_xmm"],
 );
-const ADDPS: Filler = Filler::plain(
+pub(super) const ADDPS: Filler = Filler::plain(
     "addps",
     &["addps xmm2, xmm0", "addps xmm3, xmm0", "addps xmm4, xmm0", "addps xmm5, xmm0", "addps xmm6, xmm0"],
     &["rob", "vector_registers_xmm"],
