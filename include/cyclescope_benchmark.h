@@ -15,6 +15,9 @@
  * the core's clock may move and other programs may run on the same CPU. With `UseManualTime` the column of the time, and what compares it, has
  * them too: a nanosecond there is a core cycle. Without it the time is Google Benchmark's, and the ruler is in it, a hundredth at most.
  *
+ * `BENCHMARK_MAIN()` is another one here: where `cyclescope ab` runs the program, it measures each benchmark shortly and writes samples of it.
+ * In a `main` of your own call `cyclescope::run_benchmarks(argc, argv)` instead of what Google Benchmark has.
+ *
  * Not for `PauseTiming`, whose pauses are counted. After `SkipWithError` leave the function by `return`.
  */
 #ifndef CYCLESCOPE_BENCHMARK_H
@@ -27,13 +30,36 @@
 #include <algorithm>
 #include <benchmark/benchmark.h>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #define CYCLESCOPE_BENCHMARK(state) \
     for (cyclescope::timed cyclescope_timed(state); cyclescope_timed.goes_on();) \
         for (benchmark::IterationCount cyclescope_left = cyclescope_timed.iterations(); cyclescope_left > 0; --cyclescope_left)
 
+#undef BENCHMARK_MAIN
+#define BENCHMARK_MAIN() \
+    int main(int argc, char **argv) \
+    { \
+        return cyclescope::run_benchmarks(argc, argv); \
+    } \
+    int main(int, char **)
+
 namespace cyclescope {
+
+/* Core cycles of the iterations of a part. */
+struct sample {
+    benchmark::IterationCount iterations;
+    double cycles;
+};
+
+/* Those of the benchmark that ended last: only what reports it knows its name. */
+inline std::vector<sample> &last()
+{
+    static std::vector<sample> samples;
+    return samples;
+}
 
 /* Measured once, at the first benchmark. What is wrong with this machine is told there. */
 inline const cyclescope_calibration &calibrated()
@@ -113,6 +139,7 @@ private:
     struct reading {
         double cycles; /* of an iteration */
         bool whole;    /* a part of full length */
+        benchmark::IterationCount iterations;
     };
 
     __attribute__((noinline)) bool turn(uint64_t now)
@@ -149,7 +176,7 @@ private:
         const cyclescope_scale before = scale_;
         if (now > ruler_)
             ruler(pair);
-        readings_.push_back({cyclescope_cycles(&pair, before, scale_, ticks) / double(part_), ticks > LONG / 2});
+        readings_.push_back({cyclescope_cycles(&pair, before, scale_, ticks) / double(part_), ticks > LONG / 2, part_});
         left_ -= part_;
         if (ticks < LONG / 2)
             next_ = 2 * part_;
@@ -160,9 +187,12 @@ private:
     {
         const bool whole = std::any_of(readings_.begin(), readings_.end(), [](const reading &part) { return part.whole; });
         std::vector<double> cycles;
+        last().clear();
         for (const reading &part : readings_)
-            if (part.whole == whole)
+            if (part.whole == whole) {
                 cycles.push_back(part.cycles);
+                last().push_back({part.iterations, part.cycles * double(part.iterations)});
+            }
         const auto middle = cycles.begin() + std::ptrdiff_t(cycles.size() / 2);
         std::nth_element(cycles.begin(), middle, cycles.end());
         const double all = *middle * double(state_.max_iterations);
@@ -177,6 +207,108 @@ private:
     ran ran_ = ran();
     std::vector<reading> readings_;
 };
+
+/* Writes samples for `cyclescope ab`: the section `ab` of docs/reference.md has the protocol. */
+class sample_reporter : public benchmark::BenchmarkReporter {
+public:
+    explicit sample_reporter(const char *path) : file_(std::fopen(path, "ab")), written_(file_ != nullptr) {}
+    ~sample_reporter() override { closed(); }
+    sample_reporter(const sample_reporter &) = delete;
+    sample_reporter &operator=(const sample_reporter &) = delete;
+
+    bool ReportContext(const Context &) override { return true; }
+
+    void ReportRuns(const std::vector<Run> &runs) override
+    {
+        for (const Run &run : runs)
+            if (run.run_type == Run::RT_Iteration && run.counters.count("core_cycles") != 0)
+                for (const sample &each : last())
+                    write(run.benchmark_name(), each);
+        last().clear();
+    }
+
+    /* Whether all samples are in the file. */
+    bool closed()
+    {
+        if (file_ != nullptr && std::fclose(file_) != 0)
+            written_ = false;
+        file_ = nullptr;
+        return written_;
+    }
+
+private:
+    void write(const std::string &name, const sample &each)
+    {
+        char took[96];
+
+        /* Of what takes no longer than the readings nothing is known. */
+        if (file_ == nullptr || !(each.cycles > 0))
+            return;
+        std::snprintf(took, sizeof took, "\",\"iterations\":%lld,\"cycles\":%.17g}\n", static_cast<long long>(each.iterations), each.cycles);
+        const std::string line = "{\"name\":\"" + escaped(name) + took;
+        /* A line is one call of the system. */
+        if (std::fwrite(line.data(), 1, line.size(), file_) != line.size() || std::fflush(file_) != 0)
+            written_ = false;
+    }
+
+    /* As JSON has it between quotation marks (RFC 8259, 7). */
+    static std::string escaped(const std::string &text)
+    {
+        std::string escaped;
+        char code[8];
+
+        for (const char c : text) {
+            if (c == '"' || c == '\\')
+                escaped += '\\';
+            if (static_cast<unsigned char>(c) < ' ') {
+                std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+                escaped += code;
+            } else {
+                escaped += c;
+            }
+        }
+        return escaped;
+    }
+
+    std::FILE *file_;
+    bool written_;
+};
+
+/* Runs what the arguments of the command line name; returns the exit code. */
+inline int run_benchmarks(int argc, char **argv)
+{
+    const char *path = std::getenv("CYCLESCOPE_AB"), *wish = std::getenv("CYCLESCOPE_AB_MS");
+    const bool compared = path != nullptr && *path != '\0';
+    std::vector<char *> arguments(argv, argv + argc);
+    std::string shortly;
+
+    if (compared) {
+        const double milliseconds = wish != nullptr ? std::atof(wish) : 0;
+
+        /* The manual time has a nanosecond for each cycle: three, for a core of 3 GHz. Ten milliseconds where there is no wish, as the crate
+           cyclescope-clock has it. */
+        shortly = "--benchmark_min_time=" + std::to_string(3e-3 * (milliseconds > 0 ? milliseconds : 10));
+        arguments.push_back(&shortly[0]);
+    }
+    argc = int(arguments.size());
+    arguments.push_back(nullptr);
+    benchmark::Initialize(&argc, arguments.data());
+    if (benchmark::ReportUnrecognizedArguments(argc, arguments.data()))
+        return 1;
+    if (compared) {
+        sample_reporter samples(path);
+
+        benchmark::RunSpecifiedBenchmarks(&samples);
+        if (!samples.closed()) {
+            std::fprintf(stderr, "cyclescope: samples could not be written to %s\n", path);
+            return 1;
+        }
+    } else {
+        benchmark::RunSpecifiedBenchmarks();
+    }
+    benchmark::Shutdown();
+    return 0;
+}
 
 } /* namespace cyclescope */
 
