@@ -101,6 +101,7 @@ impl Program {
             let to = to.map_err(|error| Failure::internal(format!("the file of --output: {error}")))?;
             stream(&mut command, to.map_or_else(Stdio::null, Stdio::from));
         }
+        end_with_this(&mut command);
         let held = Held::new();
         let child = command.spawn().map_err(|error| not_started(&words[0], &error))?;
         let group = Group::of(child.id());
@@ -130,6 +131,24 @@ impl Program {
         let remedy = "run it by itself, or see what it prints with --output: what fails takes another time";
         failed("program", format!("`{}` ended {how}", self.text), signal, remedy)
     }
+}
+
+/// The program must not outlive this process, however that ends, and would run beside whatever is measured next. What it starts itself is only ended
+/// in good order.
+fn end_with_this(command: &mut Command) {
+    let parent = std::process::id() as libc::pid_t;
+    let tie = move || {
+        // SAFETY: both take no pointers.
+        let (tied, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+        match tied {
+            0 if now == parent => Ok(()),
+            // It ended before the call above.
+            0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: between fork and exec it makes two calls of the system, and allocates nothing.
+    unsafe { command.pre_exec(tie) };
 }
 
 fn not_started(program: &str, error: &io::Error) -> Failure {

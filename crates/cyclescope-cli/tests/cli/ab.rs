@@ -2,6 +2,7 @@
 
 use crate::support::{Answer, answer, cyclescope, folder};
 use serde_json::Value;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -229,18 +230,12 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "0\n");
 }
 
-#[test]
-fn an_interrupt_leaves_no_process() {
-    let folder = folder();
-    let path = folder.path().join("numbers").display().to_string();
-    let program = format!("sh -c 'sleep 1000 & echo $! >> {path}; wait'");
-    let running = {
-        let mut running = crate::support::Running::start(&["ab", &program, "true"]);
-        running.until(&path, 1);
-        running
-    };
-    let (status, _) = running.signal(libc::SIGINT);
-    assert_eq!(status.code(), Some(130));
+/// How it ended, when a signal comes while this program runs. It writes the number of a process to the file, which ends too.
+fn ended_with(signal: i32, path: &Path, program: &str) -> std::process::ExitStatus {
+    let path = path.display().to_string();
+    let mut running = crate::support::Running::start(&["ab", program, "true"]);
+    running.until(&path, 1);
+    let (status, _) = running.signal(signal);
     let number = std::fs::read_to_string(&path).expect("a number");
     let until = Instant::now() + Duration::from_secs(20);
     let runs = || {
@@ -251,4 +246,52 @@ fn an_interrupt_leaves_no_process() {
         assert!(Instant::now() < until, "{number} lives on");
         std::thread::sleep(Duration::from_millis(5));
     }
+    status
+}
+
+#[test]
+fn an_interrupt_leaves_no_process() {
+    let folder = folder();
+    let path = folder.path().join("numbers");
+    let program = format!("sh -c 'sleep 1000 & echo $! >> {}; wait'", path.display());
+    assert_eq!(ended_with(libc::SIGINT, &path, &program).code(), Some(130));
+}
+
+#[test]
+fn a_killed_comparison_leaves_no_program() {
+    let folder = folder();
+    let path = folder.path().join("numbers");
+    let program = format!("sh -c 'echo $$ >> {}; exec sleep 1000'", path.display());
+    assert_eq!(ended_with(libc::SIGKILL, &path, &program).signal(), Some(libc::SIGKILL));
+}
+
+#[test]
+fn a_program_that_does_not_end_or_runs_away_is_ended() {
+    let hung = refused(&["sleep 1000", "true", "--timeout", "0.2"], 4);
+    assert_eq!(hung["code"], "hang", "{hung}");
+    // It puts a child into a session of its own, which holds nothing that is waited for.
+    let forks = "sh -c 'setsid sleep 5 & exit 0'";
+    assert_eq!(lines(&[forks, forks], 0).len(), 1);
+}
+
+#[test]
+fn two_at_once_wait_for_each_other() {
+    let same = tells(&[("a", "1000")]);
+    let others: Vec<_> = (0..2)
+        .map(|_| cyclescope(&["ab", "--quick", "--json", &same, &same]).stdout(std::process::Stdio::piped()).spawn())
+        .collect();
+    for other in others {
+        let ended = other.expect("it starts").wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stdout);
+        assert!(ended.status.success() && said.contains("\"verdict\":\"same\""), "{said}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let same = tells(&[("a", "1000")]);
+    // Programs that print there fail, and are not compared.
+    let prints = "sh -c 'echo much || exit 3'";
+    let told = refused(&[prints, &same, "--output", "/dev/full"], 4);
+    assert!(told["remedy"].as_str().is_some_and(|remedy| remedy.contains("--output")), "{told}");
 }
