@@ -39,6 +39,8 @@
 #endif
 #ifdef CYCLESCOPE_INTRINSICS
 #include <intrin.h>
+#else
+#include <cpuid.h>
 #endif
 #ifdef _MSC_VER
 #define CYCLESCOPE_INLINE static __forceinline
@@ -1055,6 +1057,7 @@ struct cyclescope_calibration {
     double step;      /* of its readings, in ticks */
     int waits;        /* whether the readings wait for the code between them */
     int rulers_agree; /* whether a multiplication takes a whole number of additions */
+    int fixed_rate;   /* whether CPUID says that the TSC counts at a fixed rate: where not, core cycles are in doubt */
     unsigned loops;
 };
 
@@ -1190,6 +1193,14 @@ static inline double cyclescope_step(void)
     return gaps > 0 ? (taken[CYCLESCOPE_ROUNDS - tenth - 1] - taken[tenth]) / gaps : 1;
 }
 
+/* Whether the TSC counts at a fixed rate in all states: CPUID leaf 80000007h, EDX bit 8. */
+static inline int cyclescope_fixed_rate(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx) && (edx >> 8 & 1);
+}
+
 /* Measures the pair: some milliseconds. */
 static inline struct cyclescope_calibration cyclescope_calibrate(void)
 {
@@ -1211,6 +1222,7 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
     /* Where they do not, the chain is hidden beside them, or goes on behind them. */
     found.waits = found.pair > 0 && latency > 1.5;
     found.rulers_agree = latency - whole < 0.02 * whole && whole - latency < 0.02 * whole;
+    found.fixed_rate = cyclescope_fixed_rate();
     cyclescope_sort(all, 5);
     found.least = all[0];
     found.most = all[4];

@@ -33,6 +33,9 @@
 #include <cstdlib>
 #include <string>
 #include <vector>
+#if defined(__linux__)
+#include <sys/resource.h>
+#endif
 
 #define CYCLESCOPE_BENCHMARK(state) \
     for (cyclescope::timed cyclescope_timed(state); cyclescope_timed.goes_on();) \
@@ -66,37 +69,45 @@ inline const cyclescope_calibration &calibrated()
 {
     static const cyclescope_calibration found = [] {
         const cyclescope_calibration pair = cyclescope_calibrate();
-        if (!pair.waits || !pair.rulers_agree)
-            std::fprintf(stderr, "cyclescope: core cycles are in doubt: %s\n",
-                pair.waits ? "the rulers disagree" : "readings do not wait for the code");
+        const auto doubt = [](bool holds, const char *why) {
+            if (holds)
+                std::fprintf(stderr, "cyclescope: core cycles are in doubt: %s\n", why);
+        };
+        doubt(!pair.fixed_rate, "this CPU's TSC may not count at a fixed rate");
+        doubt(!pair.waits, "readings do not wait for the code");
+        doubt(!pair.rulers_agree, "the rulers disagree");
         return pair;
     }();
     return found;
 }
 
-/* What the thread ran for, beside the clock on the wall, in nanoseconds. */
+/* What the thread ran for, beside the clock on the wall, in nanoseconds, and how often it gave its CPU to another one. */
 struct ran {
     double wall, thread;
+    long switches;
 
     /* Linux lets another thread run at the end of the call that tells what this one ran for, where it has to: the wall is read behind it
        before what is measured, and before it behind, so that the other one's time is not between them. */
     static ran before()
     {
+        const long switches = of_switches();
         const double thread = of_thread();
-        return {of_wall(), thread};
+        return {of_wall(), thread, switches};
     }
 
     static ran behind()
     {
         const double wall = of_wall();
-        return {wall, of_thread()};
+        const double thread = of_thread();
+        return {wall, thread, of_switches()};
     }
 
-    /* The share of the time since then in which the thread ran. Both clocks differ by 2 µs at most (Zen 4, virtual machine). */
+    /* The share of the time since then in which the thread ran: all of it where no other one did, whatever the clocks say. Both clocks
+       differ by 2 µs at most (Zen 4, virtual machine). */
     double share_of(const ran &before) const
     {
         const double passed = wall - before.wall, done = thread - before.thread;
-        return done > 0 && passed - done > 2000 + 1e-4 * passed ? done / passed : 1;
+        return switches != before.switches && done > 0 && passed - done > 2000 + 1e-4 * passed ? done / passed : 1;
     }
 
 private:
@@ -109,7 +120,15 @@ private:
     }
     static double of_thread() { return of(CLOCK_THREAD_CPUTIME_ID); }
     static double of_wall() { return of(CLOCK_MONOTONIC_RAW); }
+    static long of_switches()
+    {
+        rusage usage = {};
+        /* Where the call fails there was no switch. */
+        getrusage(RUSAGE_THREAD, &usage);
+        return usage.ru_nvcsw + usage.ru_nivcsw;
+    }
 #else
+    static long of_switches() { return 0; }
     static double of_thread() { return 0; }
     static double of_wall() { return 0; }
 #endif
@@ -204,7 +223,7 @@ private:
     benchmark::IterationCount left_, part_, next_;
     uint64_t started_, ruler_;
     cyclescope_scale scale_ = {};
-    ran ran_ = ran();
+    ran ran_ = {0, 0, 0};
     std::vector<reading> readings_;
 };
 

@@ -17,6 +17,8 @@ int main(void)
         printf("no core cycles here: %s\n", pair.waits ? "the rulers disagree" : "LFENCE does not wait");
         return 1;
     }
+    if (!pair.fixed_rate)
+        fputs("core cycles are in doubt: this CPU's TSC may not count at a fixed rate\n", stderr);
     do {
         before = cyclescope_scale_now(&pair);
         for (i = 0; i < SAMPLES; i++) {
