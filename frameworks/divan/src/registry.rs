@@ -82,9 +82,7 @@ impl Cases<'_> {
 /// A sample of each part. Of what takes no longer than the readings nothing is known.
 fn write(samples: &Samples, name: &str, cost: &Cost) -> io::Result<()> {
     let mut known = cost.parts.iter().filter(|cycles| **cycles > 0.0);
-    known.try_for_each(|cycles| {
-        samples.cycles(name, cost.number, CoreCycles(cycles * cost.number as f64))
-    })
+    known.try_for_each(|cycles| samples.cycles(name, cost.number, CoreCycles(cycles * cost.number as f64)))
 }
 
 fn line(name: &str, cost: Option<Cost>) -> String {
