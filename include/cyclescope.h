@@ -1084,6 +1084,7 @@ struct cyclescope_calibration {
     double step;      /* of its readings, in ticks */
     int waits;        /* whether the readings wait for the code between them */
     int rulers_agree; /* whether a multiplication takes a whole number of additions */
+    int fixed_rate;   /* whether CPUID says that the TSC counts at a fixed rate: where not, core cycles are in doubt */
     unsigned loops;
 };
 
@@ -1240,6 +1241,7 @@ static inline struct cyclescope_calibration cyclescope_calibrate(void)
     /* Where they do not, the chain is hidden beside them, or goes on behind them. */
     found.waits = found.pair > 0 && latency > 1.5;
     found.rulers_agree = latency - whole < 0.02 * whole && whole - latency < 0.02 * whole;
+    found.fixed_rate = cyclescope_has_invariant_tsc();
     cyclescope_sort(all, 5);
     found.least = all[0];
     found.most = all[4];

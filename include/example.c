@@ -13,12 +13,12 @@ int main(void)
     double cycles;
     int i, n, tries = 0;
 
-    if (!cyclescope_has_invariant_tsc())
-        printf("the TSC may change its rate, as CPUID says: read the ruler often\n");
     if (!pair.waits || !pair.rulers_agree) {
         printf("no core cycles here: %s\n", pair.waits ? "the rulers disagree" : "LFENCE does not wait");
         return 1;
     }
+    if (!pair.fixed_rate)
+        fputs("core cycles are in doubt: this CPU's TSC may not count at a fixed rate\n", stderr);
     do {
         before = cyclescope_scale_now(&pair);
         for (i = 0; i < SAMPLES; i++) {

@@ -4,14 +4,22 @@
 //! [`CycleClock`]: the core's clock may have any frequency, and on Linux another program on the same CPU is left out. What Criterion calls
 //! `time` is then core cycles. Intervals and comparisons are Criterion's.
 //!
+//! [`criterion`] in place of `Criterion::default()` does the same, and its programs have samples for `cyclescope ab`: a measurement alone is told
+//! neither the name of a benchmark nor how many iterations it runs.
+//!
 //! Several benchmarks of one iteration each overlap in the core: where the result of an iteration is not used by the next one, the figure
 //! is what an iteration adds to the others, and less than it takes alone.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod samples;
+
+pub use samples::criterion;
+
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
 use cyclescope_clock::{Begun, CycleClock};
+use samples::Kept;
 use std::cell::Cell;
 
 /// Share of the spans in which the core's clock moved above which this is told, and spans from which on there is such a share.
@@ -26,6 +34,8 @@ pub struct CoreCycles {
     clock: CycleClock,
     spans: Cell<u64>,
     moved: Cell<u64>,
+    /// What Criterion keeps of its samples, where `cyclescope ab` runs the program.
+    kept: Option<Kept>,
 }
 
 impl CoreCycles {
@@ -34,7 +44,7 @@ impl CoreCycles {
     pub fn new() -> CoreCycles {
         let clock = CycleClock::new();
         clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
-        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0) }
+        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0), kept: None }
     }
 }
 
@@ -46,6 +56,10 @@ impl Drop for CoreCycles {
                 "cyclescope: the core's clock moved by more than 1 % in {moved} of {spans} samples: take shorter ones \
                  (more samples, or less measurement time)"
             );
+        }
+        if let Some(Err(error)) = self.kept.take().map(Kept::write) {
+            eprintln!("cyclescope-criterion: samples for `cyclescope ab` could not be written: {error}");
+            std::process::exit(1);
         }
     }
 }

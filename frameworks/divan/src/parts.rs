@@ -1,46 +1,73 @@
 //! Iterations in parts of about a millisecond.
 
 use cyclescope_clock::{CycleClock, Span};
+use std::time::Duration;
 
-/// Ticks of a part, and parts of a benchmark.
-const LONG: f64 = 2.5e6;
-const PARTS: usize = 101;
-/// Ticks after which no further part is begun once there are enough for an interval, and how many that takes.
-const LONGEST: f64 = 5e9;
-const FEWEST: usize = 11;
+/// Ticks of a millisecond, near enough for the length of a part: TSCs count 2 to 4 a nanosecond.
+const MILLISECOND: f64 = 2.5e6;
+/// Parts of a benchmark in a run of `cyclescope ab`: the protocol asks for 5 to 50 samples, and 20 of half a millisecond take its 10.
+const OF_A_RUN: usize = 20;
 /// Standard deviations on each side of the mean in 95 % of a normal distribution.
 const NORMAL: f64 = 1.96;
 
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Ticks of a part.
+    long: f64,
+    parts: usize,
+    /// Ticks after which no further part is begun once there are enough, and how many that takes.
+    longest: f64,
+    fewest: usize,
+}
+
+impl Plan {
+    /// For a table: so many parts of a millisecond that chance moves their median little, and at least so many that it has an interval.
+    pub(crate) const TABLE: Plan =
+        Plan { long: MILLISECOND, parts: 101, longest: 2000.0 * MILLISECOND, fewest: 11 };
+
+    /// For a run that should take so long.
+    pub(crate) fn of_a_run(time: Duration) -> Plan {
+        let longest = MILLISECOND * 1e3 * time.as_secs_f64();
+        Plan { long: longest / OF_A_RUN as f64, parts: OF_A_RUN, longest, fewest: 1 }
+    }
+}
+
 /// Core cycles of an iteration.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cost {
     pub cycles: f64,
     /// The interval of 95 % of the median.
     pub interval: [f64; 2],
-    pub iterations: u64,
-    pub parts: usize,
+    /// Iterations of each part, and the core cycles of one of them in each, in order.
+    pub number: u64,
+    pub parts: Vec<f64>,
     /// Parts around which the core's clock moved.
     pub moved: usize,
 }
 
 /// Runs parts of at most so many iterations: `part` runs as many as it is told.
-pub(crate) fn measure(most: u64, mut part: impl FnMut(&CycleClock, u64) -> Span, clock: &CycleClock) -> Cost {
+pub(crate) fn measure(
+    plan: Plan,
+    most: u64,
+    mut part: impl FnMut(&CycleClock, u64) -> Span,
+    clock: &CycleClock,
+) -> Cost {
     let mut number = 1;
     let mut span = part(clock, number);
-    while span.ticks.0 < LONG / 2.0 && number < most {
+    while span.ticks.0 < plan.long / 2.0 && number < most {
         number = (2 * number).min(most);
         span = part(clock, number);
     }
     let (mut cycles, mut moved, mut passed) = (Vec::new(), 0, 0.0);
-    while cycles.len() < PARTS && (cycles.len() < FEWEST || passed < LONGEST) {
+    while cycles.len() < plan.parts && (cycles.len() < plan.fewest || passed < plan.longest) {
         let span = part(clock, number);
         cycles.push(span.cycles.0 / number as f64);
         moved += usize::from(span.moved);
         passed += span.ticks.0;
     }
-    let parts = cycles.len();
-    let [low, cost, high] = middle(cycles);
-    Cost { cycles: cost, interval: [low, high], iterations: parts as u64 * number, parts, moved }
+    let [low, cost, high] = middle(cycles.clone());
+    Cost { cycles: cost, interval: [low, high], number, parts: cycles, moved }
 }
 
 /// The median, between the ends of its interval: as many numbers are below the true median as a fair coin shows heads, of which the
@@ -69,20 +96,25 @@ mod tests {
     fn parts_grow_to_a_millisecond_and_no_longer() {
         let clock = CycleClock::new();
         let scale = Scale { cycles: 1.0, spread: 0.0 };
-        let of = |each: f64, most| {
+        let of = |plan: Plan, each: f64, most| {
             let span = |number: u64| Span {
                 cycles: CoreCycles(each * number as f64),
                 ticks: Ticks(each * number as f64),
                 scales: [scale; 2],
                 moved: false,
             };
-            measure(most, |_, number| span(number), &clock)
+            measure(plan, most, |_, number| span(number), &clock)
         };
-        let short = of(10.0, u64::MAX);
-        assert_eq!((short.cycles, short.interval, short.parts), (10.0, [10.0; 2], 101));
-        assert_eq!(short.iterations, 101 << 17);
-        assert_eq!(of(10.0, 1000).iterations, 101_000);
-        let long = of(1e9, u64::MAX);
-        assert_eq!((long.iterations, long.parts, long.moved), (11, 11, 0));
+        let short = of(Plan::TABLE, 10.0, u64::MAX);
+        assert_eq!((short.cycles, short.interval, short.parts.len()), (10.0, [10.0; 2], 101));
+        assert_eq!(short.number, 1 << 17);
+        assert_eq!(of(Plan::TABLE, 10.0, 1000).number, 1000);
+        let long = of(Plan::TABLE, 1e9, u64::MAX);
+        assert_eq!((long.number, long.parts.len(), long.moved), (1, 11, 0));
+        // A run of ten milliseconds: twenty parts of half of one, or fewer of what takes longer.
+        let run = Plan::of_a_run(Duration::from_millis(10));
+        let short = of(run, 10.0, u64::MAX);
+        assert_eq!((short.number, short.parts), (1 << 16, vec![10.0; 20]));
+        assert_eq!(of(run, 1e9, u64::MAX).parts, [1e9]);
     }
 }

@@ -1,9 +1,11 @@
 //! The benchmarks of a program, and its table. For the attribute and not for people.
 
 use crate::bencher::Bencher;
-use crate::parts::Cost;
-use cyclescope_clock::CycleClock;
+use crate::parts::{Cost, Plan};
+use cyclescope_clock::ab::Samples;
+use cyclescope_clock::{CoreCycles, CycleClock};
 use std::fmt::Debug;
+use std::io;
 use std::process::exit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -50,6 +52,8 @@ pub struct Cases<'a> {
     clock: &'a CycleClock,
     name: &'a str,
     filters: &'a [String],
+    /// Where `cyclescope ab` runs the program.
+    samples: Option<&'a Samples>,
 }
 
 impl Cases<'_> {
@@ -60,15 +64,33 @@ impl Cases<'_> {
             return;
         }
         let mut cost = None;
-        run(Bencher::new(self.clock, &mut cost));
-        println!("{}", line(&name, cost));
+        let plan = self.samples.map_or(Plan::TABLE, |samples| Plan::of_a_run(samples.time()));
+        run(Bencher::new(self.clock, plan, &mut cost));
+        match (self.samples, cost) {
+            (Some(samples), Some(cost)) => {
+                if let Err(error) = write(samples, &name, &cost) {
+                    eprintln!("cyclescope-divan: samples of {name} could not be written: {error}");
+                    exit(1);
+                }
+            }
+            (None, cost) => println!("{}", line(&name, cost)),
+            (Some(_), None) => {}
+        }
     }
 }
 
+/// A sample of each part. Of what takes no longer than the readings nothing is known.
+fn write(samples: &Samples, name: &str, cost: &Cost) -> io::Result<()> {
+    let mut known = cost.parts.iter().filter(|cycles| **cycles > 0.0);
+    known.try_for_each(|cycles| samples.cycles(name, cost.number, CoreCycles(cycles * cost.number as f64)))
+}
+
 fn line(name: &str, cost: Option<Cost>) -> String {
-    let Some(Cost { cycles, interval: [low, high], iterations, parts, moved }) = cost else {
+    let Some(Cost { cycles, interval: [low, high], number, parts, moved }) = cost else {
         return format!("{name:30} measured nothing");
     };
+    let parts = parts.len();
+    let iterations = number * parts as u64;
     let interval = format!("{low:.2} to {high:.2}");
     let moved = if 20 * moved > parts {
         format!(", the core's clock moved in {moved} of {parts} parts")
@@ -78,7 +100,8 @@ fn line(name: &str, cost: Option<Cost>) -> String {
     format!("{name:30} {cycles:12.2}  {interval:24} {iterations:10}{moved}")
 }
 
-/// Runs all benchmarks, or those whose names contain one of the arguments, and prints a table of core cycles.
+/// Runs all benchmarks, or those whose names contain one of the arguments, and prints a table of core cycles. For
+/// `cyclescope ab` it writes samples instead.
 pub fn main() {
     let (options, filters): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).filter(|arg| arg != "--bench").partition(|arg| arg.starts_with('-'));
@@ -88,6 +111,7 @@ pub fn main() {
     }
     let clock = CycleClock::new();
     clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
+    let samples = Samples::from_environment();
     println!(
         "{:30} {:>12}  {:24} {:>10}",
         "benchmark (core cycles)", "median", "95 % interval", "iterations"
@@ -95,6 +119,6 @@ pub fn main() {
     for Entry { name, run, .. } in entries() {
         // The crate's own name says nothing.
         let name = name.split_once("::").map_or(*name, |(_, name)| name);
-        run(&mut Cases { clock: &clock, name, filters: &filters });
+        run(&mut Cases { clock: &clock, name, filters: &filters, samples: samples.as_ref() });
     }
 }

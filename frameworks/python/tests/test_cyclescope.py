@@ -1,11 +1,13 @@
 """The wheel, installed: figures are held against chains of known length and each other."""
 
 import hashlib
+import json
 import time
 
 import pytest
 
 import cyclescope
+from cyclescope import samples
 
 # Caveats of a machine that is busy, which say themselves that the number may be wrong.
 BUSY = {"noisy", "interval_not_reached", "sibling_busy", "not_repeatable", "migrated"}
@@ -58,3 +60,11 @@ def test_a_thread_that_sleeps_takes_no_cycles():
             pass
 
     assert median(5, lambda: time.sleep(0.05)) < 0.5 * median(5, spin)
+
+
+def test_rounds_are_put_together_to_samples():
+    of = lambda rounds: [json.loads(line) for line in samples.lines("a", 10, rounds, 1e9)]
+    assert of([1e-9, 2e-9]) == [{"name": "a", "iterations": 10, "cycles": each} for each in (10, 20)]
+    many = of([1e-9] * 101)
+    assert [sample["iterations"] for sample in many] == [30] * 33 + [20]
+    assert of([]) == of([0.0]) == []
