@@ -38,7 +38,7 @@ def lines(name, iterations, rounds, unit):
         cycles = sum(some) * iterations * unit
         if cycles > 0:
             sample = {"name": name, "iterations": iterations * len(some), "cycles": cycles}
-            yield json.dumps(sample, ensure_ascii=False).encode() + b"\n"
+            yield json.dumps(sample, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def write(all_lines):
