@@ -291,7 +291,7 @@ impl CoreRecord {
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: [(&str, &str); 24] = [
+const NAMES: &[(&str, &str)] = &[
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -312,6 +312,7 @@ const NAMES: [(&str, &str); 24] = [
     ("uop_cache_ways", "ways of the µop cache"),
     ("l1d_ways", "ways of the first data cache"),
     ("l2_ways", "ways of the second data cache"),
+    ("data_caches_by_page", "caches, few translations"),
     ("data_caches_huge", "caches in huge pages"),
     ("write_combining", "write-combining lines"),
     ("subnormals_x87", "subnormals of x87"),

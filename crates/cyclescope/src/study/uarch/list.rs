@@ -13,10 +13,11 @@ use super::front_end::{
     predictor_reach, retire_rate, return_stack, uop_cache, uop_cache_ways,
 };
 use super::memory::{
-    bandwidth, cache_banks, cache_line, copy_methods, copy_rate, core_to_core, data_caches, data_caches_huge,
-    data_tlb, daxpy, disambiguation, failed_forwarding, false_dependence, false_sharing, forwarding_map,
-    huge_pages, huge_tlb, l2_ways, load_latency, load_rate, memory_renaming, misses_in_flight, split_access,
-    store_forwarding, store_rate, strided_load, walks_in_flight, ways, write_combining,
+    bandwidth, cache_banks, cache_line, copy_methods, copy_rate, core_to_core, data_caches,
+    data_caches_by_page, data_caches_huge, data_tlb, daxpy, disambiguation, failed_forwarding,
+    false_dependence, false_sharing, forwarding_map, huge_pages, huge_tlb, l2_ways, load_latency, load_rate,
+    memory_renaming, misses_in_flight, split_access, store_forwarding, store_rate, strided_load,
+    walks_in_flight, ways, write_combining,
 };
 use super::test::Test;
 use super::window::{
@@ -92,6 +93,7 @@ pub(super) const TESTS: &[&Test] = &[
     &wake_up::TEST,
     &taylor::TEST,
     &data_caches::TEST,
+    &data_caches_by_page::TEST,
     &data_caches_huge::TEST,
     &ways::TEST,
     &l2_ways::TEST,

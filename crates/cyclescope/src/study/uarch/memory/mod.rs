@@ -7,6 +7,7 @@ pub(super) mod copy_methods;
 pub(super) mod copy_rate;
 pub(super) mod core_to_core;
 pub(super) mod data_caches;
+pub(super) mod data_caches_by_page;
 pub(super) mod data_caches_huge;
 pub(super) mod data_tlb;
 pub(super) mod daxpy;

@@ -1,0 +1,43 @@
+//! The levels of data caches, by loads that need few translations.
+//!
+//! In small pages, and in huge ones whose memory a hypervisor has split, loads in random order get dearer where their translations are no longer at hand.
+//! That end may lie just before the second cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
+
+use super::data_caches::page_after_page;
+use crate::program::memory::Order;
+use crate::study::uarch::test::walk::{LINE, Steps, Walk, Walks, chase};
+use crate::study::uarch::test::{Look, Part, Test};
+use crate::unit::Unit;
+
+/// Every other line of them.
+fn half_of_each_page(bytes: usize) -> Steps {
+    chase(bytes / (2 * LINE), 2 * LINE, Order::RandomByPage)
+}
+
+pub(in crate::study::uarch) const TEST: Test = Test {
+    name: "data_caches_by_page",
+    about: "how large each level of the data caches is where loads need few translations",
+    definition: "bytes over which loads, of all lines of a page in random order before those of another page, find all in this level or a nearer one",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "each line", program: page_after_page, without: None },
+            Walk { name: "every other line", program: half_of_each_page, without: None },
+        ],
+        others: &[],
+        takes: &[],
+        beside: None,
+        counts: [4 << 10, 32 << 20],
+        unit: Unit::Bytes,
+        rise: 3.0,
+        // As where each load needs a translation.
+        ratio: 1.8,
+        by_chance: true,
+        one: false,
+        always: false,
+        // In an order by pages prefetchers bring a part, so that it is no latency.
+        cost: None,
+        bytes: 1,
+    }),
+};
