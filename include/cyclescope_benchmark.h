@@ -15,6 +15,10 @@
  * the core's clock may move and other programs may run on the same CPU. With `UseManualTime` the column of the time, and what compares it, has
  * them too: a nanosecond there is a core cycle. Without it the time is Google Benchmark's, and the ruler is in it, a hundredth at most.
  *
+ * Under `cyclescope ab` (the variable CYCLESCOPE_AB) each benchmark is measured for as long as that asks, and the parts are samples; Google
+ * Benchmark then tells an error of each, so that it does not go on. Samples have the benchmark's name where `State::name` tells it (version
+ * 1.8), else the function's, and a number in the order of the calls: "multiplications#2" is the second benchmark of that function.
+ *
  * Not for `PauseTiming`, whose pauses are counted. After `SkipWithError` leave the function by `return`.
  */
 #ifndef CYCLESCOPE_BENCHMARK_H
@@ -27,10 +31,14 @@
 #include <algorithm>
 #include <benchmark/benchmark.h>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
 #define CYCLESCOPE_BENCHMARK(state) \
-    for (cyclescope::timed cyclescope_timed(state); cyclescope_timed.goes_on();) \
+    for (cyclescope::timed cyclescope_timed(state, __func__); cyclescope_timed.goes_on();) \
         for (benchmark::IterationCount cyclescope_left = cyclescope_timed.iterations(); cyclescope_left > 0; --cyclescope_left)
 
 namespace cyclescope {
@@ -89,10 +97,82 @@ private:
 #endif
 };
 
+/* The file of `cyclescope ab`, one line of JSON a sample: docs/reference.md, ab. */
+class samples {
+public:
+    samples(const benchmark::State &state, const char *function) : path_(std::getenv("CYCLESCOPE_AB"))
+    {
+        if (wanted() && state.threads() == 1)
+            name_ = escaped(name_of(state, function, 0).substr(0, LONGEST));
+    }
+
+    bool wanted() const { return path_ && *path_; }
+
+    /* Milliseconds that the benchmark should take. */
+    static double time()
+    {
+        const char *wish = std::getenv("CYCLESCOPE_AB_MS");
+        const double time = wish ? std::atof(wish) : 0;
+        return time > 0 ? time : WISHED;
+    }
+
+    /* Whether it could be written. */
+    bool write(benchmark::IterationCount iterations, double cycles) const
+    {
+        std::FILE *file = std::fopen(path_, "a");
+        if (!file)
+            return false;
+        /* It is shorter than the buffer of the file, and so written by one call of the system, at the end. */
+        std::fprintf(file, "{\"name\":\"%s\",\"iterations\":%llu,\"cycles\":%.17g}\n", name_.c_str(),
+            static_cast<unsigned long long>(iterations), cycles);
+        return std::fclose(file) == 0;
+    }
+
+private:
+    /* Characters of a name that the protocol allows, and milliseconds where it asks for none: as in crates/cyclescope-clock/src/ab.rs. */
+    static constexpr std::size_t LONGEST = 200;
+    static constexpr double WISHED = 10;
+
+    template <typename State> static auto name_of(const State &state, const char *, int) -> decltype(std::string(state.name()))
+    {
+        return state.name();
+    }
+
+    /* In order: Google Benchmark runs one after the other. */
+    template <typename State> static std::string name_of(const State &, const char *function, long)
+    {
+        static std::map<std::string, int> calls;
+        return std::string(function) + "#" + std::to_string(++calls[function]);
+    }
+
+    /* As JSON has it between quotation marks (RFC 8259, 7). */
+    static std::string escaped(const std::string &text)
+    {
+        std::string escaped;
+        for (const char c : text) {
+            if (c == '"' || c == '\\')
+                escaped += '\\';
+            escaped += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+        }
+        return escaped;
+    }
+
+    const char *path_;
+    std::string name_;
+};
+
 /* The iterations of a benchmark, in parts. */
 class timed {
 public:
-    explicit timed(benchmark::State &state) : state_(state), left_(state.max_iterations), part_(0), next_(1), started_(0), ruler_(0) {}
+    timed(benchmark::State &state, const char *function)
+        : state_(state), samples_(state, function), left_(state.max_iterations), part_(0), next_(1), started_(0), ruler_(0)
+    {
+        if (samples_.wanted()) {
+            all_ = samples_.time() * MILLISECOND;
+            long_ = all_ / SHORTLY;
+            left_ = std::numeric_limits<benchmark::IterationCount>::max();
+        }
+    }
 
     /* Ends the part that runs and begins the next one. */
     __attribute__((always_inline)) bool goes_on()
@@ -107,24 +187,35 @@ public:
     benchmark::IterationCount iterations() const { return part_; }
 
 private:
-    /* Ticks of a part: about a millisecond. How many times as long as a reading of the ruler the benchmark goes on at least. */
-    static constexpr double LONG = 2.5e6, RARE = 100;
+    /* Ticks in about a millisecond, which a part takes: TSCs count at 2 to 4 GHz. How many times as long as a reading of the ruler the
+       benchmark goes on at least, so that the ruler takes a hundredth of the time. Parts of a run of `cyclescope ab`, at least, where the
+       iterations are short: it takes the lower quartile of 5 to 50. */
+    static constexpr double MILLISECOND = 2.5e6, RARE = 100, SHORTLY = 20;
 
     struct reading {
         double cycles; /* of an iteration */
+        benchmark::IterationCount iterations;
         bool whole;    /* a part of full length */
     };
 
     __attribute__((noinline)) bool turn(uint64_t now)
     {
         const cyclescope_calibration &pair = calibrated();
+        if (samples_.wanted() && state_.threads() > 1) {
+            state_.SkipWithError("cyclescope ab compares benchmarks of one thread");
+            return false;
+        }
         if (part_ == 0) {
             /* This starts Google Benchmark's timers. */
-            if (!state_.KeepRunningBatch(left_))
+            if (!samples_.wanted() && !state_.KeepRunningBatch(left_))
                 return false;
             ruler(pair);
         } else {
             end(pair, now);
+        }
+        if (samples_.wanted() && passed_ >= all_) {
+            write();
+            return false;
         }
         if (left_ == 0) {
             tell();
@@ -149,10 +240,24 @@ private:
         const cyclescope_scale before = scale_;
         if (now > ruler_)
             ruler(pair);
-        readings_.push_back({cyclescope_cycles(&pair, before, scale_, ticks) / double(part_), ticks > LONG / 2});
+        const bool whole = ticks > long_ / 2;
+        readings_.push_back({cyclescope_cycles(&pair, before, scale_, ticks) / double(part_), part_, whole});
         left_ -= part_;
-        if (ticks < LONG / 2)
+        if (whole)
+            passed_ += ticks;
+        else
             next_ = 2 * part_;
+    }
+
+    /* Tells `cyclescope ab` the parts of full length, and Google Benchmark to go on with the next one. */
+    void write()
+    {
+        for (const reading &part : readings_)
+            if (part.whole && part.cycles > 0 && !samples_.write(part.iterations, part.cycles * double(part.iterations))) {
+                std::perror("cyclescope: a sample cannot be written");
+                std::exit(1);
+            }
+        state_.SkipWithError("no error: measured for cyclescope ab");
     }
 
     /* The median of the parts of full length, of all where there are none. */
@@ -171,6 +276,9 @@ private:
     }
 
     benchmark::State &state_;
+    samples samples_;
+    /* Ticks of a part, and of all that `cyclescope ab` asks for and has. */
+    double long_ = MILLISECOND, all_ = 0, passed_ = 0;
     benchmark::IterationCount left_, part_, next_;
     uint64_t started_, ruler_;
     cyclescope_scale scale_ = {};

@@ -4,19 +4,31 @@
 //! [`CycleClock`]: the core's clock may have any frequency, and on Linux another program on the same CPU is left out. What Criterion calls
 //! `time` is then core cycles. Intervals and comparisons are Criterion's.
 //!
+//! Under `cyclescope ab` (the variable `CYCLESCOPE_AB`) what Criterion has stored in the folder `CRITERION_HOME` is told there when the
+//! measurement is dropped, as `criterion_group!` does.
+//!
 //! Several benchmarks of one iteration each overlap in the core: where the result of an iteration is not used by the next one, the figure
 //! is what an iteration adds to the others, and less than it takes alone.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod samples;
+
+use crate::samples::Stored;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
+use cyclescope_clock::ab::Samples;
 use cyclescope_clock::{Begun, CycleClock};
 use std::cell::Cell;
+use std::env;
+use std::process::exit;
 
 /// Share of the spans in which the core's clock moved above which this is told, and spans from which on there is such a share.
 const SOME: f64 = 0.05;
 const MANY: u64 = 20;
+
+/// The variable by which Criterion is told where to store its files.
+const HOME: &str = "CRITERION_HOME";
 
 /// Core cycles, in place of Criterion's `WallTime`.
 ///
@@ -26,6 +38,7 @@ pub struct CoreCycles {
     clock: CycleClock,
     spans: Cell<u64>,
     moved: Cell<u64>,
+    observed: Option<(Samples, Stored)>,
 }
 
 impl CoreCycles {
@@ -34,12 +47,27 @@ impl CoreCycles {
     pub fn new() -> CoreCycles {
         let clock = CycleClock::new();
         clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
-        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0) }
+        let observed = Samples::from_environment().map(|samples| match env::var_os(HOME) {
+            Some(folder) => (samples, Stored::new(folder.into())),
+            None => {
+                // Without samples the CPU time would be compared, which Criterion keeps the same whatever is measured.
+                eprintln!("cyclescope: {HOME} has to name a folder, from which `cyclescope ab` gets Criterion's samples");
+                exit(2);
+            }
+        });
+        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0), observed }
     }
 }
 
 impl Drop for CoreCycles {
     fn drop(&mut self) {
+        if let Some((samples, stored)) = &self.observed {
+            let told = stored.tell(&|name, iterations, cycles| samples.cycles(name, iterations, cycles));
+            if let Err(error) = told {
+                eprintln!("cyclescope: samples for `cyclescope ab` are missing: {error}");
+                exit(1);
+            }
+        }
         let (spans, moved) = (self.spans.get(), self.moved.get());
         if spans >= MANY && moved as f64 > SOME * spans as f64 {
             eprintln!(

@@ -1,17 +1,18 @@
 //! What a benchmark's function says.
 
-use crate::parts::{Cost, measure};
+use crate::parts::{Cost, Plan, measure};
 use cyclescope_clock::CycleClock;
 use std::hint::black_box;
 use std::mem::needs_drop;
 
-/// Inputs that are made for a part at most.
+/// Inputs that are made for a part at most: with their outputs some megabytes of numbers, and not all of the memory.
 const INPUTS: u64 = 1 << 16;
 
 /// Measures what a benchmark's function gives it.
 #[derive(Debug)]
 pub struct Bencher<'a> {
     clock: &'a CycleClock,
+    plan: Plan,
     cost: &'a mut Option<Cost>,
 }
 
@@ -23,8 +24,8 @@ pub struct WithInputs<'a, G> {
 }
 
 impl<'a> Bencher<'a> {
-    pub(crate) fn new(clock: &'a CycleClock, cost: &'a mut Option<Cost>) -> Bencher<'a> {
-        Bencher { clock, cost }
+    pub(crate) fn new(clock: &'a CycleClock, plan: Plan, cost: &'a mut Option<Cost>) -> Bencher<'a> {
+        Bencher { clock, plan, cost }
     }
 
     /// Measures a function.
@@ -39,7 +40,7 @@ impl<'a> Bencher<'a> {
             }
             clock.end(begun)
         };
-        *self.cost = Some(measure(u64::MAX, part, self.clock));
+        *self.cost = Some(measure(self.plan, u64::MAX, part, self.clock));
     }
 
     /// The same: all benchmarks run on one thread.
@@ -63,7 +64,7 @@ impl<I, G: FnMut() -> I> WithInputs<'_, G> {
             outputs.extend(inputs.into_iter().map(|input| black_box(code(black_box(input)))));
             clock.end(begun)
         };
-        *self.bencher.cost = Some(measure(INPUTS, part, self.bencher.clock));
+        *self.bencher.cost = Some(measure(self.bencher.plan, INPUTS, part, self.bencher.clock));
     }
 
     /// Measures a function of inputs, which it may change.
@@ -75,7 +76,7 @@ impl<I, G: FnMut() -> I> WithInputs<'_, G> {
             outputs.extend(inputs.iter_mut().map(|input| black_box(code(black_box(input)))));
             clock.end(begun)
         };
-        *self.bencher.cost = Some(measure(INPUTS, part, self.bencher.clock));
+        *self.bencher.cost = Some(measure(self.bencher.plan, INPUTS, part, self.bencher.clock));
     }
 
     /// The same as `bench_values`: all benchmarks run on one thread.

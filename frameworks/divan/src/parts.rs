@@ -1,46 +1,75 @@
-//! Iterations in parts of about a millisecond.
+//! Iterations in parts.
 
 use cyclescope_clock::{CycleClock, Span};
+use std::time::Duration;
 
-/// Ticks of a part, and parts of a benchmark.
-const LONG: f64 = 2.5e6;
+/// Ticks in a millisecond, about: it need not be more exact. TSCs count at 2 to 4 GHz.
+const MILLISECOND: f64 = 2.5e6;
+/// Parts of a benchmark, so that the interval of the median goes from the 40th to the 60th percent.
 const PARTS: usize = 101;
-/// Ticks after which no further part is begun once there are enough for an interval, and how many that takes.
-const LONGEST: f64 = 5e9;
+/// Ticks after which no further part is begun, about two seconds, once there are enough for an interval: of fewer numbers the ends of the
+/// interval of a median are the least and the greatest.
+const LONGEST: f64 = 2000.0 * MILLISECOND;
 const FEWEST: usize = 11;
+/// Parts of a run of `cyclescope ab`, at least, where the iterations are short: it takes the lower quartile of 5 to 50 (docs/reference.md, ab).
+const SHORTLY: f64 = 20.0;
 /// Standard deviations on each side of the mean in 95 % of a normal distribution.
 const NORMAL: f64 = 1.96;
 
+/// How long the parts are, and how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Ticks of a part: it takes half of them at least.
+    part: f64,
+    most: usize,
+    fewest: usize,
+    /// Ticks of all parts after which none is begun.
+    longest: f64,
+}
+
+impl Plan {
+    /// For a table.
+    pub(crate) const TABLE: Plan = Plan { part: MILLISECOND, most: PARTS, fewest: FEWEST, longest: LONGEST };
+
+    /// For one observation of `cyclescope ab`, which takes about so long.
+    pub(crate) fn observation(time: Duration) -> Plan {
+        let longest = time.as_secs_f64() * 1e3 * MILLISECOND;
+        Plan { part: longest / SHORTLY, most: usize::MAX, fewest: 1, longest }
+    }
+}
+
 /// Core cycles of an iteration.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cost {
     pub cycles: f64,
     /// The interval of 95 % of the median.
     pub interval: [f64; 2],
+    /// Iterations of a part.
     pub iterations: u64,
-    pub parts: usize,
-    /// Parts around which the core's clock moved.
-    pub moved: usize,
+    pub parts: Vec<Span>,
 }
 
 /// Runs parts of at most so many iterations: `part` runs as many as it is told.
-pub(crate) fn measure(most: u64, mut part: impl FnMut(&CycleClock, u64) -> Span, clock: &CycleClock) -> Cost {
-    let mut number = 1;
-    let mut span = part(clock, number);
-    while span.ticks.0 < LONG / 2.0 && number < most {
-        number = (2 * number).min(most);
-        span = part(clock, number);
+pub(crate) fn measure(
+    plan: Plan,
+    most: u64,
+    mut part: impl FnMut(&CycleClock, u64) -> Span,
+    clock: &CycleClock,
+) -> Cost {
+    let mut iterations = 1;
+    let mut span = part(clock, iterations);
+    while span.ticks.0 < plan.part / 2.0 && iterations < most {
+        iterations = (2 * iterations).min(most);
+        span = part(clock, iterations);
     }
-    let (mut cycles, mut moved, mut passed) = (Vec::new(), 0, 0.0);
-    while cycles.len() < PARTS && (cycles.len() < FEWEST || passed < LONGEST) {
-        let span = part(clock, number);
-        cycles.push(span.cycles.0 / number as f64);
-        moved += usize::from(span.moved);
+    let (mut parts, mut passed) = (Vec::new(), 0.0);
+    while parts.len() < plan.most && (parts.len() < plan.fewest || passed < plan.longest) {
+        let span = part(clock, iterations);
         passed += span.ticks.0;
+        parts.push(span);
     }
-    let parts = cycles.len();
-    let [low, cost, high] = middle(cycles);
-    Cost { cycles: cost, interval: [low, high], iterations: parts as u64 * number, parts, moved }
+    let [low, cycles, high] = middle(parts.iter().map(|span| span.cycles.0 / iterations as f64).collect());
+    Cost { cycles, interval: [low, high], iterations, parts }
 }
 
 /// The median, between the ends of its interval: as many numbers are below the true median as a fair coin shows heads, of which the
@@ -69,20 +98,25 @@ mod tests {
     fn parts_grow_to_a_millisecond_and_no_longer() {
         let clock = CycleClock::new();
         let scale = Scale { cycles: 1.0, spread: 0.0 };
-        let of = |each: f64, most| {
+        let of = |plan: Plan, each: f64, most| {
             let span = |number: u64| Span {
                 cycles: CoreCycles(each * number as f64),
                 ticks: Ticks(each * number as f64),
                 scales: [scale; 2],
                 moved: false,
             };
-            measure(most, |_, number| span(number), &clock)
+            measure(plan, most, |_, number| span(number), &clock)
         };
-        let short = of(10.0, u64::MAX);
-        assert_eq!((short.cycles, short.interval, short.parts), (10.0, [10.0; 2], 101));
-        assert_eq!(short.iterations, 101 << 17);
-        assert_eq!(of(10.0, 1000).iterations, 101_000);
-        let long = of(1e9, u64::MAX);
-        assert_eq!((long.iterations, long.parts, long.moved), (11, 11, 0));
+        let short = of(Plan::TABLE, 10.0, u64::MAX);
+        assert_eq!((short.cycles, short.interval, short.parts.len()), (10.0, [10.0; 2], 101));
+        assert_eq!(short.iterations, 1 << 17);
+        assert_eq!(of(Plan::TABLE, 10.0, 1000).iterations, 1000);
+        let long = of(Plan::TABLE, 1e9, u64::MAX);
+        assert_eq!((long.iterations, long.parts.len()), (1, 11));
+        // Ten milliseconds are 20 to 40 parts of half of one at most; what takes longer has one.
+        let observation = Plan::observation(Duration::from_millis(10));
+        let short = of(observation, 10.0, u64::MAX);
+        assert_eq!((short.iterations, short.parts.len()), (1 << 16, 39));
+        assert_eq!(of(observation, 1e9, u64::MAX).parts.len(), 1);
     }
 }

@@ -1,8 +1,9 @@
 //! The benchmarks of a program, and its table. For the attribute and not for people.
 
 use crate::bencher::Bencher;
-use crate::parts::Cost;
-use cyclescope_clock::CycleClock;
+use crate::parts::{Cost, Plan};
+use cyclescope_clock::ab::Samples;
+use cyclescope_clock::{CoreCycles, CycleClock};
 use std::fmt::Debug;
 use std::process::exit;
 use std::ptr;
@@ -50,6 +51,7 @@ pub struct Cases<'a> {
     clock: &'a CycleClock,
     name: &'a str,
     filters: &'a [String],
+    samples: Option<&'a Samples>,
 }
 
 impl Cases<'_> {
@@ -60,15 +62,34 @@ impl Cases<'_> {
             return;
         }
         let mut cost = None;
-        run(Bencher::new(self.clock, &mut cost));
-        println!("{}", line(&name, cost));
+        let plan = self.samples.map_or(Plan::TABLE, |samples| Plan::observation(samples.time()));
+        run(Bencher::new(self.clock, plan, &mut cost));
+        println!("{}", line(&name, cost.as_ref()));
+        if let (Some(samples), Some(cost)) = (self.samples, cost) {
+            write(samples, &name, &cost);
+        }
     }
 }
 
-fn line(name: &str, cost: Option<Cost>) -> String {
-    let Some(Cost { cycles, interval: [low, high], iterations, parts, moved }) = cost else {
+/// Tells `cyclescope ab` each part.
+fn write(samples: &Samples, name: &str, cost: &Cost) {
+    for span in &cost.parts {
+        // Of a part that takes no longer than the readings nothing is known.
+        if span.cycles > CoreCycles(0.0)
+            && let Err(error) = samples.cycles(name, cost.iterations, span.cycles)
+        {
+            eprintln!("cyclescope: a sample cannot be written: {error}");
+            exit(1);
+        }
+    }
+}
+
+fn line(name: &str, cost: Option<&Cost>) -> String {
+    let Some(Cost { cycles, interval: [low, high], iterations, parts }) = cost else {
         return format!("{name:30} measured nothing");
     };
+    let (moved, parts) = (parts.iter().filter(|span| span.moved).count(), parts.len());
+    let iterations = iterations * parts as u64;
     let interval = format!("{low:.2} to {high:.2}");
     let moved = if 20 * moved > parts {
         format!(", the core's clock moved in {moved} of {parts} parts")
@@ -88,6 +109,7 @@ pub fn main() {
     }
     let clock = CycleClock::new();
     clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
+    let samples = Samples::from_environment();
     println!(
         "{:30} {:>12}  {:24} {:>10}",
         "benchmark (core cycles)", "median", "95 % interval", "iterations"
@@ -95,6 +117,6 @@ pub fn main() {
     for Entry { name, run, .. } in entries() {
         // The crate's own name says nothing.
         let name = name.split_once("::").map_or(*name, |(_, name)| name);
-        run(&mut Cases { clock: &clock, name, filters: &filters });
+        run(&mut Cases { clock: &clock, name, filters: &filters, samples: samples.as_ref() });
     }
 }

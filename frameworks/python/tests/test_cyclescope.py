@@ -1,11 +1,13 @@
 """The wheel, installed: figures are held against chains of known length and each other."""
 
 import hashlib
+import json
 import time
 
 import pytest
 
 import cyclescope
+from cyclescope import ab
 
 # Caveats of a machine that is busy, which say themselves that the number may be wrong.
 BUSY = {"noisy", "interval_not_reached", "sibling_busy", "not_repeatable", "migrated"}
@@ -58,3 +60,18 @@ def test_a_thread_that_sleeps_takes_no_cycles():
             pass
 
     assert median(5, lambda: time.sleep(0.05)) < 0.5 * median(5, spin)
+
+
+def test_samples_are_lines_of_json(tmp_path, monkeypatch):
+    file = tmp_path / "samples"
+    monkeypatch.delenv("CYCLESCOPE_AB", raising=False)
+    assert not ab.wanted()
+    file.touch()
+    monkeypatch.setenv("CYCLESCOPE_AB", str(file))
+    monkeypatch.setenv("CYCLESCOPE_AB_MS", "2.5")
+    assert ab.wanted() and ab.milliseconds() == 2.5
+    ab.write('a "b"\n' + 300 * "c", 10, 1234.5)
+    ab.write("d", 1, 2.0)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0] == {"name": 'a "b"\n' + 195 * "c", "iterations": 10, "cycles": 1234.5}
+    assert lines[1] == {"name": "d", "iterations": 1, "cycles": 2.0}
