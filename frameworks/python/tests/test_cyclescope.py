@@ -73,5 +73,5 @@ def test_samples_are_lines_of_json(tmp_path, monkeypatch):
     ab.write('a "b"\n' + 300 * "c", 10, 1234.5)
     ab.write("d", 1, 2.0)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert lines[0] == {"name": 'a "b"\n' + 195 * "c", "iterations": 10, "cycles": 1234.5}
+    assert lines[0] == {"name": 'a "b"\n' + 194 * "c", "iterations": 10, "cycles": 1234.5}
     assert lines[1] == {"name": "d", "iterations": 1, "cycles": 2.0}
