@@ -28,7 +28,8 @@ use std::cell::Cell;
 use std::env;
 use std::process::exit;
 
-/// Share of the spans in which the core's clock moved above which this is told, and spans from which on there is such a share.
+/// Share of the spans in which the core's clock moved above which this is told: more than
+/// rare changes would be. And spans from which on a single one is no such share.
 const SOME: f64 = 0.05;
 const MANY: u64 = 20;
 

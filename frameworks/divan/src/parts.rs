@@ -7,13 +7,13 @@ use std::time::Duration;
 const MILLISECOND: f64 = 2.5e6;
 /// Parts of a benchmark, so that the interval of the median goes from the 40th to the 60th percent.
 const PARTS: usize = 101;
-/// Ticks after which no further part is begun, about two seconds, once there are enough for an interval: of fewer numbers the ends of the
-/// interval of a median are the least and the greatest.
+/// Ticks after which no further part is begun, about two seconds, once there are enough for an interval: that of eleven goes from the third to
+/// the ninth, so that two disturbed ones on each side are outside.
 const LONGEST: f64 = 2000.0 * MILLISECOND;
 const FEWEST: usize = 11;
 /// Parts of a run of `cyclescope ab`, at least, where the iterations are short: it takes the lower quartile of 5 to 50 (docs/reference.md, ab).
 const SHORTLY: f64 = 20.0;
-/// Standard deviations on each side of the mean in 95 % of a normal distribution.
+/// Standard deviations on each side of the mean in 95 % of a normal distribution: its quantile of 97.5 %.
 const NORMAL: f64 = 1.96;
 
 /// How long the parts are, and how many.
