@@ -4,7 +4,8 @@
 //! milliseconds the core's clock may move and come back: of many spans the mean is right, a single one is not.
 
 use crate::calibration::{Calibration, Scale};
-use crate::pair::Pair;
+use crate::chain::{Chain, Ruler as Additions};
+use crate::pair::{Pair, keep};
 use crate::report::Caveat;
 use crate::running::Mark;
 use crate::thread::{MOVED, Method, PERIOD, RARE, steady};
@@ -97,6 +98,20 @@ impl CycleClock {
     pub fn end(&self, begun: Begun) -> Span {
         let now = Method::end();
         self.ended(begun, now)
+    }
+
+    /// Times a chain of about so many additions, each of which takes a core cycle, and tells how many it was. What the span has more is
+    /// what interrupts and a hypervisor took of it: they are in any span, and a ruler, which is short, has none.
+    pub fn additions(&self, about: CoreCycles) -> (CoreCycles, Span) {
+        let each = 2.0 * Additions::LINKS;
+        let times = (about.0 / each).max(1.0) as u64;
+        let mut value = 1;
+        let begun = self.begin();
+        for _ in 0..times {
+            value = Additions::long(value);
+        }
+        keep(value);
+        (CoreCycles(each * times as f64), self.end(begun))
     }
 
     #[inline(never)]

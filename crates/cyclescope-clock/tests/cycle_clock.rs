@@ -1,7 +1,7 @@
 //! The clock of core cycles, held against additions, of which each takes one.
 #![cfg(feature = "std")]
 
-use cyclescope_clock::{CycleClock, hide};
+use cyclescope_clock::{CoreCycles, CycleClock, hide};
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,24 @@ fn an_addition_takes_a_core_cycle() {
     let [short, long] = [300_000, 900_000].map(|number| usual(&clock, number));
     let each = (long - short) / 600_000.0;
     assert!((each - 1.0).abs() < 0.05 && (short / 300_000.0 - 1.0).abs() < 0.05, "{short} and {long}");
+}
+
+#[test]
+fn a_chain_of_additions_has_the_length_that_it_tells() {
+    let clock = CycleClock::new();
+    if !clock.caveats().is_empty() {
+        return cyclescope_skipped::left_out(format_args!("{:?}", clock.caveats()));
+    }
+    assert!(clock.additions(CoreCycles(0.0)).0 > CoreCycles(0.0));
+    let mut shares: Vec<f64> = (0..101)
+        .map(|_| {
+            let (alone, took) = clock.additions(CoreCycles(300_000.0));
+            assert!((alone.0 / 300_000.0 - 1.0).abs() < 0.01, "{alone:?}");
+            took.cycles.0 / alone.0
+        })
+        .collect();
+    shares.sort_unstable_by(f64::total_cmp);
+    assert!((shares[50] - 1.0).abs() < 0.05, "{}", shares[50]);
 }
 
 #[test]

@@ -4,27 +4,37 @@
 //! [`CycleClock`]: the core's clock may have any frequency, and on Linux another program on the same CPU is left out. What Criterion calls
 //! `time` is then core cycles. Intervals and comparisons are Criterion's.
 //!
-//! [`criterion`] in place of `Criterion::default()` does the same, and its programs have samples for `cyclescope ab`: a measurement alone is told
-//! neither the name of a benchmark nor how many iterations it runs.
+//! A sample of many milliseconds has interrupts in it. Behind each one a chain of additions of known length runs as long, and the share of
+//! the time that interrupts take of such chains is taken off the samples; a line at the end tells it. So half of the time is the chain's.
+//!
+//! Under `cyclescope ab` (the variable `CYCLESCOPE_AB`) what Criterion has stored in the folder `CRITERION_HOME` is told there when the
+//! measurement is dropped, as `criterion_group!` does.
 //!
 //! Several benchmarks of one iteration each overlap in the core: where the result of an iteration is not used by the next one, the figure
 //! is what an iteration adds to the others, and less than it takes alone.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod interrupts;
 mod samples;
 
-pub use samples::criterion;
-
+use crate::interrupts::Interrupts;
+use crate::samples::Stored;
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
+use cyclescope_clock::ab::Samples;
 use cyclescope_clock::{Begun, CycleClock};
-use samples::Kept;
 use std::cell::Cell;
+use std::env;
+use std::process::exit;
 
-/// Share of the spans in which the core's clock moved above which this is told, and spans from which on there is such a share.
+/// Share of the spans in which the core's clock moved above which this is told: more than
+/// rare changes would be. And spans from which on a single one is no such share.
 const SOME: f64 = 0.05;
 const MANY: u64 = 20;
+
+/// The variable by which Criterion is told where to store its files.
+const HOME: &str = "CRITERION_HOME";
 
 /// Core cycles, in place of Criterion's `WallTime`.
 ///
@@ -34,8 +44,8 @@ pub struct CoreCycles {
     clock: CycleClock,
     spans: Cell<u64>,
     moved: Cell<u64>,
-    /// What Criterion keeps of its samples, where `cyclescope ab` runs the program.
-    kept: Option<Kept>,
+    interrupts: Interrupts,
+    observed: Option<(Samples, Stored)>,
 }
 
 impl CoreCycles {
@@ -44,22 +54,40 @@ impl CoreCycles {
     pub fn new() -> CoreCycles {
         let clock = CycleClock::new();
         clock.caveats().iter().for_each(|caveat| eprintln!("cyclescope: core cycles are in doubt: {caveat}"));
-        CoreCycles { clock, spans: Cell::new(0), moved: Cell::new(0), kept: None }
+        let observed = Samples::from_environment().map(|samples| match env::var_os(HOME) {
+            Some(folder) => (samples, Stored::new(folder.into())),
+            None => {
+                // Without samples the CPU time would be compared, which Criterion keeps the same whatever is measured.
+                eprintln!("cyclescope: {HOME} has to name a folder, from which `cyclescope ab` gets Criterion's samples");
+                exit(2);
+            }
+        });
+        CoreCycles {
+            clock,
+            spans: Cell::new(0),
+            moved: Cell::new(0),
+            interrupts: Interrupts::default(),
+            observed,
+        }
     }
 }
 
 impl Drop for CoreCycles {
     fn drop(&mut self) {
+        if let Some((samples, stored)) = &self.observed {
+            let told = stored.tell(&|name, iterations, cycles| samples.cycles(name, iterations, cycles));
+            if let Err(error) = told {
+                eprintln!("cyclescope: samples for `cyclescope ab` are missing: {error}");
+                exit(1);
+            }
+        }
+        self.interrupts.tell();
         let (spans, moved) = (self.spans.get(), self.moved.get());
         if spans >= MANY && moved as f64 > SOME * spans as f64 {
             eprintln!(
                 "cyclescope: the core's clock moved by more than 1 % in {moved} of {spans} samples: take shorter ones \
                  (more samples, or less measurement time)"
             );
-        }
-        if let Some(Err(error)) = self.kept.take().map(Kept::write) {
-            eprintln!("cyclescope-criterion: samples for `cyclescope ab` could not be written: {error}");
-            std::process::exit(1);
         }
     }
 }
@@ -78,7 +106,8 @@ impl Measurement for CoreCycles {
         let span = self.clock.end(begun);
         self.spans.set(self.spans.get() + 1);
         self.moved.set(self.moved.get() + u64::from(span.moved));
-        span.cycles.0
+        // `cyclescope ab` takes the lower quartile of the samples, in which there are none.
+        if self.observed.is_some() { span.cycles.0 } else { self.interrupts.taken_off(&self.clock, span) }
     }
 
     fn add(&self, one: &f64, other: &f64) -> f64 {

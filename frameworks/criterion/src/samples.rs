@@ -1,102 +1,112 @@
-//! Samples for `cyclescope ab`, from the files in which Criterion keeps those of each benchmark, beside its name.
+//! What Criterion stored of its benchmarks, as samples of `cyclescope ab`.
+//!
+//! A measurement knows neither the name of a benchmark nor its iterations. Criterion's files have both.
 
-use crate::CoreCycles;
-use criterion::Criterion;
-use cyclescope_clock::ab::Samples;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use std::fs::{self, File};
+use cyclescope_clock::CoreCycles;
+use serde_json::Value;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::SystemTime;
 
-/// The least number of samples that Criterion takes, and of resamples without a warning.
-const SAMPLES: usize = 10;
-const RESAMPLES: usize = 1001;
-/// The share of the time of a benchmark that it runs before: caches and predictors are warm after a millisecond of ten (Zen 4).
-const WARM_UP: f64 = 0.2;
-
-/// A `Criterion` that measures core cycles. Where `cyclescope ab` runs the program it measures each benchmark shortly, and writes samples of it.
-pub fn criterion() -> Criterion<CoreCycles> {
-    let mut cycles = CoreCycles::new();
-    let Some(samples) = Samples::from_environment() else {
-        return Criterion::default().with_measurement(cycles);
-    };
-    let time = samples.time().max(Duration::from_millis(1));
-    let kept = Kept::new(samples);
-    let folder = kept.folder.clone();
-    cycles.kept = Some(kept);
-    let criterion = Criterion::default().without_plots().output_directory(&folder);
-    let criterion = criterion.sample_size(SAMPLES).nresamples(RESAMPLES);
-    criterion.measurement_time(time).warm_up_time(time.mul_f64(WARM_UP)).with_measurement(cycles)
-}
-
-/// The folder of this run.
+/// The folder of Criterion's files, and when the last one that was there before was written.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct Stored {
     folder: PathBuf,
-    samples: Samples,
+    before: SystemTime,
 }
 
-/// Criterion's `benchmark.json`, and `sample.json` next to it. Other fields are for others.
-#[derive(Debug, Deserialize)]
-struct Benchmark {
-    full_id: String,
-}
+/// What is told of each sample: the name of its benchmark, its iterations, and what they took together.
+type Told<'a> = &'a dyn Fn(&str, u64, CoreCycles) -> io::Result<()>;
 
-#[derive(Debug, Deserialize)]
-struct Sample {
-    iters: Vec<f64>,
-    times: Vec<f64>,
-}
-
-impl Kept {
-    fn new(samples: Samples) -> Kept {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("cyclescope-criterion-{}-{number}", std::process::id());
-        Kept { folder: std::env::temp_dir().join(name), samples }
+impl Stored {
+    /// Remembers what there is before benchmarks run.
+    pub(crate) fn new(folder: PathBuf) -> Stored {
+        let before = samples_in(&folder).into_iter().map(|(_, written)| written).max();
+        Stored { folder, before: before.unwrap_or(SystemTime::UNIX_EPOCH) }
     }
 
-    /// Writes the samples of all benchmarks, and removes the folder.
-    pub(crate) fn write(self) -> io::Result<()> {
-        let written = self.write_below(&self.folder);
-        match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => written.and(Err(error)),
-            _ => written,
-        }
-    }
-
-    fn write_below(&self, folder: &Path) -> io::Result<()> {
-        let entries = match fs::read_dir(folder) {
-            // No benchmark ran.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            entries => entries?,
-        };
-        for entry in entries {
-            let path = entry?.path();
-            // `base` next to it is a copy.
-            if path.ends_with("new") && path.join("benchmark.json").exists() {
-                self.write_one(&path)?;
-            } else if path.is_dir() {
-                self.write_below(&path)?;
+    /// Tells what Criterion has stored since then.
+    pub(crate) fn tell(&self, told: Told) -> io::Result<()> {
+        for (path, written) in samples_in(&self.folder) {
+            if written > self.before {
+                tell_one(&path, told)?;
             }
         }
         Ok(())
     }
-
-    fn write_one(&self, folder: &Path) -> io::Result<()> {
-        let Benchmark { full_id } = read(&folder.join("benchmark.json"))?;
-        let Sample { iters, times } = read(&folder.join("sample.json"))?;
-        // Of what takes no longer than the readings nothing is known.
-        let mut known = iters.iter().zip(times).filter(|(_, cycles)| *cycles > 0.0);
-        known.try_for_each(|(iterations, cycles)| {
-            self.samples.cycles(&full_id, *iterations as u64, cyclescope_clock::CoreCycles(cycles))
-        })
-    }
 }
 
-fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    Ok(serde_json::from_reader(io::BufReader::new(File::open(path)?))?)
+fn tell_one(path: &Path, told: Told) -> io::Result<()> {
+    let unknown = || {
+        let said = format!("{} is not as Criterion 0.8 writes it", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, said)
+    };
+    let benchmark: Value = serde_json::from_slice(&fs::read(path.with_file_name("benchmark.json"))?)?;
+    let sample: Value = serde_json::from_slice(&fs::read(path)?)?;
+    let name = benchmark.get("full_id").and_then(Value::as_str).ok_or_else(unknown)?;
+    let numbers = |of: &str| sample.get(of).and_then(Value::as_array).ok_or_else(unknown);
+    for (iterations, cycles) in numbers("iters")?.iter().zip(numbers("times")?) {
+        let iterations = iterations.as_f64().ok_or_else(unknown)?;
+        let cycles = cycles.as_f64().ok_or_else(unknown)?;
+        // Of what takes no longer than the readings nothing is known.
+        if cycles > 0.0 {
+            told(name, iterations as u64, CoreCycles(cycles))?;
+        }
+    }
+    Ok(())
+}
+
+/// The files `new/sample.json` in a folder, and when they were written.
+fn samples_in(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(facts) = entry.metadata() else { continue };
+        if facts.is_dir() {
+            found.extend(samples_in(&path));
+        } else if path.ends_with("new/sample.json")
+            && let Ok(written) = facts.modified()
+        {
+            found.push((path, written));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_stored_since_the_beginning_is_told_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("cyclescope-criterion-{}", std::process::id()));
+        let store = |name: &str, sample: &str, written: u64| {
+            let place = folder.join(name).join("new");
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("benchmark.json"), format!(r#"{{"full_id":"{name}"}}"#)).unwrap();
+            fs::write(place.join("sample.json"), sample).unwrap();
+            let file = fs::File::options().append(true).open(place.join("sample.json")).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_millis(written)).unwrap();
+        };
+        store("group/before", r#"{"iters":[1.0],"times":[2.0]}"#, 7);
+        let stored = Stored::new(folder.clone());
+        store("group/now", r#"{"iters":[10.0,20.0,30.0],"times":[1500.5,3001.0,0.0]}"#, 8);
+        let lines = RefCell::new(Vec::new());
+        let told = |name: &str, iterations, cycles: CoreCycles| {
+            lines.borrow_mut().push((name.to_string(), iterations, cycles.0));
+            Ok(())
+        };
+        stored.tell(&told).unwrap();
+        let now = "group/now".to_string();
+        assert_eq!(*lines.borrow(), [(now.clone(), 10, 1500.5), (now, 20, 3001.0)]);
+        store("group/other", "{}", 9);
+        let error = stored.tell(&told).unwrap_err().to_string();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(lines.borrow().iter().all(|(name, ..)| name == "group/now"), "{lines:?}");
+        assert!(error.contains("not as Criterion 0.8 writes it"), "{error}");
+    }
 }

@@ -5,7 +5,7 @@ use cyclescope_clock::CycleClock;
 use std::hint::black_box;
 use std::mem::needs_drop;
 
-/// Inputs that are made for a part at most.
+/// Inputs that are made for a part at most: with their outputs some megabytes of numbers, and not all of the memory.
 const INPUTS: u64 = 1 << 16;
 
 /// Measures what a benchmark's function gives it.
@@ -64,8 +64,7 @@ impl<I, G: FnMut() -> I> WithInputs<'_, G> {
             outputs.extend(inputs.into_iter().map(|input| black_box(code(black_box(input)))));
             clock.end(begun)
         };
-        let Bencher { clock, plan, cost } = self.bencher;
-        *cost = Some(measure(plan, INPUTS, part, clock));
+        *self.bencher.cost = Some(measure(self.bencher.plan, INPUTS, part, self.bencher.clock));
     }
 
     /// Measures a function of inputs, which it may change.
@@ -77,8 +76,7 @@ impl<I, G: FnMut() -> I> WithInputs<'_, G> {
             outputs.extend(inputs.iter_mut().map(|input| black_box(code(black_box(input)))));
             clock.end(begun)
         };
-        let Bencher { clock, plan, cost } = self.bencher;
-        *cost = Some(measure(plan, INPUTS, part, clock));
+        *self.bencher.cost = Some(measure(self.bencher.plan, INPUTS, part, self.bencher.clock));
     }
 
     /// The same as `bench_values`: all benchmarks run on one thread.

@@ -1,35 +1,40 @@
-//! Iterations in parts of about a millisecond.
+//! Iterations in parts.
 
 use cyclescope_clock::{CycleClock, Span};
 use std::time::Duration;
 
-/// Ticks of a millisecond, near enough for the length of a part: TSCs count 2 to 4 a nanosecond.
+/// Ticks in a millisecond, about: it need not be more exact. TSCs count at 2 to 4 GHz.
 const MILLISECOND: f64 = 2.5e6;
-/// Parts of a benchmark in a run of `cyclescope ab`: the protocol asks for 5 to 50 samples, and 20 of half a millisecond take its 10.
-const OF_A_RUN: usize = 20;
-/// Standard deviations on each side of the mean in 95 % of a normal distribution.
+/// Parts of a benchmark, so that the interval of the median goes from the 40th to the 60th percent.
+const PARTS: usize = 101;
+/// Ticks after which no further part is begun, about two seconds, once there are enough for an interval: that of eleven goes from the third to
+/// the ninth, so that two disturbed ones on each side are outside.
+const LONGEST: f64 = 2000.0 * MILLISECOND;
+const FEWEST: usize = 11;
+/// Parts of a run of `cyclescope ab`, at least, where the iterations are short: it takes the lower quartile of 5 to 50 (docs/reference.md, ab).
+const SHORTLY: f64 = 20.0;
+/// Standard deviations on each side of the mean in 95 % of a normal distribution: its quantile of 97.5 %.
 const NORMAL: f64 = 1.96;
 
-/// How long to measure.
+/// How long the parts are, and how many.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
-    /// Ticks of a part.
-    long: f64,
-    parts: usize,
-    /// Ticks after which no further part is begun once there are enough, and how many that takes.
-    longest: f64,
+    /// Ticks of a part: it takes half of them at least.
+    part: f64,
+    most: usize,
     fewest: usize,
+    /// Ticks of all parts after which none is begun.
+    longest: f64,
 }
 
 impl Plan {
-    /// For a table: so many parts of a millisecond that chance moves their median little, and at least so many that it has an interval.
-    pub(crate) const TABLE: Plan =
-        Plan { long: MILLISECOND, parts: 101, longest: 2000.0 * MILLISECOND, fewest: 11 };
+    /// For a table.
+    pub(crate) const TABLE: Plan = Plan { part: MILLISECOND, most: PARTS, fewest: FEWEST, longest: LONGEST };
 
-    /// For a run that should take so long.
-    pub(crate) fn of_a_run(time: Duration) -> Plan {
-        let longest = MILLISECOND * 1e3 * time.as_secs_f64();
-        Plan { long: longest / OF_A_RUN as f64, parts: OF_A_RUN, longest, fewest: 1 }
+    /// For one observation of `cyclescope ab`, which takes about so long.
+    pub(crate) fn observation(time: Duration) -> Plan {
+        let longest = time.as_secs_f64() * 1e3 * MILLISECOND;
+        Plan { part: longest / SHORTLY, most: usize::MAX, fewest: 1, longest }
     }
 }
 
@@ -39,11 +44,9 @@ pub(crate) struct Cost {
     pub cycles: f64,
     /// The interval of 95 % of the median.
     pub interval: [f64; 2],
-    /// Iterations of each part, and the core cycles of one of them in each, in order.
-    pub number: u64,
-    pub parts: Vec<f64>,
-    /// Parts around which the core's clock moved.
-    pub moved: usize,
+    /// Iterations of a part.
+    pub iterations: u64,
+    pub parts: Vec<Span>,
 }
 
 /// Runs parts of at most so many iterations: `part` runs as many as it is told.
@@ -53,21 +56,20 @@ pub(crate) fn measure(
     mut part: impl FnMut(&CycleClock, u64) -> Span,
     clock: &CycleClock,
 ) -> Cost {
-    let mut number = 1;
-    let mut span = part(clock, number);
-    while span.ticks.0 < plan.long / 2.0 && number < most {
-        number = (2 * number).min(most);
-        span = part(clock, number);
+    let mut iterations = 1;
+    let mut span = part(clock, iterations);
+    while span.ticks.0 < plan.part / 2.0 && iterations < most {
+        iterations = (2 * iterations).min(most);
+        span = part(clock, iterations);
     }
-    let (mut cycles, mut moved, mut passed) = (Vec::new(), 0, 0.0);
-    while cycles.len() < plan.parts && (cycles.len() < plan.fewest || passed < plan.longest) {
-        let span = part(clock, number);
-        cycles.push(span.cycles.0 / number as f64);
-        moved += usize::from(span.moved);
+    let (mut parts, mut passed) = (Vec::new(), 0.0);
+    while parts.len() < plan.most && (parts.len() < plan.fewest || passed < plan.longest) {
+        let span = part(clock, iterations);
         passed += span.ticks.0;
+        parts.push(span);
     }
-    let [low, cost, high] = middle(cycles.clone());
-    Cost { cycles: cost, interval: [low, high], number, parts: cycles, moved }
+    let [low, cycles, high] = middle(parts.iter().map(|span| span.cycles.0 / iterations as f64).collect());
+    Cost { cycles, interval: [low, high], iterations, parts }
 }
 
 /// The median, between the ends of its interval: as many numbers are below the true median as a fair coin shows heads, of which the
@@ -107,14 +109,14 @@ mod tests {
         };
         let short = of(Plan::TABLE, 10.0, u64::MAX);
         assert_eq!((short.cycles, short.interval, short.parts.len()), (10.0, [10.0; 2], 101));
-        assert_eq!(short.number, 1 << 17);
-        assert_eq!(of(Plan::TABLE, 10.0, 1000).number, 1000);
+        assert_eq!(short.iterations, 1 << 17);
+        assert_eq!(of(Plan::TABLE, 10.0, 1000).iterations, 1000);
         let long = of(Plan::TABLE, 1e9, u64::MAX);
-        assert_eq!((long.number, long.parts.len(), long.moved), (1, 11, 0));
-        // A run of ten milliseconds: twenty parts of half of one, or fewer of what takes longer.
-        let run = Plan::of_a_run(Duration::from_millis(10));
-        let short = of(run, 10.0, u64::MAX);
-        assert_eq!((short.number, short.parts), (1 << 16, vec![10.0; 20]));
-        assert_eq!(of(run, 1e9, u64::MAX).parts, [1e9]);
+        assert_eq!((long.iterations, long.parts.len()), (1, 11));
+        // Ten milliseconds are 20 to 40 parts of half of one at most; what takes longer has one.
+        let observation = Plan::observation(Duration::from_millis(10));
+        let short = of(observation, 10.0, u64::MAX);
+        assert_eq!((short.iterations, short.parts.len()), (1 << 16, 39));
+        assert_eq!(of(observation, 1e9, u64::MAX).parts.len(), 1);
     }
 }

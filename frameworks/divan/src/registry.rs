@@ -5,7 +5,6 @@ use crate::parts::{Cost, Plan};
 use cyclescope_clock::ab::Samples;
 use cyclescope_clock::{CoreCycles, CycleClock};
 use std::fmt::Debug;
-use std::io;
 use std::process::exit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -52,7 +51,6 @@ pub struct Cases<'a> {
     clock: &'a CycleClock,
     name: &'a str,
     filters: &'a [String],
-    /// Where `cyclescope ab` runs the program.
     samples: Option<&'a Samples>,
 }
 
@@ -64,33 +62,34 @@ impl Cases<'_> {
             return;
         }
         let mut cost = None;
-        let plan = self.samples.map_or(Plan::TABLE, |samples| Plan::of_a_run(samples.time()));
+        let plan = self.samples.map_or(Plan::TABLE, |samples| Plan::observation(samples.time()));
         run(Bencher::new(self.clock, plan, &mut cost));
-        match (self.samples, cost) {
-            (Some(samples), Some(cost)) => {
-                if let Err(error) = write(samples, &name, &cost) {
-                    eprintln!("cyclescope-divan: samples of {name} could not be written: {error}");
-                    exit(1);
-                }
-            }
-            (None, cost) => println!("{}", line(&name, cost)),
-            (Some(_), None) => {}
+        println!("{}", line(&name, cost.as_ref()));
+        if let (Some(samples), Some(cost)) = (self.samples, cost) {
+            write(samples, &name, &cost);
         }
     }
 }
 
-/// A sample of each part. Of what takes no longer than the readings nothing is known.
-fn write(samples: &Samples, name: &str, cost: &Cost) -> io::Result<()> {
-    let mut known = cost.parts.iter().filter(|cycles| **cycles > 0.0);
-    known.try_for_each(|cycles| samples.cycles(name, cost.number, CoreCycles(cycles * cost.number as f64)))
+/// Tells `cyclescope ab` each part.
+fn write(samples: &Samples, name: &str, cost: &Cost) {
+    for span in &cost.parts {
+        // Of a part that takes no longer than the readings nothing is known.
+        if span.cycles > CoreCycles(0.0)
+            && let Err(error) = samples.cycles(name, cost.iterations, span.cycles)
+        {
+            eprintln!("cyclescope: a sample cannot be written: {error}");
+            exit(1);
+        }
+    }
 }
 
-fn line(name: &str, cost: Option<Cost>) -> String {
-    let Some(Cost { cycles, interval: [low, high], number, parts, moved }) = cost else {
+fn line(name: &str, cost: Option<&Cost>) -> String {
+    let Some(Cost { cycles, interval: [low, high], iterations, parts }) = cost else {
         return format!("{name:30} measured nothing");
     };
-    let parts = parts.len();
-    let iterations = number * parts as u64;
+    let (moved, parts) = (parts.iter().filter(|span| span.moved).count(), parts.len());
+    let iterations = iterations * parts as u64;
     let interval = format!("{low:.2} to {high:.2}");
     let moved = if 20 * moved > parts {
         format!(", the core's clock moved in {moved} of {parts} parts")
@@ -100,8 +99,7 @@ fn line(name: &str, cost: Option<Cost>) -> String {
     format!("{name:30} {cycles:12.2}  {interval:24} {iterations:10}{moved}")
 }
 
-/// Runs all benchmarks, or those whose names contain one of the arguments, and prints a table of core cycles. For
-/// `cyclescope ab` it writes samples instead.
+/// Runs all benchmarks, or those whose names contain one of the arguments, and prints a table of core cycles.
 pub fn main() {
     let (options, filters): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).filter(|arg| arg != "--bench").partition(|arg| arg.starts_with('-'));

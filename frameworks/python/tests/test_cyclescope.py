@@ -7,7 +7,7 @@ import time
 import pytest
 
 import cyclescope
-from cyclescope import samples
+from cyclescope import ab
 
 # Caveats of a machine that is busy, which say themselves that the number may be wrong.
 BUSY = {"noisy", "interval_not_reached", "sibling_busy", "not_repeatable", "migrated"}
@@ -61,9 +61,16 @@ def test_a_thread_that_sleeps_takes_no_cycles():
     assert slept < 0.5 * spun
 
 
-def test_rounds_are_put_together_to_samples():
-    of = lambda rounds: [json.loads(line) for line in samples.lines("a", 10, rounds, 1e9)]
-    assert of([1e-9, 2e-9]) == [{"name": "a", "iterations": 10, "cycles": each} for each in (10, 20)]
-    many = of([1e-9] * 101)
-    assert [sample["iterations"] for sample in many] == [30] * 33 + [20]
-    assert of([]) == of([0.0]) == []
+def test_samples_are_lines_of_json(tmp_path, monkeypatch):
+    file = tmp_path / "samples"
+    monkeypatch.delenv("CYCLESCOPE_AB", raising=False)
+    assert not ab.wanted()
+    file.touch()
+    monkeypatch.setenv("CYCLESCOPE_AB", str(file))
+    monkeypatch.setenv("CYCLESCOPE_AB_MS", "2.5")
+    assert ab.wanted() and ab.milliseconds() == 2.5
+    ab.write('a "b"\n' + 300 * "c", 10, 1234.5)
+    ab.write("d", 1, 2.0)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert lines[0] == {"name": 'a "b"\n' + 194 * "c", "iterations": 10, "cycles": 1234.5}
+    assert lines[1] == {"name": "d", "iterations": 1, "cycles": 2.0}

@@ -19,7 +19,7 @@ fn chains(criterion: &mut Criterion<CoreCycles>) {
 
 criterion_group! {
     name = benches;
-    config = cyclescope_criterion::criterion(); // the third
+    config = Criterion::default().with_measurement(CoreCycles::new()); // the third
     targets = chains
 }
 criterion_main!(benches);
