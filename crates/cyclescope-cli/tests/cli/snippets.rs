@@ -1,6 +1,6 @@
 //! What can be measured, and how it is shown.
 
-use crate::support::{ATTEMPTS, answer, cyclescope, folder, has_for_part, measured, number, value};
+use crate::support::{answer, cyclescope, folder, has_for_part, measured, number, value};
 
 #[test]
 fn two_copies_of_a_chain_cost_twice_as_much() {
@@ -14,6 +14,9 @@ fn two_copies_of_a_chain_cost_twice_as_much() {
     assert!((two - 2.0 * one).abs() <= margin, "{two} ± {of_two}, {one} ± {of_one}");
 }
 
+/// Runs with each of two clocks.
+const RUNS: usize = 12;
+
 #[test]
 fn the_systems_clock_drops_no_readings_for_their_step() {
     let dropped = |clock: &[&str]| {
@@ -21,17 +24,16 @@ fn the_systems_clock_drops_no_readings_for_their_step() {
         let [dropped, kept] = ["dropped", "samples"].map(|field| line[field].as_f64().expect("a number"));
         dropped / (dropped + kept)
     };
-    // A reading that is longer by one step of the clock was an outlier: a fifth to a half of the rounds in every run. A burst
-    // of other work is in one run of the two.
-    let mut quiet = false;
-    for _ in 0..ATTEMPTS {
-        let [default, system] = [&[][..], &["--clock", "clock-gettime"]].map(dropped);
-        if default < 0.05 && system < 0.15 {
+    // A reading that is longer by one step of the clock was an outlier: a fifth to a half of the rounds in every run. So is one run with fewer
+    // proof enough, and bursts of other work, which are in a third of the runs beside a busy sibling (Zen 4, virtual machine), are none.
+    let mut quiet = 0;
+    for _ in 0..RUNS {
+        if dropped(&["--clock", "clock-gettime"]) < 0.15 {
             return;
         }
-        quiet |= default < 0.05;
+        quiet += usize::from(dropped(&[]) < 0.05);
     }
-    assert!(!quiet, "a fifth of the rounds are dropped beside a quiet machine");
+    assert!(2 * quiet < RUNS, "a fifth of the rounds are dropped beside a quiet machine");
     cyclescope_skipped::skipped("this machine is too noisy to compare two clocks");
 }
 

@@ -63,7 +63,7 @@ pub fn refused(arguments: &[&str], code: i32) -> Value {
 }
 
 /// Measurements that may all be too noisy on a busy machine before nothing can be said.
-pub const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 5;
 
 /// The first of some measurements that is as precise as was asked for. Where none is, says that the test leaves out what needs it.
 #[track_caller]
