@@ -28,7 +28,8 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         others: &[],
         takes: &[],
         beside: None,
-        counts: [4 << 10, 32 << 20],
+        // No known second cache is larger, and others use third ones too.
+        counts: [4 << 10, 8 << 20],
         unit: Unit::Bytes,
         rise: 3.0,
         // As where each load needs a translation.
