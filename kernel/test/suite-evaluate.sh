@@ -36,7 +36,12 @@ apart() {
 		[ -s /tmp/plots/minimum-lfence-rdtsc-lfence.svg ] && [ -s /tmp/plots/minimum-lfence-rdtsc-lfence-kernel.svg ] &&
 		cyclescope replay /tmp/evidence
 }
-table() { [ "$(grep -c '  in ring 0 ' /tmp/text)" -ge 9 ] && [ "$(tr -d '\200-\277' </tmp/text | grep -cE '.{81}')" -eq 0 ]; }
+table() {
+	local rows
+	rows=$(grep -c '  in ring 0 ' /tmp/text)
+	echo "# $rows rows of ring 0; lines that are too wide:"
+	[ "$rows" -ge 9 ] && ! tr -d '\200-\277' </tmp/text | grep -E '.{81}'
+}
 
 refuse "without the module nothing is evaluated" cyclescope evaluate $small
 insmod /modules/cyclescope.ko

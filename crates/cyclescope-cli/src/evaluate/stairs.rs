@@ -1,7 +1,7 @@
 //! The staircases as the paper has them.
 
 use super::rows::{Rows, place};
-use super::tables::{short, whole};
+use super::tables::{short, tight, whole};
 use crate::failure::Failure;
 use crate::page::{Page, note, print, table};
 use cyclescope::clock::Clock;
@@ -37,13 +37,15 @@ pub fn stairs(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     published(page, evaluation)
 }
 
+const HEADING: [&str; 10] =
+    ["method", "where", "var.", "steps²", "dev.", "of var.", "of min.", "0", "999", "every"];
+
 fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     page.section("The paper's loop of 0 to 999 iterations and ours, in TSC ticks")?;
-    let heading = ["method", "where", "var.", "steps²", "max dev", "of var.", "of min.", "0", "999", "every"];
-    let mut rows = table(&heading);
+    let mut rows = table(&HEADING);
     for row in beside::stairs(&evaluation.methods) {
         let published = &row.published;
-        let every = published.length_per_change.map_or("-".to_string(), short);
+        let every = published.length_per_change;
         let figures = [
             published.total_variance,
             published.maximum_deviation,
@@ -63,7 +65,7 @@ fn published(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     print(page, &rows)?;
     note(
         page,
-        "var.: total variance; 0, 999: the least reading of these lengths. The paper's step is 4 ticks and one of its \
+        "var.: total variance; dev.: the largest deviation from the minimum; 0, 999: the least reading of these lengths. The paper's step is 4 ticks and one of its \
          iterations takes 2, which makes \"two assembly instructions\"; each step of ours lasts as many iterations as \
          take its time.",
     )
@@ -78,8 +80,7 @@ fn own(ours: &OurStairs) -> Vec<String> {
         totals.variance_of_minima,
     ];
     let here = if ours.executor == DEFAULT.name { "here" } else { place(ours.executor) };
-    let every = totals.length_per_change.map_or("-".to_string(), short);
-    cells(String::new(), here, figures, &ours.in_steps, ours.minima, every)
+    cells(String::new(), here, figures, &ours.in_steps, ours.minima, totals.length_per_change)
 }
 
 /// A row. `figures` are total variance, largest deviation, variance of variances and of minima.
@@ -89,11 +90,33 @@ fn cells(
     figures: [u64; 4],
     in_steps: &InSteps,
     minima: Option<[u64; 2]>,
-    every: String,
+    every: Option<f64>,
 ) -> Vec<String> {
-    let [variance, deviation, of_variances, of_minima] = figures.map(|figure| whole(figure.into()));
-    let minimum = |at: usize| minima.map_or("-".to_string(), |minima| whole(minima[at].into()));
+    let [variance, deviation, of_variances, of_minima] = figures;
+    let (variance, deviation) = (tight(variance as f64), tight(deviation as f64));
+    let (of_variances, of_minima) = (whole(of_variances.into()), whole(of_minima.into()));
+    let minimum = |at: usize| minima.map_or("-".to_string(), |minima| tight(minima[at] as f64));
+    let every = every.map_or("-".to_string(), tight);
     let steps = short(in_steps.total_variance);
     let place = place.to_string();
     vec![label, place, variance, steps, deviation, of_variances, of_minima, minimum(0), minimum(1), every]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_any_figures_are_80_columns_wide() {
+        let most =
+            InSteps { total_variance: 999_999.0, variance_of_variances: None, variance_of_minima: None };
+        for figure in [99_999, 999_999, 9_949_999_999, 9_999_999_999, u64::MAX] {
+            let mut rows = table(&HEADING);
+            let label = "paper-alternative".to_string();
+            rows.add_row(cells(label, "ring 0", [figure; 4], &most, Some([figure; 2]), Some(499.5)));
+            for line in rows.lines() {
+                assert!(line.trim_end().chars().count() < 80, "{line}");
+            }
+        }
+    }
 }

@@ -35,6 +35,15 @@ pub fn whole(value: u128) -> String {
     if value < 1_000_000 { value.to_string() } else { short(value as f64) }
 }
 
+/// A figure in at most five characters.
+pub fn tight(value: f64) -> String {
+    match value.abs() {
+        size if size >= 9.95e9 => format!("{value:.0e}"),
+        size if size >= 99_999.5 => format!("{value:.1e}"),
+        _ => short(value),
+    }
+}
+
 /// A verdict in a word that fits a column.
 fn word(verdict: Ergodic) -> String {
     let word = match verdict {
@@ -82,12 +91,12 @@ pub fn of_samples(page: &mut Page, methods: &[&Method<'static>]) -> Result<(), F
     let mut distribution = Rows::new(&["method", "min", "mode", "p50", "mean", "p99", "max dev", "step"]);
     for method in methods {
         let figures = [
-            method.totals.overhead_min.to_string(),
-            method.mode().to_string(),
-            method.quantile(0.5).to_string(),
-            short(method.mean()),
-            method.quantile(0.99).to_string(),
-            whole(method.totals.max_deviation.into()),
+            tight(method.totals.overhead_min as f64),
+            tight(method.mode() as f64),
+            tight(method.quantile(0.5) as f64),
+            tight(method.mean()),
+            tight(method.quantile(0.99) as f64),
+            tight(method.totals.max_deviation as f64),
             short(method.tested.step),
         ];
         distribution.add(method.tested.candidate(), name(method), figures);
@@ -363,5 +372,7 @@ mod tests {
         let texts = ["0", "2", "0.50", "12.3", "123.4", "999999", "5.7e10", "0.00", "-3.25", "-"];
         assert_eq!(figures.map(short), texts);
         assert_eq!(whole(1_234_567), "1.2e6");
+        let figures = [99_999.4, 99_999.6, 9.94e9, 9.96e9, 1.8e19, -1234.4];
+        assert_eq!(figures.map(tight), ["99999", "1.0e5", "9.9e9", "1e10", "2e19", "-1234"]);
     }
 }
