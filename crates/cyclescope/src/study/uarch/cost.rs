@@ -19,9 +19,6 @@ use crate::snippet::Snippet;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 
-/// Timed rounds in each layout.
-const ROUNDS: u32 = 12;
-
 /// Times that a program is measured at most whose layouts ran beside a busy sibling: it takes lines, translations and half of some structures.
 const TIMES_SHARED: usize = 3;
 
@@ -167,8 +164,8 @@ impl Core<'_> {
             // How often a body's pieces straddle lines is its own, and no matter of layouts.
             .aligned(0)
             .repeated(&iterations);
-        let layouts = rounds.run(self.executor, self.plan.layouts, ROUNDS, &mut self.random)?;
-        self.conditions.take(&layouts, ROUNDS);
+        let layouts = rounds.run(self.executor, self.plan.layouts, self.plan.rounds, &mut self.random)?;
+        self.conditions.take(&layouts, self.plan.rounds);
         Ok(layouts)
     }
 

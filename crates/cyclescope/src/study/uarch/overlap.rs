@@ -28,8 +28,6 @@ use crate::statistics::median;
 
 /// Executions of a program in a call. The first one may have to fetch the code.
 const ITERATIONS: u64 = 8;
-/// Timed rounds in each layout.
-const ROUNDS: u32 = 12;
 /// Programs a count.
 const KINDS: usize = 3;
 /// How often a test's layouts are measured again at most because something else used the core: some seconds. A sibling on a Zen 4 of
@@ -70,7 +68,7 @@ pub(super) trait Overlaps {
 pub(super) struct Core<'a> {
     /// What runs the programs.
     pub executor: &'a mut dyn Executor,
-    /// The timing method, and the number of layouts.
+    /// The timing method, and the numbers of layouts and rounds.
     pub plan: &'a Plan,
     /// Where everything random comes from.
     pub random: Random,
@@ -99,8 +97,8 @@ impl Core<'_> {
         let width = self.plan.adders.map(sentinel_width);
         let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
         loop {
-            let more = rounds.run(self.executor, missing, ROUNDS, &mut self.random)?;
-            self.conditions.take(&more, ROUNDS);
+            let more = rounds.run(self.executor, missing, self.plan.rounds, &mut self.random)?;
+            self.conditions.take(&more, self.plan.rounds);
             layouts.extend(more);
             let quiet = self.conditions.quiet(width);
             let is_alone = |layout: &LayoutRounds| {

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::measure::{Plan, Precision};
 use std::time::Duration;
 
-/// A plan of eight layouts.
+/// A plan of eight layouts of twelve rounds.
 pub(super) fn plan() -> Plan {
     Plan {
         clock: Clock::named("rdtscp-lfence").expect("it is a timing method"),
@@ -18,8 +18,8 @@ pub(super) fn plan() -> Plan {
         memory: None,
         cold: Default::default(),
         warm_up: None,
-        rounds: 4,
-        rounds_least: 4,
+        rounds: 12,
+        rounds_least: 12,
         layouts: 8,
         layouts_most: 8,
         precision: Precision { cycles: 1.0, share: 1.0, cap: None },
