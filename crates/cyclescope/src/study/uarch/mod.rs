@@ -2,7 +2,7 @@
 //!
 //! Sizes of structures are found without counters: two chains of slow instructions run at once as long as the core can hold what
 //! is between them ([`overlap`]). The search for the count at which that ends ([`search`], [`knee`]) and what it proves
-//! ([`trial`], [`verdict`]) are the same for all of them. Levels, each larger and slower than the one before, are found by what a
+//! ([`trial`], [`verdict`]) are the same for all of them, and what another thread takes of them is met by looking again ([`watch`]). Levels, each larger and slower than the one before, are found by what a
 //! step costs ([`cost`], [`plateau`], [`climb`], [`levels`]), and what an event costs by a program without it ([`mod@contrast`]).
 //! How many of something a core does in a cycle is one by its cost ([`mod@rates`]), and how many events are on their way at once
 //! by what batches of them take ([`mod@batches`]). Which instructions wait in the same queue is told by what those that wait
@@ -76,6 +76,7 @@ mod surroundings;
 mod test;
 mod trial;
 mod verdict;
+mod watch;
 mod window;
 
 pub(in crate::study) use study::INFO;

@@ -5,7 +5,7 @@ use super::cost::CostPoint;
 use super::knee::{Knee, No};
 use super::overlap::Point;
 use super::plateau::Level;
-use super::search::Found;
+use super::search::{Edge, Found};
 use super::spread::{Spread, SpreadRecord};
 use super::test::{Filler, Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
@@ -59,6 +59,9 @@ pub(super) struct UarchRecord {
     /// The same as it was measured, with its count.
     #[serde(skip)]
     pub measured: Option<(usize, Spread)>,
+    /// How its end is looked at again, where it is a size.
+    #[serde(skip)]
+    pub edge: Option<Edge>,
     /// Caveats.
     pub caveats: Vec<Caveat>,
     /// Where the experiment was described.
@@ -155,6 +158,7 @@ impl UarchRecord {
             witnesses: Vec::new(),
             spread: None,
             measured: None,
+            edge: None,
             caveats: Vec::new(),
             source: test.source,
         }

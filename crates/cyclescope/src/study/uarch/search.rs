@@ -1,7 +1,7 @@
 //! The search for a knee: counts far apart first, then closer ones around it, until each count there is measured.
 
 use super::knee::{Knee, No};
-use super::overlap::Point;
+use super::overlap::{Point, Probe};
 
 /// Counts of each step.
 const COUNTS: usize = 24;
@@ -18,6 +18,17 @@ pub(super) struct Found {
     pub curve: Vec<Point>,
     /// The knee.
     pub knee: Result<Knee, No>,
+}
+
+/// How the end of a size was found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Edge {
+    /// The program.
+    pub probe: Probe,
+    /// The most fillers.
+    pub most: usize,
+    /// Where the overlap ended.
+    pub knee: Knee,
 }
 
 /// Searches among up to `most` fillers; `measure` measures the overlap at some counts.

@@ -18,6 +18,7 @@ use super::sharing::sharing;
 use super::surroundings::Surroundings;
 use super::test::{Look, Test};
 use super::trial::{Knees, learn};
+use super::watch::Watch;
 use crate::error::RunError;
 use crate::executor::{Companion, LockState, Open, closed};
 use crate::machine::calibrate::Stopwatch;
@@ -152,6 +153,19 @@ fn name_of(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
 
+/// Looks at the sizes again whose turn it is. What was measured beside a busy sibling tells nothing.
+fn look_again(watch: &mut Watch, core: &mut Core) -> Result<(), RunError> {
+    let width = core.plan.adders.map(sentinel_width);
+    for size in watch.due() {
+        let from = core.conditions.layouts();
+        let knee = size.look(core)?;
+        if !core.conditions.busy(from, width).counts() {
+            size.met(knee);
+        }
+    }
+    Ok(())
+}
+
 /// Other CPUs whose answers are kept: a replay starts nothing.
 struct Kept<'a> {
     answers: &'a Answers,
@@ -212,6 +226,7 @@ impl Study for Uarch {
         let mut executor = answers.executor(|| (self.open)())?;
         let tests = self.needed();
         let (mut knees, mut known, mut conditions) = (Knees::new(), Vec::new(), Conditions::default());
+        let mut watch = Watch::default();
         let begun = (executor.now(), self.counted(answers)?);
         let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
         for (number, test) in tests.iter().enumerate() {
@@ -228,9 +243,10 @@ impl Study for Uarch {
             let [random, mut order] = self.random(test);
             let (plan, executor) = (&self.plan, executor.as_mut());
             let zmm = self.has(&CpuidFeature::AVX512F);
+            let mut core = Core { executor, plan, random, zmm, again: 0, conditions: &mut conditions };
+            look_again(&mut watch, &mut core)?;
             // Work on another CPU is part of such a test.
-            let again = if matches!(test.look, Look::Sharing(_)) { 0 } else { AGAIN };
-            let mut core = Core { executor, plan, random, zmm, again, conditions: &mut conditions };
+            core.again = if matches!(test.look, Look::Sharing(_)) { 0 } else { AGAIN };
             let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
             let mut records = match &test.look {
                 Look::Environment { .. } => {
@@ -289,9 +305,12 @@ impl Study for Uarch {
             }
             known.extend(records.iter().map(Known::of));
             if self.asked.iter().any(|asked| asked.name == test.name) {
+                let records = watch.take(records);
                 records.iter().try_for_each(|record| going(follow.record(Record::new(NAME, record))))?;
             }
         }
+        let records = watch.records();
+        records.iter().try_for_each(|record| going(follow.record(Record::new(NAME, record))))?;
         self.lock = executor.lock_state().cloned();
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::knee::{Knee, No};
 use super::overlap::{Overlaps, Probe};
 use super::record::{FillerRecord, UarchRecord};
-use super::search::{Found, LEAST, search};
+use super::search::{Edge, Found, LEAST, search};
 use super::test::chain::{Head, SQRTSD};
 use super::test::{Filler, Look, Test, Window};
 use super::verdict::{End, Filled, Kind, Named, Witness, agreeing, limits, same, verdict};
@@ -81,17 +81,22 @@ impl<'a> Trials<'a> {
         let heads = self.heads(window, fillers)?;
         let mut found = Vec::new();
         for filler in fillers {
-            found.push((*filler, self.search(window, heads[0], filler, None)?));
+            found.push(self.search(window, heads[0], filler, None)?);
         }
         let filled: Vec<Filled> =
-            found.iter().map(|(filler, found)| Filled::new(filler, found.knee)).collect();
+            found.iter().map(|(probe, found)| Filled::new(probe.filler, found.knee)).collect();
         let group = group(self.knees, &filled);
+        let edge = group.first().and_then(|first| {
+            let (probe, _) = found.iter().find(|(probe, _)| probe.filler.name == first.name)?;
+            Some(Edge { probe: *probe, most: window.most, knee: first.knee })
+        });
         let witnesses = self.witnesses(window, heads, fillers, &group)?;
         let others = |name: &str| self.knees.get(name).copied();
         let verdict = verdict(test, window, &filled, &witnesses, &others);
-        let fillers = found.into_iter().map(|(filler, found)| FillerRecord::new(filler, found)).collect();
+        let fillers =
+            found.into_iter().map(|(probe, found)| FillerRecord::new(probe.filler, found)).collect();
         let record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
-        Ok((UarchRecord { fillers, witnesses, ..record }, filled))
+        Ok((UarchRecord { fillers, witnesses, edge, ..record }, filled))
     }
 
     /// The first chains of a test that this core can have overlap with others.
@@ -114,8 +119,8 @@ impl<'a> Trials<'a> {
         head: Head,
         filler: &'static Filler,
         occupied: Option<(&'static Filler, usize)>,
-    ) -> Result<Found, RunError> {
-        let mut best: Option<Found> = None;
+    ) -> Result<(Probe, Found), RunError> {
+        let mut best: Option<(Probe, Found)> = None;
         for &lead in window.leads {
             let probe = Probe { head, filler, lead, occupied };
             let mut found = search(window.most, |counts| self.core.at(&probe, counts))?;
@@ -124,8 +129,8 @@ impl<'a> Trials<'a> {
                 found = search(window.most, |counts| self.core.at(&probe, counts))?;
             }
             let end = |found: &Found| found.knee.ok().map(|knee| knee.high);
-            if best.as_ref().is_none_or(|best| end(&found) > end(best)) {
-                best = Some(found);
+            if best.as_ref().is_none_or(|(_, best)| end(&found) > end(best)) {
+                best = Some((probe, found));
             }
         }
         Ok(best.expect("a test has a lead"))
@@ -143,8 +148,8 @@ impl<'a> Trials<'a> {
         let named =
             |named: &Named| fillers.iter().find(|filler| filler.name == named.name).expect("it was measured");
         let (knee, filler, other) = (one.knee, named(one), named(other));
-        let behind = self.search(window, another, filler, None)?;
-        let occupied = self.search(window, head, filler, Some((other, OCCUPIED)))?;
+        let (_, behind) = self.search(window, another, filler, None)?;
+        let (_, occupied) = self.search(window, head, filler, Some((other, OCCUPIED)))?;
         let mut witnesses = vec![
             told("another first chain", knee, behind),
             told("entries that were occupied", knee.less(OCCUPIED), occupied),
