@@ -72,7 +72,7 @@ dkms-tree:
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --workspace --no-deps --document-private-items --quiet
 	$(CARGO) test --release --quiet --workspace --test structure
 
 # The figures that matter, measured here and now and printed; ARGS=--list shows the sections, --full is the long

@@ -4,6 +4,7 @@
 //! not have is empty.
 
 use super::figure::Figure;
+use cyclescope::study::StudyInfo;
 use cyclescope::study::instr::rows::table::BadFile;
 use serde::Deserialize;
 use serde_json::Value;
@@ -222,6 +223,15 @@ impl CoreRecord {
         lines.iter().filter(|line| line["kind"] == KIND).map(of).collect()
     }
 
+    /// Puts records in the order of their tests: sizes, which are looked at again, are written last.
+    pub fn sort(records: &mut [CoreRecord]) {
+        let plain = StudyInfo::named(KIND).and_then(|study| study.plain);
+        let place = |record: &CoreRecord| {
+            plain.as_ref().and_then(|plain| plain.subjects.iter().position(|(test, _)| *test == record.test))
+        };
+        records.sort_by_key(place);
+    }
+
     /// Those of a file of lines. A line that is not JSON is passed over, as those of other kinds are; one of this kind has to be whole.
     pub fn read(content: &[u8]) -> Result<Vec<CoreRecord>, BadFile> {
         let lines = (1..).zip(content.split(|byte| *byte == b'\n'));
@@ -374,6 +384,18 @@ mod tests {
         assert_eq!(parts, all);
         assert_eq!(records[1].judged(), "limited by reorder buffer");
         assert_eq!((records[0].fillers.len(), records[3].walks[0].levels.len()), (2, 3));
+    }
+
+    #[test]
+    fn sizes_that_are_written_last_have_their_place() {
+        let names = ["wake_up", "data_caches", "data_caches", "rob", "flags", "int_registers"];
+        let line = |name: &str| made_up::line(name, name, "none", None, "count");
+        let mut records = CoreRecord::all(&names.map(line));
+        records[1].what = "first".to_string();
+        CoreRecord::sort(&mut records);
+        let tests: Vec<&str> = records.iter().map(|record| record.test.as_str()).collect();
+        assert_eq!(tests, ["rob", "int_registers", "flags", "wake_up", "data_caches", "data_caches"]);
+        assert_eq!(records[4].what, "first");
     }
 
     #[test]

@@ -40,7 +40,8 @@ struct Row {
 
 /// Prints the page, then why some numbers are missing.
 pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
-    let records = CoreRecord::all(lines);
+    let mut records = CoreRecord::all(lines);
+    CoreRecord::sort(&mut records);
     let rows: Vec<Row> = records.iter().filter(|record| record.pair.is_none()).map(Row::of).collect();
     let columns = columns(&rows);
     let mut page = Page::new(output);

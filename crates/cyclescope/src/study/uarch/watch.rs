@@ -107,6 +107,7 @@ impl Watched {
         };
         if moved > 0 {
             record.why = format!("{}; {text}", record.why);
+            record.told = Some(format!("elsewhere at {moved} of {looks} other times"));
         }
         record.witnesses.push(Witness { name: "other times", holds: moved == 0, text });
         record
@@ -168,6 +169,7 @@ mod tests {
             "elsewhere at 2 of 3 other times: what another thread of the core holds is not spare"
         ));
         assert!(!record.witnesses.last().unwrap().holds);
+        assert_eq!(record.told.as_deref(), Some("elsewhere at 2 of 3 other times"));
     }
 
     #[test]
