@@ -11,7 +11,7 @@
  *     }
  *     BENCHMARK(parse)->UseManualTime();
  *
- * The counter `core_cycles` has the core cycles of an iteration: the median over parts of about a millisecond, each beside a ruler, so that
+ * The counter `core_cycles` has the core cycles of an iteration: the median over parts of about a tenth of a millisecond, beside a ruler, so that
  * the core's clock may move and other programs may run on the same CPU. With `UseManualTime` the column of the time, and what compares it, has
  * them too: a nanosecond there is a core cycle. Without it the time is Google Benchmark's, and the ruler is in it, a hundredth at most.
  *
@@ -189,10 +189,11 @@ public:
     benchmark::IterationCount iterations() const { return part_; }
 
 private:
-    /* Ticks in about a millisecond, which a part takes: TSCs count at 2 to 4 GHz. How many times as long as a reading of the ruler the
-       benchmark goes on at least, so that the ruler takes a hundredth of the time. Parts of a run of `cyclescope ab`, at least, where the
-       iterations are short: it takes the lower quartile of 5 to 50. */
-    static constexpr double MILLISECOND = 2.5e6, RARE = 100, SHORTLY = 20;
+    /* Ticks in about a millisecond: TSCs count at 2 to 4 GHz. Ticks that a part takes: shorter than the time between two interrupts of the timer,
+       so that most have none. How many times as long as a reading of the ruler the benchmark goes on at least, so that the ruler takes a
+       hundredth of the time. Parts of a run of `cyclescope ab`, at least, where the iterations are short: it takes the lower quartile of
+       5 to 50. */
+    static constexpr double MILLISECOND = 2.5e6, PART = MILLISECOND / 10, RARE = 100, SHORTLY = 20;
 
     struct reading {
         double cycles; /* of an iteration */
@@ -243,7 +244,7 @@ private:
         if (now > ruler_)
             ruler(pair);
         const bool whole = ticks > long_ / 2;
-        readings_.push_back({cyclescope_cycles(&pair, before, scale_, ticks) / double(part_), part_, whole});
+        readings_.push_back({cyclescope_cycles(before, scale_, ticks) / double(part_), part_, whole});
         left_ -= part_;
         if (whole)
             passed_ += ticks;
@@ -280,7 +281,7 @@ private:
     benchmark::State &state_;
     samples samples_;
     /* Ticks of a part, and of all that `cyclescope ab` asks for and has. */
-    double long_ = MILLISECOND, all_ = 0, passed_ = 0;
+    double long_ = PART, all_ = 0, passed_ = 0;
     benchmark::IterationCount left_, part_, next_;
     uint64_t started_, ruler_;
     cyclescope_scale scale_ = {};

@@ -103,12 +103,13 @@ fn escaped(text: &str) -> String {
 #[expect(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::unit::Ticks;
 
     #[test]
     fn samples_are_lines_of_json() {
         let path = env::temp_dir().join(format!("cyclescope-ab-{}", std::process::id()));
         let samples = Samples { file: File::create(&path).unwrap(), time: Duration::from_millis(WISHED) };
-        let ruler = |cycles| Scale { cycles, spread: 0.0 };
+        let ruler = |cycles| Scale { cycles, pair: Ticks(0.0), spread: 0.0 };
         samples.ticks("a \"b\"\\\n", 10, 123, &[ruler(1.5), ruler(1.25)]).unwrap();
         samples.cycles("µ", 2, CoreCycles(7.5)).unwrap();
         let written = std::fs::read_to_string(&path).unwrap();
