@@ -32,6 +32,7 @@
 #include <benchmark/benchmark.h>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <string>
@@ -104,6 +105,8 @@ class samples {
 public:
     samples(const benchmark::State &state, const char *function) : path_(std::getenv("CYCLESCOPE_AB"))
     {
+        static const bool moved = move_heap();
+        (void)moved;
         if (wanted() && state.threads() == 1)
             name_ = escaped(name_of(state, function, 0).substr(0, LONGEST));
     }
@@ -134,6 +137,14 @@ private:
     /* Characters of a name that the protocol allows, and milliseconds where it asks for none: as in crates/cyclescope-clock/src/ab.rs. */
     static constexpr std::size_t LONGEST = 200;
     static constexpr double WISHED = 10;
+
+    /* Moves what is allocated from now on by a part of a page, another one in each run: the system moves the heap by whole pages. */
+    static bool move_heap()
+    {
+        const char *layout = std::getenv("CYCLESCOPE_AB_LAYOUT");
+        char *volatile block = layout ? static_cast<char *>(std::malloc(std::strlen(layout) + 1)) : nullptr;
+        return block;
+    }
 
     template <typename State> static auto name_of(const State &state, const char *, int) -> decltype(std::string(state.name()))
     {
