@@ -44,6 +44,16 @@
 
 namespace cyclescope {
 
+/* Moves what is allocated from now on by a part of a page, another one in each run of `cyclescope ab`: the system moves the heap by whole
+   pages. Before `main`, so that there is no room that others gave back. */
+inline bool move_heap()
+{
+    const char *layout = std::getenv("CYCLESCOPE_AB_LAYOUT");
+    void *volatile block = layout ? std::malloc(std::strlen(layout) + 1) : nullptr;
+    return block;
+}
+static const bool heap_moved __attribute__((unused)) = move_heap();
+
 /* Measured once, at the first benchmark. What is wrong with this machine is told there. */
 inline const cyclescope_calibration &calibrated()
 {
@@ -105,8 +115,6 @@ class samples {
 public:
     samples(const benchmark::State &state, const char *function) : path_(std::getenv("CYCLESCOPE_AB"))
     {
-        static const bool moved = move_heap();
-        (void)moved;
         if (wanted() && state.threads() == 1)
             name_ = escaped(name_of(state, function, 0).substr(0, LONGEST));
     }
@@ -137,14 +145,6 @@ private:
     /* Characters of a name that the protocol allows, and milliseconds where it asks for none: as in crates/cyclescope-clock/src/ab.rs. */
     static constexpr std::size_t LONGEST = 200;
     static constexpr double WISHED = 10;
-
-    /* Moves what is allocated from now on by a part of a page, another one in each run: the system moves the heap by whole pages. */
-    static bool move_heap()
-    {
-        const char *layout = std::getenv("CYCLESCOPE_AB_LAYOUT");
-        char *volatile block = layout ? static_cast<char *>(std::malloc(std::strlen(layout) + 1)) : nullptr;
-        return block;
-    }
 
     template <typename State> static auto name_of(const State &state, const char *, int) -> decltype(std::string(state.name()))
     {
