@@ -2,13 +2,14 @@
 #include "cyclescope.h"
 #include <stdio.h>
 
-enum { SAMPLES = 501, WINDOWS = 41, TRIES = 10 * WINDOWS };
+enum { SAMPLES = 201, WINDOWS = 101, TRIES = 10 * WINDOWS };
 
 int main(void)
 {
     static double ticks[SAMPLES], cycles[WINDOWS];
     struct cyclescope_calibration pair = cyclescope_calibrate();
     struct cyclescope_scale before, after;
+    double middle;
     uint64_t start, x = 3;
     int i, n, windows = 0, tries;
 
@@ -18,8 +19,8 @@ int main(void)
     }
     if (!pair.fixed_rate)
         fputs("core cycles are in doubt: this CPU's TSC may not count at a fixed rate\n", stderr);
-    for (tries = 0; windows < WINDOWS && tries < TRIES; tries++) {
-        before = cyclescope_scale_now(&pair);
+    before = cyclescope_scale_now(&pair);
+    for (tries = 0; windows < WINDOWS && tries < TRIES; tries++, before = after) {
         for (i = 0; i < SAMPLES; i++) {
             start = cyclescope_lfence_rdtsc_lfence_start();
             CYCLESCOPE_HIDE(x);
@@ -31,14 +32,16 @@ int main(void)
         after = cyclescope_scale_now(&pair);
         /* Another window where the core's clock has changed. */
         if (after.cycles <= 1.01 * before.cycles && before.cycles <= 1.01 * after.cycles)
-            cycles[windows++] = cyclescope_cycles(&pair, before, after, cyclescope_typical(ticks, SAMPLES, pair.step));
+            cycles[windows++] = cyclescope_cycles(before, after, cyclescope_typical(ticks, SAMPLES, pair.step));
     }
     if (windows == 0) {
         printf("no core cycles here: the core's clock changes all the time\n");
         return 1;
     }
-    cyclescope_sort(cycles, windows);
-    printf("50 dependent multiplications: %.1f core cycles (%.1f to %.1f)\n", cycles[windows / 2],
-        cycles[windows / 2] + pair.pair - pair.most, cycles[windows / 2] + pair.pair - pair.least);
+    middle = cyclescope_middle(cycles, windows);
+    printf("50 dependent multiplications: %.1f core cycles (%.1f to %.1f)\n", middle, middle + pair.pair - pair.most,
+        middle + pair.pair - pair.least);
+    if (cycles[3 * windows / 4] - cycles[windows / 4] > 0.05 * middle)
+        fputs("in doubt: half of the windows differ by more than 5 %\n", stderr);
     return windows < WINDOWS;
 }

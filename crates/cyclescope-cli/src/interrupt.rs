@@ -105,6 +105,21 @@ impl Held {
             Held(before)
         }
     }
+
+    /// What a new process calls before it becomes another program: signals find it as they found this one when it was started.
+    pub fn released(&self) -> impl Fn() + Send + Sync + 'static {
+        let before = self.0;
+        move || {
+            // SAFETY: `signal` and `pthread_sigmask` may be called between fork and exec, and the set lives through the call. This program's
+            // handler, which removes its files, goes before a signal can reach it.
+            unsafe {
+                for signal in SIGNALS.into_iter().chain([libc::SIGXFSZ]) {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+            }
+        }
+    }
 }
 
 impl Drop for Held {

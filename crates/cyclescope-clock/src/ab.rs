@@ -5,15 +5,18 @@
 use crate::calibration::Scale;
 use crate::report::report;
 use crate::unit::CoreCycles;
+use core::hint::black_box;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::string::String;
+use std::sync::Once;
 use std::time::Duration;
 use std::{env, format};
 
-/// The variables: the file, and milliseconds that each benchmark should take.
+/// The variables: the file, milliseconds that each benchmark should take, and text of random length, a page at most.
 const FILE: &str = "CYCLESCOPE_AB";
 const WISH: &str = "CYCLESCOPE_AB_MS";
+const LAYOUT: &str = "CYCLESCOPE_AB_LAYOUT";
 /// Milliseconds where the second one says nothing.
 const WISHED: u64 = 10;
 
@@ -24,9 +27,19 @@ pub struct Samples {
     time: Duration,
 }
 
+/// Moves what is allocated from now on, in each run of `cyclescope ab` by another part of a page: the system moves the heap by whole pages
+/// only, and code can depend on where in a page or a line its data are.
+pub(crate) fn move_heap() {
+    static MOVED: Once = Once::new();
+    // The text itself is the block that takes the place.
+    MOVED.call_once(|| std::mem::forget(black_box(env::var_os(LAYOUT))));
+}
+
 impl Samples {
-    /// Where `cyclescope ab` has started this program: nothing else sets the variable.
+    /// Where `cyclescope ab` has started this program: nothing else sets the variable. The first call moves the heap by a part of a page, which
+    /// differs from run to run; so call it before the benchmarks allocate what they work on.
     pub fn from_environment() -> Option<Samples> {
+        move_heap();
         let path = env::var_os(FILE).filter(|path| !path.is_empty())?;
         let wish = env::var(WISH).ok().and_then(|wish| wish.parse().ok()).unwrap_or(WISHED);
         let file = OpenOptions::new().append(true).open(path).ok()?;
@@ -103,12 +116,13 @@ fn escaped(text: &str) -> String {
 #[expect(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::unit::Ticks;
 
     #[test]
     fn samples_are_lines_of_json() {
         let path = env::temp_dir().join(format!("cyclescope-ab-{}", std::process::id()));
         let samples = Samples { file: File::create(&path).unwrap(), time: Duration::from_millis(WISHED) };
-        let ruler = |cycles| Scale { cycles, spread: 0.0 };
+        let ruler = |cycles| Scale { cycles, pair: Ticks(0.0), spread: 0.0 };
         samples.ticks("a \"b\"\\\n", 10, 123, &[ruler(1.5), ruler(1.25)]).unwrap();
         samples.cycles("µ", 2, CoreCycles(7.5)).unwrap();
         let written = std::fs::read_to_string(&path).unwrap();

@@ -1,22 +1,30 @@
 //! What a pair takes on this machine, and how many core cycles pass in a tick.
+//!
+//! The ruler is a chain of multiplications, of a block and of many in turns: what both have in common is the pair, what the longer one has more
+//! is the ruler's. Other work on the core, on its second thread too, meets both, and what is measured between two readings of the ruler.
 
-use crate::chain::{Additions, Chain, FloatMultiplications, Multiplications, NoOperations, Ruler};
-use crate::pair::{Pair, hide};
+use crate::chain::{Additions, BLOCK, Chain, FloatMultiplications, NoOperations, multiplications, pass};
+use crate::pair::Pair;
 use crate::unit::{CoreCycles, Ticks};
-use core::hint::{black_box, spin_loop};
+use core::hint::black_box;
 
-/// Rounds of a trial of the calibration, trials of which the middle one counts, and rounds of a reading of the ruler.
+/// Rounds of half a reading of the ruler, and trials of the calibration, of which the middle one counts. With 7 trials the pair was off by 0.7
+/// core cycles, with so many by 0.2 (standard deviations of 40 programs in C, Zen 4, whose TSC has steps of 26).
 const ROUNDS: usize = 101;
-const TRIALS: usize = 7;
-/// Trials of what is subtracted. With 7 it was off by 0.7 core cycles, with so many by 0.2 (standard deviations of 40 programs in C, Zen 4, whose
-/// TSC has steps of 26).
-const TRIALS_OF_PAIR: usize = 63;
-const READINGS: usize = 7;
-/// Lengths of the code by which the step is found, and by how much one differs from the next.
-const LENGTHS: usize = 256;
+const TRIALS: usize = 63;
+/// Readings of the ruler's shorter chain beside one of the longer: they are the quicker ones, and the pair comes from them.
+const SHORTER: usize = 3;
+/// Kinds of code that a pair is measured around.
+const CODES: usize = 5;
+/// By how much the length of some code differs from the next one's, and lengths of what passes before a reading and of the code by which the step
+/// is found: so that readings fall anywhere between two steps of the clock.
 const STRIDE: usize = 37;
-/// Steps of the clock that the ruler takes at least.
-const STEPS: f64 = 250.0;
+const PASSED: usize = 64;
+const LENGTHS: usize = 256;
+/// Steps of the clock that the ruler takes at least, where a multiplication takes two ticks, and blocks that it has.
+const STEPS: f64 = 20.0;
+const MULTIPLICATION: f64 = 2.0;
+const BLOCKS: u32 = 4;
 /// Readings beyond so many times the middle one, and two steps of the clock, are of something else: an interrupt, another program.
 pub(crate) const BEYOND: f64 = 1.5;
 /// Core cycles a multiplication above which each waited for the one before.
@@ -24,26 +32,28 @@ const FREE: f64 = 1.5;
 /// Share by which the latency of a multiplication may differ from a whole number of cycles.
 const WHOLE: f64 = 0.02;
 
-/// How many core cycles pass in a tick of a pair's readings.
+/// What the ruler tells of a pair now.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    /// Core cycles a tick, now.
+    /// Core cycles a tick.
     pub cycles: f64,
-    /// The share of it by which single readings of the ruler differ: half of what the middle ones span.
+    /// What the pair adds to a chain of multiplications. Beside other work on the core's second thread it took 81 to 88 core cycles (Zen 4).
+    pub pair: Ticks,
+    /// The share by which the core cycles a tick of either half of the reading differ from those of both.
     pub spread: f64,
 }
 
 /// What a pair takes on this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration {
-    /// What a pair adds to a chain of multiplications: what is subtracted.
+    /// What a pair adds to a chain of multiplications, at the time of the calibration.
     pub pair: CoreCycles,
     /// The least and the most that it adds to any code that was tried: code that waits for nothing is hidden beside the pair for some
     /// cycles, and some chains begin late.
     pub between: [CoreCycles; 2],
     /// What a pair around nothing takes.
     pub empty: CoreCycles,
-    /// Core cycles a tick, when this was measured.
+    /// What the ruler told when this was measured.
     pub scale: Scale,
     /// The step of the readings.
     pub step: Ticks,
@@ -51,32 +61,47 @@ pub struct Calibration {
     pub waits: bool,
     /// Whether two rulers agree: the latency of a multiplication is a whole number of additions.
     pub rulers_agree: bool,
-    /// Loops of the ruler in a reading, so that it takes many steps.
-    loops: u32,
+    /// What a multiplication takes.
+    pub(crate) latency: CoreCycles,
+    /// Blocks of the ruler's longer chain.
+    blocks: u32,
+}
+
+/// Code of two lengths, in ticks: what a pair adds to it, and the shorter one alone.
+#[derive(Debug, Clone, Copy)]
+struct Added {
+    pair: f64,
+    code: f64,
+}
+
+impl Added {
+    /// Of readings of both. Both lose what is as far beyond their middle: else an interrupt of some length would count in the longer one only.
+    fn of(shorter: &mut [u64], longer: &mut [u64], times: f64, step: f64) -> Added {
+        let (shorter, longer) = (sorted(shorter), sorted(longer));
+        let beyond = middle(shorter) * (BEYOND - 1.0) + 2.0 * step;
+        let [shorter, longer] = [shorter, longer].map(|ticks| mean(ticks, middle(ticks) + beyond));
+        let code = (longer - shorter) / (times - 1.0);
+        Added { pair: shorter - code, code }
+    }
 }
 
 impl Scale {
-    /// Reads the ruler: some microseconds.
+    /// Reads the ruler: a tenth of a millisecond.
     pub fn read<P: Pair>(calibration: &Calibration) -> Scale {
-        Scale::of::<P>(calibration.loops)
+        let half = || turns::<P>(calibration.blocks, calibration.step.0);
+        let (one, other) = (half(), half());
+        let both = (one.code + other.code).max(1.0);
+        Scale {
+            cycles: 2.0 * BLOCK * calibration.latency.0 / both,
+            pair: Ticks((one.pair + other.pair) / 2.0),
+            spread: (one.code - other.code).abs() / both,
+        }
     }
 
-    fn of<P: Pair>(loops: u32) -> Scale {
-        let mut spans = [0.0; READINGS];
-        let mut value = 1;
-        for span in &mut spans {
-            let short = timed::<P>(&mut value, |value| repeated(value, loops, Ruler::short));
-            let long = timed::<P>(&mut value, |value| repeated(value, loops, Ruler::long));
-            *span = long as f64 - short as f64;
-        }
-        spans.sort_unstable_by(f64::total_cmp);
-        let [_, low, less, middle, more, high, _] = spans;
-        // The step of the clock is in a single one and less in the mean of three.
-        let middle = ((less + middle + more) / 3.0).max(1.0);
-        Scale {
-            cycles: Ruler::LINKS * f64::from(loops) / middle,
-            spread: (high - low).max(0.0) / middle / 2.0,
-        }
+    /// Core cycles of what took so many ticks with a pair around it, between this reading of the ruler and a later one.
+    pub fn cycles_to(&self, later: &Scale, ticks: Ticks) -> CoreCycles {
+        let pair = (self.pair.0 + later.pair.0) / 2.0;
+        CoreCycles((ticks.0 - pair) * (self.cycles + later.cycles) / 2.0)
     }
 }
 
@@ -84,73 +109,104 @@ impl Calibration {
     /// Measures a pair: some milliseconds. Other work that interrupts it is left out.
     pub fn measure<P: Pair>() -> Calibration {
         let step = step::<P>();
-        let loops = (STEPS * step / Ruler::LINKS).max(1.0) as u32;
-        let scale = || Scale::of::<P>(loops).cycles;
-        let [empty, _] = usual::<TRIALS>(|| [empty::<P>(step, &scale), 0.0]);
-        let [additions, _] = usual::<TRIALS>(|| added::<P, Additions>(step, &scale));
-        let [multiplications, latency] =
-            usual::<TRIALS_OF_PAIR>(|| added::<P, Multiplications>(step, &scale));
-        let [floats, _] = usual::<TRIALS>(|| added::<P, FloatMultiplications>(step, &scale));
-        let [free, _] = usual::<TRIALS>(|| added::<P, NoOperations>(step, &scale));
-        let all = [empty, additions, multiplications, floats, free];
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let blocks = BLOCKS.max((STEPS * step / MULTIPLICATION / BLOCK) as u32);
+        // The first one fetches the code.
+        trial::<P>(blocks, step);
+        let trials: [Trial; TRIALS] = core::array::from_fn(|_| trial::<P>(blocks, step));
+        // Other work makes it less: the upper quartile.
+        let latency = quantile(trials.map(|trial| trial.latency), 0.75);
         let whole = (latency + 0.5) as u64 as f64;
+        let rulers_agree = (latency - whole).abs() < WHOLE * whole;
+        let latency = if rulers_agree { whole } else { latency };
+        let block = quantile(trials.map(|trial| trial.block), 0.5);
+        let pair = quantile(trials.map(|trial| trial.pair), 0.5);
+        let more: [f64; CODES - 1] = core::array::from_fn(|code| {
+            quantile(trials.map(|trial| trial.more.get(code).copied().unwrap_or_default()), 0.5)
+        });
+        let cycles = |blocks: f64| CoreCycles(blocks * BLOCK * latency);
+        let least = more.iter().copied().fold(0.0, f64::min);
+        let most = more.iter().copied().fold(0.0, f64::max);
+        let [empty, ..] = more;
         Calibration {
-            pair: CoreCycles(multiplications),
-            between: [CoreCycles(least), CoreCycles(most)],
-            empty: CoreCycles(empty),
-            scale: Scale::of::<P>(loops),
+            pair: cycles(pair),
+            between: [cycles(pair + least), cycles(pair + most)],
+            empty: cycles(pair + empty),
+            scale: Scale { cycles: cycles(1.0).0 / block, pair: Ticks(pair * block), spread: 0.0 },
             step: Ticks(step),
             // Where it does not, the chain is hidden beside it, or goes on behind it.
-            waits: multiplications > 0.0 && latency > FREE,
-            rulers_agree: (latency - whole).abs() < WHOLE * whole,
-            loops,
+            waits: pair > 0.0 && latency > FREE,
+            rulers_agree,
+            latency: CoreCycles(latency),
+            blocks,
         }
     }
 }
 
-/// The middle one of several trials, number by number: the core's clock may change within one.
-fn usual<const TRIALS: usize>(trial: impl Fn() -> [f64; 2]) -> [f64; 2] {
-    // The first one fetches the code.
-    trial();
-    let mut trials = [[0.0; TRIALS]; 2];
-    for number in 0..TRIALS {
-        for (trials, found) in trials.iter_mut().zip(trial()) {
-            trials.iter_mut().skip(number).take(1).for_each(|place| *place = found);
+/// A trial of the calibration.
+#[derive(Debug, Clone, Copy)]
+struct Trial {
+    /// Additions in the time of a multiplication.
+    latency: f64,
+    /// A block of the ruler in ticks; the pair in blocks, and what it adds to other code more.
+    block: f64,
+    pair: f64,
+    more: [f64; CODES - 1],
+}
+
+fn trial<P: Pair>(blocks: u32, step: f64) -> Trial {
+    let ruler = turns::<P>(blocks, step);
+    let additions = added::<P, Additions>(step);
+    let others =
+        [empty::<P>(step), added::<P, FloatMultiplications>(step), added::<P, NoOperations>(step), additions];
+    let block = ruler.code.max(1.0);
+    Trial {
+        latency: Additions::LINKS / additions.code.max(1.0) * block / BLOCK,
+        block,
+        pair: ruler.pair / block,
+        more: others.map(|other| (other.pair - ruler.pair) / block),
+    }
+}
+
+/// The number that this share of them does not exceed.
+fn quantile<const NUMBER: usize>(mut numbers: [f64; NUMBER], share: f64) -> f64 {
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers.get((share * NUMBER as f64) as usize).copied().unwrap_or_default()
+}
+
+/// A block of the ruler and many of them.
+fn turns<P: Pair>(blocks: u32, step: f64) -> Added {
+    let code = |blocks| move |value| multiplications(value, blocks);
+    in_turns::<P, SHORTER>(f64::from(blocks), step, code(1), code(blocks))
+}
+
+/// What a pair adds to a chain.
+fn added<P: Pair, C: Chain>(step: f64) -> Added {
+    in_turns::<P, 1>(2.0, step, C::short, C::long)
+}
+
+/// What a pair around nothing takes.
+fn empty<P: Pair>(step: f64) -> Added {
+    in_turns::<P, 1>(2.0, step, |value| value, |value| value)
+}
+
+/// Times code, some times a round, and code that is so many times as long, in turns.
+#[inline(always)]
+fn in_turns<P: Pair, const SHORTER: usize>(
+    times: f64,
+    step: f64,
+    short: impl Fn(u64) -> u64,
+    long: impl Fn(u64) -> u64,
+) -> Added {
+    let (mut shorter, mut longer) = ([[0; SHORTER]; ROUNDS], [0; ROUNDS]);
+    let mut value = 1;
+    for (number, (shorter, longer)) in shorter.iter_mut().zip(&mut longer).enumerate() {
+        value = pass(value, (number * STRIDE % PASSED) as u32);
+        for shorter in shorter {
+            *shorter = timed::<P>(&mut value, &short);
         }
+        *longer = timed::<P>(&mut value, &long);
     }
-    trials.map(|mut trials| {
-        trials.sort_unstable_by(f64::total_cmp);
-        trials.get(TRIALS / 2).copied().unwrap_or_default()
-    })
-}
-
-/// What a pair around nothing takes, in core cycles.
-fn empty<P: Pair>(step: f64, scale: &dyn Fn() -> f64) -> f64 {
-    let mut empty = [0; ROUNDS];
-    let before = scale();
-    let mut value = 1;
-    for ticks in &mut empty {
-        *ticks = timed::<P>(&mut value, |value| value);
-    }
-    typical(&mut empty, step) * (before + scale()) / 2.0
-}
-
-/// What a pair adds to a chain, and what each link takes, in core cycles.
-fn added<P: Pair, C: Chain>(step: f64, scale: &dyn Fn() -> f64) -> [f64; 2] {
-    let (mut short, mut long) = ([0; ROUNDS], [0; ROUNDS]);
-    let before = scale();
-    let mut value = 1;
-    for (number, (short, long)) in short.iter_mut().zip(&mut long).enumerate() {
-        // So that readings fall anywhere between two steps of the clock.
-        (0..number % 8).for_each(|_| spin_loop());
-        *short = timed::<P>(&mut value, C::short);
-        *long = timed::<P>(&mut value, C::long);
-    }
-    let scale = (before + scale()) / 2.0;
-    let [short, long] = [typical(&mut short, step), typical(&mut long, step)];
-    [(2.0 * short - long) * scale, (long - short) * scale / C::LINKS]
+    Added::of(shorter.as_flattened_mut(), &mut longer, times, step)
 }
 
 /// Ticks between the two readings around some code.
@@ -164,22 +220,19 @@ fn timed<P: Pair>(value: &mut u64, code: impl Fn(u64) -> u64) -> u64 {
     ended.wrapping_sub(started)
 }
 
-#[inline(always)]
-fn repeated(mut value: u64, times: u32, code: impl Fn(u64) -> u64) -> u64 {
-    for _ in 0..times {
-        value = code(value);
-    }
-    value
+fn sorted(ticks: &mut [u64]) -> &[u64] {
+    ticks.sort_unstable();
+    ticks
 }
 
-/// The mean of what is not far beyond the middle: the clock's step is in single readings and not in their mean.
-fn typical(ticks: &mut [u64], step: f64) -> f64 {
-    ticks.sort_unstable();
-    let middle = ticks.get(ticks.len() / 2).copied().unwrap_or_default() as f64;
-    let most = BEYOND * middle + 2.0 * step;
-    let kept = || ticks.iter().map(|ticks| *ticks as f64).filter(|ticks| *ticks <= most);
-    let number = kept().count().max(1);
-    kept().sum::<f64>() / number as f64
+fn middle(sorted: &[u64]) -> f64 {
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default() as f64
+}
+
+/// The mean of those up to some limit: the clock's step is in single readings and not in their mean.
+fn mean(ticks: &[u64], limit: f64) -> f64 {
+    let kept = || ticks.iter().map(|ticks| *ticks as f64).filter(|ticks| *ticks <= limit);
+    kept().sum::<f64>() / kept().count().max(1) as f64
 }
 
 /// The step of a pair's readings, in ticks: the mean distance of the numbers of ticks that code of many lengths takes. Where readings are off by
@@ -187,8 +240,7 @@ fn typical(ticks: &mut [u64], step: f64) -> f64 {
 fn step<P: Pair>() -> f64 {
     let mut taken = [0; ROUNDS];
     for (number, taken) in taken.iter_mut().enumerate() {
-        let links = (number * STRIDE % LENGTHS) as u32;
-        *taken = timed::<P>(&mut 1, |value| repeated(value, links, one_link));
+        *taken = timed::<P>(&mut 1, |value| pass(value, (number * STRIDE % LENGTHS) as u32));
     }
     step_of(&mut taken)
 }
@@ -204,14 +256,27 @@ fn step_of(ticks: &mut [u64]) -> f64 {
     if number > 0 { span as f64 / number as f64 } else { 1.0 }
 }
 
-#[inline(always)]
-fn one_link(value: u64) -> u64 {
-    hide(value.wrapping_add(hide(value)))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::step_of;
+    use super::{Added, Scale, step_of};
+    use crate::unit::{CoreCycles, Ticks};
+
+    #[test]
+    fn the_pair_between_two_readings_of_the_ruler_is_theirs() {
+        let scale = |cycles, pair| Scale { cycles, pair: Ticks(pair), spread: 0.0 };
+        let cycles = scale(1.5, 50.0).cycles_to(&scale(1.25, 70.0), Ticks(160.0));
+        assert_eq!(cycles, CoreCycles(137.5));
+    }
+
+    #[test]
+    fn interrupts_change_neither_the_pair_nor_the_ruler() {
+        // A pair of 60 ticks; 140 ticks once, and four times. One in ten has an interrupt of 150 ticks, less than half of the longer code.
+        let interrupted = |ticks| move |number| if number % 10 == 3 { ticks + 150 } else { ticks };
+        let [mut shorter, mut longer] =
+            [200, 620].map(|ticks| core::array::from_fn::<u64, 100, _>(interrupted(ticks)));
+        let added = Added::of(&mut shorter, &mut longer, 4.0, 2.0);
+        assert_eq!((added.pair, added.code), (60.0, 140.0));
+    }
 
     #[test]
     fn a_step_is_found_where_single_readings_are_off_by_one() {

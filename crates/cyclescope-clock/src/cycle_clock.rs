@@ -4,7 +4,7 @@
 //! milliseconds the core's clock may move and come back: of many spans the mean is right, a single one is not.
 
 use crate::calibration::{Calibration, Scale};
-use crate::chain::{Chain, Ruler as Additions};
+use crate::chain::{BLOCK, multiplications};
 use crate::pair::{Pair, keep};
 use crate::report::Caveat;
 use crate::running::Mark;
@@ -23,7 +23,7 @@ use std::vec::Vec;
 /// let cycles = clock.end(begun).cycles;
 /// ```
 ///
-/// A reading costs some hundred nanoseconds, and once a millisecond some microseconds for the ruler. None of it is in a span.
+/// A reading costs some hundred nanoseconds, and once in ten milliseconds a tenth of one for the ruler. None of it is in a span.
 #[derive(Debug)]
 pub struct CycleClock {
     calibration: Calibration,
@@ -100,18 +100,14 @@ impl CycleClock {
         self.ended(begun, now)
     }
 
-    /// Times a chain of about so many additions, each of which takes a core cycle, and tells how many it was. What the span has more is
-    /// what interrupts and a hypervisor took of it: they are in any span, and a ruler, which is short, has none.
-    pub fn additions(&self, about: CoreCycles) -> (CoreCycles, Span) {
-        let each = 2.0 * Additions::LINKS;
-        let times = (about.0 / each).max(1.0) as u64;
-        let mut value = 1;
+    /// Times a chain of multiplications of about so many core cycles, and tells how many they take. What the span has more is what interrupts
+    /// and a hypervisor took of it: they are in any span, and a ruler, which is short, has none.
+    pub fn chain(&self, about: CoreCycles) -> (CoreCycles, Span) {
+        let block = BLOCK * self.calibration.latency.0;
+        let blocks = (about.0 / block).clamp(1.0, f64::from(u32::MAX)) as u32;
         let begun = self.begin();
-        for _ in 0..times {
-            value = Additions::long(value);
-        }
-        keep(value);
-        (CoreCycles(each * times as f64), self.end(begun))
+        keep(multiplications(1, blocks));
+        (CoreCycles(block * f64::from(blocks)), self.end(begun))
     }
 
     #[inline(never)]
@@ -127,11 +123,10 @@ impl CycleClock {
         let passed = now.wrapping_sub(tick);
         // The clock of another CPU may be behind.
         let passed = if passed > u64::MAX / 2 { 0 } else { passed };
-        let ticks = passed as f64 * share;
-        let cycles = ticks * (before.cycles + after.cycles) / 2.0 - self.calibration.pair.0;
+        let ticks = Ticks(passed as f64 * share);
         Span {
-            cycles: CoreCycles(cycles),
-            ticks: Ticks(ticks),
+            cycles: before.cycles_to(&after, ticks),
+            ticks,
             scales: [before, after],
             moved: (after.cycles / before.cycles - 1.0).abs() > MOVED,
         }

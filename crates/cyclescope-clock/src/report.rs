@@ -106,6 +106,7 @@ pub struct AtEnd(());
 
 /// Prints the report at the end: `let _report = cyclescope_clock::report_at_end();`
 pub fn report_at_end() -> AtEnd {
+    crate::ab::move_heap();
     AtEnd(())
 }
 

@@ -4,7 +4,7 @@ use crate::calibration::{Calibration, Scale};
 use crate::histogram::Histogram;
 use crate::pair::Pair;
 use crate::pairs::LfenceRdtscLfence;
-use crate::unit::CoreCycles;
+use crate::unit::{CoreCycles, Ticks};
 use std::boxed::Box;
 use std::cell::Cell;
 use std::string::String;
@@ -20,8 +20,10 @@ pub(crate) type Method = LfenceRdtscLfence;
 const KEPT: usize = 1024;
 /// Ticks after which the ruler is read again: about a millisecond.
 pub(crate) const PERIOD: u64 = 2_500_000;
-/// How many times as long as a reading of the ruler lasts the program goes on at least.
+/// How many times as long as a reading of the ruler lasts the program goes on at least; and behind a thread's first reading, one more each
+/// time: a single reading is off by two core cycles for the pair (standard deviation, Zen 4), and a short program would have few.
 pub(crate) const RARE: u64 = 100;
+const AT_FIRST: u64 = 4;
 /// The share by which the ruler may have changed until readings between are in doubt.
 pub(crate) const MOVED: f64 = 0.01;
 /// Readings of the ruler at most until one is undisturbed.
@@ -86,8 +88,9 @@ pub(crate) struct Thread {
     pub ended: Cell<u32>,
     /// Ticks that were spent here and not in the program.
     pub away: Cell<u64>,
-    /// The tick at which the ruler is to be read again.
+    /// The tick at which the ruler is to be read again, and how often it was.
     due: Cell<u64>,
+    read: Cell<u64>,
     /// Whether readings are being taken in.
     busy: Cell<bool>,
 }
@@ -177,7 +180,14 @@ impl Thread {
             number: AtomicUsize::new(0),
             consumed: Mutex::default(),
         });
-        Thread { shared, ended: Cell::new(0), away: Cell::new(0), due: Cell::new(0), busy: Cell::new(false) }
+        Thread {
+            shared,
+            ended: Cell::new(0),
+            away: Cell::new(0),
+            due: Cell::new(0),
+            read: Cell::new(0),
+            busy: Cell::new(false),
+        }
     }
 
     /// Keeps a reading. `now` is the clock at its end.
@@ -229,7 +239,9 @@ impl Thread {
         if due {
             // A clock of a coarse step takes a long ruler.
             let took = ended.wrapping_sub(began);
-            self.due.set(ended.wrapping_add(PERIOD.max(took.saturating_mul(RARE))));
+            let read = self.read.replace(self.read.get().saturating_add(1));
+            let times = RARE.min(AT_FIRST.saturating_add(read));
+            self.due.set(ended.wrapping_add(PERIOD.max(took.saturating_mul(times))));
         }
         self.away.set(self.away.get().wrapping_add(ended.wrapping_sub(began)));
         self.busy.set(false);
@@ -258,7 +270,6 @@ impl Shared {
         }
         let Some(now) = consumed.scale else { return };
         let before = before.unwrap_or(now);
-        let cycles = (before.cycles + now.cycles) / 2.0;
         let changed = (now.cycles / before.cycles - 1.0).abs();
         let spread = before.spread.max(now.spread).max(changed);
         let nested = global.nested.get().copied().unwrap_or_default().region.0;
@@ -270,7 +281,7 @@ impl Shared {
             let place = (reading.region as usize).wrapping_sub(1);
             let Some(region) = regions.get_mut(place) else { continue };
             let within = f64::from(reading.within) * nested;
-            region.cycles.add(reading.ticks as f64 * cycles - global.calibration.pair.0 - within);
+            region.cycles.add(before.cycles_to(&now, Ticks(reading.ticks as f64)).0 - within);
             region.spread += spread;
             if consumed.since.len() <= place {
                 consumed.since.resize(place + 1, 0);

@@ -81,6 +81,34 @@ fn the_header_says_of_the_cpu_what_cpuid_does() {
     assert_eq!(String::from_utf8_lossy(&said), expected);
 }
 
+/// Shares of chains, measured in one process and in turns: no number of a machine.
+#[test]
+fn a_region_has_all_of_what_is_in_it_and_nothing_of_what_is_before_it() {
+    let folder = Folder(std::env::temp_dir().join(format!("cyclescope-fences-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let program = folder.0.join("fences");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let built = Command::new("cc")
+        .args(["-O2", "-I"])
+        .args([here.join("../../include"), here.join("tests/data/fences.c")])
+        .arg("-o")
+        .arg(&program)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return cyclescope_skipped::left_out(format_args!("no cc with its libraries"));
+    }
+    let said = Command::new(&program).output().expect("it runs").stdout;
+    let said = String::from_utf8_lossy(&said);
+    let ticks: Vec<f64> = said.split_whitespace().flat_map(str::parse).collect();
+    let [long, before, short, within] = ticks[..] else { panic!("{said}") };
+    // Twenty multiplications that wait for each other take more, unless the reading does not wait for them.
+    if short < 20.0 {
+        return cyclescope_skipped::left_out(format_args!("LFENCE does not wait: {said}"));
+    }
+    assert!(before.abs() < long / 4.0, "{before} of {long} ticks before the region are in it");
+    assert!((within - short).abs() < short / 3.0, "{within} of {short} ticks in the region are in it");
+}
+
 /// A multiplication takes a whole number of additions, where rulers agree.
 fn counts(program: &Path) {
     let output = Command::new(program).output().expect("it runs");

@@ -10,7 +10,7 @@ const LONG: f64 = 1e5;
 /// 150 cycles read 149.97 beside a busy loop, and 151.6 with nothing taken off (Zen 4, virtual machine).
 const BEFORE: f64 = 0.9;
 
-/// Chains of additions that ran beside the samples: what they take alone, and what they took.
+/// Chains of multiplications that ran beside the samples: what they take alone, and what they took.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     lately: Cell<[f64; 2]>,
@@ -23,7 +23,7 @@ impl Interrupts {
         if span.cycles.0 < LONG {
             return span.cycles.0;
         }
-        let (alone, took) = clock.additions(span.cycles);
+        let (alone, took) = clock.chain(span.cycles);
         self.seen(alone, took.cycles);
         span.cycles.0 * share(self.lately.get())
     }
@@ -43,7 +43,7 @@ impl Interrupts {
         if sums != [0.0; 2] {
             let percent = 100.0 * (1.0 - share(sums));
             eprintln!(
-                "cyclescope: {percent:.2} % is taken off the samples, for interrupts: a chain of additions that ran as long beside them took so \
+                "cyclescope: {percent:.2} % is taken off the samples, for interrupts: a chain of multiplications that ran as long beside them took so \
                  much more than its core cycles"
             );
         }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_short_span_stays_as_it_is_and_a_long_one_does_not() {
         let (clock, interrupts) = (CycleClock::new(), Interrupts::default());
-        let scales = [Scale { cycles: 1.0, spread: 0.0 }; 2];
+        let scales = [Scale { cycles: 1.0, pair: Ticks(0.0), spread: 0.0 }; 2];
         let span =
             |cycles: f64| Span { cycles: CoreCycles(cycles), ticks: Ticks(cycles), scales, moved: false };
         assert_eq!((interrupts.taken_off(&clock, span(9e4)), interrupts.lately.get()), (9e4, [0.0; 2]));

@@ -4,7 +4,7 @@
 //! [`CycleClock`]: the core's clock may have any frequency, and on Linux another program on the same CPU is left out. What Criterion calls
 //! `time` is then core cycles. Intervals and comparisons are Criterion's.
 //!
-//! A sample of many milliseconds has interrupts in it. Behind each one a chain of additions of known length runs as long, and the share of
+//! A sample of many milliseconds has interrupts in it. Behind each one a chain of multiplications of known length runs as long, and the share of
 //! the time that interrupts take of such chains is taken off the samples; a line at the end tells it. So half of the time is the chain's.
 //!
 //! Under `cyclescope ab` (the variable `CYCLESCOPE_AB`) what Criterion has stored in the folder `CRITERION_HOME` is told there when the

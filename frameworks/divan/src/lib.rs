@@ -4,7 +4,7 @@
 //! `bench_refs` with their `local` forms. What else divan has does not compile. Linux only, where functions are registered by a section of
 //! the program.
 //!
-//! Iterations run in parts of about a millisecond, each beside a ruler; the table has the median of the parts and its interval, so that
+//! Iterations run in parts of about a tenth of a millisecond, beside a ruler; the table has the median of the parts and its interval, so that
 //! interrupts and other programs do not count. Values that have to be dropped are dropped outside the measured time.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 /// Ticks in a millisecond, about: it need not be more exact. TSCs count at 2 to 4 GHz.
 const MILLISECOND: f64 = 2.5e6;
-/// Parts of a benchmark, so that the interval of the median goes from the 40th to the 60th percent.
-const PARTS: usize = 101;
+/// Ticks of a part of a table: shorter than the time between two interrupts of the timer, so that most have none.
+const PART: f64 = MILLISECOND / 10.0;
+/// Parts of a benchmark, so that the interval of the median goes from the 47th to the 53rd percent.
+const PARTS: usize = 1001;
 /// Ticks after which no further part is begun, about two seconds, once there are enough for an interval: that of eleven goes from the third to
 /// the ninth, so that two disturbed ones on each side are outside.
 const LONGEST: f64 = 2000.0 * MILLISECOND;
@@ -29,7 +31,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// For a table.
-    pub(crate) const TABLE: Plan = Plan { part: MILLISECOND, most: PARTS, fewest: FEWEST, longest: LONGEST };
+    pub(crate) const TABLE: Plan = Plan { part: PART, most: PARTS, fewest: FEWEST, longest: LONGEST };
 
     /// For one observation of `cyclescope ab`, which takes about so long.
     pub(crate) fn observation(time: Duration) -> Plan {
@@ -95,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn parts_grow_to_a_millisecond_and_no_longer() {
+    fn parts_grow_to_their_length_and_no_longer() {
         let clock = CycleClock::new();
-        let scale = Scale { cycles: 1.0, spread: 0.0 };
+        let scale = Scale { cycles: 1.0, pair: Ticks(0.0), spread: 0.0 };
         let of = |plan: Plan, each: f64, most| {
             let span = |number: u64| Span {
                 cycles: CoreCycles(each * number as f64),
@@ -108,8 +110,8 @@ mod tests {
             measure(plan, most, |_, number| span(number), &clock)
         };
         let short = of(Plan::TABLE, 10.0, u64::MAX);
-        assert_eq!((short.cycles, short.interval, short.parts.len()), (10.0, [10.0; 2], 101));
-        assert_eq!(short.iterations, 1 << 17);
+        assert_eq!((short.cycles, short.interval, short.parts.len()), (10.0, [10.0; 2], 1001));
+        assert_eq!(short.iterations, 1 << 14);
         assert_eq!(of(Plan::TABLE, 10.0, 1000).iterations, 1000);
         let long = of(Plan::TABLE, 1e9, u64::MAX);
         assert_eq!((long.iterations, long.parts.len()), (1, 11));

@@ -41,7 +41,7 @@ impl Counter {
 /// only the difference of two readings on one thread says something.
 ///
 /// Its unit is a billion core cycles, since benchmark frameworks take the unit of a timer for a second: where they print nanoseconds, those are
-/// core cycles. The core's frequency is of no account: ticks of the time stamp counter become core cycles beside a chain of additions of known
+/// core cycles. The core's frequency is of no account: ticks of the time stamp counter become core cycles beside a chain of multiplications of known
 /// length, which runs once a millisecond and in no difference. On Linux, time in which the thread does not run is not counted.
 #[pyfunction]
 pub(crate) fn core_cycles() -> f64 {

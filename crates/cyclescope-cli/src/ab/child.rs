@@ -101,15 +101,16 @@ impl Program {
             let to = to.map_err(|error| Failure::internal(format!("the file of --output: {error}")))?;
             stream(&mut command, to.map_or_else(Stdio::null, Stdio::from));
         }
-        let parent = std::process::id();
+        let held = Held::new();
+        let (parent, released) = (std::process::id(), held.released());
         // SAFETY: what runs between fork and exec may run there.
         unsafe {
             command.pre_exec(move || {
                 Group::tie(parent);
+                released();
                 Ok(())
             })
         };
-        let held = Held::new();
         let child = command.spawn().map_err(|error| not_started(&words[0], &error))?;
         let group = Group::of(child.id());
         drop(held);

@@ -2,7 +2,9 @@
 
 use crate::support::{Answer, Running, answer, cyclescope, folder, gone};
 use serde_json::Value;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A program that tells these core cycles of each benchmark; a shell computes the numbers.
@@ -217,6 +219,36 @@ fn what_programs_print_is_kept_apart() {
     let told = ab(&[says, says, "--json", "--output", &path]);
     assert!(!told.stdout.contains("out\n") && told.stderr.is_empty(), "{told:?}");
     assert!(std::fs::read_to_string(path).expect("a file").starts_with("out\nerr\nout\nerr\n"));
+}
+
+/// A program sees its own state in /proc, started by this test and by `ab`, with a signal held back that `ab` has nothing to do with.
+#[test]
+fn signals_find_programs_as_if_they_were_started_without_it() {
+    const SHOWS: [&str; 4] = ["grep", "-E", "Sig(Blk|Ign|Cgt)", "/proc/self/status"];
+    let said = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        // SAFETY: the calls may be made between fork and exec, and the set lives through them.
+        unsafe {
+            command.args(arguments).pre_exec(|| {
+                let mut set = std::mem::zeroed();
+                libc::sigemptyset(&mut set);
+                libc::sigaddset(&mut set, libc::SIGUSR1);
+                libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+                Ok(())
+            });
+        }
+        String::from_utf8(command.output().expect("it runs").stdout).expect("text")
+    };
+    let alone = said(SHOWS[0], &SHOWS[1..]);
+    assert!(alone.contains("SigBlk:\t0000000000000200\n"), "{alone}");
+    let file = folder();
+    let path = file.path().join("said").display().to_string();
+    let program = shlex::try_join(SHOWS).expect("no NUL");
+    let options = ["ab", "--quick", "--budget", "0.5", "--output", &path, &program, &program];
+    said(env!("CARGO_BIN_EXE_cyclescope"), &options);
+    let told = std::fs::read_to_string(path).expect("a file");
+    let first: String = told.split_inclusive('\n').take(3).collect();
+    assert_eq!(first, alone);
 }
 
 #[test]
