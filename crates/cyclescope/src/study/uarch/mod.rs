@@ -26,6 +26,7 @@ mod execution;
 mod front_end;
 mod kept;
 mod knee;
+mod known;
 mod levels;
 mod limit;
 mod list;
