@@ -95,12 +95,16 @@ fn asked() -> (&'static Test, &'static Batches) {
     TESTS.iter().find_map(find).expect("a test's programs have some events of their own")
 }
 
+/// The verdict on such a core, its number, and why.
 fn record(disturbed: usize, without: bool) -> (Kind, Option<f64>, String) {
     let (test, asked) = asked();
     let mut core = Measured { room: 20, disturbed, times: BTreeMap::new(), without };
     let mut records = batches(&mut core, test, asked).expect("it is said");
     let record = records.remove(0);
     assert!(records.is_empty());
+    let of_batches = core.times.iter().filter(|((name, _), _)| *name != asked.one.name);
+    let most = of_batches.map(|(_, times)| *times).max().unwrap_or_default();
+    assert!(disturbed > 0 || most <= 1, "what is clear is measured {most} times");
     (record.verdict, record.value.value, record.why)
 }
 

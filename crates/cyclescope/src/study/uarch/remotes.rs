@@ -250,6 +250,18 @@ mod tests {
         assert_eq!(pairs.len(), 32);
     }
 
+    /// Each exchange of a control takes all of its tries.
+    #[test]
+    fn a_control_has_fewer_rounds() {
+        let clock = Clock::named("rdtscp-lfence").expect("it is a timing method");
+        let rounds = [false, true].map(|apart| {
+            let asked = Asked { cpus: [0, 1], way: &ways()[0], line: 0, apart };
+            let [ask, _] = batches(&asked, 1, [clock; 2]);
+            ask.layouts.len() * ask.rounds as usize
+        });
+        assert!(rounds[1] * 4 <= rounds[0] && rounds[1] > 0, "{rounds:?}");
+    }
+
     #[test]
     fn where_another_run_uses_a_cpu_there_is_a_reason_and_no_time() {
         let ran = |disturbed| Ran { samples: Vec::new(), disturbed };
