@@ -209,7 +209,6 @@ mod tests {
     use crate::machine::Machine;
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
-    use crate::study::uarch::planted_plan::plan;
     use crate::study::uarch::test::walk::{LINE, straight};
     use crate::unit::Hertz;
     use std::collections::BTreeSet;
@@ -227,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_step_costs_what_an_iteration_costs_by_its_steps_less_what_is_not_asked() {
-        let plan = plan();
+        let plan = Plan::simulated();
         let costs = vec![(DEAR.to_vec(), 160.0), (CHEAP.to_vec(), 50.0)];
         let mut machine = Simulated::new(Scenario { costs, ..Scenario::default() }, 5);
         let mut conditions = Conditions::default();
@@ -278,7 +277,7 @@ mod tests {
 
     #[test]
     fn without_what_is_subtracted_there_is_no_cost() {
-        let plan = plan();
+        let plan = Plan::simulated();
         for (disturbed, costs) in [(DEAR, false), (CHEAP, false), (&[0x90][..], true)] {
             let mut machine = Disturbed(Simulated::new(Scenario::default(), 5), disturbed);
             let mut conditions = Conditions::default();
@@ -314,7 +313,7 @@ mod tests {
 
     #[test]
     fn bodies_begin_with_a_line_in_each_layout() {
-        let plan = plan();
+        let plan = Plan::simulated();
         let mut machine = Kept(Simulated::new(Scenario::default(), 5), BTreeSet::new());
         let mut conditions = Conditions::default();
         let (executor, random) = (&mut machine, Random::new(7));

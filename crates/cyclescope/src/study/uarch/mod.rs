@@ -57,8 +57,6 @@ mod planted_mixture;
 #[cfg(test)]
 mod planted_plain;
 #[cfg(test)]
-mod planted_plan;
-#[cfg(test)]
 mod planted_score;
 #[cfg(test)]
 mod planted_sibling;

@@ -5,7 +5,6 @@ use crate::executor::mock::{Scenario, Simulated};
 use crate::executor::{Batch, Capabilities, Executor, Sample};
 use crate::machine::Machine;
 use crate::program::memory::{Fill, Order};
-use crate::study::uarch::planted_plan::plan;
 use crate::study::uarch::test::walk::Walk;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -23,7 +22,7 @@ fn measured(
     let mut surroundings = Surroundings::of(machine().machine());
     surroundings.numbers = numbers.iter().map(|(key, number)| (key.to_string(), *number)).collect();
     let mut study = Uarch {
-        plan: Plan { adders: Some(ADDERS), ..plan() },
+        plan: Plan { adders: Some(ADDERS), ..Plan::simulated() },
         asked: TESTS.iter().copied().filter(|other| other.name == test).collect(),
         features: Vec::new(),
         memory: u64::MAX,
