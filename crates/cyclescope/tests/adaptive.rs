@@ -1,7 +1,6 @@
 //! What the measurement does by itself: outgrow buffers, wait for predictors, add layouts, give up in time.
 
 use cyclescope::caveat::{Code, caveats};
-use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
 use cyclescope::executor::mock::{
     Buffer, Fault, Frequency, LayoutEffects, Learning, Mode, Scenario, Simulated, Training,
@@ -16,25 +15,16 @@ const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None }
 
 fn plan() -> Plan {
     Plan {
-        clock: Clock::named("rdtscp-lfence").unwrap(),
-        step: 1.0,
         imul_latency: Some(3.0),
         adders: Some(5),
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
         rounds: 12,
         rounds_least: 12,
         layouts: 16,
         layouts_most: 256,
         precision: PRECISION,
-        confidence: 0.95,
         budget: Duration::from_secs(3600),
         seed: 1,
+        ..Plan::simulated()
     }
 }
 

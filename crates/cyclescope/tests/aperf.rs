@@ -53,24 +53,16 @@ impl Executor for Counted {
 fn plan(clock: &str) -> Plan {
     Plan {
         clock: Clock::named(clock).unwrap(),
-        step: 1.0,
         imul_latency: Some(3.0),
         adders: Some(5),
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
         rounds: 12,
         rounds_least: 12,
         layouts: 16,
         layouts_most: 64,
         precision: PRECISION,
-        confidence: 0.95,
         budget: Duration::from_secs(60),
         seed: 1,
+        ..Plan::simulated()
     }
 }
 

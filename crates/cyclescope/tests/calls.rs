@@ -1,6 +1,5 @@
 //! A call of a function where calls overlap and where they do not, on simulated machines whose costs are planted.
 
-use cyclescope::clock::Clock;
 use cyclescope::executor::Executor;
 use cyclescope::executor::mock::{LayoutEffects, Scenario, Simulated};
 use cyclescope::machine::Machine;
@@ -35,25 +34,17 @@ fn study_of(subject: &Subject, overlapping: [f64; 2], waiting: [f64; 2]) -> RunS
     let scenario = Scenario { costs, layout, ..Scenario::default() };
     let open = Box::new(move || Ok(Box::new(Simulated::new(scenario.clone(), 5)) as Box<dyn Executor>));
     let plan = Plan {
-        clock: Clock::named("rdtscp-lfence").unwrap(),
-        step: 1.0,
         imul_latency: Some(3.0),
         adders: Some(5),
-        avx: false,
-        unit: None,
-        loop_count: None,
         lengthen: Lengthen::Iterations,
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
         rounds: 12,
-        rounds_least: 4,
         layouts: 16,
         layouts_most: 64,
         precision: PRECISION,
         confidence: 0.999,
         budget: Duration::from_millis(100),
         seed: 2,
+        ..Plan::simulated()
     };
     RunStudy::new(subject, plan, PRECISION, &Machine::detect(), "x".to_string(), open)
 }

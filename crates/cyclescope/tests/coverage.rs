@@ -24,21 +24,14 @@ fn plan(step: u64, seed: u64) -> Plan {
         step: step as f64,
         imul_latency: Some(3.0),
         adders: Some(5),
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
         rounds: 12,
         rounds_least: 12,
         layouts: 16,
         layouts_most: 64,
         precision: Precision { cycles: 0.01, share: 0.005, cap: None },
-        confidence: 0.95,
         budget: Duration::from_secs(3600),
         seed,
+        ..Plan::simulated()
     }
 }
 

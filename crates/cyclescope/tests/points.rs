@@ -1,7 +1,6 @@
 //! Many points with one executor, on a simulated machine that drifts or faults.
 
 use cyclescope::caveat::Code;
-use cyclescope::clock::Clock;
 use cyclescope::error::{Cause, Error, RunError};
 use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Open, Sample};
@@ -13,7 +12,6 @@ use cyclescope::snippet::Snippet;
 use cyclescope::study::points::{Kept, Label, PointsStudy, Row, Session};
 use cyclescope::study::run::RunStudy;
 use cyclescope::study::{Record, Role, Stop, Study};
-use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 /// The snippet of points that fault, and that of all others.
@@ -22,25 +20,13 @@ const OTHER: [u8; 3] = [0x48, 0xff, 0xc0];
 
 fn plan() -> Plan {
     Plan {
-        clock: Clock::named("rdtscp-lfence").unwrap(),
-        step: 1.0,
         imul_latency: Some(3.0),
-        adders: None,
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
         warm_up: Some(1),
         rounds: 4,
-        rounds_least: 4,
         layouts: 4,
         layouts_most: 4,
         precision: PRECISION,
-        confidence: 0.95,
-        budget: Duration::from_secs(1),
-        seed: 3,
+        ..Plan::simulated()
     }
 }
 

@@ -1,6 +1,5 @@
 //! A measurement over recorded answers is the one that was recorded, on simulated machines.
 
-use cyclescope::clock::Clock;
 use cyclescope::error::{Cause, Error, RunError};
 use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
@@ -20,25 +19,13 @@ const PRECISION: Precision = Precision { cycles: 0.0, share: 1e-9, cap: None };
 
 fn plan(budget: Duration) -> Plan {
     Plan {
-        clock: Clock::named("rdtscp-lfence").unwrap(),
-        step: 1.0,
-        imul_latency: None,
-        adders: None,
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
         rounds: 6,
         rounds_least: 6,
         layouts: 4,
         layouts_most: 64,
         precision: PRECISION,
-        confidence: 0.95,
         budget,
-        seed: 3,
+        ..Plan::simulated()
     }
 }
 

@@ -95,3 +95,35 @@ pub struct Plan {
     /// Seed of everything that is random.
     pub seed: u64,
 }
+
+impl Plan {
+    /// Eight layouts of twelve rounds, for simulated machines of [`crate::executor::mock`]: they have no noise that is not asked for, and no design
+    /// whose data could tell anything.
+    ///
+    /// # Panics
+    ///
+    /// Never: its timing method exists.
+    pub fn simulated() -> Plan {
+        Plan {
+            clock: Clock::named("rdtscp-lfence").expect("it is a timing method"),
+            step: 1.0,
+            imul_latency: None,
+            adders: None,
+            avx: false,
+            unit: None,
+            loop_count: None,
+            lengthen: Lengthen::default(),
+            memory: None,
+            cold: Cold::default(),
+            warm_up: None,
+            rounds: 12,
+            rounds_least: 4,
+            layouts: 8,
+            layouts_most: 8,
+            precision: Precision { cycles: 1.0, share: 1.0, cap: None },
+            confidence: 0.95,
+            budget: Duration::from_secs(1),
+            seed: 3,
+        }
+    }
+}

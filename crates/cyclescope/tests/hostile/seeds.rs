@@ -113,27 +113,7 @@ fn recorded(study: &mut dyn Study) -> Option<Value> {
 }
 
 fn plan() -> Plan {
-    Plan {
-        clock: Clock::named("rdtscp-lfence").expect("a timing method"),
-        step: 1.0,
-        imul_latency: None,
-        adders: None,
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
-        rounds: 4,
-        rounds_least: 4,
-        layouts: 2,
-        layouts_most: 4,
-        precision: Precision { cycles: 1.0, share: 1.0, cap: None },
-        confidence: 0.95,
-        budget: Duration::from_millis(1),
-        seed: 3,
-    }
+    Plan { rounds: 4, layouts: 2, layouts_most: 4, budget: Duration::from_millis(1), ..Plan::simulated() }
 }
 
 fn simulated() -> Open {

@@ -237,6 +237,8 @@ fn told([low, high]: End) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::test::Look;
 
     /// Costs of batches of 1 to 24 events, of which one takes 100.
     fn curve(cost: impl Fn(usize) -> f64) -> Vec<CostPoint> {
@@ -316,5 +318,45 @@ mod tests {
         let limited = verdict(Err(No::Pace), Err(No::Pace), Err(No::Pace));
         assert_eq!((limited.kind, limited.limited_by), (Kind::Limited, Some("load_rate")));
         assert_eq!(verdict(Err(No::End), Err(No::End), Err(No::End)).kind, Kind::None);
+    }
+    #[test]
+    fn a_line_of_costs_needs_two_points_and_more_behind_them() {
+        assert_eq!(found(|n| if n == 1 { 100.0 } else { 180.0 + 9.0 * n as f64 }), Err(No::Shape));
+        assert_eq!(end(&curve(|_| 100.0)[..2 * POINTS], 100.0, 0.35), Err(No::Shape));
+        assert_eq!(end(&curve(|_| 100.0)[..=2 * POINTS], 100.0, 0.35), Err(No::End));
+        assert_eq!(end(&curve(|_| 100.0), -5.0, 0.35), Err(No::Shape), "one takes no time at all");
+        // What falls at first, as while something warms up, is no line that all others are above.
+        let falls = |n: usize| [160.0, 130.0, 100.0].get(n - 1).copied().unwrap_or(70.0);
+        assert_eq!(found(falls), Err(No::Shape));
+    }
+
+    #[test]
+    fn all_batches_behind_an_end_are_above_it_at_once() {
+        // Some way up, and the rest later: two numbers have room in part.
+        let late = |n: usize| 100.0 + [0.0, 20.0, 20.0, 20.0, 90.0][n.saturating_sub(9).min(4)];
+        assert_eq!(found(late), Err(No::Shape));
+        // Each costs a little more than the one before: a step is no part of that.
+        let slowly = |n: usize| 100.0 + [0.0, 14.0, 28.0, 42.0, 56.0][n.saturating_sub(9).min(4)];
+        assert_eq!(found(slowly), Ok([9, 11]));
+    }
+
+    #[test]
+    fn ends_that_are_the_same_are_one_apart_at_most_or_a_twentieth() {
+        let are = |one: usize, other: usize| same([one; 2], [other; 2]);
+        assert_eq!([are(10, 11), are(10, 12), are(60, 63), are(60, 64)], [true, false, true, false]);
+    }
+
+    #[test]
+    fn numbers_are_tried_in_their_order_and_near_each_other_and_named_tests_exist() {
+        for test in TESTS {
+            let Look::Batches(batches) = &test.look else { continue };
+            assert_eq!(batches.counts[0], 1);
+            let near = |two: &[usize]| two[0] < two[1] && two[1] - two[0] <= (two[0] / 7).max(1);
+            assert!(batches.counts.windows(2).all(near), "{}", test.name);
+            let names = batches.takes.iter().map(|(name, _)| *name).chain([batches.pace]);
+            assert!(names.into_iter().all(|name| TESTS.iter().any(|other| other.name == name)));
+            // The part is above what batches with room differ by, and below what all others are above.
+            assert!(INSIDE <= batches.part && batches.part < 1.0 - BEYOND, "{}", test.name);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What share of the most that another test found a number is.
 
-use super::environment::Known;
+use super::known::Known;
 use super::list::TESTS;
 use super::record::UarchRecord;
 use super::test::Test;

@@ -86,6 +86,15 @@ impl Conditions {
     }
 }
 
+#[cfg(test)]
+impl Conditions {
+    /// Layouts of these widths, all of which results come from, and so many rounds, of which nothing disturbed so many.
+    pub(super) fn showing(widths: &[f64], [rounds, undisturbed]: [usize; 2]) -> Conditions {
+        let widths: Vec<(f64, f64)> = widths.iter().map(|width| (*width, 0.01)).collect();
+        Conditions { used: widths.clone(), widths, rounds, undisturbed, ..Conditions::default() }
+    }
+}
+
 /// How much of the time something else used the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Busy {

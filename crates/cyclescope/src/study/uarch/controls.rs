@@ -60,6 +60,9 @@ fn differs(program: &Steps, control: &Steps) -> Differs {
     }
 }
 
+/// Events of a batch.
+const BATCH: usize = 5;
+
 /// The programs of a test, by the keys of their rows, each with a count.
 fn walks(test: &'static Test) -> Vec<(String, &'static Walk, usize)> {
     match &test.look {
@@ -74,6 +77,11 @@ fn walks(test: &'static Test) -> Vec<(String, &'static Walk, usize)> {
                 row.ways.iter().map(move |walk| (format!("{}.{}", test.name, row.name), walk, 0))
             };
             map.rows.iter().flat_map(ways).collect()
+        }
+        Look::Batches(batches) => {
+            let all = batches.walks.iter().chain([&batches.beside.walk]);
+            let all = all.map(|walk| (test.name.to_string(), walk, BATCH));
+            all.chain([(format!("one of {}", test.name), &batches.one, 1)]).collect()
         }
         _ => {
             let rows = test.rows().iter();
@@ -115,6 +123,9 @@ const SAID: &[(&str, Differs)] = &[
     ("memory_renaming.push_and_pop", Differs::Number),
     ("memory_renaming.xmm", Differs::Instructions),
     ("misprediction", Differs::Operands),
+    ("misses_in_flight", Differs::Operands),
+    ("one of misses_in_flight", Differs::Operands),
+    ("one of walks_in_flight", Differs::Operands),
     ("partial_registers.", Differs::Operands),
     ("partial_registers.carry_", Differs::Instructions),
     ("retire_rate.", Differs::Number),
@@ -128,10 +139,12 @@ const SAID: &[(&str, Differs)] = &[
     ("store_forwarding.last_of_8_bytes", Differs::Number),
     ("subnormals", Differs::Before),
     ("subnormals.square_root_operand", Differs::Operands),
+    ("uop_cache_ways", Differs::Operands),
     ("upper_halves.", Differs::Before),
     ("upper_halves.before_vzeroupper", Differs::Order),
     ("upper_halves.in_turns_or_pairs", Differs::Order),
     ("upper_halves.vzeroupper", Differs::Number),
+    ("walks_in_flight", Differs::Operands),
     ("wake_up.", Differs::Before),
 ];
 

@@ -206,9 +206,9 @@ mod tests {
     use crate::machine::Machine;
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
-    use crate::study::uarch::planted_plan::plan;
-    use crate::study::uarch::test::walk::straight;
+    use crate::study::uarch::test::walk::{LINE, straight};
     use crate::unit::Hertz;
+    use std::collections::BTreeSet;
 
     const DEAR: &[u8] = &[0x48, 0x63, 0xc0];
     const CHEAP: &[u8] = &[0x48, 0x63, 0xc9];
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_step_costs_what_an_iteration_costs_by_its_steps_less_what_is_not_asked() {
-        let plan = plan();
+        let plan = Plan::simulated();
         let costs = vec![(DEAR.to_vec(), 160.0), (CHEAP.to_vec(), 50.0)];
         let mut machine = Simulated::new(Scenario { costs, ..Scenario::default() }, 5);
         let mut conditions = Conditions::default();
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn without_what_is_subtracted_there_is_no_cost() {
-        let plan = plan();
+        let plan = Plan::simulated();
         for (disturbed, costs) in [(DEAR, false), (CHEAP, false), (&[0x90][..], true)] {
             let mut machine = Disturbed(Simulated::new(Scenario::default(), 5), disturbed);
             let mut conditions = Conditions::default();
@@ -284,5 +284,39 @@ mod tests {
             let walk = Walk { name: "planted", program: dear, without: Some(cheap) };
             assert_eq!(core.cost(&walk, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
+    }
+    /// A machine that keeps where bodies begin, in bytes behind a line's begin.
+    struct Kept(Simulated, BTreeSet<usize>);
+
+    impl Executor for Kept {
+        fn capabilities(&self) -> &Capabilities {
+            self.0.capabilities()
+        }
+
+        fn machine(&self) -> &Machine {
+            self.0.machine()
+        }
+
+        fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+            for placed in batch.layouts.iter().flat_map(|layout| &layout.code) {
+                let program = &batch.programs[placed.program];
+                if program.snippet() == DEAR {
+                    self.1.insert((placed.offset as usize + program.body().start) % LINE);
+                }
+            }
+            self.0.stream(batch, take)
+        }
+    }
+
+    #[test]
+    fn bodies_begin_with_a_line_in_each_layout() {
+        let plan = Plan::simulated();
+        let mut machine = Kept(Simulated::new(Scenario::default(), 5), BTreeSet::new());
+        let mut conditions = Conditions::default();
+        let (executor, random) = (&mut machine, Random::new(7));
+        let mut core =
+            Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+        core.cost(&Walk { name: "planted", program: dear, without: None }, 9).expect("all is simulated");
+        assert_eq!(machine.1.into_iter().collect::<Vec<_>>(), [0]);
     }
 }

@@ -1,7 +1,7 @@
 //! Levels that end where a structure of another test does, of which each that is counted takes a part: which one is full there is not
 //! known, and the size is limited by that other structure.
 
-use super::environment::Known;
+use super::known::Known;
 use super::record::UarchRecord;
 use super::test::{Look, Test};
 use super::verdict::{Kind, Verdict};

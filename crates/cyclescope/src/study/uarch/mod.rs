@@ -26,6 +26,7 @@ mod execution;
 mod front_end;
 mod kept;
 mod knee;
+mod known;
 mod levels;
 mod limit;
 mod list;
@@ -55,8 +56,6 @@ mod planted_levels;
 mod planted_mixture;
 #[cfg(test)]
 mod planted_plain;
-#[cfg(test)]
-mod planted_plan;
 #[cfg(test)]
 mod planted_score;
 #[cfg(test)]

@@ -195,7 +195,6 @@ fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::uarch::planted_plan::plan;
     use crate::study::uarch::test::chain::SQRTSD;
     use crate::study::uarch::window::reorder_buffer::NOP;
     use iced_x86::{CpuidFeature, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
@@ -247,7 +246,7 @@ mod tests {
     fn every_register_that_the_world_does_not_load_is_written() {
         let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: None };
         for (zmm, number) in [(true, 8 + 8 + 16), (false, 8)] {
-            for program in programs(&plan(), &probe, 1, zmm) {
+            for program in programs(&Plan::simulated(), &probe, 1, zmm) {
                 assert_eq!(written(program.init()).len(), number);
             }
         }

@@ -1,9 +1,15 @@
 //! A simulated core with a planted number of events on their way at once.
 
-use super::cost::CostPoint;
+use super::batches::batches;
+use super::cost::{CostPoint, Costs};
+use super::list::TESTS;
 use super::test::batches::Batches;
 use super::test::walk::Walk;
+use super::test::{Look, Test};
+use super::verdict::Kind;
+use crate::error::{RunError, Unavailable};
 use crate::random::Random;
+use std::collections::BTreeMap;
 
 /// The core.
 pub(super) struct Planted {
@@ -50,4 +56,64 @@ impl Planted {
         let cost = clean * burst + self.noise * self.random.normal();
         CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }
     }
+}
+
+/// A core on which the first measurements of a program are disturbed, or that has no such memory.
+struct Measured {
+    /// Events that have room.
+    room: usize,
+    /// Measurements of each number that are disturbed.
+    disturbed: usize,
+    /// The number of a program's measurement at each number.
+    times: BTreeMap<(&'static str, usize), usize>,
+    without: bool,
+}
+
+impl Costs for Measured {
+    fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+        if self.without {
+            let [what, why, remedy] = ["so much memory", "none is free", "end something"].map(str::to_string);
+            return Err(RunError::Unavailable(Unavailable { what, why, remedy }));
+        }
+        let times = self.times.entry((walk.name, n)).or_default();
+        *times += 1;
+        let before = if walk.name == asked().1.beside.walk.name { asked().1.beside.occupied } else { 0 };
+        let full = n + before > self.room;
+        // In the first program those near the end take as long as those on its other side.
+        let near = walk.name == asked().1.walks[0].name && n.abs_diff(self.room) < 6;
+        let disturbed = *times <= self.disturbed && near;
+        let cost = if full == disturbed { 100.0 } else { 200.0 };
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+fn asked() -> (&'static Test, &'static Batches) {
+    let find = |test: &&'static Test| match &test.look {
+        Look::Batches(batches) if batches.more > 0 => Some((*test, batches)),
+        _ => None,
+    };
+    TESTS.iter().find_map(find).expect("a test's programs have some events of their own")
+}
+
+/// The verdict on such a core, its number, and why.
+fn record(disturbed: usize, without: bool) -> (Kind, Option<f64>, String) {
+    let (test, asked) = asked();
+    let mut core = Measured { room: 20, disturbed, times: BTreeMap::new(), without };
+    let mut records = batches(&mut core, test, asked).expect("it is said");
+    let record = records.remove(0);
+    assert!(records.is_empty());
+    let of_batches = core.times.iter().filter(|((name, _), _)| *name != asked.one.name);
+    let most = of_batches.map(|(_, times)| *times).max().unwrap_or_default();
+    assert!(disturbed > 0 || most <= 1, "what is clear is measured {most} times");
+    (record.verdict, record.value.value, record.why)
+}
+
+#[test]
+fn what_is_unclear_is_measured_again_and_the_middle_counts() {
+    assert_eq!(record(0, false).1, Some(21.0), "those of the programs' own are counted");
+    assert_eq!(record(1, false).1, Some(21.0));
+    let (kind, number, why) = record(2, false);
+    assert_eq!((kind, number), (Kind::Unclear, None), "{why}");
+    let (kind, number, why) = record(0, true);
+    assert_eq!((kind, number, why.as_str()), (Kind::None, None, "so much memory: none is free"));
 }

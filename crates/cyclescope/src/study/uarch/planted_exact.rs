@@ -11,6 +11,8 @@ use super::test::{Look, Test};
 use super::verdict::Kind;
 use crate::error::{RunError, Unavailable};
 use crate::random::Random;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 fn named(name: &str) -> (&'static Test, &'static Walks) {
     let test = *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
@@ -108,7 +110,8 @@ struct Told<F>(&'static Walks, F);
 impl<F: Fn(f64, usize) -> f64> Costs for Told<F> {
     fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
         let place = self.0.walks.iter().position(|other| std::ptr::eq(other, walk));
-        let occupied = if place.is_none() { 8192.0 } else { 0.0 };
+        let beside = self.0.beside.as_ref().filter(|_| place.is_none());
+        let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
         let cost = (self.1)(n as f64 + occupied, place.unwrap_or_default());
         if cost.is_infinite() {
             let [what, why, remedy] = ["so much memory", "none is free", "end something"].map(str::to_string);
@@ -259,6 +262,22 @@ fn costs_alone_that_are_found_have_a_spread_and_no_differences() {
     assert_eq!(spread(&translations), [""; 0], "{translations:?}");
 }
 
+#[test]
+fn a_difference_whose_control_was_disturbed_once_makes_no_level_larger() {
+    let times = RefCell::new(BTreeMap::<usize, usize>::new());
+    let cost = |n: f64, walk| {
+        let mut times = times.borrow_mut();
+        let times = times.entry(n as usize).or_default();
+        *times += usize::from(walk == 1);
+        // The second time what is subtracted of one program took longer.
+        let disturbed = walk == 1 && *times == 2 && n <= 72.0;
+        if disturbed { 0.0 } else { stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0) }
+    };
+    let records = told("data_tlb", cost);
+    let (_, first) = records.iter().find(|(key, _)| key == "1.size").expect("it has a record");
+    assert_eq!((first.verdict, first.value.value), (Kind::Found, Some(64.0)), "{}", first.why);
+}
+
 const RISES: Rises = Rises { rise: 3.0, ratio: 1.8, by_chance: true };
 
 fn curve(counts: impl IntoIterator<Item = usize>, cost: impl Fn(usize) -> f64) -> Vec<CostPoint> {
@@ -282,4 +301,20 @@ fn two_counts_are_no_level() {
         levels(&curve(all, |n| if n < 4000 { 5.0 } else { 50.0 }), RISES).len()
     };
     assert_eq!((number(&[1000, 2000]), number(&[1000, 1500, 2000])), (1, 2));
+}
+
+/// Costs of two of three counts are a half above or below, and before the end they rise by less than that can tell.
+#[test]
+fn where_noise_hides_the_begin_of_a_rise_an_end_may_be_earlier() {
+    let end = |begin: usize| {
+        let cost = |n: usize| {
+            let noise = [-0.5, 0.0, 0.5][n / 10 % 3];
+            let cost = stepped(n as f64, &[(begin as f64, 10.0), (10_000.0, 11.7)], 60.0);
+            if n <= begin { cost + noise } else { cost }
+        };
+        levels(&curve((500..2000).map(|step| 10 * step), cost), RISES)[0].upto.expect("it ends")
+    };
+    let near = end(9_900);
+    assert_eq!((near.value, near.low), (10_000, 9_900), "{near:?}");
+    assert_eq!(end(9_000).low, (10_000.0 / 1.03) as usize, "no more than noise may hide");
 }

@@ -163,3 +163,22 @@ fn pairs_tell_of_groups_of_three_what_they_take() {
     assert!(alu.why.ends_with("not by load, store; no room to see it beside root"), "{}", alu.why);
     assert!((alu.value.value.unwrap() - 5.0).abs() < 0.1);
 }
+
+/// Four units each, and places for six: beside a class that fills its own four there is room for half of what the other one could do.
+#[test]
+fn classes_with_units_of_their_own_slow_nobody_where_places_are_few() {
+    let test = &super::execution::mixed_throughput::TEST;
+    let super::test::Look::Mixture(asked) = &test.look else { panic!("it is one of mixtures") };
+    let classes = REAL.map(|class| match class.0 {
+        "alu" => (class.0, 0b1111, 1.0),
+        "vector_add" => (class.0, 0b1111_0000, 1.0),
+        _ => class,
+    });
+    let mut core = Planted { classes: classes.to_vec(), slots: 6.0, poor: 7, random: Random::new(3) };
+    let records = super::mixture::mixture(&mut core, test, asked, &mut Random::new(5)).expect("it has costs");
+    for (class, by) in [("alu", "vector_add"), ("vector_add", "alu")] {
+        let record = records.iter().find(|record| record.what.ends_with(&format!(".{class}")));
+        let told = record.and_then(|record| record.displaced.iter().find(|told| told.by == by));
+        assert_eq!(told.map(|told| told.verdict), Some(Kind::None), "{class}: {told:?}");
+    }
+}

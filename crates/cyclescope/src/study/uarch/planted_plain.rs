@@ -4,7 +4,6 @@
 use super::contrast::contrast;
 use super::cost::{CostPoint, Costs};
 use super::list::TESTS;
-use super::planted_plan::plan;
 use super::test::Look;
 use super::test::walk::{Steps, Walk};
 use super::verdict::Kind;
@@ -31,7 +30,7 @@ impl Plain {
             eliminates_vectors: [false; 3],
             ..model
         };
-        Plain { core: SimulatedCore::new(model, seed), plan: plan() }
+        Plain { core: SimulatedCore::new(model, seed), plan: Plan::simulated() }
     }
 
     fn step(&mut self, steps: &Steps) -> f64 {

@@ -1,6 +1,6 @@
 //! What is found on simulated cores of what is planted in them: each number that is found must be what was planted.
 
-use super::environment::Known;
+use super::known::Known;
 use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};

@@ -4,7 +4,6 @@
 use super::conditions::Conditions;
 use super::cost::Costs;
 use super::overlap::{AGAIN, Core, Overlaps, Probe, bodies};
-use super::planted_plan::plan;
 use super::test::chain::SQRTSD;
 use super::test::walk::{Steps, Walk, straight};
 use super::window::reorder_buffer::NOP;
@@ -76,7 +75,8 @@ struct Tally {
 }
 
 fn tally(costs: [Vec<(Vec<u8>, f64)>; 2], mut is_right: impl FnMut(&mut Core) -> bool) -> Tally {
-    let (plan, mut machine, mut conditions) = (plan(), Spells::new(costs, 5), Conditions::default());
+    let (plan, mut machine, mut conditions) =
+        (Plan::simulated(), Spells::new(costs, 5), Conditions::default());
     let mut tally = Tally::default();
     for time in 0..TIMES {
         let random = Random::new(time as u64);
@@ -117,7 +117,7 @@ fn a_sibling_that_never_rests_is_not_waited_for() {
     let width = Scenario::default().adds_per_cycle / NARROWER;
     let scenario = Scenario { adds_per_cycle: width, ..Scenario::default() };
     let (mut machine, mut conditions) = (Simulated::new(scenario, 5), Conditions::default());
-    let plan = Plan { adders: Some(5), ..plan() };
+    let plan = Plan { adders: Some(5), ..Plan::simulated() };
     let (executor, random) = (&mut machine, Random::new(5));
     let mut core =
         Core { executor, plan: &plan, random, zmm: false, again: AGAIN, conditions: &mut conditions };
@@ -134,7 +134,7 @@ fn an_overlap_is_that_of_most_layouts() {
     let mode = Some(Mode { probability: 0.05, factor: 2.0, by_program: true });
     let layout = LayoutEffects { mode, ..LayoutEffects::default() };
     let mut machine = Simulated::new(Scenario { costs, layout, ..Scenario::default() }, 5);
-    let (plan, mut conditions) = (plan(), Conditions::default());
+    let (plan, mut conditions) = (Plan::simulated(), Conditions::default());
     let overlap = |seed| {
         let (executor, random) = (&mut machine, Random::new(seed));
         let mut core =

@@ -162,6 +162,8 @@ fn judged(
 mod tests {
     use super::*;
     use crate::study::uarch::list::TESTS;
+    use crate::study::uarch::overlap::Point;
+    use crate::study::uarch::search::LEAST as LEAST_COUNT;
     use crate::study::uarch::test::Look;
 
     fn by() -> &'static Class {
@@ -186,6 +188,22 @@ mod tests {
         // Queues that take turns.
         assert_eq!(fewer([34, 34, -3]), (Kind::Found, Some(1.48)));
         assert_eq!(fewer([0, 1, -1]), (Kind::None, None));
+        // Of many fewer, programs may differ by a share.
+        assert_eq!(fewer([34, 30, 0]), (Kind::Found, Some(1.33)));
+    }
+
+    #[test]
+    fn a_number_is_known_as_well_as_knees_are() {
+        let knee = |low: usize, high: usize| Some(Knee { low, high });
+        let size = |alone, beside| judged(by(), 24, alone, [beside; 2], alone).size;
+        let sharp = size(knee(60, 60), knee(36, 36)).expect("it was found");
+        assert_eq!(
+            [sharp.low, sharp.value, sharp.high].map(|share| (share * 24.0).round()),
+            [23.0, 24.0, 25.0]
+        );
+        // Four of an end that comes link by link are none.
+        assert_eq!(size(knee(48, 60), knee(44, 56)), None);
+        assert!(size(knee(60, 60), knee(56, 56)).is_some());
     }
 
     #[test]
@@ -195,6 +213,10 @@ mod tests {
         assert_eq!(fewer([8, 8, 8]), (Kind::Unclear, None));
         assert_eq!(fewer([24, 12, 0]), (Kind::Unclear, None));
         assert_eq!(fewer([4, 0, 0]), (Kind::Unclear, None));
+        assert_eq!(fewer([4, 2, 0]), (Kind::Unclear, None), "one alone shows it");
+        // Those that do not wait move it by more than a part of what waits.
+        assert_eq!(fewer([24, 24, 6]), (Kind::Unclear, None));
+        assert_eq!(fewer([6, 6, 4]), (Kind::None, None), "and half of that may be what the others show");
         assert_eq!(fewer([-9, -9, 0]), (Kind::Unclear, None));
         let knee = |fewer: usize| Some(Knee { low: 60 - fewer, high: 60 - fewer });
         let few = judged(by(), 8, knee(0), [knee(1), knee(1)], knee(0));
@@ -230,5 +252,85 @@ mod tests {
     #[test]
     fn a_part_of_the_smaller_one_is_taken() {
         assert_eq!([occupied(96, 48), occupied(12, 96), occupied(200, 160)], [24, 6, MOST]);
+    }
+    /// A core on which so many of each class can wait, behind how many entries those of the other class take that are there: the first ones
+    /// of it that wait, the others, and those that do not wait.
+    struct Shared {
+        room: f64,
+        taken: [f64; 3],
+        /// Searches that a burst falls on, by their number, and that of the next one.
+        torn: &'static [usize],
+        searches: usize,
+    }
+
+    impl Overlaps for Shared {
+        fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+            assert_eq!(probe.head, asked().1.head);
+            self.searches += usize::from(counts[0] == LEAST_COUNT && counts.len() > 1);
+            let torn = self.torn.contains(&(self.searches - 1));
+            let entries = probe.occupied.map_or(0.0, |(filler, number)| {
+                let by = asked().1.classes.iter().find_map(|class| {
+                    let [one, other] = class.waiting;
+                    [one, other, class.ready].iter().position(|known| known.name == filler.name)
+                });
+                self.taken[by.expect("it is of a class")] * number as f64
+            });
+            let point = |(place, n): (usize, &usize)| {
+                let overlap = match *n as f64 + entries <= self.room {
+                    _ if torn => [0.9, 0.1, 0.5][place % 3],
+                    true => 0.95,
+                    false => 0.05,
+                };
+                Point { n: *n, overlap, fast: overlap.round() }
+            };
+            Ok(counts.iter().enumerate().map(point).collect())
+        }
+    }
+
+    fn asked() -> (&'static Test, &'static Queues) {
+        let found = TESTS.iter().find_map(|test| match &test.look {
+            Look::Queues(queues) => Some((*test, queues)),
+            _ => None,
+        });
+        found.expect("there is a test of queues")
+    }
+
+    /// What is found of the first class beside another one, of each of which this is known.
+    fn told(core: Shared, end: End) -> (Kind, Option<f64>, String) {
+        let (test, queues) = asked();
+        let knees: Knees = queues.classes.iter().map(|class| (class.test, end)).collect();
+        let mut core = core;
+        let mut records = super::queues(&mut core, &knees, test, queues).expect("all is simulated");
+        assert_eq!(records.len(), queues.classes.len() * (queues.classes.len() - 1));
+        let record = records.swap_remove(0);
+        (record.verdict, record.value.value, record.why)
+    }
+
+    #[test]
+    fn both_programs_that_wait_and_one_that_does_not_are_measured() {
+        let core = |taken| Shared { room: 60.0, taken, torn: &[], searches: 0 };
+        let kind = |taken| {
+            let (kind, number, _) = told(core(taken), End::At(60));
+            (kind, number)
+        };
+        assert_eq!(kind([1.0, 1.0, 0.0]), (Kind::Found, Some(1.0)));
+        assert_eq!(kind([0.0, 0.0, 0.0]), (Kind::None, None));
+        for differ in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]] {
+            assert_eq!(kind(differ), (Kind::Unclear, None), "{differ:?}");
+        }
+        // More may wait behind this chain than the test of the class found behind its own.
+        let past = Shared { room: 90.0, ..core([1.0, 1.0, 0.0]) };
+        assert_eq!(told(past, End::At(60)).1, Some(1.0));
+    }
+
+    #[test]
+    fn a_burst_is_no_curve_and_a_size_has_to_be_known_and_large() {
+        let core = |torn| Shared { room: 60.0, taken: [1.0, 1.0, 0.0], torn, searches: 0 };
+        // Once at the first knee, and once at the last one.
+        assert_eq!(told(core(&[0, 4]), End::At(60)).1, Some(1.0));
+        let (kind, _, why) = told(core(&[]), End::From(60));
+        assert!(kind == Kind::Unclear && why.starts_with("no test found"), "{why}");
+        let (kind, _, why) = told(Shared { room: 10.0, ..core(&[]) }, End::At(10));
+        assert!(kind == Kind::Unclear && why.ends_with("tell no part of a queue"), "{why}");
     }
 }

@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const COPIES: usize = 4;
 const ITERATIONS: u64 = 4;
 /// Batches, and rounds of each.
-const BATCHES: usize = 4;
+const BATCHES: u32 = 4;
 const ROUNDS: u32 = 24;
 /// The same of a control, each of whose exchanges takes some microseconds.
-const CONTROLS: usize = 3;
+const CONTROLS: u32 = 3;
 const CONTROL_ROUNDS: u32 = 3;
 /// Copies of an answer in an iteration, iterations of a call, and calls: some milliseconds.
 const LOOKS: usize = 8;
@@ -86,22 +86,36 @@ impl Pairs for Remotes<'_> {
 /// One side asks while the other one answers.
 fn exchange(asked: &Asked, number: u64, asks: &Remote, answers: &Remote) -> Result<Turns, String> {
     let text = |error: RunError| error.to_string();
-    let answer = looped(answers.clock, "", asked.way.answer, LOOKS);
+    let [ask, answer] = batches(asked, number, [asks.clock, answers.clock]);
+    let answering = answers.repeat(answer, WITHIN).map_err(text)?;
+    let ran = asks.run(ask, WITHIN).map_err(text)?;
+    let answered = answering.end(WITHIN).map_err(text)?;
+    told(&ran, &answered, batches_of(asked)[1])
+}
+
+/// Batches of the side that asks, and rounds of each.
+fn batches_of(asked: &Asked) -> [u32; 2] {
+    if asked.apart { [CONTROLS, CONTROL_ROUNDS] } else { [BATCHES, ROUNDS] }
+}
+
+/// What the side runs that asks, and the one that answers.
+fn batches(asked: &Asked, number: u64, [asks, answers]: [&Clock; 2]) -> [Batch; 2] {
+    let answer = looped(answers, "", asked.way.answer, LOOKS);
     let looks = Call { place: 0, loop_count: LOOK_ITERATIONS };
     let line = LINES * asked.line as i32;
     let apart = if asked.apart { APART } else { 0 };
     let answer = batch(answer, number, [1, LOOK_ROUNDS], vec![looks], line + apart);
-    let ask = looped(asks.clock, asked.way.before, asked.way.ask, COPIES);
-    let (batches, rounds) = if asked.apart { (CONTROLS, CONTROL_ROUNDS) } else { (BATCHES, ROUNDS) };
+    let ask = looped(asks, asked.way.before, asked.way.ask, COPIES);
     let calls = [1, 2].map(|times| Call { place: 0, loop_count: times * ITERATIONS });
-    let ask = batch(ask, number, [batches as u32, rounds], calls.to_vec(), line);
-    let answering = answers.repeat(answer, WITHIN).map_err(text)?;
-    let ran = asks.run(ask, WITHIN).map_err(text)?;
-    let answered = answering.end(WITHIN).map_err(text)?;
+    [batch(ask, number, batches_of(asked), calls.to_vec(), line), answer]
+}
+
+/// What both sides ran, where nothing else used their CPUs.
+fn told(ran: &Ran, answered: &Ran, rounds: u32) -> Result<Turns, String> {
     if ran.disturbed || answered.disturbed {
         return Err("another run of cyclescope uses one of the two CPUs".to_string());
     }
-    Ok(turns(&ran, rounds))
+    Ok(turns(ran, rounds))
 }
 
 fn turns(ran: &Ran, rounds: u32) -> Turns {
@@ -150,6 +164,7 @@ mod tests {
     use crate::study::uarch::list::TESTS;
     use crate::study::uarch::test::Look;
     use crate::study::uarch::test::exchange::Exchange;
+    use std::collections::BTreeSet;
 
     fn ways() -> &'static [Exchange; 2] {
         let find = |test: &&'static crate::study::uarch::test::Test| match &test.look {
@@ -191,13 +206,68 @@ mod tests {
             let asked = Asked { cpus: [*one, *other], way: &ways()[0], line: 31, apart };
             match remotes.exchanged(&asked).unwrap() {
                 Ok(turns) => {
-                    let batches = if apart { CONTROLS } else { BATCHES };
-                    assert!(turns.batches.len() == batches && turns.batches[0].len() > 1, "{turns:?}");
+                    let [batches, _] = batches_of(&asked);
+                    assert!(
+                        turns.batches.len() == batches as usize && turns.batches[0].len() > 1,
+                        "{turns:?}"
+                    );
                 }
                 Err(why) => assert!(!why.is_empty()),
             }
         }
         let nowhere = Asked { cpus: [*one, 1_000_000], way: &ways()[0], line: 0, apart: false };
         assert!(remotes.exchanged(&nowhere).unwrap().is_err());
+    }
+    /// Where in the common pages both sides of an exchange through a line are.
+    fn places(line: usize, apart: bool) -> [i32; 2] {
+        let clock = Clock::named("rdtscp-lfence").expect("it is a timing method");
+        let asked = Asked { cpus: [0, 1], way: &ways()[0], line, apart };
+        batches(&asked, 1, [clock; 2]).map(|batch| {
+            assert!(batch.layouts.iter().all(|layout| layout.data == batch.layouts[0].data));
+            batch.layouts[0].data[0]
+        })
+    }
+
+    /// Bytes that a core fetches together, a pair of lines, and bytes of a page.
+    const PAIR: i32 = 128;
+    const OF_PAGE: i32 = PAGE as i32;
+
+    #[test]
+    fn both_sides_have_a_line_in_common_and_those_of_a_control_have_not_even_a_page() {
+        for line in 0..32 {
+            let [asks, answers] = places(line, false);
+            assert_eq!(asks, answers);
+            let [asks, answers] = places(line, true);
+            assert_ne!(asks / OF_PAGE, answers / OF_PAGE, "{line}");
+            assert_ne!(asks % OF_PAGE / PAIR, answers % OF_PAGE / PAIR, "{line}");
+            assert!(answers + PAIR <= PAGES as i32 * OF_PAGE);
+        }
+    }
+
+    #[test]
+    fn each_line_is_in_a_pair_of_its_own() {
+        let pairs: BTreeSet<i32> = (0..32).map(|line| places(line, false)[0] / PAIR).collect();
+        assert_eq!(pairs.len(), 32);
+    }
+
+    /// Each exchange of a control takes all of its tries.
+    #[test]
+    fn a_control_has_fewer_rounds() {
+        let clock = Clock::named("rdtscp-lfence").expect("it is a timing method");
+        let rounds = [false, true].map(|apart| {
+            let asked = Asked { cpus: [0, 1], way: &ways()[0], line: 0, apart };
+            let [ask, _] = batches(&asked, 1, [clock; 2]);
+            ask.layouts.len() * ask.rounds as usize
+        });
+        assert!(rounds[1] * 4 <= rounds[0] && rounds[1] > 0, "{rounds:?}");
+    }
+
+    #[test]
+    fn where_another_run_uses_a_cpu_there_is_a_reason_and_no_time() {
+        let ran = |disturbed| Ran { samples: Vec::new(), disturbed };
+        for (one, other) in [(false, false), (true, false), (false, true)] {
+            let told = told(&ran(one), &ran(other), 1);
+            assert_eq!(told.is_err(), one || other, "{told:?}");
+        }
     }
 }

@@ -65,3 +65,28 @@ fn spread(from: usize, to: usize) -> Vec<usize> {
     counts.dedup();
     counts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The edges of a knee behind so many fillers, where one count of the first step seems to overlap.
+    fn found(room: usize, disturbed: Option<usize>) -> Result<Knee, No> {
+        let point = |n: &usize| {
+            let overlap = if *n <= room || disturbed == Some(*n) { 0.95 } else { 0.05 };
+            Point { n: *n, overlap, fast: overlap.round() }
+        };
+        let found = search(400, |counts| Ok::<_, ()>(counts.iter().map(point).collect()));
+        found.expect("all is simulated").knee
+    }
+
+    #[test]
+    fn a_burst_past_a_knee_makes_it_no_later() {
+        let knee = Knee { low: 180, high: 180 };
+        assert_eq!(found(180, None), Ok(knee));
+        let next = spread(LEAST, 400).into_iter().find(|n| *n > 180).expect("counts go on");
+        assert!(next > 182);
+        let disturbed = found(180, Some(next));
+        assert!(disturbed.is_err() || disturbed == Ok(knee), "{disturbed:?}, and {next} was disturbed");
+    }
+}

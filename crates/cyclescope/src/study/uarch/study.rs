@@ -4,15 +4,17 @@ use super::agner::AGNER;
 use super::bound;
 use super::conditions::{Conditions, Counted, quieter};
 use super::cost::Others;
-use super::environment::{Course, Known, environment};
+use super::environment::{Course, environment};
 use super::exchange::{Time, exchanged, records};
 use super::kept::{filled, kind, whole};
+use super::known::Known;
 use super::levels::in_doubt;
 use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};
 use super::overlap::{AGAIN, Core};
 use super::partition::Alone;
+use super::record::UarchRecord;
 use super::remotes::Remotes;
 use super::sharing::sharing;
 use super::surroundings::Surroundings;
@@ -147,6 +149,25 @@ impl Uarch {
     fn has(&self, feature: &CpuidFeature) -> bool {
         self.features.contains(&name_of(feature))
     }
+
+    /// Tells of a test's records what other tests and CPUID tell of them.
+    fn tell(&self, test: &Test, records: &mut [UarchRecord], known: &[Known]) {
+        bound::told(test, records, known);
+        limit::told(test, records, known);
+        let number = records.len();
+        // Which level of CPUID's it is has to be known.
+        let doubt = records.iter().any(|record| record.what == in_doubt(test));
+        for record in records {
+            let told = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
+            record.cpuid = record.cpuid.or(told.copied());
+            record.records = number;
+        }
+    }
+}
+
+/// How often a test's layouts are measured again at most because something else used the core: work on another CPU is part of some.
+fn again(test: &Test) -> usize {
+    if matches!(test.look, Look::Sharing(_)) { 0 } else { AGAIN }
 }
 
 fn name_of(feature: &CpuidFeature) -> String {
@@ -245,8 +266,7 @@ impl Study for Uarch {
             let zmm = self.has(&CpuidFeature::AVX512F);
             let mut core = Core { executor, plan, random, zmm, again: 0, conditions: &mut conditions };
             look_again(&mut watch, &mut core)?;
-            // Work on another CPU is part of such a test.
-            core.again = if matches!(test.look, Look::Sharing(_)) { 0 } else { AGAIN };
+            core.again = again(test);
             let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
             let mut records = match &test.look {
                 Look::Environment { .. } => {
@@ -288,21 +308,12 @@ impl Study for Uarch {
                     records
                 }
             };
-            bound::told(test, &mut records, &known);
-            limit::told(test, &mut records, &known);
+            self.tell(test, &mut records, &known);
             let rate = match records.iter().any(|record| record.measured.is_some()) {
                 true => self.rate(answers, stopwatch.as_ref())?,
                 false => None,
             };
-            let number = records.len();
-            // Which level of CPUID's it is has to be known.
-            let doubt = records.iter().any(|record| record.what == in_doubt(test));
-            for record in &mut records {
-                record.timed(rate);
-                let told = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
-                record.cpuid = record.cpuid.or(told.copied());
-                record.records = number;
-            }
+            records.iter_mut().for_each(|record| record.timed(rate));
             known.extend(records.iter().map(Known::of));
             if self.asked.iter().any(|asked| asked.name == test.name) {
                 let records = watch.take(records);
@@ -319,3 +330,6 @@ impl Study for Uarch {
         self.lock.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,16 @@
 //! A survey of a made-up machine gives the same records over its evidence.
 
 use super::*;
-use crate::clock::Clock;
 use crate::error::{Error, RunError};
 use crate::executor::Sample;
 use crate::executor::mock::{Scenario, Simulated};
+use crate::measure::Precision;
 use crate::result::container::{Event, Evidence, Origin, Writer};
 use crate::study::marker::bench::call;
 use crate::study::marker::fake::{Fake, IMUL, stairs};
 use serde_json::json;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Makes JSON another one.
 type Change = fn(&mut Value);
@@ -21,25 +20,12 @@ const SEED: u64 = 8;
 
 fn plan() -> MarkerPlan {
     let plan = Plan {
-        clock: Clock::named("rdtscp-lfence").unwrap(),
-        step: 1.0,
-        imul_latency: None,
-        adders: None,
-        avx: false,
-        unit: None,
-        loop_count: None,
-        lengthen: Default::default(),
-        memory: None,
-        cold: Default::default(),
-        warm_up: None,
         rounds: 6,
         rounds_least: 6,
         layouts: 4,
-        layouts_most: 8,
-        precision: crate::measure::Precision { cycles: 0.1, share: 0.1, cap: None },
-        confidence: 0.95,
-        budget: Duration::from_secs(1),
+        precision: Precision { cycles: 0.1, share: 0.1, cap: None },
         seed: SEED,
+        ..Plan::simulated()
     };
     let skipped = SkippedRecord {
         design: "usdt".to_string(),

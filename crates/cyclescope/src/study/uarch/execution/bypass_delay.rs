@@ -277,7 +277,10 @@ pub(in crate::study::uarch) const TEST: Test = Test {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+    use iced_x86::{
+        Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register,
+    };
+    use std::collections::BTreeSet;
 
     /// Programs differ in the order of their instructions alone, but of loads, which are of another kind.
     #[test]
@@ -299,6 +302,37 @@ mod tests {
                     pairs.dedup();
                 }
                 assert_eq!(turns, pairs, "{}", row.name);
+            }
+        }
+    }
+    /// Registers without what is their own: those of pointers, and masks, which are all ones.
+    fn known(register: Register) -> bool {
+        matches!(register, Register::RSP | Register::R12 | Register::R14) || register.is_k()
+    }
+
+    #[test]
+    fn every_value_that_an_operation_reads_is_zero_at_first() {
+        let mut factory = InstructionInfoFactory::new();
+        for row in TEST.rows() {
+            for way in row.ways {
+                let steps = (way.walk.program)(1);
+                let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+                let zeroes = |one: &Instruction| {
+                    matches!(one.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor)
+                        && one.op0_register() == one.op1_register()
+                };
+                let zeroed = decode(&steps.init).filter(zeroes).map(|one| one.op0_register().full_register());
+                let mut written: BTreeSet<Register> = zeroed.collect();
+                for one in decode(&steps.body) {
+                    let used = factory.info(&one).used_registers();
+                    for (register, access) in used.iter().map(|used| (used.register(), used.access())) {
+                        let register = register.full_register();
+                        let reads = matches!(access, OpAccess::Read | OpAccess::ReadWrite);
+                        let own = !known(register) && !written.contains(&register);
+                        assert!(!(reads && own), "{}, {}: {one} reads {register:?}", row.name, way.walk.name);
+                    }
+                    written.extend(used.iter().map(|used| used.register().full_register()));
+                }
             }
         }
     }

@@ -65,3 +65,63 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 0,
     }),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::RunError;
+    use crate::random::Random;
+    use crate::study::uarch::climb::climb;
+    use crate::study::uarch::cost::{CostPoint, Costs};
+    use crate::study::uarch::verdict::Kind;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    /// The buffers that are published hold from 18 instructions to 144 (see the counts).
+    const PUBLISHED: [usize; 2] = [18, 144];
+
+    fn asked() -> &'static Walks {
+        let test: &'static Test = &TEST;
+        let Look::Levels(walks) = &test.look else { unreachable!("it is one of levels") };
+        walks
+    }
+
+    #[test]
+    fn each_instruction_is_as_long_as_any_and_those_that_count_are_part_of_a_loop() {
+        for walk in asked().walks {
+            let steps = (walk.program)(40);
+            let lengths =
+                Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
+            assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", walk.name);
+            assert_eq!(steps.steps, 41);
+        }
+    }
+
+    /// A core that takes six instructions of a loop in a cycle, and behind the end of the buffer windows of two of them.
+    struct Six {
+        buffer: usize,
+        behind: f64,
+    }
+
+    impl Costs for Six {
+        fn cost(&mut self, _: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let cost = if n <= self.buffer { 1.0 / 6.0 } else { 1.0 / self.behind };
+            Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+        }
+    }
+
+    #[test]
+    fn buffers_of_all_published_sizes_are_seen_where_a_third_of_the_width_is_lost() {
+        let found = |buffer, behind| {
+            let mut core = Six { buffer, behind };
+            let records = climb(&mut core, &TEST, asked(), asked().counts[1], &mut Random::new(5));
+            let records = records.expect("it has costs");
+            (records.len(), records[0].verdict, records[0].value.value)
+        };
+        for buffer in PUBLISHED {
+            for behind in [3.0, 4.0] {
+                assert_eq!(found(buffer, behind), (1, Kind::Found, Some(buffer as f64)), "{behind}");
+            }
+            assert_eq!(found(buffer, 5.5), (1, Kind::None, None), "what loses a little is no buffer");
+        }
+    }
+}

@@ -92,6 +92,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
 mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, FlowControl};
+    use std::collections::BTreeSet;
 
     #[test]
     fn each_block_jumps_to_the_next_and_lies_in_a_window() {
@@ -112,5 +113,62 @@ mod tests {
             }
             assert_eq!(steps.steps, before + 7);
         }
+    }
+    /// Bytes of a part of code that has entries of its own at most, and sets of the largest cache (Zen 4, as above).
+    const WINDOW: usize = 64;
+    const SETS_MOST: usize = 64;
+    /// Instructions that an entry holds at least, on all cores, and at most.
+    const HELD: [usize; 2] = [6, 9];
+
+    /// Where blocks begin, by the jumps to them, and instructions of each before its jump.
+    fn begins(steps: &Steps) -> Vec<(usize, usize)> {
+        let (mut begins, mut number) = (vec![0], 0);
+        let mut numbers = Vec::new();
+        for one in Decoder::with_ip(64, &steps.body, 0, DecoderOptions::NONE).iter() {
+            match one.flow_control() {
+                FlowControl::UnconditionalBranch => {
+                    begins.push(one.near_branch_target() as usize);
+                    numbers.push(number);
+                    number = 0;
+                }
+                FlowControl::Interrupt => {}
+                _ => number += 1,
+            }
+        }
+        numbers.push(number);
+        begins.into_iter().zip(numbers).collect()
+    }
+
+    #[test]
+    fn blocks_are_in_one_set_and_those_of_the_control_in_sets_of_their_own() {
+        let Look::Batches(batches) = &TEST.look else { unreachable!("it is one of batches") };
+        let most = batches.counts[batches.counts.len() - 1];
+        for walk in batches.walks.iter().chain([&batches.beside.walk]) {
+            let sets = |steps: &Steps| -> BTreeSet<usize> {
+                begins(steps).iter().map(|(begin, _)| begin / WINDOW % SETS_MOST).collect()
+            };
+            let (own, control) = ((walk.program)(most), walk.without.expect("it subtracts")(most));
+            assert_eq!(
+                (sets(&own).len(), sets(&control).len()),
+                (1, begins(&control).len()),
+                "{}",
+                walk.name
+            );
+        }
+    }
+
+    #[test]
+    fn blocks_have_an_entry_each_and_those_of_the_witness_two() {
+        let Look::Batches(batches) = &TEST.look else { unreachable!("it is one of batches") };
+        let entries = |walk: &Walk| {
+            let each = |(_, number): (usize, usize)| match number + 1 {
+                few if few <= HELD[0] => 1,
+                many if many > HELD[1] => 2,
+                _ => panic!("it may be either"),
+            };
+            begins(&(walk.program)(7)).into_iter().map(each).sum::<usize>()
+        };
+        assert!(batches.walks.iter().all(|walk| entries(walk) == 7));
+        assert_eq!(entries(&batches.beside.walk), 7 + batches.beside.occupied);
     }
 }

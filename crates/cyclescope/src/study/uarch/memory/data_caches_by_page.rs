@@ -42,3 +42,40 @@ pub(in crate::study::uarch) const TEST: Test = Test {
         bytes: 1,
     }),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::memory::Fill;
+    use std::collections::BTreeSet;
+
+    fn asked() -> &'static Walks {
+        let test: &'static Test = &TEST;
+        let Look::Levels(walks) = &test.look else { unreachable!("it is one of levels") };
+        walks
+    }
+
+    #[test]
+    fn loads_of_a_page_come_together_and_programs_are_unlike() {
+        let strides = asked().walks.iter().map(|walk| {
+            let steps = (walk.program)(1 << 20);
+            let area = &steps.memory.areas[0];
+            let Fill::Ring(ring) = &area.fill else { panic!("it is a ring") };
+            assert!(matches!(ring.order, Order::RandomByPage), "{}", walk.name);
+            // Both have as many bytes, and so as many pages.
+            assert_eq!((area.bytes as usize + ring.stride as usize).next_multiple_of(4096), (1 << 20) + 4096);
+            ring.stride as usize
+        });
+        assert_eq!(strides.collect::<BTreeSet<_>>(), BTreeSet::from([LINE, 2 * LINE]));
+    }
+
+    /// Bytes of the largest second cache that is published for a core of its own (Lion Cove: 3 MiB, Intel, 2024).
+    const LARGEST: usize = 3 << 20;
+
+    #[test]
+    fn a_level_is_seen_behind_the_largest_second_cache_and_a_load_has_no_latency() {
+        let walks = asked();
+        assert!(walks.counts[1] >= 2 * LARGEST && walks.counts[0] <= 8 << 10);
+        assert!(walks.cost.is_none());
+    }
+}

@@ -186,7 +186,7 @@ pub(in crate::study::uarch) const AT_ENDS: Test = map(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{Decoder, DecoderOptions};
+    use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
 
     /// The places of the first store and the first load.
     fn places(steps: &Steps) -> [i64; 2] {
@@ -219,5 +219,22 @@ mod tests {
                 }
             }
         }
+    }
+    #[test]
+    fn a_control_is_the_program_without_its_store_and_its_load() {
+        let mut controls = 0;
+        for walk in OFFSETS.iter().chain(ENDS).flat_map(|row| &row.ways) {
+            let Some(without) = walk.without else { continue };
+            let decoded = |steps: Steps| -> Vec<Instruction> {
+                Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().collect()
+            };
+            let [mut own, rest] = [(walk.program)(1), without(1)].map(decoded);
+            own.retain(|one| one.memory_base() != Register::R14);
+            let texts = |all: &[Instruction]| all.iter().map(Instruction::to_string).collect::<Vec<_>>();
+            assert_eq!(texts(&own), texts(&rest), "{}", walk.name);
+            assert!(!rest.is_empty());
+            controls += 1;
+        }
+        assert!(controls > 0);
     }
 }

@@ -136,6 +136,7 @@ pub(in crate::study::uarch) const TEST: Test = Test {
 mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+    use std::collections::BTreeSet;
 
     /// The displacements of a mnemonic's instructions that use R12.
     fn lines(steps: &Steps, mnemonic: Mnemonic) -> Vec<usize> {
@@ -168,5 +169,56 @@ mod tests {
         let all = [Mnemonic::Clflush, Mnemonic::Movups, Mnemonic::Prefetcht0]
             .map(|mnemonic| lines(&beside, mnemonic).len());
         assert_eq!(all, [9 + BEFORE, BEFORE, 9].map(|each| each * ORDERS));
+    }
+    fn mnemonics(steps: &Steps) -> Vec<Mnemonic> {
+        Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|one| one.mnemonic()).collect()
+    }
+
+    #[test]
+    fn lines_are_flushed_before_and_each_batch_waits_for_the_one_before() {
+        let number = 11;
+        let order = [
+            vec![Mnemonic::Clflush; number],
+            vec![Mnemonic::Mfence, Mnemonic::Lfence],
+            vec![Mnemonic::Prefetcht0; number],
+            vec![Mnemonic::Mov; LINKS],
+            vec![Mnemonic::Lfence],
+        ];
+        assert_eq!(mnemonics(&batches(number, MISSES)), order.concat().repeat(ORDERS));
+        // Of one event alone all is waited for.
+        let Look::Batches(asked) = &TEST.look else { unreachable!("it is one of batches") };
+        let fences = |walk: &Walk| {
+            let all = mnemonics(&(walk.program)(1));
+            all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
+        };
+        assert_eq!((fences(&asked.one), fences(&asked.walks[0])), (3, 2));
+    }
+
+    /// Sets of the nearest cache in common designs: 32 KiB of eight ways, 48 KiB of twelve.
+    const SETS: usize = 64;
+
+    #[test]
+    fn lines_have_room_in_the_nearest_cache_and_come_in_no_order_that_a_prefetcher_knows() {
+        let batch = lines(&batches(MOST - BEFORE, LOADS), Mnemonic::Mov);
+        let (first, second) = batch.split_at(MOST - BEFORE);
+        assert_ne!(first, second, "batches differ");
+        let mut sets = [0; SETS];
+        first.iter().for_each(|line| sets[line / LINE % SETS] += 1);
+        assert!(sets.iter().all(|lines| *lines <= MOST.div_ceil(SETS)), "{sets:?}");
+        let steps: BTreeSet<isize> = first.windows(2).map(|two| two[1] as isize - two[0] as isize).collect();
+        assert!(steps.len() > first.len() / 2, "{steps:?}");
+    }
+
+    /// The chain's loads miss the nearest cache: each waits for a line too.
+    #[test]
+    fn the_chain_has_a_line_of_its_own() {
+        let Look::Batches(asked) = &TEST.look else { unreachable!("it is one of batches") };
+        let Fill::Ring(ring) = &batches(1, MISSES).memory.areas[0].fill else { panic!("it is a ring") };
+        let bytes = RING * ring.stride as usize;
+        assert!(
+            (64 << 10 < bytes) && (bytes <= 256 << 10),
+            "no nearest cache holds {bytes}, and all second ones do"
+        );
+        assert_eq!(asked.more, 1);
     }
 }

@@ -135,23 +135,132 @@ pub(in crate::study::uarch) const TEST: Test = Test {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+    use std::collections::{BTreeMap, BTreeSet};
 
-    /// The pages of so many batches.
-    fn pages(how: Use, number: usize, times: usize) -> Vec<usize> {
-        (0..times * number).map(|load| (load * how.step * STRIDE) & (how.pages * STRIDE - 1)).collect()
+    /// General registers and the cell behind R13, as far as such programs use them.
+    #[derive(Default)]
+    struct State {
+        registers: BTreeMap<Register, u64>,
+        cell: u64,
+    }
+
+    impl State {
+        fn of(&self, register: Register) -> u64 {
+            self.registers.get(&register.full_register()).copied().unwrap_or_default()
+        }
+
+        /// Executes code. Returns the places behind R14 that are loaded from.
+        fn run(&mut self, code: &[u8]) -> Vec<usize> {
+            let all = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+            all.filter_map(|one| self.step(&one)).collect()
+        }
+
+        fn step(&mut self, one: &Instruction) -> Option<usize> {
+            let to = one.op0_register();
+            let value = match one.code() {
+                Code::Mov_r64_rm64 if one.memory_base() == Register::R13 => self.cell,
+                Code::Mov_rm64_r64 if one.memory_base() == Register::R13 => {
+                    self.cell = self.of(one.op1_register());
+                    return None;
+                }
+                _ if one.memory_base() == Register::R14 => return Some(self.of(one.memory_index()) as usize),
+                Code::Mov_r32_rm32 | Code::Mov_rm32_r32 => self.of(one.op1_register()),
+                code => match one.mnemonic() {
+                    Mnemonic::Lea => self.of(one.memory_base()).wrapping_add(one.memory_displacement64()),
+                    Mnemonic::And => self.of(to) & self.second(one),
+                    Mnemonic::Shr => self.of(to) >> self.second(one),
+                    Mnemonic::Add => self.of(to).wrapping_add(self.second(one)),
+                    Mnemonic::Lfence => return None,
+                    _ => panic!("such programs have no {code:?}"),
+                },
+            };
+            let value = if to.size() == 4 { u64::from(value as u32) } else { value };
+            self.registers.insert(to.full_register(), value);
+            None
+        }
+
+        fn second(&self, one: &Instruction) -> u64 {
+            match one.op1_register() {
+                Register::None => one.immediate(1),
+                register => self.of(register),
+            }
+        }
+    }
+
+    /// What so many calls of an iteration load from.
+    fn loaded(steps: &Steps, calls: usize) -> Vec<usize> {
+        let mut state = State::default();
+        let call = |_| {
+            state.run(&steps.init);
+            let loaded = state.run(&steps.body);
+            state.run(&steps.following);
+            loaded
+        };
+        (0..calls).flat_map(call).collect()
+    }
+
+    fn asked() -> &'static Batches {
+        let test: &'static Test = &TEST;
+        let Look::Batches(batches) = &test.look else { unreachable!("it is one of batches") };
+        batches
+    }
+
+    fn pages(places: &[usize]) -> BTreeSet<usize> {
+        places.iter().map(|place| place / PAGE as usize).collect()
+    }
+
+    /// Pages whose translations may have one entry: four in a row on Zen, eight that lie in a line of a table.
+    const GROUP: usize = 4;
+    /// Entries of the largest second level of translations (Zen 5, as above), and of the smallest first one (Silvermont: 32 entries of 4 KiB, Intel
+    /// optimization manual).
+    const TRANSLATIONS: [usize; 2] = [4096, 32];
+
+    #[test]
+    fn each_load_finds_no_translation_and_those_of_the_control_all() {
+        for walk in asked().walks.iter().chain([&asked().one, &asked().beside.walk]) {
+            let places = loaded(&(walk.program)(7), PAGES);
+            // Before it comes to a page again it was at more than there are entries for.
+            let mut last = BTreeMap::new();
+            for (number, place) in places.iter().enumerate() {
+                let before = last.insert(place / (GROUP * PAGE as usize), number);
+                assert!(before.is_none_or(|before| number - before > TRANSLATIONS[0]), "{}", walk.name);
+            }
+            let few = loaded(&walk.without.expect("it subtracts")(7), PAGES);
+            assert_eq!(few.len(), places.len());
+            assert!(pages(&few).len() <= TRANSLATIONS[1], "{}", walk.name);
+        }
     }
 
     #[test]
-    fn all_pages_have_their_turn_and_the_control_has_few() {
-        let walks: BTreeSet<usize> = pages(WALKS, 1, PAGES).into_iter().collect();
-        assert_eq!(walks.len(), PAGES);
-        assert!(walks.iter().all(|page| page % STRIDE == 0));
-        assert_eq!(pages(NONE, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), FEW);
-        let [one, other] = [WALKS, NONE].map(|how| batches(7, how));
-        assert_eq!((one.memory, one.body.len()), (other.memory, other.body.len()));
-        assert_eq!(pages(OTHERS, 1, PAGES).into_iter().collect::<BTreeSet<_>>().len(), PAGES);
-        let line = |page: &usize| (page >> TO_LINES) & LINES;
-        assert_eq!(walks.iter().map(line).collect::<BTreeSet<_>>().len(), PAGE as usize / LINE);
+    fn what_is_loaded_is_in_the_nearest_cache() {
+        let steps = batches(7, WALKS);
+        let area = &steps.memory.areas[0];
+        let Frames::Repeated(frames) = area.frames else { panic!("its pages are the same few in memory") };
+        let size = PAGE as usize;
+        let lines = |place: &usize| (place / size % frames as usize * size + place % size) / LINE;
+        let places = loaded(&steps, PAGES);
+        assert!(places.iter().all(|place| place + 16 <= area.bytes as usize));
+        let lines: BTreeSet<usize> = places.iter().map(lines).collect();
+        // One in each of its sets.
+        let sets: BTreeSet<usize> = lines.iter().map(|line| line % (size / LINE)).collect();
+        assert_eq!((lines.len(), sets.len()), (size / LINE, size / LINE));
+    }
+
+    #[test]
+    fn programs_load_in_other_orders_by_other_instructions_and_wait_for_each_batch() {
+        let all: Vec<Steps> = asked().walks.iter().map(|walk| (walk.program)(7)).collect();
+        assert_ne!(loaded(&all[0], 2), loaded(&all[1], 2));
+        let loads = |steps: &Steps| {
+            let all: Vec<Instruction> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
+            assert_eq!(all[all.len() - 1].mnemonic(), Mnemonic::Lfence);
+            let own = all.iter().filter(|one| one.memory_base() == Register::R14);
+            own.map(|one| one.mnemonic()).collect::<Vec<_>>()
+        };
+        let kinds: BTreeSet<Mnemonic> = all.iter().flat_map(loads).collect();
+        assert_eq!(kinds, BTreeSet::from([Mnemonic::Mov, Mnemonic::Movups, Mnemonic::Cmp]));
+        let beside = loads(&(asked().beside.walk.program)(7));
+        let others = beside.iter().filter(|one| **one == Mnemonic::Movups).count();
+        assert_eq!((beside.len(), others), (7 + asked().beside.occupied, asked().beside.occupied));
     }
 }
