@@ -15,7 +15,7 @@ const TRIALS: usize = 11;
 /// A part of a program whose executions are timed, by `lfence-rdtsc-lfence`.
 ///
 /// Regions of one name are one region. They may be within each other, and run on any number of threads. Each execution costs what the
-/// bare pair does and some thirty cycles; once a millisecond at most the ruler takes a tenth of one, which is in no region. Not for use in a
+/// bare pair does and some thirty cycles; the ruler takes a hundredth of the time, of a thread's first half second more, which is in no region. Not for use in a
 /// global allocator, since the first execution on a thread allocates memory, nor in a signal handler or a child of `fork`, which may meet a
 /// lock that nobody gives back. Time in which the thread waits or does not run is counted as if it ran.
 #[derive(Debug)]

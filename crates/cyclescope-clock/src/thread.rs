@@ -18,12 +18,14 @@ pub(crate) type Method = LfenceRdtscLfence;
 
 /// Readings that a thread keeps.
 const KEPT: usize = 1024;
-/// Ticks after which the ruler is read again: about a millisecond.
+/// Ticks after which a clock of cycles reads the ruler again at the earliest: about a millisecond.
 pub(crate) const PERIOD: u64 = 2_500_000;
-/// How many times as long as a reading of the ruler lasts the program goes on at least; and behind a thread's first reading, one more each
-/// time: a single reading is off by two core cycles for the pair (standard deviation, Zen 4), and a short program would have few.
+/// How many times as long as a reading of the ruler lasts the program goes on at least.
 pub(crate) const RARE: u64 = 100;
+/// How many times behind a thread's first reading, and readings until it is one more: a single reading is off by 1.2 core cycles for the pair
+/// (standard deviation, Zen 4), and a short program would have few.
 const AT_FIRST: u64 = 4;
+const AS_OFTEN: u64 = 4;
 /// The share by which the ruler may have changed until readings between are in doubt.
 pub(crate) const MOVED: f64 = 0.01;
 /// Readings of the ruler at most until one is undisturbed.
@@ -240,8 +242,8 @@ impl Thread {
             // A clock of a coarse step takes a long ruler.
             let took = ended.wrapping_sub(began);
             let read = self.read.replace(self.read.get().saturating_add(1));
-            let times = RARE.min(AT_FIRST.saturating_add(read));
-            self.due.set(ended.wrapping_add(PERIOD.max(took.saturating_mul(times))));
+            let times = RARE.min(AT_FIRST + read / AS_OFTEN);
+            self.due.set(ended.wrapping_add(took.saturating_mul(times)));
         }
         self.away.set(self.away.get().wrapping_add(ended.wrapping_sub(began)));
         self.busy.set(false);

@@ -4,7 +4,7 @@ use cyclescope_clock::pairs::LfenceRdtscLfence as Clock;
 use cyclescope_clock::{Calibration, Pair, Scale};
 use std::time::{Duration, Instant};
 
-/// Readings of the ruler at a time, of which the middle one counts: 35 microseconds each where they were counted (Zen 4).
+/// Readings of the ruler at a time, of which the middle one counts: 120 microseconds each where they were counted (Zen 4).
 const READINGS: usize = 3;
 /// Time after which the rate of the clock is known to one part in ten thousand.
 const RATE: Duration = Duration::from_millis(5);
