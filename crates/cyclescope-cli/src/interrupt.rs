@@ -113,8 +113,9 @@ impl Held {
             // SAFETY: `signal` and `pthread_sigmask` may be called between fork and exec, and the set lives through the call. This program's
             // handler, which removes its files, goes before a signal can reach it.
             unsafe {
-                for signal in SIGNALS.into_iter().chain([libc::SIGXFSZ]) {
-                    libc::signal(signal, libc::SIG_DFL);
+                for (signal, ignored) in CHANGED.into_iter().zip(&IGNORED) {
+                    let ignored = ignored.load(Ordering::Acquire);
+                    libc::signal(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
                 }
                 libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
             }
@@ -132,6 +133,10 @@ impl Drop for Held {
 /// Signals that end the program.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
+/// Signals of which this program changes what they do, and whether it was started with them ignored.
+const CHANGED: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGXFSZ];
+static IGNORED: [AtomicBool; CHANGED.len()] = [const { AtomicBool::new(false) }; CHANGED.len()];
+
 /// What the handler removes, the last first. Null where there is nothing.
 static DOOMED: AtomicPtr<Doomed> = AtomicPtr::new(ptr::null_mut());
 
@@ -146,16 +151,21 @@ struct Doomed {
 }
 
 /// Ends the process with 130 on Ctrl-C, and as usual on SIGTERM and SIGHUP, without temporary files left. The
-/// worker dies with its parent, and what was written stays.
+/// worker dies with its parent, and what was written stays. What was started by nohup(1) goes on after a SIGHUP.
 pub fn handle() {
     let handler: extern "C" fn(libc::c_int) = end;
-    for signal in SIGNALS {
-        // SAFETY: the handler calls nothing but async-signal-safe functions.
-        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    for (signal, ignored) in CHANGED.into_iter().zip(&IGNORED) {
+        // A limit on the size of files shall be an error of the write that meets it.
+        let wanted = if signal == libc::SIGXFSZ { libc::SIG_IGN } else { handler as libc::sighandler_t };
+        // SAFETY: the handler calls nothing but async-signal-safe functions, and ignoring a signal calls nothing.
+        unsafe {
+            let before = libc::signal(signal, wanted);
+            ignored.store(before == libc::SIG_IGN, Ordering::Release);
+            if signal == libc::SIGHUP && before == libc::SIG_IGN {
+                libc::signal(signal, before);
+            }
+        }
     }
-    // A limit on the size of files shall be an error of the write that meets it.
-    // SAFETY: ignoring a signal calls nothing.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 extern "C" fn end(signal: libc::c_int) {

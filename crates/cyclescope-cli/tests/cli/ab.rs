@@ -233,6 +233,8 @@ fn signals_find_programs_as_if_they_were_started_without_it() {
                 let mut set = std::mem::zeroed();
                 libc::sigemptyset(&mut set);
                 libc::sigaddset(&mut set, libc::SIGUSR1);
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGHUP, libc::SIG_IGN);
                 libc::sigprocmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
                 Ok(())
             });
@@ -241,6 +243,10 @@ fn signals_find_programs_as_if_they_were_started_without_it() {
     };
     let alone = said(SHOWS[0], &SHOWS[1..]);
     assert!(alone.contains("SigBlk:\t0000000000000200\n"), "{alone}");
+    // SIGHUP is 1, SIGINT is 2.
+    let ignored =
+        alone.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:\t")?, 16).ok());
+    assert_eq!(ignored.map(|ignored| ignored & 0b11), Some(0b01), "{alone}");
     let file = folder();
     let path = file.path().join("said").display().to_string();
     let program = shlex::try_join(SHOWS).expect("no NUL");

@@ -2,6 +2,7 @@
 
 use crate::support::{answer, cyclescope, folder, gone, has_for_part, within};
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -47,7 +48,19 @@ fn long_run() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
     let plan = ["--samples", "4", "--layouts", "16", "--warm-up", "100000", "--loop", "100"];
     command.arg("run").args(plan).arg("imul rax, rax").stdout(Stdio::null()).stderr(Stdio::piped());
+    hung_up(&mut command, libc::SIG_DFL);
     command
+}
+
+/// Starts a command with a SIGHUP that does this, whatever it does to the tests: they may run in the background.
+fn hung_up(command: &mut Command, does: libc::sighandler_t) {
+    // SAFETY: `signal` may be called between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            libc::signal(libc::SIGHUP, does);
+            Ok(())
+        })
+    };
 }
 
 #[test]
@@ -72,6 +85,19 @@ fn other_signals_end_the_worker_too() {
         assert_eq!(running.end().signal(), Some(signal));
         gone(worker);
     }
+}
+
+#[test]
+fn what_nohup_started_goes_on_after_a_hangup() {
+    let mut command = long_run();
+    hung_up(&mut command, libc::SIG_IGN);
+    let running = Running::start(&mut command);
+    let worker = running.child();
+    running.signal(libc::SIGHUP);
+    std::thread::sleep(Duration::from_millis(50));
+    running.signal(libc::SIGINT);
+    assert_eq!(running.end().code(), Some(130));
+    gone(worker);
 }
 
 #[test]
