@@ -8,8 +8,8 @@ use crate::pair::Pair;
 use crate::unit::{CoreCycles, Ticks};
 use core::hint::black_box;
 
-/// Rounds of half a reading of the ruler, and trials of the calibration, of which the middle one counts. With 7 trials the pair was off by 0.7
-/// core cycles, with so many by 0.2 (standard deviations of 40 programs in C, Zen 4, whose TSC has steps of 26).
+/// Rounds of half a reading of the ruler, and trials of the calibration, whose median counts. Over 40 programs in C the standard deviation of the
+/// pair was 0.7 core cycles with 7 trials and 0.2 with so many (Zen 4, whose TSC has steps of 26).
 const ROUNDS: usize = 101;
 const TRIALS: usize = 63;
 /// Readings of the ruler's shorter chain beside one of the longer: they are the quicker ones, and the pair comes from them.
@@ -32,7 +32,7 @@ const FREE: f64 = 1.5;
 /// Share by which the latency of a multiplication may differ from a whole number of cycles.
 const WHOLE: f64 = 0.02;
 
-/// What the ruler tells of a pair now.
+/// One reading of the ruler: core cycles a tick, and what a pair takes, at this moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Core cycles a tick.
@@ -98,7 +98,7 @@ impl Scale {
         }
     }
 
-    /// Core cycles of what took so many ticks with a pair around it, between this reading of the ruler and a later one.
+    /// Converts ticks to core cycles, and subtracts the pair around them. The ticks were counted between this reading of the ruler and `later`.
     pub fn cycles_to(&self, later: &Scale, ticks: Ticks) -> CoreCycles {
         let pair = (self.pair.0 + later.pair.0) / 2.0;
         CoreCycles((ticks.0 - pair) * (self.cycles + later.cycles) / 2.0)
@@ -189,7 +189,7 @@ fn empty<P: Pair>(step: f64) -> Added {
     in_turns::<P, 1>(2.0, step, |value| value, |value| value)
 }
 
-/// Times code, some times a round, and code that is so many times as long, in turns.
+/// Times `short` and `long` in turns: each round has `SHORTER` readings of `short` and one of `long`, which is `times` as long.
 #[inline(always)]
 fn in_turns<P: Pair, const SHORTER: usize>(
     times: f64,

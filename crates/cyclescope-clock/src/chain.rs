@@ -20,7 +20,7 @@ pub(crate) fn multiplications(mut value: u64, blocks: u32) -> u64 {
     value
 }
 
-/// Additions that take so many core cycles.
+/// Runs a chain of additions that takes this many core cycles.
 #[inline(always)]
 pub(crate) fn pass(value: u64, cycles: u32) -> u64 {
     (0..cycles).fold(value, |value, _| hide(value.wrapping_add(hide(value))))

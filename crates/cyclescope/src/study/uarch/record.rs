@@ -5,7 +5,7 @@ use super::cost::CostPoint;
 use super::knee::{Knee, No};
 use super::overlap::Point;
 use super::plateau::Level;
-use super::search::{Edge, Found};
+use super::search::{Ending, Found};
 use super::spread::{Spread, SpreadRecord};
 use super::test::{Filler, Part, Test};
 use super::verdict::{Kind, Verdict, Witness};
@@ -62,7 +62,7 @@ pub(super) struct UarchRecord {
     pub measured: Option<(usize, Spread)>,
     /// How its end is looked at again, where it is a size.
     #[serde(skip)]
-    pub edge: Option<Edge>,
+    pub ending: Option<Ending>,
     /// Caveats.
     pub caveats: Vec<Caveat>,
     /// Where the experiment was described.
@@ -159,7 +159,7 @@ impl UarchRecord {
             witnesses: Vec::new(),
             spread: None,
             measured: None,
-            edge: None,
+            ending: None,
             caveats: Vec::new(),
             source: test.source,
         }

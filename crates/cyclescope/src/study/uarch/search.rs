@@ -22,7 +22,7 @@ pub(super) struct Found {
 
 /// How the end of a size was found.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Edge {
+pub(super) struct Ending {
     /// The program.
     pub probe: Probe,
     /// The most fillers.

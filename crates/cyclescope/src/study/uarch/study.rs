@@ -174,15 +174,13 @@ fn name_of(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
 
-/// Looks at the sizes again whose turn it is. What was measured beside a busy sibling tells nothing.
+/// Looks at the sizes again whose turn it is.
 fn look_again(watch: &mut Watch, core: &mut Core) -> Result<(), RunError> {
     let width = core.plan.adders.map(sentinel_width);
     for size in watch.due() {
         let from = core.conditions.layouts();
         let knee = size.look(core)?;
-        if !core.conditions.busy(from, width).counts() {
-            size.met(knee);
-        }
+        size.met(knee, core.conditions.busy(from, width));
     }
     Ok(())
 }

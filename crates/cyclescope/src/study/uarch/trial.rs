@@ -3,7 +3,7 @@
 use super::knee::{Knee, No};
 use super::overlap::{Overlaps, Probe};
 use super::record::{FillerRecord, UarchRecord};
-use super::search::{Edge, Found, LEAST, search};
+use super::search::{Ending, Found, LEAST, search};
 use super::test::chain::{Head, SQRTSD};
 use super::test::{Filler, Look, Test, Window};
 use super::verdict::{End, Filled, Kind, Named, Witness, agreeing, limits, same, verdict};
@@ -86,9 +86,9 @@ impl<'a> Trials<'a> {
         let filled: Vec<Filled> =
             found.iter().map(|(probe, found)| Filled::new(probe.filler, found.knee)).collect();
         let group = group(self.knees, &filled);
-        let edge = group.first().and_then(|first| {
+        let ending = group.first().and_then(|first| {
             let (probe, _) = found.iter().find(|(probe, _)| probe.filler.name == first.name)?;
-            Some(Edge { probe: *probe, most: window.most, knee: first.knee })
+            Some(Ending { probe: *probe, most: window.most, knee: first.knee })
         });
         let witnesses = self.witnesses(window, heads, fillers, &group)?;
         let others = |name: &str| self.knees.get(name).copied();
@@ -96,7 +96,7 @@ impl<'a> Trials<'a> {
         let fillers =
             found.into_iter().map(|(probe, found)| FillerRecord::new(probe.filler, found)).collect();
         let record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
-        Ok((UarchRecord { fillers, witnesses, edge, ..record }, filled))
+        Ok((UarchRecord { fillers, witnesses, ending, ..record }, filled))
     }
 
     /// The first chains of a test that this core can have overlap with others.

@@ -6,10 +6,11 @@
 //! until all tests are done; between tests the overlap at a size's edges is measured again, and where it has moved its end is
 //! searched for. All the ends that were met are the interval, and the most is the value: what others hold is never more.
 
+use super::conditions::Busy;
 use super::knee::Knee;
 use super::overlap::Overlaps;
 use super::record::UarchRecord;
-use super::search::{Edge, search};
+use super::search::{Ending, search};
 use super::verdict::{Kind, Witness, same};
 use crate::error::RunError;
 
@@ -22,7 +23,7 @@ const HALF: f64 = 0.5;
 #[derive(Debug)]
 pub(super) struct Watched {
     record: UarchRecord,
-    edge: Edge,
+    ending: Ending,
     looks: usize,
     /// Ends elsewhere.
     others: Vec<Knee>,
@@ -40,8 +41,8 @@ impl Watch {
     pub(super) fn take(&mut self, records: Vec<UarchRecord>) -> Vec<UarchRecord> {
         let mut rest = Vec::new();
         for record in records {
-            match record.edge.filter(|_| record.verdict == Kind::Found) {
-                Some(edge) => self.sizes.push(Watched { record, edge, looks: 0, others: Vec::new() }),
+            match record.ending.filter(|_| record.verdict == Kind::Found) {
+                Some(ending) => self.sizes.push(Watched { record, ending, looks: 0, others: Vec::new() }),
                 None => rest.push(record),
             }
         }
@@ -66,7 +67,7 @@ impl Watch {
 impl Watched {
     /// Where it ends now.
     pub(super) fn look(&self, core: &mut dyn Overlaps) -> Result<Option<Knee>, RunError> {
-        let Edge { probe, most, knee } = self.edge;
+        let Ending { probe, most, knee } = self.ending;
         let points = core.at(&probe, &[knee.low, knee.high + 1])?;
         let here: Vec<bool> = points.iter().map(|point| point.overlap >= HALF).collect();
         if here == [true, false] {
@@ -75,17 +76,17 @@ impl Watched {
         Ok(search(most, |counts| core.at(&probe, counts))?.knee.ok())
     }
 
-    /// Takes what a look met; a curve without an end tells nothing.
-    pub(super) fn met(&mut self, knee: Option<Knee>) {
-        let Some(knee) = knee else { return };
+    /// Takes what a look met. A curve without an end tells nothing, nor does one beside a busy sibling.
+    pub(super) fn met(&mut self, knee: Option<Knee>, busy: Busy) {
+        let Some(knee) = knee.filter(|_| !busy.counts()) else { return };
         self.looks += 1;
-        if !same(knee, self.edge.knee) {
+        if !same(knee, self.ending.knee) {
             self.others.push(knee);
         }
     }
 
     fn record(self) -> UarchRecord {
-        let Watched { mut record, edge, looks, others } = self;
+        let Watched { mut record, ending, looks, others } = self;
         if looks == 0 {
             return record;
         }
@@ -93,7 +94,7 @@ impl Watched {
         let found = record.value;
         for knee in others {
             // A size is a knee and what the chains and their links take.
-            let more = knee.high as f64 - edge.knee.high as f64;
+            let more = knee.high as f64 - ending.knee.high as f64;
             let value = &mut record.value;
             value.low = value.low.zip(found.low).map(|(least, low)| least.min(low + more));
             value.value = value.value.zip(found.value).map(|(most, one)| most.max(one + more));
@@ -123,6 +124,8 @@ mod tests {
     use crate::study::uarch::trial::{Knees, Trials};
     use crate::study::uarch::window::masks;
 
+    const ALONE: Busy = Busy { share: 0.0, of_all: 0.0 };
+
     /// A core in which so much is spare.
     struct Spare(usize);
 
@@ -148,7 +151,7 @@ mod tests {
         for spare in spare {
             for size in watch.due() {
                 let knee = size.look(&mut Spare(*spare)).unwrap();
-                size.met(knee);
+                size.met(knee, ALONE);
             }
         }
         watch.records().pop().unwrap()
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn each_size_has_its_turn() {
-        let edge = Edge {
+        let ending = Ending {
             probe: Probe { head: SQRTSD, filler: &masks::TEST.fillers()[0], lead: 0, occupied: None },
             most: 100,
             knee: Knee { low: 40, high: 40 },
@@ -193,12 +196,12 @@ mod tests {
         let records: Vec<UarchRecord> = (0..5)
             .map(|number| {
                 let record = after(&[]);
-                UarchRecord { edge: Some(edge), what: number.to_string(), ..record }
+                UarchRecord { ending: Some(ending), what: number.to_string(), ..record }
             })
             .collect();
         watch.take(records);
         for _ in 0..10 {
-            watch.due().into_iter().for_each(|size| size.met(Some(edge.knee)));
+            watch.due().into_iter().for_each(|size| size.met(Some(ending.knee), ALONE));
         }
         let looks = 2 * TOGETHER;
         let text = format!("it ended there at {looks} other times too");
@@ -208,10 +211,26 @@ mod tests {
     }
 
     #[test]
+    fn a_look_beside_a_busy_sibling_tells_nothing() {
+        let mut watch = Watch::default();
+        watch.take(vec![after(&[])]);
+        for size in watch.due() {
+            let knee = size.look(&mut Spare(20)).unwrap();
+            assert_eq!(knee, Some(Knee { low: 20, high: 20 }));
+            size.met(knee, Busy { share: 0.5, of_all: 0.5 });
+        }
+        let record = watch.records().pop().unwrap();
+        assert_eq!(
+            (interval(&record), record.witnesses.len()),
+            ([Some(40.0); 3], after(&[]).witnesses.len())
+        );
+    }
+
+    #[test]
     fn what_is_no_size_does_not_wait() {
         let mut watch = Watch::default();
         let record = UarchRecord { verdict: Kind::Unclear, ..after(&[]) };
-        let other = UarchRecord { edge: None, ..after(&[]) };
+        let other = UarchRecord { ending: None, ..after(&[]) };
         assert_eq!(watch.take(vec![record, other]).len(), 2);
         assert!(watch.records().is_empty());
     }
